@@ -1,0 +1,6059 @@
+/* kbench.h - v0.1.0 - benchmarks of GPU kernels, and of C code, in one header - C11, C++11, CUDA C++17
+   MIT or public domain, as you choose; both texts stand at the end.
+
+QUICK START
+
+    #define KBENCH_IMPLEMENTATION               in exactly one .cu, .c or .cpp file
+    #include "kbench.h"
+    __global__ void scale(const float* x, float* y, int n) { ... }
+
+    KBENCH(scale) {
+        int n = 1 << 24; float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
+        kb_fill(kb, x, n, KB_NORMAL);
+        KB_TIME(kb) { scale<<<n / 256, 256, 0, kb->stream>>>(x, y, n); }
+        kb_bytes(kb, 2.0 * sizeof(float) * n);
+    }
+    KBENCH_MAIN()
+
+    nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
+    cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
+
+WHAT IT REFUSES TO DO
+
+    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a
+    synchronisation inside the timed block, a block without GPU work, a crash: each gives a word (see >>types,
+    KB_FLAGS) and exit code 1, and the other cases go on.
+    It does not drop samples, and does not retry until a number looks good.
+    It does not profile whole programs, has no window, and does not run on Windows.
+
+CONTENTS (search for the tag)
+
+    >>options      what to define before including the file
+    >>types        dtypes, flags, axes, descriptions, statistics, the record
+    >>api          functions, by task
+    >>macros       KBENCH, KB_TIME, KB_SAMPLE, KB_ALLOC, kb_fill, kb_check, ...
+    >>cxx          the few overloads that C++ gets
+    ---            stop here if you only want the API
+    >>log          warnings and errors, on stderr
+    >>util         strings, numbers as text, edit distance
+    >>clock        the host's monotonic clock
+    >>random       Philox, and the conversions of 16-bit floats
+    >>stats        medians, intervals, drift: pure functions of samples
+    >>registry     declare: what the KBENCH macros registered
+    >>cli          plan: the command line
+    >>plan         plan: from the registry to an ordered list of cases in comparison groups
+    >>list         plan: what --list, --list-ops and --list-sizes print
+    >>measured     measure: what a case's measurement hands on
+    >>run          measure: one benchmark function being run: its state, and what a device fills in
+    >>backend      measure: the cpu backend and the script backend, with their timers
+    >>memory       measure: tracked allocations with guard bands
+    >>ptx          measure: the own device functions of the engine, as text
+    >>device       measure: the cuda backend: gate, events, eviction, roofs, clock, NVML
+    >>audit        measure: the timed block seen once under stream capture
+    >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
+    >>check        judge: comparing arrays; NaN never passes
+    >>verdict      judge: statistics, flags, speedup and rating of a group's cases
+    >>json         record: one flat object per case
+    >>store        record: files that survive a crash
+    >>table        render: the terminal table and the progress line
+    >>worker       the process that runs cases
+    >>supervisor   the process that owns the terminal, the files and the watchdog
+    >>public       the public functions
+
+HOW A MEASUREMENT WORKS
+
+    The way of the data: declare -> plan -> measure -> judge -> record -> render; no stage knows a later one.
+
+    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at
+    errors; kb_check after the block then decides whether there will be any timing at all. The second call
+    runs the block once under stream capture (nothing executes; the audit sees copies, allocations,
+    synchronisation, or no work at all), then warms up until times and clock have settled, then takes samples
+    until the 95 % interval of the median is within 0.5 % of it (30 to 2,000 samples, about 1 s); kb_check
+    then looks at what the last timed launch left behind. Host code inside the block runs in all of these.
+
+    A sample on a GPU: evict L2 by reading a clean buffer; event; the block; event. Several samples wait in the
+    stream behind one gate until all are queued, so that no launch latency lies between the events. The
+    stream is a blocking one: work put on the default stream by mistake is waited for, not missed.
+    A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number.
+
+    The program starts itself again as a worker and runs the cases there. A case that crashes, hangs or exits
+    loses its own number and no other. Results go to stdout, everything else to stderr.
+
+    time_ms is the median. The interval is that of the median (exact order statistics of ten consecutive
+    block medians: Le Boudec, Performance Evaluation, 2010). gpu_efficiency is the achieved rate over
+    the copy bandwidth measured on this very device at start, not a data sheet's.
+
+COMMAND LINE
+
+    prog [options] [FILTER...]      --help lists the options of this build; FILTER is a regular expression
+    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable;
+    77 every selected case needs a GPU and there is none; 130 interrupted, with all that finished written
+
+MEMORY RULES
+
+    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function
+    returns. Contents are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are
+    guarded; a write there is reported as OVERRUN. What the function allocates itself it frees itself; what it
+    does not free is reported as leaked. Where nothing can be allocated the pointer is NULL, the case is marked
+    OOM, and every later kb_ call of this case does nothing.
+
+THE RECORD
+
+    --json FILE writes an array of flat objects, one a case; --jsonl FILE appends the same objects, one a
+    line, each synced before the next case starts. The keys are the fields of kb_result (>>types), in
+    that order, all always present, null where they do not apply. schema changes only with a note here.
+
+LAST REVISIONS
+
+    0.1.0   the first: faces, plan, measurement with gate and clean eviction, record, table, supervisor
+*/
+#ifndef KBENCH_H
+#define KBENCH_H
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>options   What to define before including the file.
+              Public: KBENCH_*      Used by: everything
+---------------------------------------------------------------------------------------------------------------*/
+
+/*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
+    KBENCH_CUDA               in the file with the implementation, if it is compiled by a C or C++ compiler but
+                              has the CUDA runtime at hand (-I, -lcudart); under nvcc it is implied
+    KBENCH_NO_CUDA            no GPU support, also under nvcc
+    KBENCH_MALLOC(bytes), KBENCH_REALLOC(p, bytes), KBENCH_FREE(p)
+                              the host allocator of the harness itself; define all three or none  */
+
+#define KBENCH_VERSION_MAJOR 0
+#define KBENCH_VERSION_MINOR 1
+#define KBENCH_VERSION_PATCH 0
+#define KBENCH_VERSION "0.1.0"
+
+#if defined(KBENCH_MALLOC) != defined(KBENCH_FREE) || defined(KBENCH_MALLOC) != defined(KBENCH_REALLOC)
+#error "kbench.h: define all of KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE, or none of them"
+#endif
+
+// strict -std=c11 hides POSIX; this must come before the first system header, and cannot when the user's came
+// earlier: >>util declares then what it needs
+#if defined(KBENCH_IMPLEMENTATION) && !defined(_GNU_SOURCE) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE 1
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define KBI_PRINTF(at, first) __attribute__((format(printf, at, first)))
+#define KBI_CONSTRUCTOR __attribute__((constructor))
+#else
+#error "kbench.h needs gcc, clang or nvcc on top of one of them (constructors register the benchmarks)"
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>types     dtypes, flags, axes, descriptions, statistics, the record.
+              Public: all of it      Used by: everything
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct CUstream_st* kb_stream; // is cudaStream_t; NULL on the cpu backend
+
+typedef enum kb_dtype {
+    KB_NODTYPE, KB_F32, KB_F64, KB_F16, KB_BF16, KB_I8, KB_U8, KB_I16, KB_U16, KB_I32, KB_U32, KB_I64, KB_U64
+} kb_dtype;
+
+typedef struct kb_f16 { uint16_t bits; } kb_f16;   // IEEE binary16 where the compiler has no type for it
+typedef struct kb_bf16 { uint16_t bits; } kb_bf16; // bfloat16, likewise
+
+// What kb_fill writes. Values depend on the seed, the element's index and the number of kb_fill calls before it
+// in the function, and on nothing else. Integers: KB_UNIFORM all bits, KB_NORMAL round(8 * normal) clamped.
+typedef enum kb_kind {
+    KB_ZERO,
+    KB_NORMAL,  // mean 0, deviation 1
+    KB_UNIFORM, // [0, 1)
+    KB_IOTA     // 0, 1, 2, ...
+} kb_kind;
+
+// Where kb_alloc puts a block: what KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED pass.
+typedef enum kb_place { KB_DEVICE, KB_HOST, KB_PINNED } kb_place;
+
+// What a timed block is allowed to do because it is the thing being measured; see kb_expect.
+typedef enum kb_expectation {
+    KB_EXPECT_TRANSFER = 1, // copies
+    KB_EXPECT_ALLOC = 2,    // allocation and release: timed by the host clock, mode wall
+    KB_EXPECT_SYNC = 4      // synchronisation: timed by the host clock, mode wall
+} kb_expectation;
+
+// Which machine an implementation can run on; see kb_entry.
+typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
+
+// Flags: an ERROR takes the number away and puts its word in the table; a WARN stands beside the number.
+//      name           level  advice
+#define KB_FLAGS(X)                                                                                            \
+    X(VERIFY_FAIL,     ERROR, "the output is wrong: see max_error and message; fix the kernel or the tolerance")   \
+    X(CUDA_ERROR,      ERROR, "CUDA reported an error: see message; compute-sanitizer finds where")                \
+    X(NO_WORK,         ERROR, "no GPU work was submitted to kb->stream; host code is timed with KB_TIME_HOST")     \
+    X(NO_LOOP,         ERROR, "the function returned without reaching a timed block: KB_TIME(kb) { ... }")         \
+    X(LEFT_EARLY,      ERROR, "break, return or goto left the timed block; use continue, or move the exit out")    \
+    X(TRANSFER,        ERROR, "a copy stands inside the timed block; move it out, or kb_expect(kb, "               \
+                              "KB_EXPECT_TRANSFER)")                                                               \
+    X(SYNC_INSIDE,     ERROR, "the timed block synchronises; move that out, or kb_expect(kb, KB_EXPECT_SYNC)")     \
+    X(ALLOC_INSIDE,    ERROR, "the timed block allocates (cuBLAS: give the handle a workspace); move it out, "     \
+                              "or kb_expect(kb, KB_EXPECT_ALLOC)")                                                 \
+    X(SIDE_STREAM,     ERROR, "work runs on a stream other than kb->stream; launch on kb->stream")                 \
+    X(ABOVE_ROOF,      ERROR, "faster than the machine can be: check kb_bytes and kb_flops, and what is computed") \
+    X(NOT_COLD,        ERROR, "the L2 cache could not be evicted between samples")                                 \
+    X(TIMEOUT,         ERROR, "the case ran longer than --timeout; raise it, or look for a hang")                  \
+    X(OOM,             ERROR, "not enough memory; choose a smaller size")                                          \
+    X(CRASHED,         ERROR, "the process died in this case: see message; --no-isolate under a debugger")         \
+    X(OVERRUN,         ERROR, "bytes beside a buffer were overwritten: see message; compute-sanitizer finds where") \
+    X(BAD_CASE,        ERROR, "the benchmark's function is at fault: see message")                                 \
+    X(FLOOR,           WARN,  "close to what an empty kernel reads in this mode; time more work per launch")       \
+    X(QUANTISED,       WARN,  "few distinct times: the timer's step is a large part of the time")                  \
+    X(UNVERIFIED,      WARN,  "no kb_check looked at the output")                                                  \
+    X(THROTTLED,       WARN,  "the GPU lowered its clock for power or heat while this ran")                        \
+    X(CLOCK_VARIES,    WARN,  "the SM clock changed by more than 2 % while this ran")                              \
+    X(UNSETTLED,       WARN,  "times or clock had not settled when the warm-up ran out; try --thorough")           \
+    X(DRIFT,           WARN,  "the time drifts while being measured; the median lies between two states")          \
+    X(AUTOCORR,        WARN,  "consecutive samples resemble each other; the interval allows for it, roughly")      \
+    X(BIMODAL,         WARN,  "the samples fall into two groups; look at samples_ms")                              \
+    X(OUTLIERS,        WARN,  "more than 5 % of the samples lie far outside; something else uses this machine?")   \
+    X(FEW,             WARN,  "too few samples for an interval; raise --max-time")                                 \
+    X(SHARED_GPU,      WARN,  "other processes use this GPU")                                                      \
+    X(CONSTANT_DATA,   WARN,  "inputs are constant; real data can run slower")                                     \
+    X(LEAK,            WARN,  "the function left device memory allocated")                                         \
+    X(DEBUG_BUILD,     WARN,  "compiled without optimisation; use -O2 or -O3")
+
+typedef enum kb_flag {
+#define KBI_X(name, level, advice) KB_FLAG_##name,
+    KB_FLAGS(KBI_X)
+#undef KBI_X
+    KB_FLAG_COUNT
+} kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
+
+// One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
+#define KB_AXIS_MAX 32
+typedef enum kb_axis_type { KB_AXIS_END, KB_AXIS_INTS, KB_AXIS_REALS, KB_AXIS_STRINGS, KB_AXIS_SIZE } kb_axis_type;
+typedef struct kb_axis {
+    const char* name;              // KB_AXIS_SIZE: the category (small, medium, large, batch, or your own)
+    kb_axis_type type;
+    int64_t i[KB_AXIS_MAX + 1];    // ends with KB_LAST_INT
+    double r[KB_AXIS_MAX + 1];     // ends with KB_LAST_REAL
+    const char* s[KB_AXIS_MAX + 1];// ends with NULL; KB_AXIS_SIZE: one string "rows=512 cols=1024:4096:*2"
+} kb_axis;
+#define KB_LAST_INT INT64_MIN
+#define KB_LAST_REAL 1.7976931348623157e308
+
+typedef struct kb_state kb_state;
+typedef void (*kb_body)(kb_state* kb);
+
+// One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
+// fill it themselves and call kb_add; everything pointed to must live as long as the program.
+typedef struct kb_entry {
+    const char* operation;
+    const char* implementation;
+    kb_body body;
+    void* user;            // kb->user in the body
+    const kb_axis* axes;   // ends with an axis of type KB_AXIS_END; NULL: none
+    const char* origin;    // "own", "vendor" or "user" (the default)
+    int rung;              // step of a ladder, 0: none
+    kb_needs needs;        // not planned on a machine without it
+    int min_sm;            // lowest compute capability, 90 for 9.0; 0: any
+    const char* note;      // one line for --list-ops -v
+    // set by kb_add
+    const char* file;
+    int line, order;
+    struct kb_entry* next;
+} kb_entry;
+
+// What a body sees. Fields are read-only.
+struct kb_state {
+    kb_stream stream;           // launch here
+    kb_dtype dtype;             // from KB_DTYPE; KB_NODTYPE without it
+    const char* operation;
+    const char* implementation;
+    const char* direction;      // from an axis named "dir"; NULL without it
+    void* user;                 // from kb_entry or kb_run
+    uint64_t seed;              // --seed, 42 by default
+    bool gpu;                   // KB_DEVICE memory lies on a GPU
+    struct kbi_run* run;        // the engine's own
+};
+
+// What kb_open and kb_run take. Zero means default; fields stand in the order people write them.
+typedef struct kb_desc {
+    const char* name;           // the operation; required
+    const char* implementation; // "default"
+    const char* dtype;          // "f32", "bf16", ...: for the record, and for kb->dtype
+    double bytes, flops, items; // per launch; also settable by kb_bytes, ...
+    void (*before)(kb_stream stream, void* user); // kb_run: untimed reset before each sample
+    void* user;                 // kb->user; kb_run passes its own
+    int64_t samples;            // exactly so many, instead of a precision
+    double precision;           // half-width of the interval over the median to stop at; 0.005
+    double max_time;            // seconds of sampling; 1
+    unsigned expect;            // kb_expectation
+    uint64_t seed;              // 42
+    int device;                 // which GPU, 0 first
+    bool host;                  // kb_run: the function is host code, as with KB_TIME_HOST
+    uint32_t end_canary;        // leave zero: guards against an uninitialised struct
+} kb_desc;
+
+// Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
+// that is not finite, or beyond 1e150 in magnitude (its square has no double), keeps n; the rest is NAN, 0.
+typedef struct kb_stats {
+    int64_t n;              // values; none is ever dropped
+    double median;          // quantile 0.5. Quantiles are linear between order statistics (Hyndman and Fan
+                            // 1996, type 7; NumPy's default)
+    double mean;            // arithmetic mean
+    double std;             // standard deviation, divisor n - 1; NAN below 2 values
+    double min;             // smallest value
+    double max;             // largest value
+    double mad;             // median of |x - median|, unscaled (times 1.4826 it estimates a normal's std)
+    double cv;              // std / mean, no unit; NAN below 2 values, or next to a mean of 0
+    double p5;              // quantile 0.05
+    double p25;             // quantile 0.25
+    double p75;             // quantile 0.75
+    double p95;             // quantile 0.95
+    double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
+    double ci_low, ci_high; // 95 % interval of the median, which lies in it: exact ranks of 10 block medians
+                            // from 30 values, of the values from 6; below 6 no such interval exists: NAN
+    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or next to a
+                            // median of 0
+    double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey
+                            // 1977)
+    double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
+    double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
+    double drift;           // (median of the last 3 of 10 block medians - of the first 3) / |median|; NAN
+                            // below 30 values, or next to a median of 0
+    int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of the block medians has
+                            // p below 0.01
+    int bimodal;            // 1: two modes: an almost empty stretch (2 % of the values at most) with 10 % of
+                            // the values on each side, wider than 5 MAD of either side, 5 steps of the timer
+                            // and 1 % of the median; 0 below 30 values
+    int64_t distinct;       // different values; few mean a coarse timer
+} kb_stats;
+
+// What an interval of the speedup (the baseline's time / this one's) says.
+typedef enum kb_verdict {
+    KB_NO_VERDICT, // nothing was compared
+    KB_FASTER,           // the whole interval lies above 1 and above the noise floor
+    KB_SLOWER,           // the whole interval lies below 1 and below the noise floor
+    KB_EQUIVALENT,       // the whole interval lies within the margin; goes before FASTER and SLOWER
+    KB_UNRESOLVED        // too few rounds, or too much noise, to say any of these
+} kb_verdict;
+typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
+
+typedef struct kb_param { // one axis's value in one case
+    const char* name;
+    kb_axis_type type;
+    int64_t i;
+    double r;
+    const char* s;
+} kb_param;
+
+// The record of a case. One table gives the struct, the JSON and its order. Kinds: text (NULL is null), real
+// (NaN is null), whole (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), and the four that have a form of
+// their own: params, samples, flags, and the enums status and verdict.
+#define KB_NONE INT64_MIN
+#define KB_RECORD(X)                                                                                             \
+    /* what */                                                                                                   \
+    X(text, name) X(text, operation) X(text, direction) X(text, implementation) X(text, origin) X(whole, rung)   \
+    X(text, dtype) X(whole, batch_size) X(whole, sequence_length) X(whole, tensor_dimension) X(params, params)   \
+    /* time, in ms; time_ms is the median */                                                                     \
+    X(real, time_ms) X(real, time_ms_mean) X(real, time_ms_std) X(real, time_ms_min) X(real, time_ms_max)        \
+    X(real, time_ms_mad) X(real, time_ms_p5) X(real, time_ms_p25) X(real, time_ms_p75) X(real, time_ms_p95)      \
+    X(real, time_ms_p99) X(real, time_ms_ci_low) X(real, time_ms_ci_high) X(real, cv) X(real, precision)         \
+    X(whole, samples) X(samples, samples_ms) X(text, mode) X(real, time_ms_raw) X(real, bias_ms)                 \
+    X(real, floor_ms) X(real, wall_ms)                                                                           \
+    /* rate: launches, 1e9 bytes, 1e9 operations and queries a second; percent of the measured roof */           \
+    X(real, inference_speed) X(real, throughput_gbps) X(real, gflops) X(real, queries_per_second)                \
+    X(real, gpu_efficiency) X(text, bound) X(real, bytes) X(real, flops)                                         \
+    /* memory: MiB and bytes at the peak of the case */                                                          \
+    X(real, memory_mb) X(whole, memory_bytes) X(real, host_memory_mb) X(whole, leaked_bytes)                     \
+    /* contest */                                                                                                \
+    X(text, baseline) X(real, speedup) X(real, speedup_low) X(real, speedup_high) X(real, noise_floor)           \
+    X(verdict, verdict) X(text, rating)                                                                          \
+    /* trust */                                                                                                  \
+    X(status, status) X(truth, verified) X(real, max_error) X(real, tolerance) X(flags, flags) X(text, message)  \
+    /* kernel: the first of the block, as the audit saw it */                                                    \
+    X(text, kernel) X(text, grid) X(text, block) X(whole, registers) X(whole, shared_bytes)                      \
+    X(whole, local_bytes) X(real, occupancy_theoretical) X(real, occupancy_achieved)                             \
+    /* machine */                                                                                                \
+    X(text, backend) X(whole, device) X(text, gpu) X(text, compute_capability) X(text, driver) X(text, cuda)     \
+    X(real, sm_clock_mhz) X(real, memory_clock_mhz) X(truth, clocks_locked) X(real, power_w) X(real, energy_mj)  \
+    X(real, temperature_c) X(text, throttle) X(truth, ecc) X(truth, mig) X(text, host) X(text, cpu)              \
+    X(text, kernel_version)                                                                                      \
+    /* run */                                                                                                    \
+    X(text, kbench_version) X(whole, schema) X(text, date) X(text, command) X(whole, seed) X(text, git_commit)   \
+    X(text, build) X(text, run_id) X(text, shard)
+
+typedef const char* kbi_field_text;
+typedef double kbi_field_real;
+typedef int64_t kbi_field_whole;
+typedef int kbi_field_truth;
+typedef struct kbi_field_params { const kb_param* of; int64_t n; } kbi_field_params;
+typedef struct kbi_field_samples { const double* of; int64_t n; } kbi_field_samples;
+typedef uint64_t kbi_field_flags;
+typedef kb_status kbi_field_status;
+typedef kb_verdict kbi_field_verdict;
+
+typedef struct kb_result {
+#define KBI_X(kind, key) kbi_field_##kind key;
+    KB_RECORD(KBI_X)
+#undef KBI_X
+    struct kbi_arena* owned; // strings, params and samples: kb_result_free gives them back
+} kb_result;
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>api       Functions, by task. All take what they need and keep no pointer of yours unless it says so.
+              Public: all of it      Used by: programs, and >>macros
+---------------------------------------------------------------------------------------------------------------*/
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// --- run ---
+
+// What KBENCH_MAIN() calls: reads the command line, runs what is registered, returns the exit code.
+int kb_main(int argc, char** argv);
+// Registers one implementation. The entry must live as long as the program. Order: file, line, order of the
+// call; entries of one operation stand together at the place of the first, which is the baseline.
+void kb_add(kb_entry* entry);
+// Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process. NULL only when out
+// of memory; a bad description gives a state whose KB_TIME does not run and whose result says why.
+kb_state* kb_open(const kb_desc* desc);
+kb_result kb_close(kb_state* kb);
+// Callback form: opens, times fn(stream, user) as the block, closes.
+kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user);
+void kb_result_free(kb_result* result);
+// Results as the table (stdout), or as a JSON array in a file, replaced as a whole; false: see stderr.
+void kb_print(const kb_result* results, int64_t n);
+bool kb_write_json(const kb_result* results, int64_t n, const char* path);
+
+// --- the case: values of this case's axes; an unknown name fails the case and lists the axes ---
+
+int64_t kb_int(kb_state* kb, const char* axis);
+double kb_real(kb_state* kb, const char* axis);
+const char* kb_str(kb_state* kb, const char* axis);
+
+// --- what one launch of the block does; doubles, because products of sizes overflow ints ---
+
+void kb_bytes(kb_state* kb, double bytes);   // compulsory traffic: gives GB/s and % of the machine
+void kb_flops(kb_state* kb, double flops);   // arithmetic: gives GFLOP/s
+void kb_items(kb_state* kb, double items);   // anything else worth a rate
+void kb_queries(kb_state* kb, double items); // as kb_items, and the record's queries_per_second
+
+// --- memory ---
+
+// count elements of size bytes, 256-byte aligned, poisoned, tracked, freed by kbench; NULL marks the case OOM.
+void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
+// Copies between the host and memory of kb_alloc, ordered after everything on kb->stream; untimed places only.
+void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
+void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
+
+// --- correctness: after the timed block. Each returns whether it passed, and false in a case that already failed ---
+
+// got lies where kb_alloc put it, want on the host. Passes when |got - want| <= tolerance * (1 + |want|) for every
+// element; NaN passes only where want is NaN, an infinity only where want is the same infinity.
+bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
+                    int64_t n, double tolerance);
+// Norm-wise: sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2); NaN and infinity as above.
+bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
+                         int64_t n, double tolerance);
+// |got - want| <= ulps units in the last place of got's type at want.
+bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
+                        int64_t n, double ulps);
+// A verdict of your own: counts as a check. error is for the record; the text says what was wrong.
+bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...)
+    KBI_PRINTF(5, 6);
+
+// --- words ---
+
+void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this case does not apply here; then return
+void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this case cannot be measured; then return
+void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // goes to the record's message
+void kb_expect(kb_state* kb, unsigned expectations);                  // before the timed block; kb_expectation
+
+// --- statistics and names ---
+
+// Of n samples in the order they were taken. A sample with a NaN or infinity in it gives NaN throughout.
+kb_stats kb_summarize(const double* samples, int64_t n);
+const char* kb_dtype_name(kb_dtype dtype);      // "f32"
+kb_dtype kb_dtype_of(const char* name);         // KB_NODTYPE when unknown
+size_t kb_dtype_size(kb_dtype dtype);           // bytes
+const char* kb_flag_name(kb_flag flag);         // "FLOOR"
+const char* kb_flag_advice(kb_flag flag);
+bool kb_flag_is_error(kb_flag flag);
+
+// --- what the macros call ---
+
+int64_t kbi_next(kb_state* kb, bool host);
+bool kbi_sample(kb_state* kb);
+void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind);
+void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axis* axes, const char* file, int line,
+                  int order);
+
+#ifdef __cplusplus
+}
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>macros    The statements a benchmark is written in.
+              Public: all but KBI_*      Used by: programs
+---------------------------------------------------------------------------------------------------------------*/
+
+// Registers the function that follows as operation op, implementation "default".
+#define KBENCH(op) KBI_BENCH(__COUNTER__, #op, KBI_AXES_END)
+// KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
+#define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, #__VA_ARGS__, KBI_TAIL(__VA_ARGS__, KBI_AXES_END))
+// A main function that does everything.
+#define KBENCH_MAIN()                                                                                            \
+    int main(int argc, char** argv) { return kb_main(argc, argv); }
+
+// The timed block: GPU work put on kb->stream where the program is built with CUDA, host work elsewhere.
+#define KB_TIME(kb) KBI_TIME(kb, false)
+// The timed block is host work, on every machine; mode wall.
+#define KB_TIME_HOST(kb) KBI_TIME(kb, true)
+// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run.
+#define KB_SAMPLE(kb) for (; kbi_sample(kb);)
+
+// Axes. Integers, reals, strings; at most KB_AXIS_MAX values, constant expressions.
+#define KB_AXIS(name, ...) { name, KB_AXIS_INTS, { __VA_ARGS__, KB_LAST_INT }, { 0 }, { 0 } }
+#define KB_AXIS_REAL(name, ...) { name, KB_AXIS_REALS, { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
+#define KB_AXIS_STR(name, ...) { name, KB_AXIS_STRINGS, { 0 }, { 0 }, { __VA_ARGS__, 0 } }
+// Element types, "f32", "f16", "bf16", ...: kb->dtype in the body.
+#define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
+// One point (or small grid) of several axes at once, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
+#define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, 0 } }
+
+// n elements of type T: on the GPU (on the cpu backend: host), on the host, on the host page-locked.
+#define KB_ALLOC(kb, T, n) ((T*)kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
+#define KB_ALLOC_HOST(kb, T, n) ((T*)kb_alloc((kb), KB_HOST, sizeof(T), (n)))
+#define KB_ALLOC_PINNED(kb, T, n) ((T*)kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
+
+// Keeps a value, and what a pointer leads to, from being optimised away.
+#define kb_keep(value) __asm__ __volatile__("" : : "r,m"(value) : "memory")
+
+#ifndef __cplusplus // C++ has overloads for these in >>cxx
+#define KB_TYPE_OF(p)                                                                                            \
+    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, signed char: KB_I8,            \
+        char: KB_I8, unsigned char: KB_U8, short: KB_I16, unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32,  \
+        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32,            \
+        long long: KB_I64, unsigned long long: KB_U64)
+#define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
+#define kb_check(kb, got, want, n, tolerance)                                                                    \
+    kb_check_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
+#define kb_check_norm(kb, got, want, n, tolerance)                                                               \
+    kb_check_norm_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
+#define kb_check_ulp(kb, got, want, n, ulps)                                                                     \
+    kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
+#endif
+
+// Each pass of the loop is one run of the block; kbi_next says how many are to follow without coming back to it, so a
+// block of a few nanoseconds is timed without a call in between.
+#define KBI_TIME(kb, host)                                                                                       \
+    for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host))) > 0; --kbi_left)
+
+#define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
+#define KBI_TAIL(...) KBI_TAIL_(__VA_ARGS__)
+#define KBI_TAIL_(op, impl, ...) __VA_ARGS__
+#define KBI_BENCH(n, names, ...) KBI_BENCH_(n, names, __VA_ARGS__)
+#define KBI_BENCH_(n, names, ...)                                                                                \
+    static void kbi_body_##n(kb_state* kb);                                                                      \
+    static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
+    static kb_entry kbi_entry_##n;                                                                               \
+    KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
+        kbi_register(&kbi_entry_##n, names, kbi_body_##n, kbi_axes_##n, __FILE__, __LINE__, n);                  \
+    }                                                                                                            \
+    static void kbi_body_##n(kb_state* kb)
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>cxx       Overloads that C++ gets: element types from pointers, descriptions by reference, lambdas.
+              Public: kb_fill, kb_check, kb_check_norm, kb_check_ulp, kb_open, kb_run      Used by: C++ programs
+---------------------------------------------------------------------------------------------------------------*/
+
+#ifdef __cplusplus
+struct __half;        // cuda_fp16.h
+struct __nv_bfloat16; // cuda_bf16.h
+template <class T> struct kbi_type;
+template <class T> struct kbi_type<const T> : kbi_type<T> {};
+#define KBI_X(T, code) template <> struct kbi_type<T> { static const kb_dtype value = code; };
+KBI_X(float, KB_F32) KBI_X(double, KB_F64) KBI_X(kb_f16, KB_F16) KBI_X(kb_bf16, KB_BF16) KBI_X(__half, KB_F16)
+KBI_X(__nv_bfloat16, KB_BF16) KBI_X(signed char, KB_I8) KBI_X(char, KB_I8) KBI_X(unsigned char, KB_U8)
+KBI_X(short, KB_I16) KBI_X(unsigned short, KB_U16) KBI_X(int, KB_I32) KBI_X(unsigned, KB_U32)
+KBI_X(long, sizeof(long) == 8 ? KB_I64 : KB_I32) KBI_X(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32)
+KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
+#undef KBI_X
+template <class T> void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) {
+    kbi_fill(kb, p, kbi_type<T>::value, n, kind);
+}
+template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
+    return kb_check_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
+}
+template <class T, class U> bool kb_check_norm(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
+    return kb_check_norm_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
+}
+template <class T, class U> bool kb_check_ulp(kb_state* kb, T* got, U* want, int64_t n, double ulps) {
+    return kb_check_ulp_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, ulps);
+}
+inline kb_state* kb_open(const kb_desc& desc) { return kb_open(&desc); }
+template <class F> void kbi_call(kb_stream stream, void* user) { (*(F*)user)(stream); }
+// fn: anything callable with a kb_stream, a lambda as a rule.
+template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&desc, kbi_call<F>, &fn); }
+#endif
+
+#endif // KBENCH_H
+
+/*===============================================================================================================
+  Stop here if you only want the API.
+===============================================================================================================*/
+
+#if defined(KBENCH_IMPLEMENTATION) && !defined(KBENCH_IMPLEMENTED) && !defined(__CUDA_ARCH__)
+#define KBENCH_IMPLEMENTED
+
+#if (defined(__CUDACC__) || defined(KBENCH_CUDA)) && !defined(KBENCH_NO_CUDA)
+#define KBI_CUDA 1
+#include <cuda_runtime_api.h>
+#else
+#define KBI_CUDA 0
+#endif
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <math.h>
+#include <poll.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef KBENCH_MALLOC
+#define KBENCH_MALLOC(bytes) malloc(bytes)
+#define KBENCH_REALLOC(p, bytes) realloc(p, bytes)
+#define KBENCH_FREE(p) free(p)
+#endif
+
+// The feature macros came too late: a system header was included before this file under a strict standard. These are
+// POSIX's own prototypes, in the plain types that glibc gives them.
+#if !defined(__cplusplus) && defined(_FEATURES_H) && !defined(__USE_POSIX199309)
+extern int clock_gettime(int clock, struct timespec* out);
+extern int fsync(int file);
+extern int kill(int process, int signal);
+extern int lstat(const char* path, struct stat* out);
+#endif
+#ifdef CLOCK_MONOTONIC
+#define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
+#else
+#define KBI_CLOCK_MONOTONIC 1 // Linux
+#endif
+
+#define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>log       Warnings and errors, one line each, on stderr.
+              Public: none      Used by: everything after it
+---------------------------------------------------------------------------------------------------------------*/
+
+static const char* kbi_program = "kbench"; // the name that stands before each line
+static bool kbi_quiet = false;             // --quiet: errors only
+
+static void kbi_say(const char* level, const char* format, va_list list) {
+    fflush(stdout);
+    fprintf(stderr, "%s: %s", kbi_program, level);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    fflush(stderr);
+}
+
+KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_say("error: ", format, list);
+    va_end(list);
+}
+
+KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
+    if (kbi_quiet) return;
+    va_list list;
+    va_start(list, format);
+    kbi_say("", format, list);
+    va_end(list);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>util      Arenas, growing text, numbers as text, names that people mistype.
+              Public: none      Used by: everything after it
+---------------------------------------------------------------------------------------------------------------*/
+
+// The harness needs little memory; where even that is missing nothing sensible can follow.
+static void* kbi_grow(void* p, size_t bytes) {
+    void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
+    if (!q) {
+        kbi_error("out of host memory (%zu bytes)", bytes);
+        _exit(1);
+    }
+    return q;
+}
+
+typedef struct kbi_arena { // strings and arrays with one common end
+    char* block;           // starts with a pointer to the block before it
+    size_t used, size;
+} kbi_arena;
+
+static void* kbi_take(kbi_arena* a, size_t bytes) {
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (!a->block || a->used + bytes > a->size) {
+        size_t size = KBI_MAX(bytes + 16, (size_t)4096);
+        char* block = (char*)kbi_grow(NULL, size);
+        memcpy(block, &a->block, sizeof(char*));
+        a->block = block;
+        a->size = size;
+        a->used = 16;
+    }
+    void* p = a->block + a->used;
+    a->used += bytes;
+    memset(p, 0, bytes);
+    return p;
+}
+
+static void kbi_arena_free(kbi_arena* a) {
+    while (a->block) {
+        char* before;
+        memcpy(&before, a->block, sizeof(char*));
+        KBENCH_FREE(a->block);
+        a->block = before;
+    }
+    a->used = a->size = 0;
+}
+
+static char* kbi_take_text(kbi_arena* a, const char* s, size_t n) {
+    char* p = (char*)kbi_take(a, n + 1);
+    memcpy(p, s, n);
+    return p;
+}
+
+static char* kbi_copy(kbi_arena* a, const char* s) { return s ? kbi_take_text(a, s, strlen(s)) : NULL; }
+
+typedef struct kbi_text { // text that grows; always ends with a zero
+    char* s;
+    size_t n, size;
+} kbi_text;
+
+static void kbi_put(kbi_text* t, const char* s, size_t n) {
+    if (t->n + n + 1 > t->size) {
+        t->size = 2 * t->size + n + 256;
+        t->s = (char*)kbi_grow(t->s, t->size);
+    }
+    memcpy(t->s + t->n, s, n);
+    t->n += n;
+    t->s[t->n] = 0;
+}
+
+static void kbi_puts(kbi_text* t, const char* s) { kbi_put(t, s, strlen(s)); }
+
+KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
+    char small[512];
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int n = vsnprintf(small, sizeof small, format, list);
+    if (n >= 0 && n < (int)sizeof small) {
+        kbi_put(t, small, (size_t)n);
+    } else if (n >= 0) {
+        char* large = (char*)kbi_grow(NULL, (size_t)n + 1);
+        vsnprintf(large, (size_t)n + 1, format, again);
+        kbi_put(t, large, (size_t)n);
+        KBENCH_FREE(large);
+    }
+    va_end(again);
+    va_end(list);
+}
+
+static void kbi_text_free(kbi_text* t) {
+    KBENCH_FREE(t->s);
+    memset(t, 0, sizeof *t);
+}
+
+// A program may have called setlocale, and then printf writes 0,5: put the point back.
+static void kbi_unlocalise(char* s) {
+    const char* point = localeconv()->decimal_point;
+    size_t n = point ? strlen(point) : 0;
+    char* p = n && strcmp(point, ".") != 0 ? strstr(s, point) : NULL;
+    if (!p) return;
+    *p = '.';
+    memmove(p + 1, p + n, strlen(p + n) + 1);
+}
+
+// The shortest of 15, 16 and 17 digits that reads back to the same double.
+static const char* kbi_number(double x, char out[40]) {
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, 40, "%.*g", digits, x);
+        if (strtod(out, NULL) == x) break;
+    }
+    kbi_unlocalise(out);
+    return out;
+}
+
+// x with so many significant digits, never in exponent form: for people.
+static const char* kbi_digits(double x, int digits, char out[40]) {
+    int whole = x != 0 ? (int)floor(log10(fabs(x))) + 1 : 1;
+    snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
+    kbi_unlocalise(out);
+    return out;
+}
+
+static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
+
+// Names are compared without regard to case, and '-' and '_' are nothing: LayerNorm is layernorm, layer_norm too.
+static bool kbi_same_name(const char* a, const char* b) {
+    for (;; a++, b++) {
+        while (*a == '_' || *a == '-') a++;
+        while (*b == '_' || *b == '-') b++;
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) return false;
+        if (!*a) return true;
+    }
+}
+
+// Levenshtein's distance, case ignored; names longer than the row are far from everything.
+static int kbi_distance(const char* a, const char* b) {
+    int row[64], n = (int)strlen(b);
+    if (n >= 64 || strlen(a) >= 64) return 64;
+    for (int j = 0; j <= n; j++) row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int up = row[j];
+            int change = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            row[j] = KBI_MIN(change, KBI_MIN(up, row[j - 1]) + 1);
+            diagonal = up;
+        }
+    }
+    return row[n];
+}
+
+typedef struct kbi_nearest { // the best of the names offered so far
+    const char* wanted;
+    const char* name;
+    int distance;
+} kbi_nearest;
+
+static void kbi_offer(kbi_nearest* best, const char* name) {
+    int d = name ? kbi_distance(best->wanted, name) : 64;
+    if (!best->name || d < best->distance) {
+        best->name = name;
+        best->distance = d;
+    }
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>clock     The host's monotonic clock, in nanoseconds.
+              Public: none      Used by: >>engine, >>supervisor, >>backend
+---------------------------------------------------------------------------------------------------------------*/
+
+static int64_t kbi_now(void) {
+    struct timespec t;
+    clock_gettime(KBI_CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+// The smallest step that two readings show; what one reading costs is in it.
+static int64_t kbi_clock_step(void) {
+    int64_t best = INT64_MAX;
+    for (int i = 0; i < 200; i++) {
+        int64_t a = kbi_now(), b = a;
+        while (b == a) b = kbi_now();
+        best = KBI_MIN(best, b - a);
+    }
+    return best;
+}
+
+/*------------------------------------------------------------------------------------------------------------
+  >>random    Reproducible fills: an element depends on seed, tensor and its index, never on grid or order.
+              Public: nothing      Used by: >>device (its twin kbi_fill), tensors and their checks
+------------------------------------------------------------------------------------------------------------*/
+
+// Generator: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
+// SC11. Key = (seed low, seed high); counter = (block low, block high, tensor, purpose). Element i takes word
+// i mod 4 of block i / 4 under purpose 0; purpose 1 gives the high halves of uniform 64-bit integers.
+//
+// What each kind puts into element i (w = its word, z = its normal deviate):
+//   kind         f32 f64 f16 bf16                      integers
+//   KB_ZERO      0                                     0
+//   KB_NORMAL    z, a float                            8 z rounded, halves away from 0, clamped to the type
+//   KB_UNIFORM   (w >> 8) / 2^24, in [0,1)             w truncated; 64-bit: w | (word under purpose 1) << 32
+//   KB_IOTA      i, nearest (f16: inf from 65520 on)   i, wrapped
+// Floating values are rounded to float first (KB_IOTA in f64 is not), then to f16 or bf16, to nearest even.
+// The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
+// that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
+
+// bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
+static size_t kbi_dtype_size(int dtype) {
+    static const unsigned char size[] = {0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8};
+    return dtype >= 0 && dtype <= KB_U64 ? size[dtype] : 0;
+}
+
+static uint32_t kbi_float_bits(float f) {
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static float kbi_bits_float(uint32_t u) {
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+// IEEE 754 binary16: 5 exponent bits (bias 15), 10 fraction bits; to nearest even, NaN kept quiet
+static uint16_t kbi_f32_to_f16(float f) {
+    uint32_t u = kbi_float_bits(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
+    uint32_t r, m, shift, rest, half;
+    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x1ffu));
+    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u); // 2^16 and above
+    if (a >= 0x38800000u) {                                  // 2^-14, the least normal
+        r = a - (112u << 23);                                // bias 127 -> 15; a carry out of 65504 gives inf
+        return (uint16_t)(sign | ((r + 0xfffu + ((r >> 13) & 1u)) >> 13));
+    }
+    if (a < 0x33000000u) return (uint16_t)sign; // below 2^-25, half of the least subnormal
+    m = (a & 0x7fffffu) | 0x800000u;
+    shift = 126u - (a >> 23); // the value is m 2^(e-150), the unit of a subnormal 2^-24
+    r = m >> shift;
+    rest = m & ((1u << shift) - 1u);
+    half = 1u << (shift - 1u);
+    if (rest > half || (rest == half && (r & 1u))) r++;
+    return (uint16_t)(sign | r);
+}
+
+static float kbi_f16_to_f32(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, a = h & 0x7fffu;
+    if (a >= 0x7c00u) return kbi_bits_float(sign | 0x7f800000u | ((a & 0x3ffu) << 13));
+    if (a >= 0x0400u) return kbi_bits_float(sign | ((a << 13) + (112u << 23)));
+    return kbi_bits_float(sign | kbi_float_bits((float)a * 5.9604644775390625e-8f)); // a / 2^24, exact
+}
+
+// bfloat16: the upper half of a float; to nearest even, NaN kept quiet
+static uint16_t kbi_f32_to_bf16(float f) {
+    uint32_t u = kbi_float_bits(f);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
+    return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
+static float kbi_bf16_to_f32(uint16_t h) { return kbi_bits_float((uint32_t)h << 16); }
+
+// element i of an array as a double; 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
+static double kbi_load_double(const void* p, int64_t i, int dtype) {
+    size_t size = kbi_dtype_size(dtype);
+    const unsigned char* at = (const unsigned char*)p + i * (int64_t)size;
+    uint64_t u64 = 0;
+    uint32_t u32 = 0;
+    uint16_t u16 = 0;
+    double d = 0;
+    if (size == 8) memcpy(&u64, at, 8);
+    if (size == 4) memcpy(&u32, at, 4);
+    if (size == 2) memcpy(&u16, at, 2);
+    switch (dtype) {
+    case KB_F32:
+        return kbi_bits_float(u32);
+    case KB_F64:
+        memcpy(&d, &u64, 8);
+        return d;
+    case KB_F16:
+        return kbi_f16_to_f32(u16);
+    case KB_BF16:
+        return kbi_bf16_to_f32(u16);
+    case KB_I8:
+        return (signed char)at[0];
+    case KB_U8:
+        return at[0];
+    case KB_I16:
+        return (int16_t)u16;
+    case KB_U16:
+        return u16;
+    case KB_I32:
+        return (int32_t)u32;
+    case KB_U32:
+        return u32;
+    case KB_I64:
+        return (double)(int64_t)u64;
+    case KB_U64:
+        return (double)u64;
+    default:
+        return 0;
+    }
+}
+
+// Ten rounds of (c0,c1,c2,c3) -> (hi(B c2)^c1^k0, lo(B c2), hi(A c0)^c3^k1, lo(A c0)); the key advances by
+// the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is left as it was.
+static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
+    uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
+    int round;
+    for (round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)b;
+        c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+// 24 bits, so that float and double hold the same value
+static double kbi_random_uniform(uint32_t word) {
+    return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
+}
+
+// -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
+// ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172, the first term left out is below 2^-44 of it.
+static double kbi_minus_log(uint32_t m) {
+    double f = (double)(int32_t)m, s, q, series;
+    uint64_t bits;
+    int32_t e;
+    memcpy(&bits, &f, sizeof bits);
+    bits += (uint64_t)(0x3ff00000 - 0x3fe6a09e) << 32; // 0x3fe6a09e: the upper half of sqrt(1/2)
+    e = (int32_t)(bits >> 52) - 1023;
+    bits = (bits & 0x000fffffffffffffu) + ((uint64_t)0x3fe6a09e << 32);
+    memcpy(&f, &bits, sizeof f);
+    s = (f - 1.0) / (f + 1.0);
+    q = s * s;
+    series = q * (1.0 / 15) + 1.0 / 13;
+    series = series * q + 1.0 / 11;
+    series = series * q + 1.0 / 9;
+    series = series * q + 1.0 / 7;
+    series = series * q + 1.0 / 5;
+    series = series * q + 1.0 / 3;
+    series = series * q + 1.0;
+    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
+}
+
+// Two N(0,1) deviates from two words, Box-Muller 1958: r = sqrt(-2 ln u1), (r cos 2 pi u2, r sin 2 pi u2), u1
+// in (0,1] so that the logarithm exists. u2 = k / 2^24 is split exactly into quarter turns and a rest within
+// 1/8 turn, where the Taylor series of sine and cosine leave less than 2^-40. Rounded to float once.
+static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
+    double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
+    uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
+    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07; // 2 pi / 2^24
+    double q = x * x, s, c, swap;
+    s = q * (1.0 / 6227020800.0) - 1.0 / 39916800.0; // 13! 11! 9! 7! 5! 3!
+    s = s * q + 1.0 / 362880.0;
+    s = s * q - 1.0 / 5040.0;
+    s = s * q + 1.0 / 120.0;
+    s = s * q - 1.0 / 6.0;
+    s = s * q * x + x;
+    c = q * (1.0 / 479001600.0) - 1.0 / 3628800.0; // 12! 10! 8! 6! 4! 2!
+    c = c * q + 1.0 / 40320.0;
+    c = c * q - 1.0 / 720.0;
+    c = c * q + 1.0 / 24.0;
+    c = c * q - 1.0 / 2.0;
+    c = c * q + 1.0;
+    // a quarter turn takes (c, s) to (-s, c)
+    swap = (quarter & 1u) ? s : c;
+    s = (quarter & 1u) ? c : s;
+    c = ((quarter + 1u) & 2u) ? -swap : swap;
+    s = (quarter & 2u) ? -s : s;
+    z[0] = (float)(r * c);
+    z[1] = (float)(r * s);
+}
+
+// the bits of one element, in the low end of the result, from its value (floats) or its deviate (integers)
+static uint64_t kbi_value_bits(double v, int dtype) {
+    uint64_t u;
+    double t;
+    switch (dtype) {
+    case KB_F32:
+        return kbi_float_bits((float)v);
+    case KB_F64:
+        memcpy(&u, &v, sizeof u);
+        return u;
+    case KB_F16:
+        return kbi_f32_to_f16((float)v);
+    case KB_BF16:
+        return kbi_f32_to_bf16((float)v);
+    default:
+        break;
+    }
+    t = v * 8.0; // at most 47, since u1 >= 2^-24: only the sign of an unsigned type needs the clamp
+    t = t < 0.0 ? t - 0.5 : t + 0.5;
+    if (t < 0.0 && (dtype == KB_U8 || dtype == KB_U16 || dtype == KB_U32 || dtype == KB_U64)) t = 0.0;
+    return (uint64_t)(int64_t)t;
+}
+
+// the bits of elements 4 block .. 4 block + 3
+static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed,
+                           uint32_t tensor) {
+    int is_float = dtype == KB_F32 || dtype == KB_F64 || dtype == KB_F16 || dtype == KB_BF16, j;
+    uint32_t ctr[4], key[2], w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
+    float z[4];
+    ctr[0] = (uint32_t)block;
+    ctr[1] = (uint32_t)(block >> 32);
+    ctr[2] = tensor;
+    ctr[3] = 0;
+    key[0] = (uint32_t)seed;
+    key[1] = (uint32_t)(seed >> 32);
+    if (kind == KB_NORMAL || kind == KB_UNIFORM) kbi_philox(ctr, key, w);
+    if (kind == KB_NORMAL) {
+        kbi_random_normal(w[0], w[1], z);
+        kbi_random_normal(w[2], w[3], z + 2);
+        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(z[j], dtype);
+    } else if (kind == KB_UNIFORM && is_float) {
+        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(kbi_random_uniform(w[j]), dtype);
+    } else if (kind == KB_UNIFORM) {
+        ctr[3] = 1;
+        if (dtype == KB_I64 || dtype == KB_U64) kbi_philox(ctr, key, high);
+        for (j = 0; j < 4; j++) bits[j] = w[j] | (uint64_t)high[j] << 32;
+    } else if (kind == KB_IOTA && is_float) {
+        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits((double)(int64_t)(block * 4 + (uint64_t)j), dtype);
+    } else {
+        for (j = 0; j < 4; j++) bits[j] = kind == KB_IOTA ? block * 4 + (uint64_t)j : 0;
+    }
+}
+
+// Elements first .. first + n - 1 of a tensor; p is where element `first` goes and may be unaligned.
+static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind, uint64_t seed,
+                          uint32_t tensor) {
+    unsigned char* at = (unsigned char*)p;
+    size_t size = kbi_dtype_size(dtype);
+    int64_t i = first, end = first + n;
+    uint64_t bits[4];
+    if (n <= 0 || size == 0) return;
+    if (kind == KB_ZERO) {
+        memset(p, 0, (size_t)n * size);
+        return;
+    }
+    while (i < end) {
+        int j = (int)(i & 3), stop = end - (i - j) < 4 ? (int)(end - (i - j)) : 4;
+        kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
+        i += stop - j;
+        for (; j < stop; j++, at += size) { // narrowed, then copied: right on either byte order
+            uint8_t b8 = (uint8_t)bits[j];
+            uint16_t b16 = (uint16_t)bits[j];
+            uint32_t b32 = (uint32_t)bits[j];
+            if (size == 1)
+                memcpy(at, &b8, 1);
+            else if (size == 2)
+                memcpy(at, &b16, 2);
+            else if (size == 4)
+                memcpy(at, &b32, 4);
+            else
+                memcpy(at, &bits[j], 8);
+        }
+    }
+}
+
+/*------------------------------------------------------------------------------------------------------------
+  >>stats     Summaries of a sample and its interval. Pure functions; no globals; tested without a GPU.
+              Public: kb_summarize      Used by: >>engine (when to stop), >>verdict, >>table
+------------------------------------------------------------------------------------------------------------*/
+
+// Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
+// that it also holds under -ffast-math, and NaN and infinity fail it.
+#define KBI_STATS_LIMIT 1e150
+#define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
+#define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
+#define KBI_STATS_P99_MIN 300  // fewest values with a p99
+#define KBI_STATS_NOTABLE 0.01 // drift and distance of modes, relative to the median, that are worth a word
+#define KBI_STATS_EXACT 400    // Mann-Whitney is exact while n * m is at most this
+
+static int kbi_usable(double v) {
+    const double limit = KBI_STATS_LIMIT;
+    uint64_t bits, bound;
+    memcpy(&bits, &v, sizeof bits);
+    memcpy(&bound, &limit, sizeof bound);
+    return (bits & (UINT64_MAX >> 1)) <= bound;
+}
+
+static int kbi_all_usable(const double* x, int64_t n) {
+    if (x == NULL) return n <= 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!kbi_usable(x[i])) return 0;
+    }
+    return 1;
+}
+
+static double* kbi_stats_alloc(int64_t n) {
+    if (n <= 0 || (uint64_t)n > (uint64_t)(SIZE_MAX / 2 / sizeof(double))) return NULL;
+    return (double*)KBENCH_MALLOC((size_t)n * sizeof(double));
+}
+
+// a / b; 0 for 0 / 0, NAN where the quotient is none.
+static double kbi_ratio(double a, double b) {
+    if (a == 0.0 && b == 0.0) return 0.0;
+    if (b == 0.0 || fabs(a) > fabs(b) * 1e150) return (double)NAN;
+    return a / b;
+}
+
+// -- order ------------------------------------------------------------------------------------------------
+
+static void kbi_insertion_sort(double* a, int64_t n) {
+    for (int64_t i = 1; i < n; i++) {
+        const double v = a[i];
+        int64_t j = i;
+        for (; j > 0 && a[j - 1] > v; j--) a[j] = a[j - 1];
+        a[j] = v;
+    }
+}
+
+static void kbi_sift_down(double* a, int64_t root, int64_t n) {
+    const double v = a[root];
+    for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
+        if (child + 1 < n && a[child + 1] > a[child]) child++;
+        if (a[child] <= v) break;
+        a[root] = a[child];
+        root = child;
+    }
+    a[root] = v;
+}
+
+static void kbi_heap_sort(double* a, int64_t n) {
+    for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
+    for (int64_t end = n - 1; end > 0; end--) {
+        const double top = a[0];
+        a[0] = a[end];
+        a[end] = top;
+        kbi_sift_down(a, 0, end);
+    }
+}
+
+// Hoare 1961 about the median of three. Returns j, 0 <= j < n - 1, with a[0..j] <= a[j+1..n-1]; n >= 3.
+// Stopping at equal values keeps both parts large in quantised samples.
+static int64_t kbi_partition(double* a, int64_t n) {
+    const double u = a[0], v = a[n / 2], w = a[n - 1];
+    const double pivot = u < v ? (v < w ? v : (u < w ? w : u)) : (u < w ? u : (v < w ? w : v));
+    for (int64_t i = 0, j = n - 1;; i++, j--) {
+        while (a[i] < pivot) i++;
+        while (a[j] > pivot) j--;
+        if (i >= j) return j;
+        const double t = a[i];
+        a[i] = a[j];
+        a[j] = t;
+    }
+}
+
+// Partitions allowed before a heap sort takes over (Musser 1997): 2 log2 n.
+static int kbi_sort_budget(int64_t n) {
+    int budget = 0;
+    for (; n > 1; n /= 2) budget += 2;
+    return budget;
+}
+
+static void kbi_sort(double* a, int64_t n) {
+    int budget = kbi_sort_budget(n);
+    while (n > 24) { // below, insertion is faster
+        if (budget-- == 0) {
+            kbi_heap_sort(a, n);
+            return;
+        }
+        const int64_t left = kbi_partition(a, n) + 1;
+        if (left < n - left) {
+            kbi_sort(a, left);
+            a += left;
+            n -= left;
+        } else {
+            kbi_sort(a + left, n - left);
+            n = left;
+        }
+    }
+    kbi_insertion_sort(a, n);
+}
+
+// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
+// Hoare 1961).
+static double kbi_select(double* a, int64_t n, int64_t k) {
+    int budget = kbi_sort_budget(n);
+    while (n > 24 && budget-- > 0) {
+        const int64_t left = kbi_partition(a, n) + 1;
+        if (k < left) {
+            n = left;
+        } else {
+            a += left;
+            n -= left;
+            k -= left;
+        }
+    }
+    kbi_sort(a, n);
+    return a[k];
+}
+
+// Type 7: x(h) + (h - floor h) (x(h+1) - x(h)), h = (n - 1) q from 0 (Hyndman and Fan 1996). NAN when n < 1.
+static double kbi_quantile(const double* sorted, int64_t n, double q) {
+    if (n < 1 || !kbi_usable(q)) return (double)NAN;
+    const double h = (double)(n - 1) * (q < 0.0 ? 0.0 : q > 1.0 ? 1.0 : q);
+    const int64_t i = (int64_t)h;
+    if (i >= n - 1) return sorted[n - 1];
+    return sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
+}
+
+static double kbi_median_sorted(const double* sorted, int64_t n) {
+    return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
+}
+
+// Median in O(n); scratch holds n values. Values must be finite; NAN when n < 1.
+static double kbi_median_of(const double* x, int64_t n, double* scratch) {
+    if (n < 1) return (double)NAN;
+    memmove(scratch, x, (size_t)n * sizeof(double));
+    const double upper = kbi_select(scratch, n, n / 2);
+    if (n % 2 == 1) return upper;
+    double lower = scratch[0];
+    for (int64_t i = 1; i < n / 2; i++) lower = scratch[i] > lower ? scratch[i] : lower;
+    return 0.5 * lower + 0.5 * upper;
+}
+
+// Median of |x - centre| in O(n): the deviations are two sorted runs that begin at the centre and are merged.
+static double kbi_mad_sorted(const double* sorted, int64_t n, double centre) {
+    int64_t right = 0, high = n;
+    while (right < high) {
+        const int64_t mid = right + (high - right) / 2;
+        if (sorted[mid] < centre)
+            right = mid + 1;
+        else
+            high = mid;
+    }
+    double before = 0.0, deviation = 0.0;
+    int64_t left = right - 1;
+    for (int64_t taken = 0; taken <= n / 2 && n > 0; taken++) {
+        before = deviation;
+        if (right >= n || (left >= 0 && centre - sorted[left] <= sorted[right] - centre)) {
+            deviation = centre - sorted[left--];
+        } else {
+            deviation = sorted[right++] - centre;
+        }
+    }
+    return n < 1 ? (double)NAN : n % 2 == 1 ? deviation : 0.5 * before + 0.5 * deviation;
+}
+
+// -- interval of the median -------------------------------------------------------------------------------
+
+// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >=
+// 1 - alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). The
+// probabilities are taken relative to the mode's, where none overflows and what underflows does not count, so
+// the ranks are exact for every n and for alpha down to 1e-250. 0 when no such interval exists.
+static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
+    *lo = *hi = 0;
+    if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
+    int64_t j = n / 2, k = 0;
+    double weight = 1.0, lower = 0.0;
+    while (j > 0 && weight > 1e-290) {
+        weight *= (double)j / (double)(n - j + 1);
+        lower += weight;
+        j--;
+    }
+    const double total = n % 2 == 1 ? 2.0 * (1.0 + lower) : 1.0 + 2.0 * lower;
+    const double limit =
+        0.5 * alpha * total * (1.0 + 1e-12); // a tail that equals alpha/2 but for rounding is in
+    for (double tail = weight; tail <= limit; tail += weight) {
+        k = j + 1;
+        weight *= (double)(n - j) / (double)(j + 1);
+        j++;
+    }
+    if (k < 1) return 0;
+    *lo = k;
+    *hi = n + 1 - k;
+    return 1;
+}
+
+// Medians of 10 consecutive blocks, as equal as possible; n >= 10.
+static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
+    for (int64_t b = 0, begin = 0; b < KBI_STATS_BLOCKS; b++) {
+        const int64_t share = n / KBI_STATS_BLOCKS, rest = n % KBI_STATS_BLOCKS;
+        const int64_t end = share * (b + 1) + rest * (b + 1) / KBI_STATS_BLOCKS;
+        blocks[b] = kbi_median_of(x + begin, end - begin, scratch);
+        begin = end;
+    }
+}
+
+// 95 % interval of the median. From 30 values: ranks 2 and 9 of the 10 block medians, coverage 1 - 2 *
+// 11/1024 = 97.9 %, the least that reaches 95; values in one block may be correlated, blocks need only be
+// nearly independent. Below: ranks of the values. Widened, where need be, to hold the sample's own median.
+// scratch holds n values.
+static void kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
+                                double* hi) {
+    double blocks[KBI_STATS_BLOCKS];
+    const double* ordered = scratch;
+    int64_t count = n, low, high;
+    *lo = *hi = (double)NAN;
+    if (n >= KBI_STATS_MIN) {
+        kbi_block_medians(x, n, scratch, blocks);
+        kbi_sort(blocks, KBI_STATS_BLOCKS);
+        ordered = blocks;
+        count = KBI_STATS_BLOCKS;
+    } else if (n > 0) {
+        memmove(scratch, x, (size_t)n * sizeof(double));
+        kbi_sort(scratch, n);
+    }
+    if (!kbi_sign_ranks(count, 0.05, &low, &high)) return;
+    *lo = ordered[low - 1] < median ? ordered[low - 1] : median;
+    *hi = ordered[high - 1] > median ? ordered[high - 1] : median;
+}
+
+static double kbi_half_width(double lo, double hi, double median) {
+    return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
+}
+
+// kb_stats.precision alone, in O(n) and without allocation: the stopping rule asks between samples, and a GPU
+// that waits for the host lowers its clock. scratch holds n values.
+static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
+    double lo, hi;
+    if (n < 1 || !kbi_all_usable(x, n)) return (double)NAN;
+    const double median = kbi_median_of(x, n, scratch);
+    kbi_median_interval(x, n, median, scratch, &lo, &hi);
+    return kbi_half_width(lo, hi, median);
+}
+
+static double kbi_precision_of(const double* x, int64_t n) {
+    double* scratch = kbi_stats_alloc(n);
+    if (scratch == NULL) return (double)NAN;
+    const double precision = kbi_precision_in(x, n, scratch);
+    KBENCH_FREE(scratch);
+    return precision;
+}
+
+// -- summary ----------------------------------------------------------------------------------------------
+
+// mean = c + sum(x - c)/n about the median c, which is exact for equal values; then two passes with the
+// correction of Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum
+// d^2 (Box and Jenkins).
+static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
+    double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
+    for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
+    s->mean = s->median + sum / (double)n;
+    s->mean = s->mean < s->min ? s->min : s->mean > s->max ? s->max : s->mean;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = x[i] - s->mean;
+        rest += d;
+        squares += d * d;
+        if (i > 0) products += d * previous;
+        previous = d;
+    }
+    if (n < 2) return;
+    const double variance = (squares - rest * rest / (double)n) / (double)(n - 1);
+    s->std = s->min == s->max || !(variance > 0.0) ? 0.0 : sqrt(variance);
+    s->cv = kbi_ratio(s->std, s->mean);
+    if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
+}
+
+// Step of the timer, seen as the smallest distance of different values. Above a tenth of the median it is
+// taken for a real distance, not a step; in a continuous sample it is next to nothing and changes nothing.
+// Counts them as well.
+static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
+    double step = 0.0;
+    *distinct = n > 0;
+    for (int64_t i = 1; i < n; i++) {
+        const double gap = sorted[i] - sorted[i - 1];
+        if (!(sorted[i] > sorted[i - 1])) continue;
+        step = step == 0.0 || gap < step ? gap : step;
+        (*distinct)++;
+    }
+    return step <= 0.1 * fabs(median) ? step : 0.0;
+}
+
+// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. Where most values share one tick of the
+// timer the range is 0 and every neighbouring tick would be an outlier, so the range is at least the step.
+static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
+    const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
+    int64_t mild = 0, severe = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const double out = sorted[i] < s->p25 ? s->p25 - sorted[i] : sorted[i] - s->p75;
+        severe += out > 3.0 * range;
+        mild += out > 1.5 * range && out <= 3.0 * range;
+    }
+    s->outliers_mild = (double)mild / (double)s->n;
+    s->outliers_severe = (double)severe / (double)s->n;
+}
+
+// Two modes: the widest stretch between values is over 5 MAD wide. Four amends to "largest gap > 5 MAD with
+// 10 % on each side":
+//   - only stretches with 10 % on each side compete: one far outlier would own the largest gap of all;
+//   - a stretch may hold 2 % of the values: a single straggler between the modes would halve the gap;
+//   - the MAD is that of each side, the larger counts: with even modes the MAD of all is half their distance;
+//   - it is at least the timer's step: on a coarse timer the MAD is 0 and neighbouring ticks are no modes.
+// Modes closer than 1 % of the median are nobody's concern.
+static int kbi_bimodal(const double* sorted, int64_t n, double median, double step) {
+    if (n < KBI_STATS_MIN) return 0;
+    const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
+    int64_t split = -1;
+    double widest = 0.0;
+    for (int64_t i = side - 1; i + stretch <= n - side; i++) {
+        const double width = sorted[i + stretch] - sorted[i];
+        if (!(width > widest)) continue;
+        widest = width;
+        split = i;
+    }
+    if (split < 0 || !(widest > KBI_STATS_NOTABLE * fabs(median))) return 0;
+    const double* upper = sorted + split + stretch;
+    const int64_t left = split + 1, right = n - split - stretch;
+    const double below = kbi_mad_sorted(sorted, left, kbi_median_sorted(sorted, left));
+    const double above = kbi_mad_sorted(upper, right, kbi_median_sorted(upper, right));
+    const double mad = below > above ? below : above;
+    return widest > 5.0 * (mad > step ? mad : step);
+}
+
+// Exact test that 10 block medians came in no particular order. Rejects when one half lies wholly above the
+// other (a step: Pettitt 1976 at his extreme, 25) or Mann's (1945) S, rising less falling pairs, reaches +-33
+// (a trend): 33,508 of the 10! orders, p = 0.0092; ties only make it rarer. Rank sums of three blocks against
+// three cannot get below 0.1, and the values themselves are no basis: with autocorrelation any test that
+// takes them as independent finds drift everywhere.
+static int kbi_order_significant(const double* blocks) {
+    int score = 0, rising = 1, falling = 1;
+    for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
+        for (int j = i + 1; j < KBI_STATS_BLOCKS; j++) {
+            const int sign = (blocks[j] > blocks[i]) - (blocks[j] < blocks[i]);
+            score += sign;
+            if (i >= KBI_STATS_BLOCKS / 2 || j < KBI_STATS_BLOCKS / 2) continue;
+            rising = rising && sign > 0;
+            falling = falling && sign < 0;
+        }
+    }
+    return rising || falling || score >= 33 || score <= -33;
+}
+
+static void kbi_drift(const double* x, double* scratch, kb_stats* s) {
+    double blocks[KBI_STATS_BLOCKS], third[3];
+    if (s->n < KBI_STATS_MIN) return;
+    kbi_block_medians(x, s->n, scratch, blocks);
+    const double first = kbi_median_of(blocks, 3, third);
+    const double last = kbi_median_of(blocks + KBI_STATS_BLOCKS - 3, 3, third);
+    s->drift = kbi_ratio(last - first, fabs(s->median));
+    s->drift_significant =
+        kbi_usable(s->drift) && fabs(s->drift) > KBI_STATS_NOTABLE && kbi_order_significant(blocks);
+}
+
+static kb_stats kbi_stats_none(int64_t n) {
+    const double none = (double)NAN;
+    kb_stats s;
+    memset(&s, 0, sizeof s);
+    s.n = n > 0 ? n : 0;
+    s.median = s.mean = s.std = s.min = s.max = s.mad = s.cv = none;
+    s.p5 = s.p25 = s.p75 = s.p95 = s.p99 = s.ci_low = s.ci_high = s.precision = none;
+    s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = none;
+    return s;
+}
+
+// kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
+static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
+    kb_stats s = kbi_stats_none(n);
+    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(n) : NULL;
+    if (sorted == NULL) return s;
+    s.median = kbi_median_of(x, n, sorted);
+    kbi_median_interval(x, n, s.median, sorted, &s.ci_low, &s.ci_high);
+    s.precision = kbi_half_width(s.ci_low, s.ci_high, s.median);
+    kbi_drift(x, sorted, &s);
+
+    memcpy(sorted, x, (size_t)n * sizeof(double));
+    kbi_sort(sorted, n);
+    s.min = sorted[0];
+    s.max = sorted[n - 1];
+    s.p5 = kbi_quantile(sorted, n, 0.05);
+    s.p25 = kbi_quantile(sorted, n, 0.25);
+    s.p75 = kbi_quantile(sorted, n, 0.75);
+    s.p95 = kbi_quantile(sorted, n, 0.95);
+    if (n >= KBI_STATS_P99_MIN) s.p99 = kbi_quantile(sorted, n, 0.99);
+    s.mad = kbi_mad_sorted(sorted, n, s.median);
+    kbi_moments(x, n, &s);
+    const double seen = kbi_step_of(sorted, n, s.median, &s.distinct);
+    const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : seen;
+    kbi_outliers(sorted, step, &s);
+    s.bimodal = kbi_bimodal(sorted, n, s.median, step);
+    KBENCH_FREE(sorted);
+    return s;
+}
+
+kb_stats kb_summarize(const double* x, int64_t n) { return kbi_summarize(x, n, 0.0); }
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>registry  declare: what the KBENCH macros registered, in the order of the source.
+              Public: kb_add      Used by: >>plan
+---------------------------------------------------------------------------------------------------------------*/
+
+static kb_entry* kbi_entries = NULL; // constructors of other files push here before main
+static int kbi_entry_count = 0;
+
+static int kbi_compare_entries(const void* a, const void* b) {
+    const kb_entry *x = *(kb_entry* const*)a, *y = *(kb_entry* const*)b;
+    int file = strcmp(x->file, y->file);
+    if (file) return file;
+    return x->line != y->line ? (x->line > y->line) - (x->line < y->line) : (x->order > y->order) - (x->order < y->order);
+}
+
+// The entries in order, operations together at the place of their first. The array is malloc'ed.
+static kb_entry** kbi_sorted_entries(int* count) {
+    int n = 0;
+    kb_entry** all = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * (size_t)(kbi_entry_count + 1));
+    kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * (size_t)(kbi_entry_count + 1));
+    for (kb_entry* e = kbi_entries; e; e = e->next) all[n++] = e;
+    qsort(all, (size_t)n, sizeof *all, kbi_compare_entries);
+    *count = 0;
+    for (int i = 0; i < n; i++) {
+        if (!all[i]) continue;
+        const char* operation = all[i]->operation;
+        for (int j = i; j < n; j++) {
+            if (!all[j] || strcmp(all[j]->operation, operation) != 0) continue;
+            out[(*count)++] = all[j];
+            all[j] = NULL;
+        }
+    }
+    KBENCH_FREE(all);
+    return out;
+}
+
+// The next top-level word of "layernorm, naive, KB_AXIS(...)": what #__VA_ARGS__ of KBENCH_IMPL gives.
+static const char* kbi_next_word(const char** names, const char* otherwise) {
+    const char* s = *names;
+    while (*s == ' ' || *s == ',') s++;
+    size_t n = strcspn(s, ",");
+    *names = s + n;
+    while (n && s[n - 1] == ' ') n--;
+    if (!n) return otherwise;
+    char* word = (char*)kbi_grow(NULL, n + 1); // lives as long as the program, like the entry
+    memcpy(word, s, n);
+    word[n] = 0;
+    return word;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>cli       plan: the command line, from one table that also prints --help.
+              Public: none      Used by: >>plan, >>supervisor
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_GPU = 77, KBI_EXIT_INTERRUPTED = 130 };
+
+//      id            name            argument         section       help
+#define KBI_OPTIONS(X)                                                                                           \
+    X(list,           "list",         NULL,            "choose",     "the selected cases, one a line")               \
+    X(list_ops,       "list-ops",     NULL,            "choose",     "operations with directions, dtypes, implementations") \
+    X(list_sizes,     "list-sizes",   NULL,            "choose",     "the sizes of each operation, by category")     \
+    X(op,             "op",           "A,B",           "choose",     "operations; swish, gelu and loss are understood") \
+    X(impl,           "impl",         "A,B",           "choose",     "implementations")                              \
+    X(dtype,          "dtype",        "A,B",           "choose",     "element types: f32, f16, bf16, ...")           \
+    X(size,           "size",         "A,B",           "choose",     "categories: small, medium, large, batch, ...") \
+    X(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1024:8192:*2,100:300:+50") \
+    X(filter,         "filter",       "RE",            "choose",     "cases whose name matches (as does FILTER)")    \
+    X(exclude,        "exclude",      "RE",            "choose",     "cases whose name does not match")              \
+    X(device,         "device",       "N|all|cpu",     "choose",     "which GPU, every GPU in turn, or none; 0")     \
+    X(fast,           "fast",         NULL,            "how long",   "0.2 s and 2 % a case, sizes small and medium") \
+    X(quick,          "quick",        NULL,            NULL,         NULL)                                           \
+    X(thorough,       "thorough",     NULL,            "how long",   "10 s a case")                                  \
+    X(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
+    X(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
+    X(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
+    X(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
+    X(warmup,         "warmup",       "N|T",           "how long",   "samples or time of warm-up; until settled")    \
+    X(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
+    X(dry_run,        "dry-run",      NULL,            "how long",   "the plan, without running it")                 \
+    X(no_verify,      "no-verify",    NULL,            "how",        "kb_check is not asked; records say UNVERIFIED") \
+    X(no_audit,       "no-audit",     NULL,            "how",        "the timed block is not looked into")           \
+    X(no_isolate,     "no-isolate",   NULL,            "how",        "one process: for debuggers and profilers")     \
+    X(shuffle,        "shuffle",      NULL,            "how",        "comparison groups in random order")            \
+    X(seed,           "seed",         "N",             "how",        "of data and order; 42")                        \
+    X(json,           "json",         "FILE",          "out",        "records as one array, - for stdout")           \
+    X(jsonl,          "jsonl",        "FILE",          "out",        "records appended, one a line, as they finish") \
+    X(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
+    X(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
+    X(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
+    X(verbose,        "verbose",      NULL,            "out",        "advice for each flag, notes (-v)")             \
+    X(help,           "help",         NULL,            "out",        "this text (-h)")                               \
+    X(version,        "version",      NULL,            "out",        "the version")                                  \
+    X(worker,         "kbi-worker",   "IN,OUT",        NULL,         NULL)
+
+enum kbi_option_id {
+#define KBI_X(id, name, argument, section, help) KBI_OPTION_##id,
+    KBI_OPTIONS(KBI_X)
+#undef KBI_X
+    KBI_OPTION_COUNT
+};
+
+typedef struct kbi_option {
+    const char *name, *argument, *section, *help; // section NULL: not shown
+} kbi_option;
+
+static const kbi_option kbi_options_table[] = {
+#define KBI_X(id, name, argument, section, help) { name, argument, section, help },
+    KBI_OPTIONS(KBI_X)
+#undef KBI_X
+};
+
+enum { KBI_LISTS = 64 };
+typedef struct kbi_strings { // the values of an option given more than once
+    const char* of[KBI_LISTS];
+    int n;
+} kbi_strings;
+
+typedef struct kbi_options {
+    bool on[KBI_OPTION_COUNT]; // whether an option was given
+    kbi_strings filter, exclude, op, impl, dtype, size, axis;
+    const char *json, *jsonl, *device;
+    double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
+    int64_t iters, warmup_count, min_samples, max_samples;
+    uint64_t seed;
+    int worker_in, worker_out;
+    int argc;
+    char** argv;
+} kbi_options;
+
+static void kbi_options_default(kbi_options* o) {
+    memset(o, 0, sizeof *o);
+    o->precision = 0.005;
+    o->max_time = 1;
+    o->warmup_time = -1;
+    o->warmup_count = -1;
+    o->timeout = 60;
+    o->min_samples = 30;
+    o->max_samples = 2000;
+    o->seed = 42;
+    o->worker_in = o->worker_out = -1;
+}
+
+static void kbi_help(void) {
+    const char* section = NULL;
+    printf("usage: %s [options] [FILTER...]\n", kbi_program);
+    for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
+        const kbi_option* o = &kbi_options_table[i];
+        if (!o->section) continue;
+        if (!kbi_is(section, o->section)) printf("\n%s\n", o->section);
+        section = o->section;
+        char left[64];
+        snprintf(left, sizeof left, "--%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+        printf("  %-22s %s\n", left, o->help);
+    }
+    printf("\nFILTER is a regular expression on case names; --quick is --fast; -a is --axis; LISTs may have\n"
+           "ranges: 1:64:*2, 0:100:+25. Times carry a unit: 200ms, 3s. Exit codes: 0 fine, 1 a case\n"
+           "failed, 2 usage, 77 no GPU where every case needs one, 130 interrupted.\n");
+}
+
+// "200ms", "3s", "1.5m": seconds; negative when it is none.
+static double kbi_parse_time(const char* s) {
+    static const struct { const char* unit; double seconds; } units[] = {
+        { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 }, { "m", 60 }, { "min", 60 }, { "h", 3600 } };
+    char* end;
+    double x = strtod(s, &end);
+    if (end == s || !(x >= 0) || !isfinite(x)) return -1;
+    for (int i = 0; i < KBI_COUNT(units); i++)
+        if (strcmp(end, units[i].unit) == 0) return x * units[i].seconds;
+    return -1;
+}
+
+static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* out) {
+    char* end;
+    errno = 0;
+    long long x = strtoll(s, &end, 0);
+    if (end == s || *end || errno || x < low || x > high) return false;
+    *out = x;
+    return true;
+}
+
+static bool kbi_need_time(const char* option, const char* s, double* out) {
+    double t = kbi_parse_time(s);
+    if (t < 0) kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option, s);
+    else *out = t;
+    return t >= 0;
+}
+
+static bool kbi_need_count(const char* option, const char* s, int64_t low, int64_t high, int64_t* out) {
+    if (kbi_parse_whole(s, low, high, out)) return true;
+    kbi_error("--%s takes a whole number from %lld to %lld, not '%s'", option, (long long)low, (long long)high, s);
+    return false;
+}
+
+static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
+    if (list->n == KBI_LISTS) {
+        kbi_error("--%s was given more than %d times", option, KBI_LISTS);
+        return false;
+    }
+    list->of[list->n++] = s;
+    return true;
+}
+
+static bool kbi_option_precision(const char* value, kbi_options* o) {
+    char* end;
+    double x = strtod(value, &end);
+    bool good = end != value && (!*end || kbi_is(end, "%")) && x > 0 && x <= 100;
+    if (!good) kbi_error("--precision takes a percentage above 0, as in 0.5, not '%s'", value);
+    o->precision = x / 100;
+    return good;
+}
+
+static bool kbi_option_warmup(const char* value, kbi_options* o) {
+    o->warmup_time = kbi_parse_time(value);
+    if (o->warmup_time >= 0) return true;
+    if (kbi_parse_whole(value, 0, 1000000, &o->warmup_count)) return true;
+    kbi_error("--warmup takes a number of samples or a time with its unit, as in 10 or 200ms, not '%s'", value);
+    return false;
+}
+
+static bool kbi_option_worker(const char* value, kbi_options* o) {
+    return sscanf(value, "%d,%d", &o->worker_in, &o->worker_out) == 2;
+}
+
+// One option with its value; false after an error message.
+static bool kbi_option_set(kbi_options* o, int id, const char* value) {
+    const char* name = kbi_options_table[id].name;
+    int64_t whole = 0;
+    o->on[id] = true;
+    switch (id) {
+    case KBI_OPTION_filter: return kbi_add_string(name, &o->filter, value);
+    case KBI_OPTION_exclude: return kbi_add_string(name, &o->exclude, value);
+    case KBI_OPTION_op: return kbi_add_string(name, &o->op, value);
+    case KBI_OPTION_impl: return kbi_add_string(name, &o->impl, value);
+    case KBI_OPTION_dtype: return kbi_add_string(name, &o->dtype, value);
+    case KBI_OPTION_size: return kbi_add_string(name, &o->size, value);
+    case KBI_OPTION_axis: return kbi_add_string(name, &o->axis, value);
+    case KBI_OPTION_device: o->device = value; return true;
+    case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
+    case KBI_OPTION_json: o->json = value; return true;
+    case KBI_OPTION_jsonl: o->jsonl = value; return true;
+    case KBI_OPTION_max_time: return kbi_need_time(name, value, &o->max_time);
+    case KBI_OPTION_min_time: return kbi_need_time(name, value, &o->min_time);
+    case KBI_OPTION_timeout: return kbi_need_time(name, value, &o->timeout);
+    case KBI_OPTION_iters: return kbi_need_count(name, value, 1, 10000000, &o->iters);
+    case KBI_OPTION_seed:
+        if (!kbi_need_count(name, value, 0, INT64_MAX, &whole)) return false;
+        o->seed = (uint64_t)whole;
+        return true;
+    case KBI_OPTION_precision: return kbi_option_precision(value, o);
+    case KBI_OPTION_warmup: return kbi_option_warmup(value, o);
+    case KBI_OPTION_worker: return kbi_option_worker(value, o);
+    default: return true;
+    }
+}
+
+// An option's number by its name (n characters of s), -1 after an error message.
+static int kbi_option_named(const char* s, size_t n) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(n, sizeof name - 1), s);
+    kbi_nearest best = { name, NULL, 64 };
+    for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
+        if (strcmp(name, kbi_options_table[i].name) == 0) return i;
+        if (kbi_options_table[i].section) kbi_offer(&best, kbi_options_table[i].name);
+    }
+    if (best.distance <= 3) kbi_error("unknown option --%s; did you mean --%s? (--help lists all)", name, best.name);
+    else kbi_error("unknown option --%s (--help lists all)", name);
+    return -1;
+}
+
+static int kbi_option_short(const char* s) {
+    if (kbi_is(s, "-a")) return KBI_OPTION_axis;
+    if (kbi_is(s, "-v")) return KBI_OPTION_verbose;
+    if (kbi_is(s, "-q")) return KBI_OPTION_quiet;
+    if (kbi_is(s, "-h")) return KBI_OPTION_help;
+    kbi_error("unknown option %s (--help lists all)", s);
+    return -1;
+}
+
+// What --fast and --thorough stand for, unless said otherwise on the same line.
+static void kbi_options_effort(kbi_options* o) {
+    if (o->on[KBI_OPTION_fast]) {
+        if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
+        if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
+        o->min_samples = 10;
+    } else if (o->on[KBI_OPTION_thorough]) {
+        if (!o->on[KBI_OPTION_max_time]) o->max_time = 10;
+        if (!o->on[KBI_OPTION_precision]) o->precision = 0.002;
+        o->max_samples = 20000;
+    }
+    if (o->min_time > o->max_time) o->max_time = o->min_time;
+}
+
+static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
+    bool only_filters = false;
+    o->argc = argc;
+    o->argv = argv;
+    for (int i = 1; i < argc; i++) {
+        const char* s = argv[i];
+        if (only_filters || s[0] != '-' || !s[1]) {
+            if (!kbi_add_string("filter", &o->filter, s)) return false;
+            continue;
+        }
+        if (kbi_is(s, "--")) {
+            only_filters = true;
+            continue;
+        }
+        const char* equals = s[1] == '-' ? strchr(s, '=') : NULL;
+        size_t n = equals ? (size_t)(equals - s) - 2 : strlen(s) - 1;
+        int id = s[1] == '-' ? kbi_option_named(s + 2, n) : kbi_option_short(s);
+        if (id < 0) return false;
+        bool wants = kbi_options_table[id].argument != NULL;
+        if (!wants && equals) return kbi_error("--%s takes no value", kbi_options_table[id].name), false;
+        if (wants && !equals && i + 1 == argc)
+            return kbi_error("--%s needs %s", kbi_options_table[id].name, kbi_options_table[id].argument), false;
+        if (!kbi_option_set(o, id, !wants ? NULL : equals ? equals + 1 : argv[++i])) return false;
+    }
+    if (o->on[KBI_OPTION_fast] && o->on[KBI_OPTION_thorough])
+        return kbi_error("--fast and --thorough exclude each other"), false;
+    kbi_options_effort(o);
+    return true;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
+              Public: none      Used by: >>worker, >>supervisor
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_case {
+    const kb_entry* entry;
+    const char *name, *direction, *size; // size: category, NULL without one
+    kb_dtype dtype;
+    const kb_param* params; // every axis but dir
+    int n_params;
+    int group;
+    uint64_t key; // hash of operation and params: equal inside a comparison group
+} kbi_case;
+
+typedef struct kbi_plan {
+    kbi_case* cases; // a group's cases stand together, the baseline first
+    int n, groups;
+    kbi_arena arena;
+} kbi_plan;
+
+typedef struct kbi_dimension { // an axis with the values that are to be run
+    const char* name;
+    kb_axis_type type;
+    const kb_param* values;
+    int n;
+} kbi_dimension;
+
+enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
+
+static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+    return h;
+}
+
+// "512", "2^20"
+static bool kbi_parse_value(const char** s, double* out) {
+    char* end;
+    double x = strtod(*s, &end);
+    if (end == *s || !isfinite(x)) return false;
+    if (*end == '^') {
+        const char* power = end + 1;
+        double y = strtod(power, &end);
+        if (end == power) return false;
+        x = pow(x, y);
+    }
+    *s = end;
+    *out = x;
+    return true;
+}
+
+static bool kbi_add_value(kb_param* values, int* n, kb_axis_type type, double x) {
+    if (*n == KBI_VALUES || (type == KB_AXIS_INTS && (x != floor(x) || fabs(x) > 9e15))) return false;
+    values[*n].type = type;
+    values[*n].i = (int64_t)x;
+    values[(*n)++].r = x;
+    return true;
+}
+
+// One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
+static bool kbi_parse_item(const char** s, kb_param* values, int* n, kb_axis_type type) {
+    double from, to, step = 1;
+    char how = '+';
+    if (!kbi_parse_value(s, &from)) return false;
+    if (**s != ':') return kbi_add_value(values, n, type, from);
+    (*s)++;
+    if (!kbi_parse_value(s, &to)) return false;
+    if (**s == ':') {
+        how = (*s)[1];
+        if (how != '+' && how != '*') return false;
+        *s += 2;
+        if (!kbi_parse_value(s, &step)) return false;
+    }
+    if (to < from || (how == '+' ? step <= 0 : step <= 1 || from <= 0)) return false;
+    for (double x = from; x <= to * (1 + 1e-12); x = how == '+' ? x + step : x * step)
+        if (!kbi_add_value(values, n, type, x)) return false;
+    return true;
+}
+
+// "512,1024:8192:*2" for an axis of that type; n stays 0 when it is no such list.
+static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
+    char* text = kbi_take_text(a, s, length);
+    kb_param* values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES);
+    memset(values, 0, sizeof(kb_param) * KBI_VALUES);
+    int n = 0;
+    bool good = *text != 0;
+    for (const char* p = text; good && *p;) {
+        if (type == KB_AXIS_STRINGS) {
+            size_t word = strcspn(p, ",");
+            good = word > 0 && n < KBI_VALUES;
+            if (!good) break;
+            values[n].type = type;
+            values[n++].s = kbi_take_text(a, p, word);
+            p += word;
+        } else {
+            good = kbi_parse_item(&p, values, &n, type);
+        }
+        if (good && *p) good = *p == ',' && p[1] && *++p;
+    }
+    kbi_dimension d = { kbi_copy(a, name), type, NULL, good ? n : 0 };
+    kb_param* kept = (kb_param*)kbi_take(a, sizeof(kb_param) * (size_t)(d.n + 1));
+    memcpy(kept, values, sizeof(kb_param) * (size_t)d.n);
+    for (int i = 0; i < d.n; i++) kept[i].name = d.name;
+    d.values = kept;
+    KBENCH_FREE(values);
+    return d;
+}
+
+static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
+    int n = 0;
+    kb_param* values = (kb_param*)kbi_take(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
+    for (; n < KB_AXIS_MAX; n++) {
+        bool last = axis->type == KB_AXIS_INTS    ? axis->i[n] == KB_LAST_INT
+                    : axis->type == KB_AXIS_REALS ? axis->r[n] >= KB_LAST_REAL
+                                                  : !axis->s[n];
+        if (last) break;
+        values[n].name = axis->name;
+        values[n].type = axis->type;
+        values[n].i = axis->i[n];
+        values[n].r = axis->type == KB_AXIS_INTS ? (double)axis->i[n] : axis->r[n];
+        values[n].s = axis->s[n];
+    }
+    kbi_dimension d = { axis->name, axis->type, values, n };
+    return d;
+}
+
+// The axes of "rows=512 cols=1024:4096:*2"; false when the text is no such thing.
+static bool kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* out, int* n) {
+    for (const char* p = spec; *p;) {
+        p += strspn(p, " ");
+        size_t name = strcspn(p, "= "), value = p[name] == '=' ? strcspn(p + name + 1, " ") : 0;
+        if (!name && !*p) break;
+        if (!name || !value || *n == KBI_DIMENSIONS) return false;
+        out[*n] = kbi_parse_list(a, kbi_take_text(a, p, name), KB_AXIS_INTS, p + name + 1, value);
+        if (!out[(*n)++].n) return false;
+        p += name + 1 + value;
+    }
+    return true;
+}
+
+// Whether a comma-separated list names it.
+static bool kbi_lists(const char* list, const char* name) {
+    char word[128];
+    for (const char* p = list; *p; p += strcspn(p, ","), p += *p == ',') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(p, ","), p);
+        if (kbi_same_name(word, name)) return true;
+    }
+    return false;
+}
+
+static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
+    for (int i = 0; i < lists->n; i++)
+        if (kbi_lists(lists->of[i], name)) return true;
+    return false;
+}
+
+static const struct { const char *said, *meant; } kbi_synonyms[] = {
+    { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+
+static bool kbi_word_is_operation(const char* word, const char* operation) {
+    if (kbi_same_name(word, operation)) return true;
+    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
+        if (kbi_same_name(word, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, operation)) return true;
+    return false;
+}
+
+static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
+    char word[128];
+    for (int i = 0; i < o->op.n; i++)
+        for (const char* p = o->op.of[i]; *p; p += strcspn(p, ","), p += *p == ',') {
+            snprintf(word, sizeof word, "%.*s", (int)strcspn(p, ","), p);
+            if (kbi_word_is_operation(word, operation)) return true;
+        }
+    return o->op.n == 0;
+}
+
+// --size; --fast without it leaves the large ones out. A case without a category is in none.
+static bool kbi_selects_size(const kbi_options* o, const char* size) {
+    if (o->size.n) return size && kbi_any_lists(&o->size, size);
+    return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
+}
+
+// -a NAME=LIST replaces an axis's values. An error message when the list does not fit the axis.
+static bool kbi_override(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
+    for (int i = 0; i < o->axis.n; i++) {
+        const char *s = o->axis.of[i], *equals = strchr(s, '=');
+        char name[128];
+        snprintf(name, sizeof name, "%.*s", (int)(equals - s), s);
+        if (!kbi_same_name(name, d->name)) continue;
+        *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
+        if (d->n) continue;
+        kbi_error("-a %s: not a list of at most %d %s; as in %s=1,2,16:64:*2", s, (int)KBI_VALUES,
+                  d->type == KB_AXIS_REALS     ? "numbers"
+                  : d->type == KB_AXIS_STRINGS ? "words"
+                                               : "whole numbers",
+                  d->name);
+        return false;
+    }
+    return true;
+}
+
+static void kbi_put_param(kbi_text* t, const kb_param* p) {
+    char number[40];
+    kbi_putf(t, "/%s=", p->name);
+    if (p->type == KB_AXIS_STRINGS) kbi_puts(t, p->s);
+    else if (p->type == KB_AXIS_REALS) kbi_puts(t, kbi_number(p->r, number));
+    else kbi_putf(t, "%lld", (long long)p->i);
+}
+
+// Adds the case of these values: its name, its key, and what has a meaning of its own (dir, dtype).
+static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, const kb_param* const* values, int n) {
+    kbi_case c;
+    kbi_text name, key;
+    memset(&c, 0, sizeof c);
+    memset(&name, 0, sizeof name);
+    memset(&key, 0, sizeof key);
+    kb_param* params = (kb_param*)kbi_take(&plan->arena, sizeof(kb_param) * (size_t)(n + 1));
+    const kb_param* dtype = NULL;
+    for (int i = 0; i < n; i++) {
+        if (kbi_is(values[i]->name, "dir")) c.direction = values[i]->s;
+        else params[c.n_params++] = *values[i];
+        if (kbi_is(values[i]->name, "dtype")) dtype = values[i];
+    }
+    c.dtype = dtype ? kb_dtype_of(dtype->s) : KB_NODTYPE;
+    kbi_puts(&name, e->operation);
+    if (c.direction) kbi_putf(&name, "/dir=%s", c.direction);
+    kbi_puts(&key, name.s);
+    kbi_putf(&name, "/impl=%s", e->implementation);
+    if (dtype) kbi_put_param(&name, dtype), kbi_put_param(&key, dtype);
+    for (int i = 0; i < c.n_params; i++)
+        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, &params[i]), kbi_put_param(&key, &params[i]);
+    c.entry = e;
+    c.size = size;
+    c.params = params;
+    c.name = kbi_copy(&plan->arena, name.s);
+    c.key = kbi_hash(14695981039346656037u, key.s);
+    if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
+        plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
+    plan->cases[plan->n++] = c;
+    kbi_text_free(&name);
+    kbi_text_free(&key);
+}
+
+// The cartesian product, first axis slowest.
+static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
+    const kb_param* values[KBI_DIMENSIONS];
+    int at[KBI_DIMENSIONS] = { 0 };
+    for (;;) {
+        for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
+        kbi_plan_case(plan, e, size, values, n);
+        if (plan->n > KBI_CASES) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
+        int i = n - 1;
+        while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
+        if (i < 0) return true;
+    }
+}
+
+static bool kbi_restrict_dtypes(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
+    if (!o->dtype.n || !kbi_is(d->name, "dtype")) return true;
+    kb_param* kept = (kb_param*)kbi_take(a, sizeof(kb_param) * (size_t)(d->n + 1));
+    int n = 0;
+    for (int i = 0; i < d->n; i++)
+        if (kbi_any_lists(&o->dtype, d->values[i].s)) kept[n++] = d->values[i];
+    d->values = kept;
+    d->n = n;
+    return n > 0;
+}
+
+// The cases of one entry in one size (NULL: the entry has none).
+static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
+    kbi_dimension d[KBI_DIMENSIONS];
+    int n = 0;
+    bool has_dtype = false;
+    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+        if (a->type == KB_AXIS_SIZE && a != size) continue;
+        int first = n;
+        if (a->type == KB_AXIS_SIZE) {
+            if (!kbi_size_dimensions(&plan->arena, a->s[0], d, &n))
+                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\") is not of the form \"rows=512 cols=1,2\"", e->operation,
+                                 e->implementation, a->name, a->s[0]), false;
+        } else {
+            if (n == KBI_DIMENSIONS)
+                return kbi_error("%s/%s has more than %d axes", e->operation, e->implementation, (int)KBI_DIMENSIONS), false;
+            d[n++] = kbi_axis_dimension(&plan->arena, a);
+        }
+        for (int i = first; i < n; i++) {
+            if (!kbi_override(&plan->arena, o, &d[i])) return false;
+            if (!kbi_restrict_dtypes(&plan->arena, o, &d[i])) return true;
+            has_dtype |= kbi_is(d[i].name, "dtype");
+        }
+    }
+    if (o->dtype.n && !has_dtype) return true;
+    return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
+}
+
+static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
+    bool sized = false;
+    if (!kbi_selects_operation(o, e->operation)) return true;
+    if (o->impl.n && !kbi_any_lists(&o->impl, e->implementation)) return true;
+    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+        if (a->type != KB_AXIS_SIZE) continue;
+        sized = true;
+        if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
+    }
+    return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
+}
+
+typedef struct kbi_patterns {
+    regex_t of[KBI_LISTS];
+    int n;
+} kbi_patterns;
+
+static void kbi_patterns_free(kbi_patterns* p) {
+    for (int i = 0; i < p->n; i++) regfree(&p->of[i]);
+    p->n = 0;
+}
+
+static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
+    for (p->n = 0; p->n < texts->n; p->n++) {
+        int error = regcomp(&p->of[p->n], texts->of[p->n], REG_EXTENDED | REG_ICASE | REG_NOSUB);
+        if (!error) continue;
+        char why[128];
+        regerror(error, &p->of[p->n], why, sizeof why);
+        kbi_error("'%s' is not a regular expression: %s", texts->of[p->n], why);
+        return false;
+    }
+    return true;
+}
+
+static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
+    for (int i = 0; i < p->n; i++)
+        if (regexec(&p->of[i], s, 0, NULL, 0) == 0) return true;
+    return false;
+}
+
+// Drops what the filters exclude, and a name that an override made twice.
+static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
+    kbi_patterns with, without;
+    without.n = 0;
+    bool good = kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
+    int n = 0;
+    for (int i = 0; good && i < plan->n; i++) {
+        const kbi_case* c = &plan->cases[i];
+        bool twice = false;
+        for (int j = n - 1; o->axis.n && j >= 0 && plan->cases[j].entry == c->entry && !twice; j--)
+            twice = plan->cases[j].key == c->key;
+        if (twice || (with.n && !kbi_patterns_match(&with, c->name)) || kbi_patterns_match(&without, c->name)) continue;
+        plan->cases[n++] = *c;
+    }
+    plan->n = n;
+    kbi_patterns_free(&with);
+    kbi_patterns_free(&without);
+    return good;
+}
+
+typedef struct kbi_keyed { uint64_t key; int at; } kbi_keyed;
+
+static int kbi_compare_keyed(const void* a, const void* b) {
+    const kbi_keyed *x = (const kbi_keyed*)a, *y = (const kbi_keyed*)b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->at > y->at) - (x->at < y->at);
+}
+
+// Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
+static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
+    size_t n = (size_t)plan->n;
+    kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * n);
+    int* place = (int*)kbi_grow(NULL, sizeof(int) * n);
+    for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
+    qsort(keyed, n, sizeof *keyed, kbi_compare_keyed);
+    for (int i = 0, first = 0; i < plan->n; i++) {
+        if (keyed[i].key != keyed[first].key) first = i;
+        plan->cases[keyed[i].at].group = keyed[first].at; // the group's first case: increases with the order
+    }
+    plan->groups = 0;
+    for (int i = 0; i < plan->n; i++)
+        if (plan->cases[i].group == i) place[i] = plan->groups++;
+    for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
+    if (o->on[KBI_OPTION_shuffle]) {
+        for (int i = 0; i < plan->groups; i++) place[i] = i;
+        for (int i = plan->groups - 1; i > 0; i--) { // Fisher-Yates
+            uint32_t counter[4] = { (uint32_t)i, 0, 0, 2 }, word[4];
+            uint32_t key[2] = { (uint32_t)o->seed, (uint32_t)(o->seed >> 32) };
+            kbi_philox(counter, key, word);
+            int j = (int)(word[0] % (uint32_t)(i + 1)), swap = place[i];
+            place[i] = place[j];
+            place[j] = swap;
+        }
+        for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
+    }
+    // a stable counting sort by group
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * n);
+    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
+    memset(start, 0, sizeof(int) * (size_t)(plan->groups + 1));
+    for (int i = 0; i < plan->n; i++) start[plan->cases[i].group + 1]++;
+    for (int g = 0; g < plan->groups; g++) start[g + 1] += start[g];
+    for (int i = 0; i < plan->n; i++) sorted[start[plan->cases[i].group]++] = plan->cases[i];
+    KBENCH_FREE(plan->cases);
+    plan->cases = sorted;
+    KBENCH_FREE(start);
+    KBENCH_FREE(place);
+    KBENCH_FREE(keyed);
+}
+
+typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
+
+// Offers every name of that sort which an entry has; true when one is the word itself.
+static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming what) {
+    bool found = false;
+    if (what == KBI_NAMES_OP) kbi_offer(best, e->operation), found = kbi_word_is_operation(best->wanted, e->operation);
+    if (what == KBI_NAMES_IMPL) {
+        kbi_offer(best, e->implementation);
+        found = kbi_same_name(best->wanted, e->implementation);
+    }
+    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+        if (what == KBI_NAMES_SIZE && a->type == KB_AXIS_SIZE) {
+            kbi_offer(best, a->name);
+            found |= kbi_same_name(best->wanted, a->name);
+        } else if (what == KBI_NAMES_AXIS && a->type != KB_AXIS_SIZE) {
+            kbi_offer(best, a->name);
+            found |= kbi_same_name(best->wanted, a->name);
+        } else if (what == KBI_NAMES_AXIS) {
+            kbi_arena arena = { NULL, 0, 0 };
+            kbi_dimension d[KBI_DIMENSIONS];
+            int n = 0;
+            kbi_size_dimensions(&arena, a->s[0], d, &n);
+            for (int i = 0; i < n; i++) {
+                found |= kbi_same_name(best->wanted, d[i].name);
+                if (kbi_distance(best->wanted, d[i].name) < best->distance) { // the name dies with the arena
+                    best->distance = kbi_distance(best->wanted, d[i].name);
+                    best->name = NULL;
+                    for (const char* p = a->s[0]; *p && !best->name; p++)
+                        if (strncmp(p, d[i].name, strlen(d[i].name)) == 0) best->name = p;
+                }
+            }
+            kbi_arena_free(&arena);
+        } else if (what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype")) {
+            for (int i = 0; a->s[i]; i++) {
+                kbi_offer(best, a->s[i]);
+                found |= kbi_same_name(best->wanted, a->s[i]);
+            }
+        }
+    }
+    return found;
+}
+
+// Every word of the lists must be the name of something registered.
+static bool kbi_check_names(const kbi_strings* lists, kbi_naming what, const char* noun) {
+    for (int i = 0; i < lists->n; i++)
+        for (const char* p = lists->of[i]; *p; p += strcspn(p, ","), p += *p == ',') {
+            char word[128];
+            snprintf(word, sizeof word, "%.*s", (int)strcspn(p, what == KBI_NAMES_AXIS ? "=" : ","), p);
+            if (what == KBI_NAMES_AXIS && !strchr(lists->of[i], '='))
+                return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%s'", lists->of[i]), false;
+            kbi_nearest best = { word, NULL, 64 };
+            bool found = false;
+            for (const kb_entry* e = kbi_entries; e && !found; e = e->next) found = kbi_offer_entry(&best, e, what);
+            if (!found && best.name)
+                kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word,
+                          (int)strcspn(best.name, "= "), best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
+            else if (!found)
+                kbi_error("unknown %s '%s': this program has none", noun, word);
+            if (!found) return false;
+            if (what == KBI_NAMES_AXIS) break;
+        }
+    return true;
+}
+
+static bool kbi_plan_check(const kbi_options* o) {
+    return kbi_check_names(&o->op, KBI_NAMES_OP, "operation") &&
+           kbi_check_names(&o->impl, KBI_NAMES_IMPL, "implementation") &&
+           kbi_check_names(&o->dtype, KBI_NAMES_DTYPE, "dtype") &&
+           kbi_check_names(&o->size, KBI_NAMES_SIZE, "size") && kbi_check_names(&o->axis, KBI_NAMES_AXIS, "axis");
+}
+
+// false after an error message, also when nothing matched.
+static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o) {
+    int n;
+    memset(plan, 0, sizeof *plan);
+    if (!kbi_plan_check(o)) return false;
+    kb_entry** entries = kbi_sorted_entries(&n);
+    bool good = true;
+    for (int i = 0; good && i < n; i++) good = kbi_plan_entry(plan, o, entries[i]);
+    KBENCH_FREE(entries);
+    if (!good || !kbi_plan_filter(plan, o)) return false;
+    if (!plan->n) return kbi_error("nothing matched; --list shows the cases, --list-ops the operations"), false;
+    kbi_plan_group(plan, o);
+    return true;
+}
+
+static void kbi_plan_free(kbi_plan* plan) {
+    KBENCH_FREE(plan->cases);
+    kbi_arena_free(&plan->arena);
+    memset(plan, 0, sizeof *plan);
+}
+
+// Where a group begins, and where the next does.
+static int kbi_group_end(const kbi_plan* plan, int first) {
+    int end = first;
+    while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
+    return end;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>list      plan: what --list, --list-ops and --list-sizes print.
+              Public: none      Used by: >>supervisor
+---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_list_cases(const kbi_plan* plan) {
+    for (int i = 0; i < plan->n; i++) printf("%s\n", plan->cases[i].name);
+}
+
+// Prints a word once per line it belongs to: seen collects " word " of what was printed.
+static void kbi_list_word(kbi_text* seen, const char* word, const char* before) {
+    char spaced[160];
+    snprintf(spaced, sizeof spaced, " %s ", word);
+    if (seen->s && strstr(seen->s, spaced)) return;
+    kbi_puts(seen, spaced);
+    printf("%s%s", before, word);
+}
+
+// The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
+static void kbi_list_ops(const kbi_plan* plan, bool notes) {
+    for (int i = 0, end; i < plan->n; i = end) {
+        kbi_text seen = { NULL, 0, 0 };
+        const char* operation = plan->cases[i].entry->operation;
+        for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
+        printf("%s", operation);
+        for (int j = i; j < end; j++)
+            if (plan->cases[j].direction) kbi_list_word(&seen, plan->cases[j].direction, " ");
+        printf(" ");
+        for (int j = i; j < end; j++)
+            if (plan->cases[j].dtype) kbi_list_word(&seen, kb_dtype_name(plan->cases[j].dtype), " ");
+        printf(" ");
+        for (int j = i; j < end; j++) kbi_list_word(&seen, plan->cases[j].entry->implementation, " ");
+        printf("\n");
+        for (int j = i; notes && j < end; j++) {
+            const kb_entry* e = plan->cases[j].entry;
+            char mark[32];
+            snprintf(mark, sizeof mark, "@%p", (const void*)e);
+            if (!e->note || (seen.s && strstr(seen.s, mark))) continue;
+            kbi_puts(&seen, mark);
+            printf("    %-10s %s\n", e->implementation, e->note);
+        }
+        kbi_text_free(&seen);
+    }
+}
+
+static void kbi_list_sizes(const kbi_plan* plan) {
+    kbi_text seen = { NULL, 0, 0 };
+    for (int i = 0; i < plan->n; i++) {
+        const kbi_case* c = &plan->cases[i];
+        kbi_text line = { NULL, 0, 0 };
+        kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
+        for (int j = 0; j < c->n_params; j++)
+            if (c->params[j].type == KB_AXIS_INTS) kbi_putf(&line, " %s=%lld", c->params[j].name, (long long)c->params[j].i);
+        kbi_puts(&line, "\n");
+        if (!seen.s || !strstr(seen.s, line.s)) {
+            kbi_puts(&seen, line.s);
+            fputs(line.s, stdout);
+        }
+        kbi_text_free(&line);
+    }
+    kbi_text_free(&seen);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>measured  measure: what one case's measurement hands on, and what is known of the machine it ran on.
+              Public: none      Used by: >>engine, >>verdict; travels from worker to supervisor as it is
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_measured {
+    int32_t status; // kb_status
+    int32_t verified, settled;
+    int32_t queries; // items are queries
+    uint64_t flags;
+    char message[512];
+    char mode[8];
+    int64_t n; // samples, in ns, follow
+    double bias_ns, floor_ns, wall_ns;
+    double bytes, flops, items; // NaN: not said
+    double max_error, tolerance;
+    int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
+    char kernel[256];
+    int32_t grid[3], block[3];
+    int64_t registers, shared_bytes, local_bytes;
+    double occupancy;
+    double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
+    double clock_low, clock_high;                      // of the SM clock over the samples
+    char throttle[96];
+} kbi_measured;
+
+typedef struct kbi_machine {
+    char backend[8];
+    int32_t gpu_present, device, devices, sm; // sm: 90 for 9.0
+    int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
+    char gpu[96], driver[40], cuda[16], why[200]; // why: no GPU, for people
+    int64_t memory, l2;
+    double copy_roof, read_roof, write_roof; // bytes a second, measured; NaN: not
+} kbi_machine;
+
+static void kbi_measured_clear(kbi_measured* m) {
+    memset(m, 0, sizeof *m);
+    m->verified = -1;
+    m->settled = 1;
+    m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
+    m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = NAN;
+    m->sm_clock = m->memory_clock = m->power = m->temperature = m->clock_low = m->clock_high = NAN;
+    m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
+}
+
+static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
+    size_t n = strlen(m->message);
+    if (n && n + 3 < sizeof m->message) {
+        memcpy(m->message + n, "; ", 3);
+        n += 2;
+    }
+    vsnprintf(m->message + n, sizeof m->message - n, format, list);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>run       measure: one benchmark function being run: its state, and the table of functions a device fills in.
+              Public: none      Used by: >>backend, >>memory, >>device, >>audit, >>engine
+---------------------------------------------------------------------------------------------------------------*/
+
+struct kbi_run;
+
+// How a unit is timed. begin answers how often the block is to run before end; end adds samples with
+// kbi_add_sample, perhaps several at once, and perhaps only at the end of a group.
+typedef struct kbi_timer {
+    const char* mode;
+    int64_t (*begin)(struct kbi_run* run);
+    void (*end)(struct kbi_run* run);
+} kbi_timer;
+
+typedef struct kbi_backend {
+    const char* name;
+    bool gpu;
+    bool (*open)(kbi_machine* machine, int device); // facts; false: machine->why says why not
+    kb_stream (*stream)(void);
+    void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
+    void (*release)(kb_place place, void* p);
+    void (*set)(void* p, int byte, size_t bytes);
+    void (*copy)(void* to, const void* from, size_t bytes); // any direction, waits
+    void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
+    const char* (*wait)(void); // until all work is done; the text of an error since the last call, or NULL
+    bool (*lost)(void);        // whether that error is one that no later work of this process survives
+    int64_t (*free_bytes)(void);      // of the device; KB_NONE where there is no such thing
+    int64_t (*pool_peak)(bool reset); // high-water mark of the stream-ordered pool
+    void (*audit_begin)(struct kbi_run* run);
+    void (*audit_end)(struct kbi_run* run);
+    const kbi_timer* (*timer)(struct kbi_run* run); // for blocks of device work
+    void (*abandon)(void);                          // what a block that was left early keeps from ending
+    double (*clock)(void);                          // SM clock in MHz, NaN where there is none
+    void (*sense)(kbi_measured* m);                 // power, temperature, clocks, throttling
+} kbi_backend;
+
+enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
+
+typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
+    char* base;
+    size_t bytes;
+    kb_place place;
+    struct kbi_block* next;
+} kbi_block;
+
+typedef struct kbi_memory {
+    kbi_block* blocks;
+    int64_t device, device_peak, host, host_peak;
+    int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case
+} kbi_memory;
+
+typedef enum kbi_unit { KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_WARM, KBI_SAMPLE } kbi_unit;
+typedef enum kbi_phase { KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_DONE } kbi_phase;
+
+enum { KBI_WINDOW = 512 };
+typedef struct kbi_window { // of the warm-up: times and clock over a stretch of it
+    double ns[KBI_WINDOW];
+    int n;
+    int64_t begin;
+    double median, clock; // of the window before
+} kbi_window;
+
+typedef struct kbi_run {
+    kb_state kb;
+    const kbi_backend* backend;
+    const kbi_timer* timer;
+    const kbi_machine* machine;
+    const kbi_options* options;
+    const kbi_case* of;     // NULL for kb_open
+    void (*progress)(struct kbi_run* run); // called between units, at most some times a second
+    kbi_measured m;
+    kbi_memory memory;
+    double* samples; // ns, raw
+    int64_t capacity, next_look;
+    kbi_phase phase, last;  // the phase to come, and the one after which this call of the body ends
+    kbi_unit unit, ready;   // in flight; and the one that KB_SAMPLE announced
+    bool looped, sampled;   // KB_TIME was entered in this call; inside KB_SAMPLE
+    bool host, gated, failed, group_open, dtype_bad;
+    unsigned expect;
+    int64_t batch, nodes, warm_units, began, phase_began, shown, estimate_ns;
+    uint32_t fills;         // kb_fill calls in this call of the body
+    int checks;             // kb_check calls that looked
+    kbi_window window;
+    kbi_arena arena;        // of kb_open: names
+    kbi_options own_options;
+    kbi_case own_case;
+    kb_entry own_entry;
+} kbi_run;
+
+static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
+
+KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
+    va_list list;
+    kbi_raise(run, flag);
+    if (!run->failed) {
+        va_start(list, format);
+        kbi_say_more(&run->m, format, list);
+        va_end(list);
+    }
+    run->failed = true;
+    run->m.status = KB_FAILED;
+}
+
+static void kbi_stop_on_error(kbi_run* run, const char* when) {
+    const char* error = run->backend->wait();
+    if (!error) return;
+    bool memory = strstr(error, "MemoryAllocation") != NULL;
+    kbi_stop(run, memory ? KB_FLAG_OOM : KB_FLAG_CUDA_ERROR, "%s %s", error, when);
+}
+
+static void kbi_add_sample(kbi_run* run, double ns) {
+    if (run->unit == KBI_WARM) {
+        run->window.ns[run->window.n++ % KBI_WINDOW] = ns;
+        return;
+    }
+    if (run->m.n == run->capacity) {
+        run->capacity = KBI_MAX((int64_t)256, 2 * run->capacity);
+        run->samples = (double*)kbi_grow(run->samples, sizeof(double) * (size_t)run->capacity);
+    }
+    run->samples[run->m.n++] = ns;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>backend   measure: the cpu backend, and the tests' script backend, with their timers.
+              Public: none      Used by: >>memory, >>engine
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
+
+static int64_t kbi_wall_start;
+static double kbi_wall_bias = -1; // ns that two readings of the clock cost
+
+static double kbi_measure_wall_bias(void) {
+    double ns[101], scratch[101];
+    for (int i = 0; i < KBI_COUNT(ns); i++) {
+        int64_t a = kbi_now();
+        ns[i] = (double)(kbi_now() - a);
+    }
+    return kbi_median_of(ns, KBI_COUNT(ns), scratch);
+}
+
+static int64_t kbi_wall_begin(kbi_run* run) {
+    if (kbi_wall_bias < 0) kbi_wall_bias = kbi_measure_wall_bias();
+    if (run->backend->gpu && !run->host) run->backend->wait();
+    kbi_wall_start = kbi_now();
+    return run->batch;
+}
+
+// During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
+static void kbi_wall_end(kbi_run* run) {
+    int64_t now = kbi_now();
+    if (run->backend->gpu && !run->host) {
+        run->backend->wait();
+        now = kbi_now();
+    }
+    double ns = (double)(now - kbi_wall_start), target = 20000;
+    static int64_t step = 0;
+    if (!step) step = kbi_clock_step();
+    target = KBI_MAX(target, 1000.0 * (double)step);
+    kbi_add_sample(run, ns / (double)run->batch);
+    if (run->unit == KBI_WARM && !run->sampled && ns < target) {
+        double factor = ns > 0 ? target / ns : 1000;
+        run->batch = (int64_t)((double)run->batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
+        run->window.n = 0; // times of another batch size are no measure for this one
+    }
+    run->m.bias_ns = run->m.floor_ns = kbi_wall_bias / (double)run->batch;
+}
+
+static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end };
+
+// --- the cpu backend ---
+
+// Blocks are aligned to 256 bytes, as cudaMalloc's are; the pointer to release stands before them.
+static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
+    (void)place;
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if ((uint64_t)bytes > (uint64_t)memory) return NULL; // malloc would promise it, and the process be killed
+    char* base = (char*)KBENCH_MALLOC(bytes + 256 + sizeof(void*));
+    if (!base) return NULL;
+    char* p = (char*)(((uintptr_t)base + sizeof(void*) + 255) & ~(uintptr_t)255);
+    memcpy(p - sizeof(void*), &base, sizeof(void*));
+    return p;
+}
+
+static void kbi_cpu_release(kb_place place, void* p) {
+    (void)place;
+    void* base;
+    memcpy(&base, (char*)p - sizeof(void*), sizeof(void*));
+    KBENCH_FREE(base);
+}
+
+static void kbi_cpu_set(void* p, int byte, size_t bytes) { memset(p, byte, bytes); }
+static void kbi_cpu_copy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
+static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
+    kbi_fill_host(p, 0, n, (int)dtype, (int)kind, seed, tensor);
+}
+static kb_stream kbi_cpu_stream(void) { return NULL; }
+static const char* kbi_cpu_wait(void) { return NULL; }
+static bool kbi_cpu_lost(void) { return false; }
+static int64_t kbi_cpu_free_bytes(void) { return KB_NONE; }
+static int64_t kbi_cpu_pool_peak(bool reset) { return (void)reset, 0; }
+static void kbi_cpu_audit(struct kbi_run* run) { (void)run; }
+static const kbi_timer* kbi_cpu_timer(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
+static void kbi_cpu_abandon(void) {}
+static double kbi_cpu_clock(void) { return NAN; }
+static void kbi_cpu_sense(kbi_measured* m) { (void)m; }
+
+static void kbi_machine_clear(kbi_machine* m, const char* backend) {
+    memset(m, 0, sizeof *m);
+    snprintf(m->backend, sizeof m->backend, "%s", backend);
+    m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = -1;
+    m->copy_roof = m->read_roof = m->write_roof = NAN;
+}
+
+static bool kbi_cpu_open(kbi_machine* m, int device) {
+    (void)device;
+    kbi_machine_clear(m, "cpu");
+    return true;
+}
+
+static const kbi_backend kbi_cpu = {
+    "cpu", false, kbi_cpu_open, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill,
+    kbi_cpu_wait, kbi_cpu_lost, kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit, kbi_cpu_audit, kbi_cpu_timer,
+    kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
+
+// The script backend, --device script: blocks run, and their times come from a function that the tests install before
+// kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
+static double (*kbi_script)(const char* case_name, int64_t sample, uint64_t* flags) = NULL;
+static int64_t kbi_script_begin(kbi_run* run) { return (void)run, 1; }
+
+static void kbi_script_end(kbi_run* run) {
+    uint64_t flags = 0;
+    double ns = kbi_script(run->of ? run->of->name : run->kb.operation, run->unit == KBI_SAMPLE ? run->m.n : -1, &flags);
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!((flags >> f) & 1)) continue;
+        if (kb_flag_is_error((kb_flag)f)) kbi_stop(run, (kb_flag)f, "the script says so");
+        else kbi_raise(run, (kb_flag)f);
+    }
+    run->m.bias_ns = run->m.floor_ns = 0;
+    kbi_add_sample(run, ns);
+}
+
+static const kbi_timer kbi_script_timer = { "cold", kbi_script_begin, kbi_script_end };
+static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
+
+static bool kbi_script_open(kbi_machine* m, int device) {
+    (void)device;
+    kbi_machine_clear(m, "script");
+    m->copy_roof = 1e12; // so that efficiency and ABOVE_ROOF can be tested
+    m->l2 = 1 << 20;
+    return true;
+}
+
+static const kbi_backend kbi_scripted = {
+    "script", false, kbi_script_open, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy,
+    kbi_cpu_fill, kbi_cpu_wait, kbi_cpu_lost, kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit, kbi_cpu_audit,
+    kbi_script_choose, kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
+              Public: kb_alloc, kb_to_host, kb_from_host, kb_fill      Used by: >>engine
+---------------------------------------------------------------------------------------------------------------*/
+
+static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
+
+static void kbi_memory_count(kbi_memory* m, kb_place place, int64_t bytes) {
+    if (place == KB_DEVICE) {
+        m->device += bytes;
+        m->device_peak = KBI_MAX(m->device_peak, m->device);
+    } else {
+        m->host += bytes;
+        m->host_peak = KBI_MAX(m->host_peak, m->host);
+    }
+}
+
+static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
+    int64_t now = b->free_bytes();
+    if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
+}
+
+static void* kbi_memory_take(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
+    const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
+    size_t total = kbi_block_total(bytes);
+    char* base = (char*)host->alloc(place, total);
+    if (!base) return NULL;
+    host->set(base, KBI_GUARD_BYTE, total);
+    host->set(base + KBI_GUARD, KBI_POISON, bytes);
+    kbi_block* block = (kbi_block*)kbi_grow(NULL, sizeof(kbi_block));
+    block->base = base;
+    block->bytes = bytes;
+    block->place = place;
+    block->next = m->blocks;
+    m->blocks = block;
+    kbi_memory_count(m, place, (int64_t)bytes);
+    kbi_memory_look(b, m);
+    return base + KBI_GUARD;
+}
+
+// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
+// rounding to 256 bytes adds behind the block is guard, too.
+static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
+    static unsigned char bytes[KBI_GUARD + 256];
+    const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
+    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
+    host->copy(bytes, block->base, KBI_GUARD);
+    for (int i = KBI_GUARD - 1; i >= 0; i--)
+        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
+    host->copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
+    for (size_t i = 0; i < behind; i++)
+        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
+    return KB_NONE;
+}
+
+// Gives everything back. lost: the device no longer answers, so only the list is freed.
+static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
+    while (m->blocks) {
+        kbi_block* block = m->blocks;
+        m->blocks = block->next;
+        kbi_memory_count(m, block->place, -(int64_t)block->bytes);
+        if (block->place == KB_HOST) kbi_cpu.release(block->place, block->base);
+        else if (!lost) b->release(block->place, block->base);
+        KBENCH_FREE(block);
+    }
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>ptx       measure: the engine's device functions, as text that the driver compiles at start.
+              Public: none      Used by: >>device
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that
+// every driver since CUDA 10.1 loads it on every GPU since Volta. The pieces of kbi_ptx are to be joined in
+// order; C promises no more than 4095 characters in one literal. KBI_PTX_LENGTH counts them, without a NUL.
+// The numbers of dtypes and kinds are compiled into kbi_fill: a change of the enums stops the division.
+
+// one step of the 16 chains of kbi_fma, in place, repeated for depth
+#define KBI_PTX_FMA16                         \
+    "    fma.rn.f32 %f83, %f83, %f1, %f51;\n" \
+    "    fma.rn.f32 %f82, %f82, %f1, %f51;\n" \
+    "    fma.rn.f32 %f81, %f81, %f1, %f51;\n" \
+    "    fma.rn.f32 %f80, %f80, %f1, %f51;\n" \
+    "    fma.rn.f32 %f79, %f79, %f1, %f51;\n" \
+    "    fma.rn.f32 %f78, %f78, %f1, %f51;\n" \
+    "    fma.rn.f32 %f77, %f77, %f1, %f51;\n" \
+    "    fma.rn.f32 %f76, %f76, %f1, %f51;\n" \
+    "    fma.rn.f32 %f75, %f75, %f1, %f51;\n" \
+    "    fma.rn.f32 %f74, %f74, %f1, %f51;\n" \
+    "    fma.rn.f32 %f73, %f73, %f1, %f51;\n" \
+    "    fma.rn.f32 %f72, %f72, %f1, %f51;\n" \
+    "    fma.rn.f32 %f71, %f71, %f1, %f51;\n" \
+    "    fma.rn.f32 %f70, %f70, %f1, %f51;\n" \
+    "    fma.rn.f32 %f69, %f69, %f1, %f51;\n" \
+    "    fma.rn.f32 %f68, %f68, %f1, %f51;\n"
+
+enum {
+    KBI_PTX_LENGTH = 30123,
+    KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 &&
+                              KB_U64 == 12 && KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3)
+};
+
+static const char* const kbi_ptx[] = {
+    ".version 6.4\n"
+    ".target sm_70\n"
+    ".address_size 64\n",
+    // kbi_null(): the cost of a launch.
+    ".visible .entry kbi_null()\n"
+    "{\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units
+    // per thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never
+    // happens in practice (one xor pattern in 2^64): it keeps the loads alive.
+    ".visible .entry kbi_read(.param .u64 kbi_read_0, .param .u64 kbi_read_1, .param .u64 kbi_read_2)\n"
+    "{\n"
+    "    .reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>;\n"
+    "    ld.param.u64 %rd18, [kbi_read_0];\n"
+    "    ld.param.u64 %rd19, [kbi_read_1];\n"
+    "    ld.param.u64 %rd20, [kbi_read_2];\n"
+    "    mov.u32 %r1, %ntid.x;\n"
+    "    cvt.u64.u32 %rd1, %r1;\n"
+    "    mov.u32 %r2, %ctaid.x;\n"
+    "    cvt.u64.u32 %rd22, %r2;\n"
+    "    mul.wide.u32 %rd2, %r1, 4;\n"
+    "    mul.lo.s64 %rd23, %rd2, %rd22;\n"
+    "    mov.u32 %r3, %tid.x;\n"
+    "    cvt.u64.u32 %rd24, %r3;\n"
+    "    add.s64 %rd57, %rd23, %rd24;\n"
+    "    mul.wide.u32 %rd4, %r1, 3;\n"
+    "    add.s64 %rd25, %rd57, %rd4;\n"
+    "    setp.ge.u64 %p1, %rd25, %rd19;\n"
+    "    mov.u64 %rd61, 0;\n"
+    "    @%p1 bra $L1_3;\n"
+    "    shl.b64 %rd5, %rd1, 4;\n"
+    "    mov.u32 %r4, %nctaid.x;\n"
+    "    cvt.u64.u32 %rd27, %r4;\n"
+    "    mul.lo.s64 %rd6, %rd2, %rd27;\n"
+    "    mov.u64 %rd61, 0;\n"
+    "$L1_2: .pragma \"nounroll\";\n"
+    "    shl.b64 %rd40, %rd57, 4;\n"
+    "    add.s64 %rd30, %rd18, %rd40;\n"
+    "    ld.global.cg.v2.u64 {%rd28,%rd29}, [%rd30];\n"
+    "    add.s64 %rd33, %rd30, %rd5;\n"
+    "    ld.global.cg.v2.u64 {%rd31,%rd32}, [%rd33];\n"
+    "    add.s64 %rd36, %rd33, %rd5;\n"
+    "    ld.global.cg.v2.u64 {%rd34,%rd35}, [%rd36];\n"
+    "    add.s64 %rd39, %rd36, %rd5;\n"
+    "    ld.global.cg.v2.u64 {%rd37,%rd38}, [%rd39];\n"
+    "    xor.b64 %rd41, %rd29, %rd61;\n"
+    "    xor.b64 %rd42, %rd41, %rd28;\n"
+    "    xor.b64 %rd43, %rd42, %rd31;\n"
+    "    xor.b64 %rd44, %rd43, %rd32;\n"
+    "    xor.b64 %rd45, %rd44, %rd34;\n"
+    "    xor.b64 %rd46, %rd45, %rd35;\n"
+    "    xor.b64 %rd47, %rd46, %rd37;\n"
+    "    xor.b64 %rd61, %rd47, %rd38;\n"
+    "    add.s64 %rd57, %rd57, %rd6;\n"
+    "    add.s64 %rd48, %rd57, %rd4;\n"
+    "    setp.lt.u64 %p2, %rd48, %rd19; @%p2 bra $L1_2;\n"
+    "$L1_3:\n"
+    "    setp.ge.u64 %p3, %rd57, %rd19; @%p3 bra $L1_5;\n"
+    "$L1_4: .pragma \"nounroll\";\n"
+    "    shl.b64 %rd52, %rd57, 4;\n"
+    "    add.s64 %rd51, %rd18, %rd52;\n"
+    "    ld.global.cg.v2.u64 {%rd49,%rd50}, [%rd51];\n"
+    "    xor.b64 %rd53, %rd50, %rd61;\n"
+    "    xor.b64 %rd61, %rd53, %rd49;\n"
+    "    add.s64 %rd57, %rd57, %rd1;\n"
+    "    setp.lt.u64 %p4, %rd57, %rd19; @%p4 bra $L1_4;\n"
+    "$L1_5:\n"
+    "    setp.ne.s64 %p5, %rd61, -7121221799741372324; @%p5 bra $L1_7;\n"
+    "    cvta.to.global.u64 %rd54, %rd20;\n"
+    "    mov.u32 %r5, -1012545444;\n"
+    "    st.global.u32 [%rd54], %r5;\n"
+    "$L1_7:\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used
+    // twice.
+    ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
+    "{\n"
+    "    .reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>;\n"
+    "    ld.param.u64 %rd12, [kbi_copy_0];\n"
+    "    ld.param.u64 %rd13, [kbi_copy_1];\n"
+    "    ld.param.u64 %rd14, [kbi_copy_2];\n"
+    "    mov.u32 %r1, %ntid.x;\n"
+    "    cvt.u64.u32 %rd1, %r1;\n"
+    "    mov.u32 %r2, %ctaid.x;\n"
+    "    cvt.u64.u32 %rd15, %r2;\n"
+    "    mul.wide.u32 %rd2, %r1, 4;\n"
+    "    mul.lo.s64 %rd16, %rd2, %rd15;\n"
+    "    mov.u32 %r3, %tid.x;\n"
+    "    cvt.u64.u32 %rd17, %r3;\n"
+    "    add.s64 %rd34, %rd16, %rd17;\n"
+    "    mul.wide.u32 %rd4, %r1, 3;\n"
+    "    add.s64 %rd18, %rd34, %rd4;\n"
+    "    setp.ge.u64 %p1, %rd18, %rd14; @%p1 bra $L2_3;\n"
+    "    shl.b64 %rd5, %rd1, 4;\n"
+    "    mov.u32 %r4, %nctaid.x;\n"
+    "    cvt.u64.u32 %rd19, %r4;\n"
+    "    mul.lo.s64 %rd6, %rd2, %rd19;\n"
+    "$L2_2: .pragma \"nounroll\";\n"
+    "    shl.b64 %rd28, %rd34, 4;\n"
+    "    add.s64 %rd20, %rd13, %rd28;\n"
+    "    ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8}, [%rd20];\n"
+    "    add.s64 %rd21, %rd20, %rd5;\n"
+    "    ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12}, [%rd21];\n"
+    "    add.s64 %rd22, %rd21, %rd5;\n"
+    "    ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16}, [%rd22];\n"
+    "    add.s64 %rd23, %rd22, %rd5;\n"
+    "    ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20}, [%rd23];\n"
+    "    add.s64 %rd24, %rd12, %rd28;\n"
+    "    st.global.cs.v4.u32 [%rd24], {%r5,%r6,%r7,%r8};\n"
+    "    add.s64 %rd25, %rd24, %rd5;\n"
+    "    st.global.cs.v4.u32 [%rd25], {%r9,%r10,%r11,%r12};\n"
+    "    add.s64 %rd26, %rd25, %rd5;\n"
+    "    st.global.cs.v4.u32 [%rd26], {%r13,%r14,%r15,%r16};\n"
+    "    add.s64 %rd27, %rd26, %rd5;\n"
+    "    st.global.cs.v4.u32 [%rd27], {%r17,%r18,%r19,%r20};\n"
+    "    add.s64 %rd34, %rd34, %rd6;\n"
+    "    add.s64 %rd29, %rd34, %rd4;\n"
+    "    setp.lt.u64 %p2, %rd29, %rd14; @%p2 bra $L2_2;\n"
+    "$L2_3:\n"
+    "    setp.ge.u64 %p3, %rd34, %rd14; @%p3 bra $L2_5;\n"
+    "$L2_4: .pragma \"nounroll\";\n"
+    "    shl.b64 %rd32, %rd34, 4;\n"
+    "    add.s64 %rd30, %rd13, %rd32;\n"
+    "    ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40}, [%rd30];\n"
+    "    add.s64 %rd31, %rd12, %rd32;\n"
+    "    st.global.cs.v4.u32 [%rd31], {%r37,%r38,%r39,%r40};\n"
+    "    add.s64 %rd34, %rd34, %rd1;\n"
+    "    setp.lt.u64 %p4, %rd34, %rd14; @%p4 bra $L2_4;\n"
+    "$L2_5:\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
+    ".visible .entry kbi_write(.param .u64 kbi_write_0, .param .u64 kbi_write_1, .param .u32 kbi_write_2)\n"
+    "{\n"
+    "    .reg .pred %p<5>; .reg .b32 %r<26>; .reg .b64 %rd<30>;\n"
+    "    ld.param.u64 %rd12, [kbi_write_0];\n"
+    "    ld.param.u64 %rd13, [kbi_write_1];\n"
+    "    ld.param.u32 %r1, [kbi_write_2];\n"
+    "    mov.u32 %r2, %ntid.x;\n"
+    "    cvt.u64.u32 %rd1, %r2;\n"
+    "    mov.u32 %r3, %ctaid.x;\n"
+    "    cvt.u64.u32 %rd14, %r3;\n"
+    "    mul.wide.u32 %rd2, %r2, 4;\n"
+    "    mul.lo.s64 %rd15, %rd2, %rd14;\n"
+    "    mov.u32 %r4, %tid.x;\n"
+    "    cvt.u64.u32 %rd16, %r4;\n"
+    "    add.s64 %rd28, %rd15, %rd16;\n"
+    "    mul.wide.u32 %rd4, %r2, 3;\n"
+    "    add.s64 %rd17, %rd28, %rd4;\n"
+    "    setp.ge.u64 %p1, %rd17, %rd13; @%p1 bra $L3_3;\n"
+    "    shl.b64 %rd5, %rd1, 4;\n"
+    "    mov.u32 %r5, %nctaid.x;\n"
+    "    cvt.u64.u32 %rd18, %r5;\n"
+    "    mul.lo.s64 %rd6, %rd2, %rd18;\n"
+    "$L3_2: .pragma \"nounroll\";\n"
+    "    shl.b64 %rd23, %rd28, 4;\n"
+    "    add.s64 %rd19, %rd12, %rd23;\n"
+    "    st.global.cs.v4.u32 [%rd19], {%r1,%r1,%r1,%r1};\n"
+    "    add.s64 %rd20, %rd19, %rd5;\n"
+    "    st.global.cs.v4.u32 [%rd20], {%r1,%r1,%r1,%r1};\n"
+    "    add.s64 %rd21, %rd20, %rd5;\n"
+    "    st.global.cs.v4.u32 [%rd21], {%r1,%r1,%r1,%r1};\n"
+    "    add.s64 %rd22, %rd21, %rd5;\n"
+    "    st.global.cs.v4.u32 [%rd22], {%r1,%r1,%r1,%r1};\n"
+    "    add.s64 %rd28, %rd28, %rd6;\n"
+    "    add.s64 %rd24, %rd28, %rd4;\n"
+    "    setp.lt.u64 %p2, %rd24, %rd13; @%p2 bra $L3_2;\n"
+    "$L3_3:\n"
+    "    setp.ge.u64 %p3, %rd28, %rd13; @%p3 bra $L3_5;\n"
+    "$L3_4: .pragma \"nounroll\";\n"
+    "    shl.b64 %rd26, %rd28, 4;\n"
+    "    add.s64 %rd25, %rd12, %rd26;\n"
+    "    st.global.cs.v4.u32 [%rd25], {%r1,%r1,%r1,%r1};\n"
+    "    add.s64 %rd28, %rd28, %rd1;\n"
+    "    setp.lt.u64 %p4, %rd28, %rd13; @%p4 bra $L3_4;\n"
+    "$L3_5:\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most
+    // deadline_ns.
+    ".visible .entry kbi_gate(.param .u64 kbi_gate_0, .param .u64 kbi_gate_1)\n"
+    "{\n"
+    "    .reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>;\n"
+    "    ld.param.u64 %rd4, [kbi_gate_0];\n"
+    "    ld.param.u64 %rd3, [kbi_gate_1];\n"
+    "    cvta.to.global.u64 %rd1, %rd4;\n"
+    "    mov.u32 %r1, %tid.x;\n"
+    "    mov.u32 %r2, %ctaid.x;\n"
+    "    or.b32 %r3, %r2, %r1;\n"
+    "    setp.ne.s32 %p1, %r3, 0; @%p1 bra $L4_4;\n"
+    "    mov.u64 %rd5, %globaltimer;\n"
+    "    ld.volatile.global.u32 %r4, [%rd1];\n"
+    "    setp.ne.s32 %p2, %r4, 0; @!%p2 bra $L4_2;\n"
+    "$L4_4:\n"
+    "    ret;\n"
+    "$L4_2: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd6, %globaltimer;\n"
+    "    sub.s64 %rd7, %rd6, %rd5;\n"
+    "    setp.ge.u64 %p3, %rd7, %rd3; @%p3 bra $L4_4;\n"
+    "    nanosleep.u32 64;\n"
+    "    ld.volatile.global.u32 %r5, [%rd1];\n"
+    "    setp.eq.s32 %p4, %r5, 0; @%p4 bra $L4_2;\n"
+    "    bra.uni $L4_4;\n"
+    "}\n",
+    // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
+    ".visible .entry kbi_spin(.param .u64 kbi_spin_0)\n"
+    "{\n"
+    "    .reg .pred %p<2>; .reg .b64 %rd<6>;\n"
+    "    ld.param.u64 %rd2, [kbi_spin_0];\n"
+    "    mov.u64 %rd3, %clock64;\n"
+    "$L5_1: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd4, %clock64;\n"
+    "    sub.s64 %rd5, %rd4, %rd3;\n"
+    "    setp.lt.u64 %p1, %rd5, %rd2; @%p1 bra $L5_1;\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1
+    // us) at least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
+    ".visible .entry kbi_clock(.param .u64 kbi_clock_0, .param .u64 kbi_clock_1)\n"
+    "{\n"
+    "    .reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>;\n"
+    "    ld.param.u64 %rd11, [kbi_clock_0];\n"
+    "    ld.param.u64 %rd12, [kbi_clock_1];\n"
+    "    mov.u32 %r1, %tid.x;\n"
+    "    mov.u32 %r2, %ctaid.x;\n"
+    "    or.b32 %r3, %r2, %r1;\n"
+    "    setp.ne.s32 %p1, %r3, 0; @%p1 bra $L6_8;\n"
+    "    cvta.to.global.u64 %rd1, %rd11;\n"
+    "    add.s64 %rd2, %rd12, 268435456;\n"
+    "    mov.u64 %rd13, %clock64;\n"
+    "    mov.u64 %rd14, %globaltimer;\n"
+    "$L6_2: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd15, %globaltimer;\n"
+    "    mov.u64 %rd16, %clock64;\n"
+    "    setp.eq.s64 %p2, %rd15, %rd14;\n"
+    "    sub.s64 %rd17, %rd16, %rd13;\n"
+    "    setp.lt.u64 %p3, %rd17, %rd2;\n"
+    "    and.pred %p4, %p2, %p3;\n"
+    "    @%p4 bra $L6_2;\n"
+    "    mov.u64 %rd18, %clock64;\n"
+    "$L6_4: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd19, %clock64;\n"
+    "    sub.s64 %rd20, %rd19, %rd16;\n"
+    "    setp.lt.u64 %p5, %rd20, %rd12; @%p5 bra $L6_4;\n"
+    "    mov.u64 %rd21, %globaltimer;\n"
+    "$L6_6: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd22, %globaltimer;\n"
+    "    mov.u64 %rd23, %clock64;\n"
+    "    setp.eq.s64 %p6, %rd22, %rd21;\n"
+    "    sub.s64 %rd24, %rd23, %rd18;\n"
+    "    setp.lt.u64 %p7, %rd24, %rd2;\n"
+    "    and.pred %p8, %p6, %p7;\n"
+    "    @%p8 bra $L6_6;\n"
+    "    sub.s64 %rd25, %rd22, %rd15;\n"
+    "    st.global.u64 [%rd1], %rd25;\n"
+    "    sub.s64 %rd26, %rd23, %rd16;\n"
+    "    st.global.u64 [%rd1+8], %rd26;\n"
+    "$L6_8:\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that
+    // is 256 FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
+    ".visible .entry kbi_fma(.param .u64 kbi_fma_0, .param .u64 kbi_fma_1)\n"
+    "{\n"
+    "    .reg .pred %p<4>; .reg .f32 %f<84>; .reg .b32 %r<2>; .reg .b64 %rd<7>;\n"
+    "    ld.param.u64 %rd3, [kbi_fma_0];\n"
+    "    ld.param.u64 %rd6, [kbi_fma_1];\n"
+    "    mov.u32 %r1, %tid.x;\n"
+    "    cvt.rn.f32.u32 %f35, %r1;\n"
+    "    mul.rn.f32 %f36, %f35, 0f358637BD;\n"
+    "    add.rn.f32 %f1, %f36, 0f3F000000;\n"
+    "    setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
+    "    mov.f32 %f83, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f81, 0f40000000;\n"
+    "    mov.f32 %f80, 0f40400000; mov.f32 %f79, 0f40800000; mov.f32 %f78, 0f40A00000;\n"
+    "    mov.f32 %f77, 0f40C00000; mov.f32 %f76, 0f40E00000; mov.f32 %f75, 0f41000000;\n"
+    "    mov.f32 %f74, 0f41100000; mov.f32 %f73, 0f41200000; mov.f32 %f72, 0f41300000;\n"
+    "    mov.f32 %f71, 0f41400000; mov.f32 %f70, 0f41500000; mov.f32 %f69, 0f41600000;\n"
+    "    mov.f32 %f68, 0f41700000; mov.f32 %f82, %f51;\n"
+    "$L7_2: .pragma \"nounroll\";\n",
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    KBI_PTX_FMA16,
+    "    add.s64 %rd6, %rd6, -1;\n"
+    "    setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2;\n"
+    "    add.rn.f32 %f54, %f83, %f82;\n"
+    "    add.rn.f32 %f55, %f54, %f81;\n"
+    "    add.rn.f32 %f56, %f55, %f80;\n"
+    "    add.rn.f32 %f57, %f56, %f79;\n"
+    "    add.rn.f32 %f58, %f57, %f78;\n"
+    "    add.rn.f32 %f59, %f58, %f77;\n"
+    "    add.rn.f32 %f60, %f59, %f76;\n"
+    "    add.rn.f32 %f61, %f60, %f75;\n"
+    "    add.rn.f32 %f62, %f61, %f74;\n"
+    "    add.rn.f32 %f63, %f62, %f73;\n"
+    "    add.rn.f32 %f64, %f63, %f72;\n"
+    "    add.rn.f32 %f65, %f64, %f71;\n"
+    "    add.rn.f32 %f66, %f65, %f70;\n"
+    "    add.rn.f32 %f67, %f66, %f69;\n"
+    "    add.rn.f32 %f34, %f67, %f68;\n"
+    "    setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
+    "    cvta.to.global.u64 %rd5, %rd3;\n"
+    "    st.global.f32 [%rd5], %f34;\n"
+    "$L7_5:\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4
+    // elements. Vector stores where p and the block allow, else byte by byte.
+    ".visible .entry kbi_fill(.param .u64 kbi_fill_0, .param .u64 kbi_fill_1, .param .u32 kbi_fill_2,\n"
+    "    .param .u32 kbi_fill_3, .param .u64 kbi_fill_4, .param .u32 kbi_fill_5)\n"
+    "{\n"
+    "    .reg .pred %p<41>; .reg .b16 %rs<2>; .reg .f32 %f<5>;\n"
+    "    .reg .b32 %r<170>; .reg .f64 %fd<82>; .reg .b64 %rd<74>;\n"
+    "    ld.param.u64 %rd31, [kbi_fill_0];\n"
+    "    ld.param.u64 %rd32, [kbi_fill_1];\n"
+    "    ld.param.u32 %r137, [kbi_fill_2];\n"
+    "    ld.param.u32 %r138, [kbi_fill_3];\n"
+    "    ld.param.u64 %rd33, [kbi_fill_4];\n"
+    "    shl.b32 %r63, %r137, 2;\n"
+    "    mov.u64 %rd34, 899542513947424;\n"
+    "    shr.u64 %rd35, %rd34, %r63;\n"
+    "    cvt.u32.u64 %r64, %rd35;\n"
+    "    and.b32 %r139, %r64, 15;\n"
+    "    mov.u32 %r65, %ctaid.x;\n"
+    "    mov.u32 %r66, %ntid.x;\n"
+    "    cvt.u64.u32 %rd1, %r66;\n"
+    "    mul.wide.u32 %rd36, %r65, %r66;\n"
+    "    mov.u32 %r67, %tid.x;\n"
+    "    cvt.u64.u32 %rd37, %r67;\n"
+    "    add.s64 %rd66, %rd36, %rd37;\n"
+    "    shl.b64 %rd65, %rd66, 2;\n"
+    "    setp.ge.u64 %p1, %rd65, %rd32; @%p1 bra $L8_34;\n"
+    "    mov.u32 %r68, 4;\n"
+    "    shl.b32 %r69, %r68, %r139;\n"
+    "    add.s32 %r70, %r69, -1;\n"
+    "    cvt.u32.u64 %r2, %rd33;\n"
+    "    shr.u64 %rd38, %rd33, 32;\n"
+    "    cvt.u32.u64 %r3, %rd38;\n"
+    "    mov.u32 %r71, %nctaid.x;\n"
+    "    cvt.u64.u32 %rd39, %r71;\n"
+    "    mul.lo.s64 %rd4, %rd39, %rd1;\n"
+    "    min.u32 %r72, %r70, 15;\n"
+    "    cvt.u64.u32 %rd40, %r72;\n"
+    "    and.b64 %rd5, %rd40, %rd31;\n"
+    "    cvta.to.global.u64 %rd6, %rd31;\n"
+    "$L8_2: .pragma \"nounroll\";\n"
+    "    setp.eq.s32 %p2, %r138, 0;\n"
+    "    mov.u32 %r162, 0; mov.u32 %r152, %r162; mov.u32 %r164, %r162; mov.u32 %r166, %r162;\n"
+    "    mov.u32 %r168, %r162; mov.u32 %r156, %r162; mov.u32 %r143, %r162; mov.u32 %r158, %r162;\n"
+    "    mov.u32 %r159, %r162;\n"
+    "    @%p2 bra $L8_7;\n"
+    "    setp.eq.s32 %p3, %r138, 2;\n"
+    "    setp.gt.u32 %p4, %r137, 10;\n"
+    "    and.pred %p5, %p3, %p4;\n"
+    "    selp.u32 %r140, 1, 0, %p5;\n"
+    "    cvt.u32.u64 %r8, %rd66;\n"
+    "    shr.u64 %rd41, %rd66, 32;\n"
+    "    cvt.u32.u64 %r9, %rd41;\n"
+    "    mov.u32 %r84, 0; mov.u32 %r159, %r84; mov.u32 %r158, %r84; mov.u32 %r143, %r84;\n"
+    "    mov.u32 %r156, %r84;\n"
+    "$L8_4: .pragma \"nounroll\";\n"
+    "    mov.u32 %r152, %r156; mov.u32 %r164, %r143; mov.u32 %r166, %r158; mov.u32 %r168, %r159;\n"
+    "    ld.param.u32 %r143, [kbi_fill_5];\n"
+    "    mov.u32 %r145, %r84; mov.u32 %r146, %r3; mov.u32 %r147, %r2; mov.u32 %r148, %r8;\n"
+    "    mov.u32 %r149, %r9; mov.u32 %r151, %r140;\n"
+    "$L8_5: .pragma \"nounroll\";\n"
+    "    mul.lo.s32 %r156, %r148, -766435501;\n"
+    "    mov.u32 %r86, -766435501;\n"
+    "    mul.lo.s32 %r158, %r143, -845247145;\n"
+    "    mov.u32 %r87, -845247145;\n"
+    "    xor.b32 %r88, %r147, %r149;\n"
+    "    mul.hi.u32 %r89, %r87, %r143;\n"
+    "    xor.b32 %r159, %r88, %r89;\n"
+    "    xor.b32 %r90, %r146, %r151;\n"
+    "    mul.hi.u32 %r91, %r86, %r148;\n"
+    "    xor.b32 %r143, %r90, %r91;\n"
+    "    add.s32 %r147, %r147, -1640531527;\n"
+    "    add.s32 %r146, %r146, -1150833019;\n"
+    "    add.s32 %r145, %r145, 1;\n"
+    "    setp.ne.s32 %p6, %r145, 10;\n"
+    "    mov.u32 %r148, %r159; mov.u32 %r149, %r158; mov.u32 %r151, %r156;\n"
+    "    @%p6 bra $L8_5;\n"
+    "    add.s32 %r29, %r140, -1;\n"
+    "    setp.gt.s32 %p7, %r140, 0;\n"
+    "    mov.u32 %r140, %r29;\n"
+    "    @%p7 bra $L8_4;\n"
+    "$L8_7:\n"
+    "    mov.f64 %fd81, 0d0000000000000000; mov.u64 %rd70, 0; mov.u64 %rd68, %rd70; mov.u64 %rd69, %rd70;\n"
+    "$L8_8: .pragma \"nounroll\";\n"
+    "    mov.u32 %r44, %r168; mov.u32 %r41, %r159; mov.u32 %r168, %r166; mov.u32 %r159, %r158;\n"
+    "    mov.u64 %rd72, %rd69; mov.u32 %r166, %r164; mov.u32 %r158, %r143; mov.u64 %rd69, %rd68;\n"
+    "    mov.u64 %rd68, %rd70;\n"
+    "    setp.ne.s32 %p8, %r138, 1;\n"
+    "    and.b32 %r97, %r162, 1;\n"
+    "    setp.eq.b32 %p9, %r97, 1;\n"
+    "    or.pred %p10, %p9, %p8;\n"
+    "    mov.f64 %fd80, %fd81;\n"
+    "    @%p10 bra $L8_10;\n"
+    "    shr.u32 %r98, %r41, 8;\n"
+    "    add.s32 %r99, %r98, 1;\n"
+    "    cvt.rn.f64.s32 %fd8, %r99;\n"
+    "    mov.b64 %rd46, %fd8;\n"
+    "    add.s64 %rd47, %rd46, 2638149301829632;\n"
+    "    shr.u64 %rd48, %rd47, 52;\n"
+    "    cvt.u32.u64 %r100, %rd48;\n"
+    "    and.b64 %rd49, %rd47, 4503599627370495;\n"
+    "    add.s64 %rd50, %rd49, 4604544269498187776;\n"
+    "    mov.b64 %fd9, %rd50;\n"
+    "    add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
+    "    add.rn.f64 %fd11, %fd9, 0d3FF0000000000000;\n"
+    "    div.rn.f64 %fd12, %fd10, %fd11;\n"
+    "    mul.rn.f64 %fd13, %fd12, %fd12;\n"
+    "    mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n",
+    "    mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746;\n"
+    "    mul.rn.f64 %fd18, %fd13, %fd17; add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C;\n"
+    "    mul.rn.f64 %fd20, %fd13, %fd19; add.rn.f64 %fd21, %fd20, 0d3FC2492492492492;\n"
+    "    mul.rn.f64 %fd22, %fd13, %fd21; add.rn.f64 %fd23, %fd22, 0d3FC999999999999A;\n"
+    "    mul.rn.f64 %fd24, %fd13, %fd23; add.rn.f64 %fd25, %fd24, 0d3FD5555555555555;\n"
+    "    mul.rn.f64 %fd26, %fd13, %fd25; add.rn.f64 %fd27, %fd26, 0d3FF0000000000000;\n"
+    "    mov.u32 %r101, 1047;\n"
+    "    sub.s32 %r102, %r101, %r100;\n"
+    "    cvt.rn.f64.s32 %fd28, %r102;\n"
+    "    mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
+    "    mul.rn.f64 %fd30, %fd12, 0dC000000000000000;\n"
+    "    mul.rn.f64 %fd31, %fd30, %fd27;\n"
+    "    add.rn.f64 %fd32, %fd29, %fd31;\n"
+    "    add.rn.f64 %fd33, %fd32, %fd32;\n"
+    "    sqrt.rn.f64 %fd34, %fd33;\n"
+    "    shr.u32 %r103, %r159, 8;\n"
+    "    add.s32 %r104, %r103, 2097152;\n"
+    "    shr.u32 %r105, %r104, 22;\n"
+    "    and.b32 %r106, %r104, 29360128;\n"
+    "    sub.s32 %r107, %r103, %r106;\n"
+    "    cvt.rn.f64.s32 %fd35, %r107;\n"
+    "    mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
+    "    mul.rn.f64 %fd37, %fd36, %fd36;\n"
+    "    mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09; add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4;\n"
+    "    mul.rn.f64 %fd40, %fd37, %fd39; add.rn.f64 %fd41, %fd40, 0d3EC71DE3A556C734;\n"
+    "    mul.rn.f64 %fd42, %fd37, %fd41; add.rn.f64 %fd43, %fd42, 0dBF2A01A01A01A01A;\n"
+    "    mul.rn.f64 %fd44, %fd37, %fd43; add.rn.f64 %fd45, %fd44, 0d3F81111111111111;\n"
+    "    mul.rn.f64 %fd46, %fd37, %fd45; add.rn.f64 %fd47, %fd46, 0dBFC5555555555555;\n"
+    "    mul.rn.f64 %fd48, %fd37, %fd47;\n"
+    "    mul.rn.f64 %fd49, %fd36, %fd48;\n"
+    "    add.rn.f64 %fd50, %fd36, %fd49;\n"
+    "    mul.rn.f64 %fd51, %fd37, 0d3E21EED8EFF8D898; add.rn.f64 %fd52, %fd51, 0dBE927E4FB7789F5C;\n"
+    "    mul.rn.f64 %fd53, %fd37, %fd52; add.rn.f64 %fd54, %fd53, 0d3EFA01A01A01A01A;\n"
+    "    mul.rn.f64 %fd55, %fd37, %fd54; add.rn.f64 %fd56, %fd55, 0dBF56C16C16C16C17;\n"
+    "    mul.rn.f64 %fd57, %fd37, %fd56; add.rn.f64 %fd58, %fd57, 0d3FA5555555555555;\n"
+    "    mul.rn.f64 %fd59, %fd37, %fd58; add.rn.f64 %fd60, %fd59, 0dBFE0000000000000;\n"
+    "    mul.rn.f64 %fd61, %fd37, %fd60; add.rn.f64 %fd62, %fd61, 0d3FF0000000000000;\n"
+    "    and.b32 %r108, %r104, 4194304;\n"
+    "    setp.eq.s32 %p11, %r108, 0;\n"
+    "    selp.f64 %fd63, %fd62, %fd50, %p11;\n"
+    "    selp.f64 %fd64, %fd50, %fd62, %p11;\n"
+    "    add.s32 %r109, %r105, 1;\n"
+    "    and.b32 %r110, %r109, 2;\n"
+    "    setp.eq.s32 %p12, %r110, 0;\n"
+    "    neg.f64 %fd65, %fd63;\n"
+    "    selp.f64 %fd66, %fd63, %fd65, %p12;\n"
+    "    and.b32 %r111, %r104, 8388608;\n"
+    "    setp.eq.s32 %p13, %r111, 0;\n"
+    "    neg.f64 %fd67, %fd64;\n"
+    "    selp.f64 %fd68, %fd64, %fd67, %p13;\n"
+    "    mul.rn.f64 %fd69, %fd66, %fd34;\n"
+    "    cvt.rn.f32.f64 %f2, %fd69;\n"
+    "    cvt.f64.f32 %fd80, %f2;\n"
+    "    mul.rn.f64 %fd70, %fd68, %fd34;\n"
+    "    cvt.rn.f32.f64 %f3, %fd70;\n"
+    "    cvt.f64.f32 %fd81, %f3;\n"
+    "$L8_10:\n"
+    "    cvt.u64.u32 %rd60, %r162;\n"
+    "    add.s64 %rd59, %rd65, %rd60;\n"
+    "    cvt.u64.u32 %rd51, %r44;\n"
+    "    cvt.u64.u32 %rd52, %r41;\n"
+    "    bfi.b64 %rd53, %rd51, %rd52, 32, 32;\n"
+    "    setp.eq.s32 %p14, %r138, 3;\n"
+    "    selp.b64 %rd70, %rd59, %rd53, %p14;\n"
+    "    setp.gt.u32 %p15, %r137, 4;\n"
+    "    and.pred %p17, %p8, %p15;\n"
+    "    @%p17 bra $L8_20;\n"
+    "    cvt.u64.u32 %rd64, %r162;\n"
+    "    add.s64 %rd63, %rd65, %rd64;\n"
+    "    shr.u32 %r112, %r41, 8;\n"
+    "    cvt.rn.f64.s32 %fd71, %r112;\n"
+    "    mul.rn.f64 %fd72, %fd71, 0d3E70000000000000;\n"
+    "    cvt.rn.f64.s64 %fd73, %rd63;\n"
+    "    selp.f64 %fd74, %fd73, %fd72, %p14;\n"
+    "    setp.eq.s32 %p19, %r138, 1;\n"
+    "    selp.f64 %fd6, %fd80, %fd74, %p19;\n"
+    "    cvt.rn.f32.f64 %f1, %fd6;\n"
+    "    mov.b32 %r49, %f1;\n"
+    "    setp.eq.s32 %p20, %r137, 1; @!%p20 bra $L8_12;\n"
+    "    cvt.u64.u32 %rd70, %r49;\n"
+    "    bra.uni $L8_20;\n"
+    "$L8_12:\n"
+    "    setp.eq.s32 %p21, %r137, 2; @!%p21 bra $L8_13;\n"
+    "    mov.b64 %rd70, %fd6;\n"
+    "    bra.uni $L8_20;\n"
+    "$L8_13:\n"
+    "    setp.eq.s32 %p22, %r137, 3; @!%p22 bra $L8_14;\n"
+    "    cvt.rn.f16.f32 %rs1, %f1;\n"
+    "    cvt.u64.u16 %rd70, %rs1;\n"
+    "    bra.uni $L8_20;\n"
+    "$L8_14:\n"
+    "    setp.eq.s32 %p23, %r137, 4; @!%p23 bra $L8_15;\n"
+    "    shr.u32 %r114, %r49, 16;\n"
+    "    and.b32 %r115, %r114, 1;\n"
+    "    add.s32 %r116, %r49, %r115;\n"
+    "    add.s32 %r117, %r116, 32767;\n"
+    "    shr.u32 %r118, %r117, 16;\n",
+    "    cvt.u64.u32 %rd70, %r118;\n"
+    "    bra.uni $L8_20;\n"
+    "$L8_15:\n"
+    "    mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
+    "    setp.lt.f64 %p24, %fd75, 0d0000000000000000;\n"
+    "    selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p24;\n"
+    "    add.rn.f64 %fd77, %fd75, %fd76;\n"
+    "    setp.lt.f64 %p25, %fd77, 0d0000000000000000;\n"
+    "    and.b32 %r113, %r137, 1;\n"
+    "    setp.eq.b32 %p26, %r113, 1;\n"
+    "    not.pred %p27, %p26;\n"
+    "    and.pred %p28, %p27, %p25;\n"
+    "    selp.f64 %fd78, 0d0000000000000000, %fd77, %p28;\n"
+    "    cvt.rzi.s64.f64 %rd70, %fd78;\n"
+    "$L8_20:\n"
+    "    add.s32 %r162, %r162, 1;\n"
+    "    setp.ne.s32 %p29, %r162, 4;\n"
+    "    mov.u32 %r143, %r156; mov.u32 %r164, %r152;\n"
+    "    @%p29 bra $L8_8;\n"
+    "    sub.s64 %rd61, %rd32, %rd65;\n"
+    "    setp.eq.s64 %p30, %rd5, 0;\n"
+    "    shl.b64 %rd54, %rd65, %r139;\n"
+    "    add.s64 %rd21, %rd6, %rd54;\n"
+    "    setp.gt.u64 %p31, %rd61, 3;\n"
+    "    and.pred %p32, %p30, %p31;\n"
+    "    @!%p32 bra $L8_22;\n"
+    "    cvt.u32.u64 %r56, %rd72;\n"
+    "    cvt.u32.u64 %r57, %rd69;\n"
+    "    cvt.u32.u64 %r58, %rd68;\n"
+    "    cvt.u32.u64 %r59, %rd70;\n"
+    "    setp.ne.s32 %p36, %r139, 0; @%p36 bra $L8_27;\n"
+    "    mov.u32 %r126, 64;\n"
+    "    prmt.b32 %r127, %r56, %r57, %r126;\n"
+    "    mov.u32 %r128, 1040;\n"
+    "    prmt.b32 %r129, %r127, %r58, %r128;\n"
+    "    mov.u32 %r130, 16912;\n"
+    "    prmt.b32 %r131, %r129, %r59, %r130;\n"
+    "    st.global.u32 [%rd21], %r131;\n"
+    "$L8_27:\n"
+    "    setp.ne.s32 %p37, %r139, 1; @%p37 bra $L8_29;\n"
+    "    and.b32 %r132, %r56, 65535;\n"
+    "    and.b32 %r133, %r58, 65535;\n"
+    "    prmt.b32 %r134, %r59, %r133, 4180;\n"
+    "    prmt.b32 %r135, %r57, %r132, 4180;\n"
+    "    st.global.v2.u32 [%rd21], {%r135, %r134};\n"
+    "$L8_29:\n"
+    "    setp.ne.s32 %p38, %r139, 2; @%p38 bra $L8_31;\n"
+    "    st.global.v4.u32 [%rd21], {%r56, %r57, %r58, %r59};\n"
+    "$L8_31:\n"
+    "    setp.ne.s32 %p39, %r139, 3; @%p39 bra $L8_33;\n"
+    "    st.global.v2.u64 [%rd21], {%rd72, %rd69};\n"
+    "    st.global.v2.u64 [%rd21+16], {%rd68, %rd70};\n"
+    "    bra.uni $L8_33;\n"
+    "$L8_22:\n"
+    "    sub.s64 %rd62, %rd32, %rd65;\n"
+    "    min.u64 %rd55, %rd62, 4;\n"
+    "    cvt.u32.u64 %r121, %rd55;\n"
+    "    shl.b32 %r52, %r121, %r139;\n"
+    "    setp.eq.s32 %p33, %r52, 0; @%p33 bra $L8_33;\n"
+    "    mov.u32 %r123, -1;\n"
+    "    shl.b32 %r124, %r123, %r139;\n"
+    "    not.b32 %r53, %r124;\n"
+    "    mov.u32 %r169, 0;\n"
+    "$L8_24: .pragma \"nounroll\";\n"
+    "    cvt.u64.u32 %rd56, %r169;\n"
+    "    add.s64 %rd57, %rd21, %rd56;\n"
+    "    st.global.u8 [%rd57], %rd72;\n"
+    "    and.b32 %r125, %r169, %r53;\n"
+    "    setp.eq.s32 %p34, %r125, %r53;\n"
+    "    selp.b64 %rd25, %rd68, %rd69, %p34;\n"
+    "    shr.u64 %rd58, %rd72, 8;\n"
+    "    selp.b64 %rd72, %rd69, %rd58, %p34;\n"
+    "    selp.b64 %rd68, %rd70, %rd68, %p34;\n"
+    "    add.s32 %r169, %r169, 1;\n"
+    "    setp.lt.u32 %p35, %r169, %r52;\n"
+    "    mov.u64 %rd69, %rd25;\n"
+    "    @%p35 bra $L8_24;\n"
+    "$L8_33:\n"
+    "    add.s64 %rd66, %rd66, %rd4;\n"
+    "    shl.b64 %rd65, %rd66, 2;\n"
+    "    setp.lt.u64 %p40, %rd65, %rd32; @%p40 bra $L8_2;\n"
+    "$L8_34:\n"
+    "    ret;\n"
+    "}\n",
+};
+
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>device    measure: the cuda backend: stream, gate, events, eviction, roofs, clock.
+              Public: none      Used by: >>engine, through kbi_backend
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+enum { KBI_GROUP = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 2 };
+enum kbi_function { KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_COUNT };
+static const char* const kbi_function_names[] = {
+    "kbi_null", "kbi_read", "kbi_copy", "kbi_write", "kbi_gate", "kbi_clock", "kbi_fill" };
+
+// The driver's functions come from the runtime, so that -lcuda is not needed. Their types are the driver's ABI.
+typedef int (*kbi_cu_load)(void** module, const void* image);
+typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
+typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                             unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
+typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
+
+static struct kbi_gpu {
+    kb_stream stream;
+    cudaEvent_t start[KBI_GROUP], stop[KBI_GROUP];
+    volatile unsigned* flag; // the gate: mapped host memory
+    void* device_flag;
+    uint64_t *clock, *device_clock;
+    void* functions[KBI_F_COUNT];
+    kbi_cu_launch launch;
+    kbi_cu_wait wait_value; // NULL: the gate is a spinning kernel
+    char* clean;            // what eviction reads; never written after start
+    size_t clean_bytes;
+    int multiprocessors, max_threads;
+    int at, size; // sample in its group
+    bool closed;  // the gate
+    double floor_ns;
+    char error[256];
+} kbi_gpu;
+
+static volatile sig_atomic_t kbi_gate_alarmed = 0;
+
+static const char* kbi_cuda_text(cudaError_t e) {
+    snprintf(kbi_gpu.error, sizeof kbi_gpu.error, "%s: %s", cudaGetErrorName(e), cudaGetErrorString(e));
+    return kbi_gpu.error;
+}
+
+static void* kbi_driver_function(const char* name) {
+    void* p = NULL;
+    cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+    cudaError_t e = cudaGetDriverEntryPointByVersion(name, &p, 12000, cudaEnableDefault, &found);
+#else
+    cudaError_t e = cudaGetDriverEntryPoint(name, &p, cudaEnableDefault, &found);
+#endif
+    return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? p : NULL;
+}
+
+static bool kbi_load_functions(char why[200]) {
+    kbi_cu_load load;
+    kbi_cu_function get;
+    void* p;
+    void* module = NULL;
+    kbi_text ptx = { NULL, 0, 0 };
+    p = kbi_driver_function("cuModuleLoadData"), memcpy(&load, &p, sizeof p);
+    p = kbi_driver_function("cuModuleGetFunction"), memcpy(&get, &p, sizeof p);
+    p = kbi_driver_function("cuLaunchKernel"), memcpy(&kbi_gpu.launch, &p, sizeof p);
+    p = kbi_driver_function("cuStreamWaitValue32"), memcpy(&kbi_gpu.wait_value, &p, sizeof p);
+    for (int i = 0; i < KBI_COUNT(kbi_ptx); i++) kbi_puts(&ptx, kbi_ptx[i]);
+    int error = load && get && kbi_gpu.launch ? load(&module, ptx.s) : -1;
+    for (int i = 0; !error && i < KBI_F_COUNT; i++) error = get(&kbi_gpu.functions[i], module, kbi_function_names[i]);
+    kbi_text_free(&ptx);
+    if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
+    return !error;
+}
+
+static void kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
+    kbi_gpu.launch(kbi_gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_gpu.stream, arguments, NULL);
+}
+
+static void kbi_gpu_read(const void* p, size_t bytes) {
+    uint64_t n = bytes / 16;
+    void* sink = kbi_gpu.device_clock;
+    void* arguments[] = { &p, &n, &sink };
+    kbi_launch(KBI_F_READ, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+}
+
+static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
+    uint64_t n = bytes / 16;
+    void* arguments[] = { &to, &from, &n };
+    kbi_launch(KBI_F_COPY, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+}
+
+static void kbi_gpu_write(void* to, size_t bytes) {
+    uint64_t n = bytes / 16;
+    uint32_t value = 0x3f000000;
+    void* arguments[] = { &to, &n, &value };
+    kbi_launch(KBI_F_WRITE, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+}
+
+// Reading lines that nobody writes leaves nothing to be written back at the timed kernel's expense.
+static void kbi_evict(void) { kbi_gpu_read(kbi_gpu.clean, kbi_gpu.clean_bytes); }
+
+// --- the gate: what is queued behind it starts when the host opens it ---
+
+static void kbi_gate_alarm(int signal) {
+    (void)signal;
+    if (kbi_gpu.flag) *kbi_gpu.flag = 1;
+    kbi_gate_alarmed = 1;
+}
+
+static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
+    struct itimerval t;
+    memset(&t, 0, sizeof t);
+    t.it_value.tv_sec = seconds;
+    setitimer(ITIMER_REAL, &t, NULL);
+}
+
+static void kbi_gate_close(void) {
+    *kbi_gpu.flag = 0;
+    kbi_gate_alarmed = 0;
+    kbi_gpu.closed = true;
+    if (kbi_gpu.wait_value) {
+        unsigned long long address = (unsigned long long)(uintptr_t)kbi_gpu.device_flag;
+        if (kbi_gpu.wait_value(kbi_gpu.stream, address, 1, 0) != 0) kbi_gpu.wait_value = NULL;
+    }
+    if (!kbi_gpu.wait_value) {
+        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 1000000000u;
+        void* arguments[] = { &kbi_gpu.device_flag, &deadline };
+        kbi_launch(KBI_F_GATE, 1, 1, arguments);
+    }
+    kbi_gate_watch(KBI_GATE_SECONDS);
+}
+
+static void kbi_gate_open(void) {
+    if (!kbi_gpu.closed) return;
+    __sync_synchronize();
+    *kbi_gpu.flag = 1;
+    kbi_gpu.closed = false;
+    kbi_gate_watch(0);
+}
+
+// --- what the engine asks for ---
+
+static kb_stream kbi_gpu_stream(void) { return kbi_gpu.stream; }
+
+static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
+    void* p = NULL;
+    cudaError_t e = place == KB_PINNED ? cudaHostAlloc(&p, bytes, cudaHostAllocMapped) : cudaMalloc(&p, bytes);
+    if (e == cudaSuccess) return p;
+    cudaGetLastError();
+    return NULL;
+}
+
+static void kbi_gpu_release(kb_place place, void* p) {
+    if (place == KB_PINNED) cudaFreeHost(p);
+    else cudaFree(p);
+}
+
+static void kbi_gpu_set(void* p, int byte, size_t bytes) {
+    cudaMemsetAsync(p, byte, bytes, kbi_gpu.stream);
+    cudaStreamSynchronize(kbi_gpu.stream); // pinned memory is the host's as well
+}
+
+static void kbi_gpu_copy(void* to, const void* from, size_t bytes) {
+    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, kbi_gpu.stream);
+    cudaStreamSynchronize(kbi_gpu.stream);
+}
+
+static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
+    uint64_t count = (uint64_t)n;
+    uint32_t type = (uint32_t)dtype, what = (uint32_t)kind;
+    void* arguments[] = { &p, &count, &type, &what, &seed, &tensor };
+    kbi_launch(KBI_F_FILL, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+}
+
+static const char* kbi_gpu_wait(void) {
+    cudaError_t e = cudaDeviceSynchronize(), last = cudaGetLastError();
+    if (e == cudaSuccess) e = last;
+    return e == cudaSuccess ? NULL : kbi_cuda_text(e);
+}
+
+static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess; }
+
+static int64_t kbi_gpu_free_bytes(void) {
+    size_t free_now = 0, total = 0;
+    return cudaMemGetInfo(&free_now, &total) == cudaSuccess ? (int64_t)free_now : KB_NONE;
+}
+
+static int64_t kbi_gpu_pool_peak(bool reset) {
+    cudaMemPool_t pool;
+    uint64_t high = 0;
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess) return 0;
+    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
+    else cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
+    cudaGetLastError();
+    return (int64_t)high;
+}
+
+// The SM clock now, from cycles against nanoseconds in one thread for about 50 us.
+static double kbi_gpu_clock(void) {
+    uint64_t cycles = 80000;
+    void* arguments[] = { &kbi_gpu.device_clock, &cycles };
+    kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
+    if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess || !kbi_gpu.clock[0]) return NAN;
+    return 1000.0 * (double)kbi_gpu.clock[1] / (double)kbi_gpu.clock[0];
+}
+
+static void kbi_gpu_abandon(void) {
+    kbi_gate_open();
+    kbi_gpu.at = 0;
+    cudaStreamCaptureStatus status;
+    if (cudaStreamIsCapturing(kbi_gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
+        cudaGraph_t graph = NULL;
+        cudaStreamEndCapture(kbi_gpu.stream, &graph);
+        if (graph) cudaGraphDestroy(graph);
+    }
+    cudaGetLastError();
+    cudaStreamSynchronize(kbi_gpu.stream);
+}
+
+// The best of five, by events, in bytes a second; bytes counts what the kernel reads and writes.
+static double kbi_roof(int what, char* a, char* b, size_t size, double bytes) {
+    float best = 0;
+    for (int i = 0; i < 6; i++) {
+        float ms = 0;
+        cudaEventRecord(kbi_gpu.start[0], kbi_gpu.stream);
+        if (what == 0) kbi_gpu_copy_kernel(b, a, size);
+        if (what == 1) cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_gpu.stream);
+        if (what == 2) kbi_gpu_read(a, size);
+        if (what == 3) kbi_gpu_write(b, size);
+        cudaEventRecord(kbi_gpu.stop[0], kbi_gpu.stream);
+        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
+        cudaEventElapsedTime(&ms, kbi_gpu.start[0], kbi_gpu.stop[0]);
+        if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
+    }
+    return best > 0 ? bytes / best * 1e3 : NAN;
+}
+
+// Copy, read and write bandwidth over 1 GiB, or what an eighth of the free memory allows.
+static void kbi_measure_roofs(kbi_machine* m) {
+    size_t size = (size_t)1 << 30, eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
+    if (size > eighth) size = eighth;
+    char *a = NULL, *b = NULL;
+    if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
+        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+        double kernel = kbi_roof(0, a, b, size, 2.0 * (double)size), api = kbi_roof(1, a, b, size, 2.0 * (double)size);
+        m->copy_roof = KBI_MAX(kernel, api);
+        m->read_roof = kbi_roof(2, a, b, size, (double)size);
+        m->write_roof = kbi_roof(3, a, b, size, (double)size);
+    }
+    cudaFree(a);
+    cudaFree(b);
+    cudaGetLastError();
+}
+
+// --- timing by events ---
+
+static void kbi_events_open_group(bool gated, int size) {
+    kbi_gpu.at = 0;
+    kbi_gpu.size = size;
+    if (gated) kbi_gate_close();
+}
+
+static void kbi_events_start(void) {
+    kbi_evict();
+    cudaEventRecord(kbi_gpu.start[kbi_gpu.at], kbi_gpu.stream);
+}
+
+// Whether that was the last sample of the group, which then has run.
+static bool kbi_events_stop(void) {
+    cudaEventRecord(kbi_gpu.stop[kbi_gpu.at++], kbi_gpu.stream);
+    if (kbi_gpu.at < kbi_gpu.size) return false;
+    kbi_gate_open();
+    cudaStreamSynchronize(kbi_gpu.stream);
+    return true;
+}
+
+static double kbi_events_ns(int i) {
+    float ms = 0;
+    cudaEventElapsedTime(&ms, kbi_gpu.start[i], kbi_gpu.stop[i]);
+    return (double)ms * 1e6;
+}
+
+// What an empty kernel reads: the least that this mode can tell from nothing.
+static double kbi_measure_floor(void) {
+    double ns[8 * KBI_GROUP], scratch[8 * KBI_GROUP];
+    for (int i = 0, n = 0; i < 8; i++) {
+        kbi_events_open_group(true, KBI_GROUP);
+        do {
+            kbi_events_start();
+            kbi_launch(KBI_F_NULL, 1, 1, NULL);
+        } while (!kbi_events_stop());
+        for (int j = 0; j < KBI_GROUP; j++) ns[n++] = kbi_events_ns(j);
+    }
+    kbi_gpu.at = 0;
+    return kbi_median_of(ns, KBI_COUNT(ns), scratch);
+}
+
+static int64_t kbi_events_begin(kbi_run* run) {
+    if (!run->group_open) {
+        int64_t room = KBI_GATE_NODES / (run->nodes + 3);
+        int64_t size = run->sampled || run->estimate_ns > 5000000 ? 1 : KBI_MAX(1, KBI_MIN(room, (int64_t)KBI_GROUP));
+        kbi_events_open_group(run->gated && run->nodes < KBI_GATE_NODES, (int)size);
+        run->group_open = true;
+    }
+    kbi_events_start();
+    return 1;
+}
+
+static void kbi_events_end(kbi_run* run) {
+    int size = kbi_gpu.size;
+    if (!kbi_events_stop()) return;
+    run->group_open = false;
+    kbi_gpu.at = 0;
+    kbi_stop_on_error(run, "in the timed loop");
+    if (run->failed) return;
+    if (kbi_gate_alarmed) { // the block waited for work behind the gate: these times are the watchdog's
+        kbi_gate_alarmed = 0;
+        run->gated = false;
+        return;
+    }
+    run->m.bias_ns = 0;
+    run->m.floor_ns = kbi_gpu.floor_ns;
+    for (int i = 0; i < size; i++) kbi_add_sample(run, kbi_events_ns(i));
+}
+
+static const kbi_timer kbi_events_timer = { "cold", kbi_events_begin, kbi_events_end };
+
+static const kbi_timer* kbi_gpu_timer(kbi_run* run) {
+    bool waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    if (run->expect & KB_EXPECT_TRANSFER) run->gated = false; // a pageable copy waits for the stream
+    return waits ? &kbi_wall_timer : &kbi_events_timer;
+}
+
+// --- NVML, found with dlopen; nvml.h is often not installed, so its few prototypes stand here ---
+
+typedef struct kbi_nvml {
+    void* device; // NULL: not available
+    int (*clock)(void*, int, unsigned*);
+    int (*power)(void*, unsigned*);
+    int (*temperature)(void*, int, unsigned*);
+    int (*reasons)(void*, unsigned long long*);
+} kbi_nvml_table;
+
+static kbi_nvml_table kbi_nvml;
+
+static void kbi_nvml_find(void* library, const char* name, void* function) {
+    void* p = dlsym(library, name);
+    memcpy(function, &p, sizeof p);
+}
+
+static void kbi_nvml_open(kbi_machine* m) {
+    void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    char bus[64];
+    int (*init)(void) = NULL;
+    int (*handle)(const char*, void**) = NULL;
+    int (*driver)(char*, unsigned) = NULL;
+    int (*mig)(void*, unsigned*, unsigned*) = NULL;
+    unsigned now = 0, pending = 0;
+    if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
+    kbi_nvml_find(library, "nvmlInit_v2", &init);
+    kbi_nvml_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
+    kbi_nvml_find(library, "nvmlSystemGetDriverVersion", &driver);
+    kbi_nvml_find(library, "nvmlDeviceGetMigMode", &mig);
+    kbi_nvml_find(library, "nvmlDeviceGetClockInfo", &kbi_nvml.clock);
+    kbi_nvml_find(library, "nvmlDeviceGetPowerUsage", &kbi_nvml.power);
+    kbi_nvml_find(library, "nvmlDeviceGetTemperature", &kbi_nvml.temperature);
+    kbi_nvml_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_nvml.reasons);
+    if (!init || !handle || init() != 0 || handle(bus, &kbi_nvml.device) != 0) return;
+    if (driver) driver(m->driver, (unsigned)sizeof m->driver);
+    if (mig) m->mig = mig(kbi_nvml.device, &now, &pending) == 0 ? (int)now : 0;
+}
+
+// Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
+static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
+    static const struct { unsigned long long bit; const char* name; } reasons[] = {
+        { 0x4, "power cap" }, { 0x8, "hardware slowdown" }, { 0x20, "thermal (software)" },
+        { 0x40, "thermal (hardware)" }, { 0x80, "power brake" } };
+    for (int i = 0; i < KBI_COUNT(reasons); i++) {
+        size_t n = strlen(m->throttle);
+        if (!(mask & reasons[i].bit) || strstr(m->throttle, reasons[i].name)) continue;
+        snprintf(m->throttle + n, sizeof m->throttle - n, "%s%s", n ? ", " : "", reasons[i].name);
+    }
+    if (m->throttle[0]) m->flags |= (uint64_t)1 << KB_FLAG_THROTTLED;
+}
+
+static void kbi_gpu_sense(kbi_measured* m) {
+    unsigned value = 0;
+    unsigned long long mask = 0;
+    if (!kbi_nvml.device) return;
+    if (kbi_nvml.clock && kbi_nvml.clock(kbi_nvml.device, 2, &value) == 0) m->memory_clock = value;
+    if (kbi_nvml.power && kbi_nvml.power(kbi_nvml.device, &value) == 0) m->power = value / 1000.0;
+    if (kbi_nvml.temperature && kbi_nvml.temperature(kbi_nvml.device, 0, &value) == 0) m->temperature = value;
+    if (kbi_nvml.reasons && kbi_nvml.reasons(kbi_nvml.device, &mask) == 0) kbi_nvml_reasons(m, mask);
+}
+
+// --- start ---
+
+static bool kbi_gpu_resources(char why[200]) {
+    cudaError_t e = cudaStreamCreate(&kbi_gpu.stream); // blocking: the default stream's work is waited for
+    for (int i = 0; i < KBI_GROUP; i++) {
+        if (e == cudaSuccess) e = cudaEventCreate(&kbi_gpu.start[i]);
+        if (e == cudaSuccess) e = cudaEventCreate(&kbi_gpu.stop[i]);
+    }
+    void* host = NULL;
+    if (e == cudaSuccess) e = cudaHostAlloc(&host, 256, cudaHostAllocMapped);
+    void* device = NULL;
+    if (e == cudaSuccess) e = cudaHostGetDevicePointer(&device, host, 0);
+    if (e == cudaSuccess) {
+        memset(host, 0, 256);
+        kbi_gpu.flag = (volatile unsigned*)host;
+        kbi_gpu.device_flag = device;
+        kbi_gpu.clock = (uint64_t*)host + 16;
+        kbi_gpu.device_clock = (uint64_t*)device + 16;
+        e = cudaMalloc((void**)&kbi_gpu.clean, kbi_gpu.clean_bytes);
+    }
+    if (e == cudaSuccess) e = cudaMemset(kbi_gpu.clean, 1, kbi_gpu.clean_bytes);
+    if (e != cudaSuccess) snprintf(why, 200, "%.190s", kbi_cuda_text(e));
+    return e == cudaSuccess;
+}
+
+static void kbi_gpu_facts(kbi_machine* m) {
+    struct cudaDeviceProp p;
+    int runtime = 0, driver = 0;
+    if (cudaGetDeviceProperties(&p, m->device) != cudaSuccess) return;
+    cudaRuntimeGetVersion(&runtime);
+    cudaDriverGetVersion(&driver);
+    snprintf(m->gpu, sizeof m->gpu, "%.90s", p.name);
+    snprintf(m->cuda, sizeof m->cuda, "%d.%d", runtime / 1000, runtime % 1000 / 10);
+    snprintf(m->driver, sizeof m->driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
+    m->sm = p.major * 10 + p.minor;
+    m->memory = (int64_t)p.totalGlobalMem;
+    m->l2 = p.l2CacheSize;
+    m->ecc = p.ECCEnabled;
+    m->multiprocessors = p.multiProcessorCount;
+    kbi_gpu.multiprocessors = p.multiProcessorCount;
+    kbi_gpu.max_threads = p.maxThreadsPerMultiProcessor;
+}
+
+static bool kbi_gpu_open(kbi_machine* m, int device) {
+    kbi_machine_clear(m, "cuda");
+    cudaError_t e = cudaGetDeviceCount(&m->devices);
+    if (e != cudaSuccess || !m->devices) {
+        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
+        return false;
+    }
+    if (device >= m->devices) {
+        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
+        return false;
+    }
+    m->device = device;
+    e = cudaSetDevice(device);
+    if (e == cudaSuccess) e = cudaFree(0);
+    if (e != cudaSuccess) {
+        snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e));
+        return false;
+    }
+    kbi_gpu_facts(m);
+    kbi_gpu.clean_bytes = (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
+    if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
+    signal(SIGALRM, kbi_gate_alarm);
+    kbi_nvml_open(m);
+    kbi_measure_roofs(m);
+    kbi_gpu.floor_ns = kbi_measure_floor();
+    m->gpu_present = 1;
+    return true;
+}
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>audit     measure: the timed block seen once under stream capture, where nothing executes.
+              Public: none      Used by: >>engine
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+typedef struct kbi_seen { // what a captured block holds
+    size_t kernels, copies, host, allocations, others;
+    bool has_kernel;
+    struct cudaKernelNodeParams first;
+} kbi_seen;
+
+static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
+    enum cudaGraphNodeType type;
+    if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
+    switch (type) {
+    case cudaGraphNodeTypeKernel:
+        if (!seen->kernels++) seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
+        break;
+    case cudaGraphNodeTypeMemcpy: seen->copies++; break;
+    case cudaGraphNodeTypeHost: seen->host++; break;
+    case cudaGraphNodeTypeMemAlloc:
+    case cudaGraphNodeTypeMemFree: seen->allocations++; break;
+    case cudaGraphNodeTypeMemset:
+    case cudaGraphNodeTypeGraph: seen->others++; break;
+    default: break; // events and empty nodes are no work
+    }
+}
+
+#if defined(__cplusplus)
+extern "C" char* __cxa_demangle(const char* name, char* out, size_t* length, int* status);
+#endif
+
+static void kbi_kernel_name(kbi_measured* m, const char* name) {
+    char* plain = NULL;
+#if defined(__cplusplus)
+    int status = 0;
+    plain = __cxa_demangle(name, NULL, NULL, &status);
+#endif
+    snprintf(m->kernel, sizeof m->kernel, "%s", plain ? plain : name);
+    free(plain); // the demangler's own malloc
+}
+
+// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime knows it.
+static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k) {
+    struct cudaFuncAttributes a;
+    int blocks = 0;
+    m->grid[0] = (int)k->gridDim.x, m->grid[1] = (int)k->gridDim.y, m->grid[2] = (int)k->gridDim.z;
+    m->block[0] = (int)k->blockDim.x, m->block[1] = (int)k->blockDim.y, m->block[2] = (int)k->blockDim.z;
+    if (k->func && cudaFuncGetAttributes(&a, k->func) == cudaSuccess) {
+        m->registers = a.numRegs;
+        m->local_bytes = (int64_t)a.localSizeBytes;
+        m->shared_bytes = (int64_t)a.sharedSizeBytes + (int64_t)k->sharedMemBytes;
+        int threads = m->block[0] * m->block[1] * m->block[2];
+        if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) == cudaSuccess)
+            m->occupancy = 100.0 * blocks * threads / kbi_gpu.max_threads;
+#if CUDART_VERSION >= 12030
+        const char* name = NULL;
+        if (cudaFuncGetName(&name, k->func) == cudaSuccess && name) kbi_kernel_name(m, name);
+#endif
+    }
+    cudaGetLastError();
+}
+
+static void kbi_gpu_audit_begin(kbi_run* run) {
+    cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
+}
+
+static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
+    run->nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
+    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first);
+    if (seen->copies && !(run->expect & KB_EXPECT_TRANSFER))
+        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies, seen->copies == 1 ? "y" : "ies");
+    else if (seen->allocations)
+        kbi_stop(run, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block");
+    else if (seen->host)
+        kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a host function in the timed block's stream");
+    else if (!run->nodes)
+        kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
+}
+
+// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
+static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+    if (inside == cudaErrorStreamCaptureImplicit)
+        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
+    else if (end == cudaErrorStreamCaptureUnjoined || end == cudaErrorStreamCaptureUnmatched ||
+             inside == cudaErrorStreamCaptureIsolation)
+        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
+    else if (inside == cudaErrorStreamCaptureUnsupported || inside == cudaErrorStreamCaptureInvalidated ||
+             end == cudaErrorStreamCaptureInvalidated)
+        kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a synchronisation, cudaMalloc or cudaFree in the timed block");
+    else
+        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(end != cudaSuccess ? end : inside));
+}
+
+static void kbi_gpu_audit_end(kbi_run* run) {
+    cudaError_t inside = cudaGetLastError();
+    cudaGraph_t graph = NULL;
+    cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
+    cudaGetLastError();
+    size_t n = 0;
+    kbi_seen seen;
+    seen.kernels = seen.copies = seen.host = seen.allocations = seen.others = 0;
+    seen.has_kernel = false;
+    if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
+        kbi_audit_refused(run, inside, end);
+    } else {
+        cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (n + 1));
+        cudaGraphGetNodes(graph, nodes, &n);
+        for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
+        KBENCH_FREE(nodes);
+        kbi_audit_seen(run, &seen);
+    }
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+}
+
+static const kbi_backend kbi_cuda = {
+    "cuda", true, kbi_gpu_open, kbi_gpu_stream, kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill,
+    kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_free_bytes, kbi_gpu_pool_peak, kbi_gpu_audit_begin, kbi_gpu_audit_end,
+    kbi_gpu_timer, kbi_gpu_abandon, kbi_gpu_clock, kbi_gpu_sense };
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
+              Public: kb_open, kb_close, kb_run, and all that bodies call      Used by: >>worker
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- samples, and when there are enough ---
+
+static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
+
+static void kbi_note_clock(kbi_run* run, double mhz) {
+    kbi_measured* m = &run->m;
+    if (!isfinite(mhz)) return;
+    m->sm_clock = mhz;
+    m->clock_low = isfinite(m->clock_low) ? KBI_MIN(m->clock_low, mhz) : mhz;
+    m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
+}
+
+// Closes a window of the warm-up: settled when its median time and its clock are those of the window before.
+static bool kbi_window_agrees(kbi_run* run, double tolerance) {
+    kbi_window* w = &run->window;
+    double scratch[KBI_WINDOW], clock = run->backend->clock();
+    int n = KBI_MIN(w->n, (int)KBI_WINDOW);
+    double median = kbi_median_of(w->ns, n, scratch);
+    bool same_time = w->median > 0 && fabs(median - w->median) <= tolerance * w->median;
+    bool same_clock = !isfinite(clock) || (w->clock > 0 && fabs(clock - w->clock) <= 0.01 * w->clock);
+    w->median = median;
+    w->clock = isfinite(clock) ? clock : 0;
+    w->n = 0;
+    w->begin = kbi_now();
+    return same_time && same_clock;
+}
+
+static bool kbi_warm_enough(kbi_run* run) {
+    const kbi_options* o = run->options;
+    double time = kbi_seconds_since(run->phase_began), scale = KBI_MIN(o->max_time, 2.0);
+    if (run->timer == &kbi_script_timer) return true;
+    if (o->warmup_count >= 0) return run->warm_units >= o->warmup_count;
+    if (o->warmup_time >= 0) return run->warm_units > 0 && time >= o->warmup_time;
+    bool full = kbi_seconds_since(run->window.begin) >= 0.025 * scale && run->window.n >= 4;
+    if (run->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
+    bool out_of_time = time >= 0.5 * scale && run->warm_units >= 2;
+    if (out_of_time && time < 10 * scale) run->m.settled = run->estimate_ns > 100000000; // long runs have no windows
+    return out_of_time;
+}
+
+static bool kbi_sampled_enough(kbi_run* run) {
+    const kbi_options* o = run->options;
+    int64_t n = run->m.n;
+    double time = kbi_seconds_since(run->phase_began);
+    if (o->iters) return n >= o->iters;
+    if (time >= o->max_time && n >= 7) return true;
+    if (time >= 4 * o->max_time && n >= 3) return true;
+    if (n < o->min_samples || time < o->min_time || n < run->next_look) return false;
+    run->next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
+    return n >= o->max_samples || kbi_precision_of(run->samples, n) <= o->precision;
+}
+
+// --- units ---
+
+static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
+    run->phase = phase;
+    run->phase_began = run->window.begin = kbi_now();
+    if (phase == KBI_PHASE_WARM) run->timer = run->host ? &kbi_wall_timer : run->backend->timer(run);
+    if (phase == KBI_PHASE_WARM && run->timer == &kbi_wall_timer) snprintf(run->m.mode, sizeof run->m.mode, "wall");
+    else if (phase == KBI_PHASE_WARM) snprintf(run->m.mode, sizeof run->m.mode, "%s", run->timer->mode);
+    if (phase == KBI_PHASE_SAMPLE) kbi_note_clock(run, run->backend->clock());
+}
+
+static bool kbi_wants_audit(const kbi_run* run) {
+    bool waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    return run->backend->gpu && !run->host && !waits && !run->options->on[KBI_OPTION_no_audit];
+}
+
+// The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
+static kbi_unit kbi_choose_unit(kbi_run* run) {
+    while (!run->failed && run->phase <= run->last) switch (run->phase) {
+        case KBI_PHASE_CHECK: return KBI_CHECKED;
+        case KBI_PHASE_AUDIT:
+            if (kbi_wants_audit(run)) return KBI_AUDITED;
+            kbi_phase_enter(run, KBI_PHASE_WARM);
+            break;
+        case KBI_PHASE_WARM:
+            if (run->group_open || !kbi_warm_enough(run)) return KBI_WARM;
+            kbi_phase_enter(run, KBI_PHASE_SAMPLE);
+            break;
+        case KBI_PHASE_SAMPLE:
+            if (run->group_open || !kbi_sampled_enough(run)) return KBI_SAMPLE;
+            kbi_phase_enter(run, KBI_PHASE_DONE);
+            break;
+        default: return KBI_NO_UNIT;
+        }
+    return KBI_NO_UNIT;
+}
+
+static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
+    run->unit = unit;
+    switch (unit) {
+    case KBI_CHECKED:
+        kbi_stop_on_error(run, "before the timed block");
+        kbi_wall_start = kbi_now();
+        return run->failed ? 0 : 1;
+    case KBI_AUDITED: run->backend->audit_begin(run); return 1;
+    case KBI_WARM: run->warm_units++; return run->timer->begin(run);
+    default: return run->timer->begin(run);
+    }
+}
+
+static void kbi_unit_end(kbi_run* run) {
+    kbi_unit unit = run->unit;
+    if (unit == KBI_CHECKED) {
+        kbi_stop_on_error(run, "in the first run of the timed block");
+        run->estimate_ns = kbi_now() - kbi_wall_start;
+        kbi_phase_enter(run, KBI_PHASE_AUDIT);
+    } else if (unit == KBI_AUDITED) {
+        run->backend->audit_end(run);
+        kbi_phase_enter(run, KBI_PHASE_WARM);
+    } else {
+        run->timer->end(run);
+    }
+    run->unit = KBI_NO_UNIT;
+    int64_t now = kbi_now();
+    if (run->progress && !run->group_open && now - run->shown > 100000000) {
+        run->shown = now;
+        run->progress(run);
+    }
+}
+
+// Whether the timed block can run at all on what is there; a case without a GPU is skipped, not wrong.
+static bool kbi_can_run(kbi_run* run, bool host) {
+    if (run->failed || run->m.status != KB_OK) return false;
+    run->host = host;
+    if (host || run->backend->gpu || !KBI_CUDA || run->backend == &kbi_scripted) return true;
+    kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
+    return false;
+}
+
+int64_t kbi_next(kb_state* kb, bool host) {
+    kbi_run* run = kb->run;
+    kbi_unit unit;
+    if (run->unit != KBI_NO_UNIT) {
+        kbi_unit_end(run);
+        if (run->sampled) return 0;
+        unit = kbi_choose_unit(run);
+    } else if (run->sampled) {
+        unit = run->ready;
+        if (unit == KBI_NO_UNIT && !run->failed) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one KB_SAMPLE");
+        run->ready = KBI_NO_UNIT;
+        if (!kbi_can_run(run, host)) return 0;
+    } else {
+        if (!kbi_can_run(run, host)) return 0;
+        if (run->looped) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
+        unit = kbi_choose_unit(run);
+    }
+    run->looped = true;
+    return unit == KBI_NO_UNIT || run->failed ? (run->unit = KBI_NO_UNIT, 0) : kbi_unit_begin(run, unit);
+}
+
+bool kbi_sample(kb_state* kb) {
+    kbi_run* run = kb->run;
+    if (run->failed || run->m.status != KB_OK) return false;
+    if (run->unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
+    if (run->ready != KBI_NO_UNIT) return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
+    run->sampled = true;
+    run->ready = kbi_choose_unit(run);
+    return run->ready != KBI_NO_UNIT;
+}
+
+// --- a call of the body, and the two calls that make a case ---
+
+static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
+    run->phase = first;
+    run->last = last;
+    run->unit = run->ready = KBI_NO_UNIT;
+    run->looped = run->sampled = false;
+    run->batch = 1;
+    run->fills = 0;
+    run->checks = 0;
+    run->memory.free_before = run->memory.free_lowest = run->backend->free_bytes();
+    run->backend->pool_peak(true);
+}
+
+static void kbi_memory_facts(kbi_run* run) {
+    kbi_memory* m = &run->memory;
+    kbi_memory_look(run->backend, m);
+    int64_t tracked = m->device_peak + run->backend->pool_peak(false);
+    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest;
+    run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
+    run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
+}
+
+// What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
+static void kbi_body_ended(kbi_run* run) {
+    bool in_flight = run->unit != KBI_NO_UNIT || run->group_open;
+    if (in_flight && !run->failed) kbi_stop(run, KB_FLAG_LEFT_EARLY, "break, return or goto left the timed block");
+    if (in_flight) run->backend->abandon();
+    run->unit = KBI_NO_UNIT;
+    run->group_open = false;
+    if (run->ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
+    if (!run->looped && !run->failed && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
+    kbi_stop_on_error(run, "after the timed block");
+    bool lost = run->failed && run->backend->lost();
+    kbi_memory_facts(run);
+    for (kbi_block* b = run->memory.blocks; b && !lost; b = b->next) {
+        int64_t at = kbi_guard_broken(run->backend, b);
+        if (at == KB_NONE) continue;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
+                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of", b->bytes);
+        break;
+    }
+    kbi_memory_free(run->backend, &run->memory, lost);
+    int64_t left = run->backend->free_bytes();
+    if (left == KB_NONE || lost) return;
+    run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0);
+}
+
+static void kbi_run_init(kbi_run* run, const kbi_backend* b, const kbi_machine* machine, const kbi_options* o) {
+    memset(run, 0, sizeof *run);
+    kbi_measured_clear(&run->m);
+    run->backend = b;
+    run->machine = machine;
+    run->options = o;
+    run->gated = true;
+    run->began = kbi_now();
+    run->kb.stream = b->stream();
+    run->kb.gpu = b->gpu;
+    run->kb.seed = o->seed;
+    run->kb.run = run;
+}
+
+static void kbi_run_finish(kbi_run* run) {
+    if (run->m.status == KB_OK) kbi_note_clock(run, run->backend->clock());
+    run->backend->sense(&run->m);
+    run->m.wall_ns = (double)(kbi_now() - run->began);
+    if (run->m.leaked > 0) kbi_raise(run, KB_FLAG_LEAK);
+    if (run->m.status == KB_OK && !run->m.settled) kbi_raise(run, KB_FLAG_UNSETTLED);
+}
+
+// Measures a case: one call for the checked run, and if that was right one for everything else.
+static void kbi_measure(kbi_run* run, const kbi_case* c) {
+    run->of = c;
+    run->kb.operation = c->entry->operation;
+    run->kb.implementation = c->entry->implementation;
+    run->kb.direction = c->direction;
+    run->kb.dtype = c->dtype;
+    run->kb.user = c->entry->user;
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
+    c->entry->body(&run->kb);
+    kbi_body_ended(run);
+    if (!run->failed && run->m.status == KB_OK) {
+        if (run->m.verified == 1) run->m.verified = -1; // the last launch has to be right as well
+        kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_SAMPLE);
+        c->entry->body(&run->kb);
+        kbi_body_ended(run);
+    }
+    kbi_run_finish(run);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>check     judge: comparing arrays on the host; NaN never passes.
+              Public: kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed      Used by: bodies
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef enum kbi_measure_of { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_measure_of;
+
+typedef struct kbi_comparison {
+    bool passed;
+    double error;      // in the unit of the tolerance; infinite when a NaN or infinity is out of place
+    int64_t worst, bad;// element; how many fail
+    double got, want;  // there
+} kbi_comparison;
+
+// By its bits, so that -ffast-math cannot decide that there are no NaNs.
+static bool kbi_finite(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits >> 52 & 0x7ff) != 0x7ff;
+}
+
+static bool kbi_nan(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits >> 52 & 0x7ff) == 0x7ff && (bits << 12) != 0;
+}
+
+// One unit in the last place of a type at x; integers: 1.
+static double kbi_ulp(double x, kb_dtype dtype) {
+    int exponent, digits = 0, least = 0;
+    if (dtype == KB_F32) digits = 24, least = -125;
+    else if (dtype == KB_F64) digits = 53, least = -1021;
+    else if (dtype == KB_F16) digits = 11, least = -13;
+    else if (dtype == KB_BF16) digits = 8, least = -125;
+    else return 1;
+    frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
+    if (x == 0) exponent = least;
+    return ldexp(1, KBI_MAX(exponent, least) - digits);
+}
+
+static void kbi_compare_note(kbi_comparison* c, int64_t i, double got, double want, double error, bool good) {
+    if (!good) c->bad++;
+    if (error > c->error || (!good && c->worst < 0)) {
+        c->error = KBI_MAX(error, c->error);
+        c->worst = i;
+        c->got = got;
+        c->want = want;
+    }
+}
+
+// What is not finite must be the same on both sides; true when the pair is settled by that.
+static bool kbi_compare_special(kbi_comparison* c, int64_t i, double got, double want) {
+    if (kbi_finite(got) && kbi_finite(want)) return false;
+    bool same = (kbi_nan(got) && kbi_nan(want)) || (!kbi_nan(got) && !kbi_nan(want) && got == want);
+    kbi_compare_note(c, i, got, want, same ? 0 : (double)INFINITY, same);
+    return true;
+}
+
+static kbi_comparison kbi_compare(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
+                                  kbi_measure_of what, double tolerance) {
+    kbi_comparison c = { true, 0, -1, 0, 0, 0 };
+    double difference2 = 0, want2 = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
+        if (kbi_compare_special(&c, i, g, w)) continue;
+        double d = fabs(g - w);
+        if (what == KBI_CHECK_NORM) {
+            difference2 += d * d;
+            want2 += w * w;
+            kbi_compare_note(&c, i, g, w, 0, true);
+            continue;
+        }
+        double error = what == KBI_CHECK_MIXED ? d / (1 + fabs(w)) : d / kbi_ulp(w, got_type);
+        kbi_compare_note(&c, i, g, w, error, error <= tolerance);
+    }
+    if (what == KBI_CHECK_NORM && !c.bad) {
+        c.error = want2 > 0 ? sqrt(difference2 / want2) : sqrt(difference2);
+        c.bad = !(c.error <= tolerance);
+    }
+    c.passed = c.bad == 0;
+    return c;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
+              Public: none      Used by: >>supervisor, kb_close
+---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_result_clear(kb_result* r) {
+    memset(r, 0, sizeof *r);
+#define KBI_CLEAR_text(key)
+#define KBI_CLEAR_real(key) r->key = NAN;
+#define KBI_CLEAR_whole(key) r->key = KB_NONE;
+#define KBI_CLEAR_truth(key) r->key = -1;
+#define KBI_CLEAR_params(key)
+#define KBI_CLEAR_samples(key)
+#define KBI_CLEAR_flags(key)
+#define KBI_CLEAR_status(key)
+#define KBI_CLEAR_verdict(key)
+#define KBI_X(kind, key) KBI_CLEAR_##kind(key)
+    KB_RECORD(KBI_X)
+#undef KBI_X
+    r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+    memset(r->owned, 0, sizeof(kbi_arena));
+}
+
+static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
+    if (raised) r->flags |= (uint64_t)1 << flag;
+}
+
+static void kbi_judge_identity(kb_result* r, const kbi_case* c) {
+    kb_param* params = (kb_param*)kbi_take(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 1));
+    r->name = kbi_copy(r->owned, c->name);
+    r->operation = kbi_copy(r->owned, c->entry->operation);
+    r->implementation = kbi_copy(r->owned, c->entry->implementation);
+    r->direction = kbi_copy(r->owned, c->direction);
+    r->origin = kbi_copy(r->owned, c->entry->origin ? c->entry->origin : "user");
+    if (c->entry->rung) r->rung = c->entry->rung;
+    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
+    for (int i = 0; i < c->n_params; i++) {
+        const kb_param* p = &c->params[i];
+        if (kbi_is(p->name, "dtype")) continue;
+        params[r->params.n] = *p;
+        params[r->params.n].name = kbi_copy(r->owned, p->name);
+        params[r->params.n++].s = kbi_copy(r->owned, p->s);
+        if (p->type != KB_AXIS_INTS) continue;
+        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
+        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
+        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
+    }
+    r->params.of = params;
+}
+
+// Median and the rest, in ms, of samples less the bias of their mode.
+static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* samples) {
+    double* ms = (double*)kbi_take(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
+    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
+    for (int64_t i = 0; i < m->n; i++) ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
+    kb_stats s = kb_summarize(ms, m->n);
+    r->time_ms = s.median, r->time_ms_mean = s.mean, r->time_ms_std = s.std, r->time_ms_min = s.min;
+    r->time_ms_max = s.max, r->time_ms_mad = s.mad, r->time_ms_p5 = s.p5, r->time_ms_p25 = s.p25;
+    r->time_ms_p75 = s.p75, r->time_ms_p95 = s.p95, r->time_ms_p99 = s.p99, r->time_ms_ci_low = s.ci_low;
+    r->time_ms_ci_high = s.ci_high, r->cv = s.cv, r->precision = s.precision;
+    r->samples = m->n;
+    r->samples_ms.of = ms;
+    r->samples_ms.n = m->n;
+    r->time_ms_raw = s.median + bias * 1e-6;
+    r->bias_ms = bias * 1e-6;
+    r->floor_ms = m->floor_ns * 1e-6;
+    double step = s.distinct > 1 ? (s.max - s.min) / (double)(s.distinct - 1) : 0;
+    kbi_flag_set(r, KB_FLAG_FEW, m->n < 6);
+    kbi_flag_set(r, KB_FLAG_QUANTISED, m->n >= 30 && s.distinct <= 10 && step > 0.01 * s.median);
+    kbi_flag_set(r, KB_FLAG_DRIFT, s.drift_significant != 0);
+    kbi_flag_set(r, KB_FLAG_AUTOCORR, m->n >= 30 && s.lag1 > 0.3);
+    kbi_flag_set(r, KB_FLAG_BIMODAL, s.bimodal != 0);
+    kbi_flag_set(r, KB_FLAG_OUTLIERS, m->n >= 30 && s.outliers_severe > 0.05);
+    kbi_flag_set(r, KB_FLAG_FLOOR, !kbi_is(m->mode, "wall") && r->time_ms_raw < 5 * r->floor_ms);
+    kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, m->clock_high - m->clock_low > 0.02 * m->clock_high);
+}
+
+static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
+    double seconds = r->time_ms * 1e-3, bytes = isfinite(m->bytes) ? m->bytes : 0;
+    if (!(seconds > 0)) return;
+    r->inference_speed = 1 / seconds;
+    r->throughput_gbps = m->bytes / seconds * 1e-9;
+    r->gflops = m->flops / seconds * 1e-9;
+    if (m->queries) r->queries_per_second = m->items / seconds;
+    if (!(machine->copy_roof > 0) || !bytes) return;
+    r->gpu_efficiency = 100 * bytes / seconds / machine->copy_roof;
+    double best = machine->copy_roof;
+    if (machine->read_roof > best) best = machine->read_roof;
+    if (machine->write_roof > best) best = machine->write_roof;
+    bool above = bytes / seconds > 1.05 * best, sure = kbi_is(m->mode, "cold") && bytes >= 4.0 * (double)machine->l2;
+    kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, above);
+    if (!above || !sure) return;
+    char rate[40], roof[40];
+    kbi_text why = { NULL, 0, 0 };
+    kbi_putf(&why, "%s GB/s by kb_bytes, where the machine reaches %s GB/s", kbi_digits(bytes / seconds * 1e-9, 4, rate),
+             kbi_digits(best * 1e-9, 4, roof));
+    r->message = kbi_copy(r->owned, why.s);
+    kbi_text_free(&why);
+    r->status = KB_FAILED;
+    r->gpu_efficiency = NAN;
+}
+
+static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
+    char text[64];
+    snprintf(text, sizeof text, "%dx%dx%d", x[0], x[1], x[2]);
+    return kbi_copy(a, text);
+}
+
+static void kbi_judge_machine(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
+    r->memory_bytes = m->memory;
+    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
+    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
+    r->leaked_bytes = m->leaked;
+    if (m->kernel[0]) r->kernel = kbi_copy(r->owned, m->kernel);
+    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
+    r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
+    r->occupancy_theoretical = m->occupancy;
+    r->backend = kbi_copy(r->owned, machine->backend);
+    if (machine->gpu_present) {
+        char capability[16];
+        snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
+        r->device = machine->device;
+        r->gpu = kbi_copy(r->owned, machine->gpu);
+        r->compute_capability = kbi_copy(r->owned, capability);
+        r->driver = kbi_copy(r->owned, machine->driver);
+        r->cuda = kbi_copy(r->owned, machine->cuda);
+    }
+    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
+    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
+    r->power_w = m->power, r->temperature_c = m->temperature;
+    if (m->throttle[0]) r->throttle = kbi_copy(r->owned, m->throttle);
+}
+
+// A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
+static void kbi_judge_withdraw(kb_result* r) {
+    r->time_ms = r->time_ms_mean = r->time_ms_std = r->time_ms_min = r->time_ms_max = r->time_ms_mad = NAN;
+    r->time_ms_p5 = r->time_ms_p25 = r->time_ms_p75 = r->time_ms_p95 = r->time_ms_p99 = r->time_ms_raw = NAN;
+    r->time_ms_ci_low = r->time_ms_ci_high = r->cv = r->precision = r->bias_ms = r->floor_ms = NAN;
+    r->inference_speed = r->throughput_gbps = r->gflops = r->queries_per_second = r->gpu_efficiency = NAN;
+    r->samples = KB_NONE;
+    r->samples_ms.n = 0;
+}
+
+static bool kbi_debug_build(void) {
+#ifdef __OPTIMIZE__
+    return false;
+#else
+    return true;
+#endif
+}
+
+static void kbi_judge(kb_result* r, const kbi_case* c, const kbi_measured* m, const double* samples,
+                      const kbi_machine* machine) {
+    kbi_result_clear(r);
+    kbi_judge_identity(r, c);
+    r->status = (kb_status)m->status;
+    r->flags = m->flags;
+    r->verified = m->verified;
+    r->max_error = m->max_error, r->tolerance = m->tolerance;
+    if (m->message[0]) r->message = kbi_copy(r->owned, m->message);
+    if (m->mode[0]) r->mode = kbi_copy(r->owned, m->mode);
+    r->wall_ms = m->wall_ns * 1e-6;
+    r->bytes = m->bytes, r->flops = m->flops;
+    kbi_judge_machine(r, m, machine);
+    if (r->status == KB_OK) {
+        kbi_judge_times(r, m, samples);
+        kbi_judge_rates(r, m, machine);
+        kbi_flag_set(r, KB_FLAG_UNVERIFIED, r->verified < 0);
+        kbi_flag_set(r, KB_FLAG_DEBUG_BUILD, kbi_debug_build());
+    }
+    if (r->status != KB_OK || !(r->time_ms >= 0)) kbi_judge_withdraw(r);
+}
+
+// Speedup against the first of the group, and the rating against its best verified time. Returns the fastest
+// case's place, -1 without one.
+static int kbi_judge_group(kb_result* results, int n) {
+    double best = INFINITY;
+    int fastest = -1;
+    for (int i = 0; i < n; i++) {
+        const kb_result* r = &results[i];
+        if (r->status == KB_OK && r->verified == 1 && r->time_ms > 0) best = KBI_MIN(best, r->time_ms);
+        if (r->status == KB_OK && r->time_ms > 0 && (fastest < 0 || r->time_ms < results[fastest].time_ms)) fastest = i;
+    }
+    for (int i = 0; i < n && n > 1; i++) {
+        kb_result* r = &results[i];
+        r->baseline = kbi_copy(r->owned, results[0].implementation);
+        if (r->status != KB_OK || !(r->time_ms > 0)) continue;
+        r->speedup = results[0].time_ms / r->time_ms;
+        double share = best / r->time_ms;
+        if (r->verified == 1)
+            r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
+    }
+    return fastest;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>json      record: one flat object per case; never NaN, never Infinity, never a comma for a point.
+              Public: none      Used by: >>store
+---------------------------------------------------------------------------------------------------------------*/
+
+// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const unsigned char* s) {
+    if (s[0] < 0x80) return 1;
+    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return n;
+}
+
+static void kbi_json_text(kbi_text* t, const char* s) {
+    if (!s) {
+        kbi_puts(t, "null");
+        return;
+    }
+    kbi_puts(t, "\"");
+    for (const unsigned char* p = (const unsigned char*)s; *p;) {
+        int n = kbi_utf8(p);
+        if (*p == '"' || *p == '\\') kbi_putf(t, "\\%c", *p);
+        else if (*p == '\n') kbi_puts(t, "\\n");
+        else if (*p == '\t') kbi_puts(t, "\\t");
+        else if (*p < 0x20 || *p == 0x7f) kbi_putf(t, "\\u%04x", *p);
+        else if (n) kbi_put(t, (const char*)p, (size_t)n);
+        else kbi_puts(t, "\\ufffd"); // not UTF-8: the replacement character
+        p += n ? n : 1;
+    }
+    kbi_puts(t, "\"");
+}
+
+static void kbi_json_real(kbi_text* t, double x) {
+    char number[40];
+    kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
+}
+
+static void kbi_json_whole(kbi_text* t, int64_t x) {
+    if (x == KB_NONE) kbi_puts(t, "null");
+    else kbi_putf(t, "%lld", (long long)x);
+}
+
+static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
+
+static void kbi_json_params(kbi_text* t, kbi_field_params params) {
+    kbi_puts(t, "{");
+    for (int64_t i = 0; i < params.n; i++) {
+        const kb_param* p = &params.of[i];
+        if (i) kbi_puts(t, ", ");
+        kbi_json_text(t, p->name);
+        kbi_puts(t, ": ");
+        if (p->type == KB_AXIS_STRINGS) kbi_json_text(t, p->s);
+        else if (p->type == KB_AXIS_REALS) kbi_json_real(t, p->r);
+        else kbi_json_whole(t, p->i);
+    }
+    kbi_puts(t, "}");
+}
+
+static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
+    kbi_puts(t, samples.n ? "[" : "null");
+    for (int64_t i = 0; i < samples.n; i++) {
+        if (i) kbi_puts(t, ", ");
+        kbi_json_real(t, samples.of[i]);
+    }
+    if (samples.n) kbi_puts(t, "]");
+}
+
+static void kbi_json_flags(kbi_text* t, uint64_t flags) {
+    bool first = true;
+    kbi_puts(t, "[");
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!((flags >> f) & 1)) continue;
+        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
+        first = false;
+    }
+    kbi_puts(t, "]");
+}
+
+static void kbi_json_status(kbi_text* t, kb_status s) {
+    kbi_json_text(t, s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped");
+}
+
+static void kbi_json_verdict(kbi_text* t, kb_verdict v) {
+    static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
+    kbi_json_text(t, names[v]);
+}
+
+static void kbi_json_result(kbi_text* t, const kb_result* r) {
+    const char* before = "{";
+#define KBI_X(kind, key)                                                                                         \
+    kbi_putf(t, "%s\"%s\": ", before, #key);                                                                     \
+    kbi_json_##kind(t, r->key);                                                                                  \
+    before = ", ";
+    KB_RECORD(KBI_X)
+#undef KBI_X
+    kbi_puts(t, "}");
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>store     record: what is known of the run, and files that survive a crash.
+              Public: none      Used by: >>supervisor
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_session { // the same for every record of a run
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24];
+    char* command;
+    uint64_t seed;
+} kbi_session;
+
+// The first line of a file, without its end; false when there is none.
+static bool kbi_first_line(const char* path, char* out, int size) {
+    FILE* f = fopen(path, "r");
+    bool good = f && fgets(out, size, f);
+    if (f) fclose(f);
+    if (good) out[strcspn(out, "\r\n")] = 0;
+    return good;
+}
+
+static void kbi_session_cpu(kbi_session* s) {
+    char line[256];
+    FILE* f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        const char* colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        snprintf(s->cpu, sizeof s->cpu, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    if (f) fclose(f);
+}
+
+// The commit that is checked out here or in a folder above, read from .git itself.
+static void kbi_session_commit(kbi_session* s) {
+    char path[512], up[256] = "", line[256], name[512];
+    for (int i = 0; i < 20 && !s->git_commit[0]; i++) {
+        snprintf(path, sizeof path, "%s.git/HEAD", up);
+        if (kbi_first_line(path, line, (int)sizeof line)) {
+            if (strncmp(line, "ref: ", 5) == 0) {
+                snprintf(name, sizeof name, "%s.git/%.200s", up, line + 5);
+                if (!kbi_first_line(name, line, (int)sizeof line)) return; // packed, or no commit yet
+            }
+            snprintf(s->git_commit, sizeof s->git_commit, "%.40s", line);
+            return;
+        }
+        if (strlen(up) + 4 > sizeof up) return;
+        strcat(up, "../");
+    }
+}
+
+static void kbi_session_fill(kbi_session* s, const kbi_options* o) {
+    struct utsname u;
+    kbi_text command = { NULL, 0, 0 };
+    time_t now = time(NULL);
+    const struct tm* t = gmtime(&now);
+    memset(s, 0, sizeof *s);
+    if (uname(&u) == 0) {
+        snprintf(s->host, sizeof s->host, "%.70s", u.nodename);
+        snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
+    }
+    kbi_session_cpu(s);
+    kbi_session_commit(s);
+    if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
+    snprintf(s->build, sizeof s->build, "%.80s%s%s", __VERSION__, kbi_debug_build() ? ", not optimised" : ", optimised",
+             KBI_CUDA ? ", CUDA" : "");
+    for (int i = 0; i < o->argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", o->argv[i]);
+    s->command = command.s;
+    s->seed = o->seed;
+    uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
+    snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
+}
+
+static void kbi_record_session(kb_result* r, const kbi_session* s) {
+    r->host = kbi_copy(r->owned, s->host);
+    r->kernel_version = kbi_copy(r->owned, s->kernel_version);
+    if (s->cpu[0]) r->cpu = kbi_copy(r->owned, s->cpu);
+    r->date = kbi_copy(r->owned, s->date);
+    if (s->git_commit[0]) r->git_commit = kbi_copy(r->owned, s->git_commit);
+    r->build = kbi_copy(r->owned, s->build);
+    r->run_id = kbi_copy(r->owned, s->run_id);
+    r->command = kbi_copy(r->owned, s->command);
+    r->seed = (int64_t)s->seed;
+    r->kbench_version = KBENCH_VERSION;
+    r->schema = 1;
+}
+
+typedef struct kbi_store {
+    const char *json, *jsonl;
+    char* temporary; // beside json, renamed over it at the end; NULL: json is written in place
+    int json_file, jsonl_file;
+    kbi_text array;
+    bool failed;
+} kbi_store;
+
+static bool kbi_write_all(int file, const char* s, size_t n) {
+    while (n) {
+        ssize_t done = write(file, s, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return false;
+        s += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+static bool kbi_store_open_json(kbi_store* s) {
+    struct stat about;
+    if (kbi_is(s->json, "-")) return true;
+    // a device, a pipe or a symbolic link is written to, a plain file is replaced as a whole
+    bool plain = lstat(s->json, &about) != 0 || S_ISREG(about.st_mode);
+    kbi_text name = { NULL, 0, 0 };
+    kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", s->json, (long)getpid());
+    s->json_file = open(name.s, O_WRONLY | O_CREAT | (plain ? O_TRUNC : 0), 0666);
+    if (s->json_file < 0) kbi_error("cannot write --json %s: %s", s->json, strerror(errno));
+    if (plain && s->json_file >= 0) s->temporary = name.s;
+    else kbi_text_free(&name);
+    return s->json_file >= 0;
+}
+
+// Ends a line that an earlier run was killed in the middle of, so that ours does not continue it.
+static bool kbi_store_open_jsonl(kbi_store* s) {
+    char last = '\n';
+    if (kbi_is(s->jsonl, "-")) return true;
+    s->jsonl_file = open(s->jsonl, O_RDWR | O_CREAT | O_APPEND, 0666);
+    if (s->jsonl_file < 0) s->jsonl_file = open(s->jsonl, O_WRONLY | O_APPEND); // a pipe
+    if (s->jsonl_file < 0) return kbi_error("cannot write --jsonl %s: %s", s->jsonl, strerror(errno)), false;
+    if (lseek(s->jsonl_file, -1, SEEK_END) >= 0 && read(s->jsonl_file, &last, 1) == 1 && last != '\n')
+        return kbi_write_all(s->jsonl_file, "\n", 1);
+    return true;
+}
+
+static bool kbi_store_open(kbi_store* s, const kbi_options* o) {
+    memset(s, 0, sizeof *s);
+    s->json = o->json;
+    s->jsonl = o->jsonl;
+    s->json_file = s->jsonl_file = -1;
+    return (!s->json || kbi_store_open_json(s)) && (!s->jsonl || kbi_store_open_jsonl(s));
+}
+
+static void kbi_store_trouble(kbi_store* s, const char* option, const char* path) {
+    if (!s->failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
+    s->failed = true;
+}
+
+static void kbi_store_add(kbi_store* s, const kb_result* r) {
+    kbi_text line = { NULL, 0, 0 };
+    if (!s->json && !s->jsonl) return;
+    kbi_json_result(&line, r);
+    if (s->json) kbi_putf(&s->array, "%s", s->array.n ? ",\n" : "[\n"), kbi_puts(&s->array, line.s);
+    kbi_puts(&line, "\n");
+    if (kbi_is(s->jsonl, "-")) fputs(line.s, stdout), fflush(stdout);
+    else if (s->jsonl && !kbi_write_all(s->jsonl_file, line.s, line.n)) kbi_store_trouble(s, "jsonl", s->jsonl);
+    else if (s->jsonl) fsync(s->jsonl_file);
+    kbi_text_free(&line);
+}
+
+// Writes the array; the old file stays as it is until the new one is complete.
+static bool kbi_store_close(kbi_store* s) {
+    if (s->jsonl_file >= 0) close(s->jsonl_file);
+    if (s->json) kbi_puts(&s->array, s->array.n ? "\n]\n" : "[]\n");
+    if (kbi_is(s->json, "-")) {
+        fputs(s->array.s, stdout);
+        if (fflush(stdout) != 0) kbi_store_trouble(s, "json", "-");
+    } else if (s->json_file >= 0) {
+        bool good = kbi_write_all(s->json_file, s->array.s, s->array.n) && (fsync(s->json_file) == 0 || errno == EINVAL);
+        if (close(s->json_file) != 0) good = false;
+        if (good && s->temporary && rename(s->temporary, s->json) != 0) good = false;
+        if (!good) kbi_store_trouble(s, "json", s->json);
+        if (!good && s->temporary) unlink(s->temporary);
+    }
+    kbi_text_free(&s->array);
+    KBENCH_FREE(s->temporary);
+    s->temporary = NULL;
+    return !s->failed;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>table     render: the terminal table, the summary, the progress line.
+              Public: kb_print      Used by: >>supervisor
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_LABEL_MIN = 15, KBI_FIGURES = 52 }; // the narrowest first column; what the other columns take
+
+typedef struct kbi_table {
+    FILE* out;
+    int width, label; // of the line, of the first column
+    bool colour, verbose, wide;
+    const char* heading; // the operation whose heading stands above
+} kbi_table;
+
+static int kbi_terminal_width(FILE* f) {
+    struct winsize size;
+    return ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 ? size.ws_col : 80;
+}
+
+static void kbi_table_open(kbi_table* t, FILE* out, const kbi_options* o) {
+    memset(t, 0, sizeof *t);
+    t->out = out;
+    t->width = kbi_terminal_width(out);
+    t->label = KBI_LABEL_MIN + KBI_MAX(0, KBI_MIN(t->width - 80, 25));
+    t->wide = t->width >= 110;
+    t->verbose = o->on[KBI_OPTION_verbose];
+    t->colour = isatty(fileno(out)) && !getenv("NO_COLOR") && !o->on[KBI_OPTION_no_color];
+}
+
+static const char* kbi_colour(const kbi_table* t, const char* code) { return t->colour ? code : ""; }
+
+// "41.23 us": four digits and the unit that leaves one to three of them before the point.
+static const char* kbi_show_time(double ms, char out[40]) {
+    static const struct { double from, scale; const char* unit; } units[] = {
+        { 1e3, 1e-3, "s" }, { 1, 1, "ms" }, { 1e-3, 1e3, "us" }, { 0, 1e6, "ns" } };
+    char number[40];
+    for (int i = 0; i < KBI_COUNT(units); i++) {
+        if (ms * (1 + 5e-5) < units[i].from) continue;
+        snprintf(out, 40, "%.30s %s", kbi_digits(ms * units[i].scale, 4, number), units[i].unit);
+        break;
+    }
+    return out;
+}
+
+static const char* kbi_show_bytes(double bytes, char out[40]) {
+    static const char* const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    char number[40];
+    int u = 0;
+    while (bytes >= 1000 && u + 1 < KBI_COUNT(units)) bytes /= 1024, u++;
+    snprintf(out, 40, "%.30s %s", kbi_digits(bytes, u ? 3 : 1, number), units[u]);
+    return out;
+}
+
+static const char* kbi_show_percent(double x, char out[40]) {
+    char number[40];
+    if (!kbi_finite(x)) return "-";
+    snprintf(out, 40, "%.30s%%", x < 0.0005 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
+    return out;
+}
+
+static const char* kbi_show(double x, int digits, char out[40]) {
+    return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
+}
+
+// Text in words, wrapped under an indent.
+static void kbi_table_wrap(const kbi_table* t, int indent, const char* s) {
+    int at = 0;
+    while (*s) {
+        int n = (int)strcspn(s, " ");
+        if (at && at + 1 + n > t->width) fputc('\n', t->out), at = 0;
+        if (!at) at = fprintf(t->out, "%*s%.*s", indent, "", n, s);
+        else at += fprintf(t->out, " %.*s", n, s);
+        s += n;
+        s += strspn(s, " ");
+    }
+    if (at) fputc('\n', t->out);
+}
+
+static void kbi_table_params(kbi_text* s, const kb_result* r) {
+    char number[40];
+    for (int64_t i = 0; i < r->params.n; i++) {
+        const kb_param* p = &r->params.of[i];
+        kbi_putf(s, "%s%s=", s->n ? " " : "", p->name);
+        if (p->type == KB_AXIS_STRINGS) kbi_puts(s, p->s);
+        else if (p->type == KB_AXIS_REALS) kbi_puts(s, kbi_number(p->r, number));
+        else kbi_putf(s, "%lld", (long long)p->i);
+    }
+}
+
+static void kbi_table_heading(kbi_table* t, const kb_result* r) {
+    fprintf(t->out, "\n%s%s%s%s%s%s\n", kbi_colour(t, "\033[1m"), r->operation, r->direction ? " " : "",
+            r->direction ? r->direction : "", kbi_colour(t, "\033[0m"), "");
+    fprintf(t->out, "  %-*s %9s %6s %8s %6s %9s %7s", t->label - 2, "", "time", "+-", "GB/s", "roof", "memory", "speedup");
+    if (t->wide) fprintf(t->out, " %9s %7s", "GFLOP/s", "samples");
+    fputc('\n', t->out);
+}
+
+// The WARN flags that stand beside a number. UNVERIFIED is said in one letter's room: most lines may have it.
+static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
+    bool fresh = true;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        const char* name = kb_flag_name((kb_flag)f);
+        if (!((r->flags >> f) & 1)) continue;
+        if (used + 1 + (int)strlen(name) > t->width || (fresh && used > t->width - 12))
+            used = fprintf(t->out, "\n%*s", t->label + 1, "") - 1;
+        used += fprintf(t->out, " %s", name);
+        fresh = false;
+    }
+    fputc('\n', t->out);
+    for (int f = 0; t->verbose && f < KB_FLAG_COUNT; f++) {
+        if (!((r->flags >> f) & 1)) continue;
+        char line[256];
+        snprintf(line, sizeof line, "%s: %s", kb_flag_name((kb_flag)f), kb_flag_advice((kb_flag)f));
+        kbi_table_wrap(t, 4, line);
+    }
+}
+
+static void kbi_table_numbers(kbi_table* t, const kb_result* r, const char* mark) {
+    char time[40], spread[40], rate[40], roof[40], memory[40], speedup[40], gflops[40];
+    int used = fprintf(t->out, " %9s %6s %8s %6s %9s %7s", kbi_show_time(r->time_ms, time),
+                       kbi_show_percent(r->precision, spread), kbi_show(r->throughput_gbps, 4, rate),
+                       kbi_show_percent(r->gpu_efficiency / 100, roof),
+                       r->memory_bytes > 0 ? kbi_show_bytes((double)r->memory_bytes, memory) : "-",
+                       kbi_finite(r->speedup) ? kbi_digits(r->speedup, 3, speedup) : "-");
+    if (t->wide) used += fprintf(t->out, " %9s %7lld", kbi_show(r->gflops, 4, gflops), (long long)r->samples);
+    if (mark) used += fprintf(t->out, " %s%s%s", kbi_colour(t, "\033[32m"), mark, kbi_colour(t, "\033[0m"));
+    kbi_table_flags(t, r, used + t->label);
+    if (t->verbose && r->message) kbi_table_wrap(t, 4, r->message);
+}
+
+// A word instead of a number, why, and what to do about it.
+static void kbi_table_word(kbi_table* t, const kb_result* r) {
+    const char *word = "FAILED", *advice = NULL;
+    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--) {
+        if (!((r->flags >> f) & 1) || !kb_flag_is_error((kb_flag)f)) continue;
+        word = kb_flag_name((kb_flag)f);
+        advice = kb_flag_advice((kb_flag)f);
+    }
+    if (r->status == KB_SKIPPED) word = "skipped";
+    fprintf(t->out, " %s%s%s\n", kbi_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m"), word, kbi_colour(t, "\033[0m"));
+    if (r->message) kbi_table_wrap(t, 4, r->message);
+    if (advice && r->status == KB_FAILED) kbi_table_wrap(t, 4, advice);
+}
+
+// A group of cases that differ in nothing but the implementation; fastest: its place in results, -1 for none.
+static void kbi_table_group(kbi_table* t, const kb_result* results, int n, int fastest) {
+    kbi_text params = { NULL, 0, 0 };
+    if (!t->heading || strcmp(t->heading, results[0].operation) != 0) kbi_table_heading(t, &results[0]);
+    t->heading = results[0].operation;
+    if (results[0].dtype) kbi_puts(&params, results[0].dtype);
+    kbi_table_params(&params, &results[0]);
+    bool alone = n == 1; // then the shape is the label, as far as it fits
+    if (params.n && !alone) kbi_table_wrap(t, 1, params.s);
+    for (int i = 0; i < n; i++) {
+        kbi_text label = { NULL, 0, 0 };
+        bool named = !alone || !params.n || !kbi_is(results[i].implementation, "default");
+        if (named) kbi_puts(&label, results[i].implementation);
+        if (alone && params.n) kbi_putf(&label, "%s%s", named ? " " : "", params.s);
+        if ((int)label.n > t->label - 2) {
+            kbi_table_wrap(t, 2, label.s);
+            fprintf(t->out, "%*s", t->label, "");
+        } else {
+            fprintf(t->out, "  %-*s", t->label - 2, label.s ? label.s : "");
+        }
+        if (results[i].status == KB_OK) kbi_table_numbers(t, &results[i], n > 1 && i == fastest ? "fastest" : NULL);
+        else kbi_table_word(t, &results[i]);
+        kbi_text_free(&label);
+    }
+    kbi_text_free(&params);
+    fflush(t->out);
+}
+
+// The machine, above everything else.
+static void kbi_table_machine(kbi_table* t, const kbi_machine* m, const kbi_session* s) {
+    char line[512], roof[40];
+    if (m->gpu_present)
+        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  %s  sm_%d  driver %s  CUDA %s  copy roof %s GB/s", m->gpu, m->sm,
+                 m->driver, m->cuda, kbi_show(m->copy_roof * 1e-9, 4, roof));
+    else
+        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  CPU times (%s)  %s",
+                 m->why[0] ? m->why : kbi_is(m->backend, "script") ? "scripted" : "built without CUDA",
+                 s->cpu[0] ? s->cpu : "processor unknown");
+    kbi_table_wrap(t, 0, line);
+}
+
+// --- progress, on stderr, when that is a terminal ---
+
+typedef struct kbi_progress {
+    bool on, shown;
+    int64_t began, last;
+} kbi_progress;
+
+static void kbi_progress_open(kbi_progress* p, const kbi_options* o) {
+    p->on = isatty(2) && !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet];
+    p->shown = false;
+    p->began = kbi_now();
+    p->last = 0;
+}
+
+static void kbi_progress_clear(kbi_progress* p) {
+    if (p->shown) fputs("\r\033[K", stderr), fflush(stderr);
+    p->shown = false;
+}
+
+static void kbi_progress_show(kbi_progress* p, int done, int all, const char* name) {
+    char left[48] = "", time[32];
+    int64_t now = kbi_now();
+    if (!p->on || now - p->last < 50000000) return;
+    p->last = now;
+    double seconds = (double)(now - p->began) * 1e-9;
+    if (done && seconds > 1) {
+        double rest = seconds / done * (all - done);
+        if (rest >= 90) snprintf(time, sizeof time, "%.0f min", rest / 60);
+        else snprintf(time, sizeof time, "%.0f s", rest);
+        snprintf(left, sizeof left, "  %s left", time);
+    }
+    int room = KBI_MAX(10, kbi_terminal_width(stderr) - 30);
+    fprintf(stderr, "\r[%d/%d]%s  %.*s\033[K", done + 1, all, left, room, name);
+    fflush(stderr);
+    p->shown = true;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>worker    The process that runs cases: told by pipe what to measure, and answering with what was measured.
+              Public: none      Used by: >>supervisor
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef enum kbi_message_type { KBI_HELLO = 1, KBI_ENTER, KBI_BEAT, KBI_RESULT, KBI_DONE } kbi_message_type;
+
+typedef struct kbi_message { // then size bytes
+    uint32_t magic;
+    int32_t type, index; // kbi_message_type; the case in the plan
+    uint32_t size;
+} kbi_message;
+
+enum { KBI_MAGIC = 0x6b626e63 };
+
+typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
+    void (*enter)(void* to, int index);
+    void (*beat)(void* to);
+    void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
+    void* to;
+} kbi_sink;
+
+static const kbi_sink* kbi_beat_sink = NULL;
+static void kbi_beat(kbi_run* run) {
+    (void)run;
+    kbi_beat_sink->beat(kbi_beat_sink->to);
+}
+
+// The backend that the options ask for. Without a GPU host work still runs, on the cpu backend, which remembers why.
+static const kbi_backend* kbi_backend_open(const kbi_options* o, int device, kbi_machine* machine) {
+    const kbi_backend* b = &kbi_cpu;
+    if (kbi_is(o->device, "script")) b = &kbi_scripted;
+#if KBI_CUDA
+    else if (!kbi_is(o->device, "cpu")) b = &kbi_cuda;
+#endif
+    if (b->open(machine, device)) return b;
+    char why[sizeof machine->why];
+    int devices = machine->devices;
+    memcpy(why, machine->why, sizeof why);
+    kbi_cpu.open(machine, 0);
+    memcpy(machine->why, why, sizeof why);
+    machine->devices = devices;
+    return &kbi_cpu;
+}
+
+// Runs the cases of a group that are marked, one after another. false: the device is lost.
+static bool kbi_run_cases(const kbi_plan* plan, const kbi_options* o, const kbi_backend* b, const kbi_machine* machine,
+                          int first, int n, const char* wanted, const kbi_sink* sink) {
+    bool good = true;
+    kbi_beat_sink = sink;
+    for (int i = 0; i < n && good; i++) {
+        if (!wanted[i]) continue;
+        kbi_run run;
+        kbi_run_init(&run, b, machine, o);
+        run.progress = kbi_beat;
+        sink->enter(sink->to, first + i);
+        kbi_measure(&run, &plan->cases[first + i]);
+        sink->result(sink->to, first + i, &run.m, run.samples);
+        good = !(run.failed && b->lost());
+        KBENCH_FREE(run.samples);
+    }
+    return good;
+}
+
+static void kbi_send(int file, int type, int index, const void* a, size_t a_size, const void* b, size_t b_size) {
+    kbi_message m = { KBI_MAGIC, type, index, (uint32_t)(a_size + b_size) };
+    if (!kbi_write_all(file, (const char*)&m, sizeof m) || !kbi_write_all(file, (const char*)a, a_size) ||
+        !kbi_write_all(file, (const char*)b, b_size))
+        _exit(1); // nobody listens any more
+}
+
+static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0, NULL, 0); }
+static void kbi_send_beat(void* to) { kbi_send(*(int*)to, KBI_BEAT, 0, NULL, 0, NULL, 0); }
+static void kbi_send_result(void* to, int index, const kbi_measured* m, const double* samples) {
+    fflush(stdout);
+    kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * (size_t)m->n);
+}
+
+static bool kbi_read_all(int file, void* to, size_t n) {
+    char* p = (char*)to;
+    while (n) {
+        ssize_t done = read(file, p, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return false;
+        p += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+typedef struct kbi_job { int32_t first, n, device; } kbi_job; // then n bytes: which of the cases
+
+static int kbi_worker_main(const kbi_options* o) {
+    kbi_plan plan;
+    kbi_machine machine;
+    kbi_job job;
+    const kbi_backend* b = NULL;
+    int in = fcntl(o->worker_in, F_DUPFD_CLOEXEC, 100), out = fcntl(o->worker_out, F_DUPFD_CLOEXEC, 100);
+    close(o->worker_in); // high numbers: a body that closes what it finds closes them last
+    close(o->worker_out);
+    signal(SIGINT, SIG_IGN); // the supervisor decides
+    if (in < 0 || out < 0 || !kbi_plan_make(&plan, o)) return KBI_EXIT_USAGE;
+    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, &out };
+    bool good = true;
+    while (good && kbi_read_all(in, &job, sizeof job)) {
+        char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
+        if (!kbi_read_all(in, wanted, (size_t)job.n)) return 1;
+        if (!b) {
+            b = kbi_backend_open(o, job.device, &machine);
+            kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
+        }
+        good = kbi_run_cases(&plan, o, b, &machine, job.first, job.n, wanted, &sink);
+        kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
+        KBENCH_FREE(wanted);
+    }
+    _exit(0); // a lost device can hang in the runtime's own clean-up
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>supervisor  The process that owns the terminal, the files and the watchdog. It never touches the GPU.
+              Public: kb_main      Used by: programs
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_worker { // as the supervisor sees it
+    pid_t process;          // 0: none
+    int to, from, device;
+} kbi_worker;
+
+typedef struct kbi_group { // the group being measured
+    int first, n;
+    kbi_measured* m;
+    double** samples;
+    char* wanted;   // still to be measured
+    int64_t* spent; // ns in each case
+    int current;    // the case the worker is in, -1 between cases
+    int64_t since;
+} kbi_group;
+
+typedef struct kbi_supervisor {
+    const kbi_options* o;
+    const kbi_plan* plan;
+    kbi_machine machine;
+    bool known; // the machine
+    const kbi_backend* backend; // --no-isolate
+    kbi_worker worker;
+    kbi_group group;
+    kbi_store store;
+    kbi_session session;
+    kbi_table table;
+    kbi_progress progress;
+    int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
+    bool isolated;
+} kbi_supervisor;
+
+static volatile sig_atomic_t kbi_interrupted = 0;
+static void kbi_interrupt(int signal) { kbi_interrupted = signal; }
+
+static void kbi_worker_end(kbi_worker* w, int* status) {
+    if (!w->process) return;
+    close(w->to);
+    close(w->from);
+    for (int i = 0; i < 200; i++) { // two seconds to leave by itself, then it is made to
+        if (waitpid(w->process, status, WNOHANG) != 0) break;
+        if (i == 100) kill(w->process, SIGKILL);
+        poll(NULL, 0, 20);
+    }
+    w->process = 0;
+}
+
+static void kbi_worker_kill(kbi_worker* w) {
+    int status = 0;
+    if (!w->process) return;
+    kill(w->process, SIGKILL);
+    kbi_worker_end(w, &status);
+}
+
+// Starts this very program again, with the same command line and the ends of two pipes.
+static bool kbi_worker_start(kbi_supervisor* s, int device) {
+    int to[2], from[2];
+    char pipes[64];
+    if (pipe(to) != 0) return kbi_error("no pipe: %s", strerror(errno)), false;
+    if (pipe(from) != 0) return kbi_error("no pipe: %s", strerror(errno)), false;
+    fflush(NULL);
+    pid_t parent = getpid(), process = fork();
+    if (process < 0) return kbi_error("no process: %s", strerror(errno)), false;
+    if (process == 0) {
+        char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(s->o->argc + 2));
+        snprintf(pipes, sizeof pipes, "--kbi-worker=%d,%d", to[0], from[1]);
+        close(to[1]);
+        close(from[0]);
+        dup2(2, 1); // what bodies print is not results
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+        argv[0] = s->o->argv[0];
+        argv[1] = pipes;
+        memcpy(argv + 2, s->o->argv + 1, sizeof(char*) * (size_t)s->o->argc); // with the NULL at its end
+        execv("/proc/self/exe", argv);
+        kbi_error("cannot start the worker: %s", strerror(errno));
+        _exit(1);
+    }
+    close(to[0]);
+    close(from[1]);
+    fcntl(to[1], F_SETFD, FD_CLOEXEC);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    s->worker.process = process;
+    s->worker.to = to[1];
+    s->worker.from = from[0];
+    s->worker.device = device;
+    return true;
+}
+
+// --- what comes back ---
+
+static void kbi_take_enter(void* to, int index) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    s->group.current = index - s->group.first;
+    s->group.since = kbi_now();
+    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[index].name);
+}
+
+static void kbi_take_beat(void* to) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    if (s->group.current < 0) return;
+    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[s->group.first + s->group.current].name);
+}
+
+static void kbi_take_result(void* to, int index, const kbi_measured* m, const double* samples) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    int i = index - s->group.first;
+    s->group.m[i] = *m;
+    s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(m->n + 1));
+    if (m->n) memcpy(s->group.samples[i], samples, sizeof(double) * (size_t)m->n);
+    s->group.wanted[i] = 0;
+    s->group.current = -1;
+    s->done++;
+}
+
+// A case that ended its worker, or had to be ended with it.
+KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
+    kbi_measured m;
+    va_list list;
+    kbi_measured_clear(&m);
+    m.status = KB_FAILED;
+    m.flags = (uint64_t)1 << flag;
+    va_start(list, format);
+    vsnprintf(m.message, sizeof m.message, format, list);
+    va_end(list);
+    m.wall_ns = (double)(kbi_now() - s->group.since);
+    kbi_take_result(s, s->group.first + i, &m, NULL);
+}
+
+static const char* kbi_signal_name(int signal) {
+    static const struct { int number; const char* name; } names[] = {
+        { SIGSEGV, "segmentation fault" }, { SIGABRT, "abort" }, { SIGBUS, "bus error" }, { SIGILL, "illegal instruction" },
+        { SIGFPE, "arithmetic exception" }, { SIGKILL, "killed, perhaps for want of memory" }, { SIGTERM, "terminated" } };
+    for (int i = 0; i < KBI_COUNT(names); i++)
+        if (names[i].number == signal) return names[i].name;
+    return "signal";
+}
+
+// The worker is gone: whose fault that was, and how it went.
+static void kbi_worker_lost(kbi_supervisor* s) {
+    int status = 0, i = s->group.current;
+    kbi_worker_end(&s->worker, &status);
+    for (int j = 0; i < 0 && j < s->group.n; j++)
+        if (s->group.wanted[j]) i = j; // it died before it entered one
+    if (i < 0) return;
+    if (WIFSIGNALED(status))
+        kbi_case_lost(s, i, KB_FLAG_CRASHED, "signal %d (%s)", WTERMSIG(status), kbi_signal_name(WTERMSIG(status)));
+    else
+        kbi_case_lost(s, i, KB_FLAG_CRASHED, "the benchmark ended the process with exit code %d", WEXITSTATUS(status));
+}
+
+typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
+
+static kbi_pump kbi_take_message(kbi_supervisor* s) {
+    kbi_message m;
+    char* body = NULL;
+    kbi_pump next = KBI_PUMP_ON;
+    if (!kbi_read_all(s->worker.from, &m, sizeof m) || m.magic != KBI_MAGIC) return KBI_PUMP_LOST;
+    body = (char*)kbi_grow(NULL, (size_t)m.size + 1);
+    if (!kbi_read_all(s->worker.from, body, m.size)) next = KBI_PUMP_LOST;
+    else if (m.type == KBI_HELLO) memcpy(&s->machine, body, sizeof s->machine), s->known = true;
+    else if (m.type == KBI_ENTER) kbi_take_enter(s, m.index);
+    else if (m.type == KBI_BEAT) kbi_take_beat(s);
+    else if (m.type == KBI_DONE) {
+        next = KBI_PUMP_DONE;
+        if (!m.index) kbi_worker_kill(&s->worker); // its device is lost
+    } else if (m.type == KBI_RESULT) {
+        kbi_measured* measured = (kbi_measured*)body;
+        kbi_take_result(s, m.index, measured, (const double*)(body + sizeof *measured));
+    }
+    KBENCH_FREE(body);
+    return next;
+}
+
+// Until the worker has done its job, died, or taken too long.
+static void kbi_listen(kbi_supervisor* s) {
+    kbi_group* g = &s->group;
+    for (;;) {
+        struct pollfd p = { s->worker.from, POLLIN, 0 };
+        int ready = poll(&p, 1, 100);
+        if (kbi_interrupted) return;
+        if (ready > 0) {
+            kbi_pump next = kbi_take_message(s);
+            if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
+            if (next != KBI_PUMP_ON) return;
+        }
+        // until the first case is entered the device is being started, which is nobody's time but has an end, too
+        double limit = g->current < 0 ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
+        if ((double)(kbi_now() - g->since) * 1e-9 <= limit) continue;
+        char text[40];
+        kbi_worker_kill(&s->worker);
+        for (int i = 0; g->current < 0 && i < g->n; i++)
+            if (g->wanted[i]) g->current = i;
+        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        return;
+    }
+}
+
+// --- a group: measured, judged, recorded, shown ---
+
+static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
+    const kb_entry* e = c->entry;
+    if (e->needs == KB_NEEDS_GPU && !s->machine.gpu_present) return false;
+    if (e->needs == KB_NEEDS_CPU && s->machine.gpu_present) return false;
+    return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
+}
+
+static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
+    kbi_group* g = &s->group;
+    kbi_job job = { g->first, g->n, device };
+    g->current = -1;
+    g->since = kbi_now();
+    return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) && kbi_write_all(s->worker.to, wanted, (size_t)g->n);
+}
+
+// Learns what machine this is: an empty job.
+static bool kbi_meet(kbi_supervisor* s, int device) {
+    s->known = false;
+    if (!s->isolated) {
+        s->backend = kbi_backend_open(s->o, device, &s->machine);
+        s->known = true;
+        return true;
+    }
+    char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
+    memset(nothing, 0, (size_t)s->group.n + 1);
+    if (!kbi_worker_start(s, device)) return false;
+    if (kbi_send_job(s, device, nothing))
+        while (kbi_take_message(s) == KBI_PUMP_ON && !kbi_interrupted) {}
+    KBENCH_FREE(nothing);
+    if (!s->known && !kbi_interrupted) kbi_error("the worker ended before it began; --no-isolate shows why");
+    return s->known;
+}
+
+static void kbi_measure_group(kbi_supervisor* s) {
+    kbi_group* g = &s->group;
+    if (!s->isolated) {
+        kbi_sink sink = { kbi_take_enter, kbi_take_beat, kbi_take_result, s };
+        char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
+        memcpy(wanted, g->wanted, (size_t)g->n);
+        kbi_run_cases(s->plan, s->o, s->backend, &s->machine, g->first, g->n, wanted, &sink);
+        KBENCH_FREE(wanted);
+        return;
+    }
+    while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_interrupted) {
+        int device = s->worker.device;
+        if (!s->worker.process && !kbi_worker_start(s, device)) return;
+        if (kbi_send_job(s, device, g->wanted)) kbi_listen(s);
+        else kbi_worker_lost(s);
+    }
+}
+
+static void kbi_count(kbi_supervisor* s, const kb_result* r) {
+    if (r->status == KB_OK) s->ok++;
+    else if (r->status == KB_FAILED) s->failed++;
+    else s->skipped++;
+}
+
+static void kbi_finish_group(kbi_supervisor* s) {
+    kbi_group* g = &s->group;
+    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)g->n);
+    int n = 0;
+    for (int i = 0; i < g->n; i++) {
+        if (!g->samples[i]) continue; // not measured: not for this machine, or interrupted
+        kbi_judge(&results[n], &s->plan->cases[g->first + i], &g->m[i], g->samples[i], &s->machine);
+        kbi_record_session(&results[n++], &s->session);
+    }
+    int fastest = kbi_judge_group(results, n);
+    kbi_progress_clear(&s->progress);
+    for (int i = 0; i < n; i++) kbi_store_add(&s->store, &results[i]), kbi_count(s, &results[i]);
+    if (n) kbi_table_group(&s->table, results, n, fastest);
+    if (s->table.heading) s->table.heading = s->plan->cases[g->first].entry->operation; // outlives the results
+    for (int i = 0; i < n; i++) kb_result_free(&results[i]);
+    KBENCH_FREE(results);
+}
+
+static void kbi_one_group(kbi_supervisor* s, int first, int n) {
+    kbi_group* g = &s->group;
+    size_t count = (size_t)n;
+    memset(g, 0, sizeof *g);
+    g->first = first;
+    g->n = n;
+    g->m = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
+    g->samples = (double**)kbi_grow(NULL, sizeof(double*) * count);
+    g->wanted = (char*)kbi_grow(NULL, count);
+    memset(g->samples, 0, sizeof(double*) * count);
+    for (int i = 0; i < n; i++) {
+        g->wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
+        if (!g->wanted[i]) s->absent++, s->done++;
+    }
+    kbi_measure_group(s);
+    kbi_finish_group(s);
+    for (int i = 0; i < n; i++) KBENCH_FREE(g->samples[i]);
+    KBENCH_FREE(g->samples);
+    KBENCH_FREE(g->wanted);
+    KBENCH_FREE(g->m);
+}
+
+// --- the run ---
+
+// "cpu", "all", a number: false after an error message.
+static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
+    *first = 0;
+    *all = kbi_is(o->device, "all");
+    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
+    if (kbi_is(o->device, "script") && kbi_script) return true;
+    if (kbi_parse_whole(o->device, 0, 1023, first)) return true;
+    kbi_error("--device takes a number, all or cpu, not '%s'", o->device);
+    return false;
+}
+
+static bool kbi_profiled(void) {
+    static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
+                                         "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID" };
+    for (int i = 0; i < KBI_COUNT(names); i++)
+        if (getenv(names[i])) return true;
+    return false;
+}
+
+// All groups on one device; 0, or the exit code of a device that is not there.
+static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
+    s->worker.device = device;
+    s->group.n = 0;
+    if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
+    if (required && !s->machine.gpu_present) {
+        kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
+        return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
+    }
+    kbi_table_machine(&s->table, &s->machine, &s->session);
+    for (int first = 0, end; first < s->plan->n && !kbi_interrupted; first = end) {
+        end = kbi_group_end(s->plan, first);
+        kbi_one_group(s, first, end - first);
+    }
+    kbi_worker_kill(&s->worker);
+    return 0;
+}
+
+static void kbi_say_end(kbi_supervisor* s) {
+    kbi_text line = { NULL, 0, 0 };
+    kbi_putf(&line, "\n%d case%s: %d ok", s->ok + s->failed + s->skipped, s->ok + s->failed + s->skipped == 1 ? "" : "s", s->ok);
+    if (s->failed) kbi_putf(&line, ", %d failed", s->failed);
+    if (s->skipped) kbi_putf(&line, ", %d skipped", s->skipped);
+    if (s->absent)
+        kbi_putf(&line, "; %d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
+    if (kbi_interrupted) kbi_puts(&line, "; interrupted");
+    fprintf(s->table.out, "%s\n", line.s);
+    fflush(s->table.out);
+    kbi_text_free(&line);
+}
+
+static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan) {
+    static kbi_supervisor s; // large
+    int64_t first;
+    bool all, stdout_taken = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
+    memset(&s, 0, sizeof s);
+    s.o = o;
+    s.plan = plan;
+    s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o)) return KBI_EXIT_USAGE;
+    kbi_session_fill(&s.session, o);
+    kbi_table_open(&s.table, stdout_taken ? stderr : stdout, o);
+    if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
+    kbi_progress_open(&s.progress, o);
+    signal(SIGINT, kbi_interrupt);
+    signal(SIGTERM, kbi_interrupt);
+    signal(SIGHUP, kbi_interrupt);
+    signal(SIGPIPE, SIG_IGN);
+    bool required = o->device && !kbi_is(o->device, "cpu") && !kbi_is(o->device, "script");
+    int code = kbi_run_device(&s, (int)first, required);
+    for (int device = 1; !code && all && device < s.machine.devices && !kbi_interrupted; device++)
+        code = kbi_run_device(&s, device, true);
+    kbi_progress_clear(&s.progress);
+    if (!code) kbi_say_end(&s);
+    bool stored = kbi_store_close(&s.store);
+    KBENCH_FREE(s.session.command);
+    if (code) return code;
+    if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
+    if (s.failed || !stored) return KBI_EXIT_FAILED;
+    bool no_gpu = !s.machine.gpu_present && !kbi_is(o->device, "script") && !kbi_is(o->device, "cpu");
+    return !s.ok && no_gpu && KBI_CUDA ? KBI_EXIT_NO_GPU : KBI_EXIT_FINE;
+}
+
+static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
+    char text[40];
+    kbi_list_cases(plan);
+    double seconds = plan->n * KBI_MIN(1.5 * o->max_time, o->timeout);
+    printf("%d cases in %d comparison groups; at most about %s\n", plan->n, plan->groups, kbi_show_time(seconds * 1e3, text));
+    return KBI_EXIT_FINE;
+}
+
+static int kbi_main(int argc, char** argv) {
+    kbi_options o;
+    kbi_plan plan;
+    const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    kbi_program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
+    kbi_options_default(&o);
+    if (!kbi_options_parse(&o, argc, argv)) return KBI_EXIT_USAGE;
+    kbi_quiet = o.on[KBI_OPTION_quiet];
+    if (o.on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
+    if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
+    if (o.worker_in >= 0) return kbi_worker_main(&o);
+    if (!kbi_plan_make(&plan, &o)) return KBI_EXIT_USAGE;
+    int code = KBI_EXIT_FINE;
+    if (o.on[KBI_OPTION_list]) kbi_list_cases(&plan);
+    else if (o.on[KBI_OPTION_list_ops]) kbi_list_ops(&plan, o.on[KBI_OPTION_verbose]);
+    else if (o.on[KBI_OPTION_list_sizes]) kbi_list_sizes(&plan);
+    else if (o.on[KBI_OPTION_dry_run]) code = kbi_dry_run(&o, &plan);
+    else code = kbi_run_plan(&o, &plan);
+    kbi_plan_free(&plan);
+    if (fflush(stdout) != 0 && code == KBI_EXIT_FINE) {
+        kbi_error("writing to stdout failed: %s", strerror(errno));
+        code = KBI_EXIT_FAILED;
+    }
+    return code;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>public    The public functions, by task, as >>api declares them.
+              Public: all of it      Used by: programs
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- run ---
+
+int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
+
+void kb_add(kb_entry* entry) {
+    if (!entry->file) entry->file = "";
+    if (!entry->order) entry->order = kbi_entry_count;
+    entry->next = kbi_entries;
+    kbi_entries = entry;
+    kbi_entry_count++;
+}
+
+void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axis* axes, const char* file, int line,
+                  int order) {
+    memset(entry, 0, sizeof *entry);
+    entry->operation = kbi_next_word(&names, "unnamed");
+    entry->implementation = kbi_next_word(&names, "default");
+    entry->body = body;
+    entry->axes = axes;
+    entry->file = file;
+    entry->line = line;
+    entry->order = order + 1; // 0 is kb_add's for "not said"
+    kb_add(entry);
+}
+
+static const kbi_backend* kbi_process_backend = NULL; // what kb_open measures on, opened once
+static kbi_machine kbi_process_machine;
+
+static void kbi_options_of(kbi_options* o, const kb_desc* d) {
+    kbi_options_default(o);
+    if (d->precision > 0) o->precision = d->precision;
+    if (d->max_time > 0) o->max_time = d->max_time;
+    if (d->samples > 0) o->iters = d->samples;
+    if (d->seed) o->seed = d->seed;
+}
+
+static const char* kbi_desc_fault(const kb_desc* d) {
+    if (!d) return "kb_desc is NULL";
+    if (d->end_canary) return "kb_desc is not initialised: start from = {0}, or name its fields";
+    if (!d->name || !*d->name) return "kb_desc.name is missing";
+    if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
+    if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
+        return "kb_desc: samples, precision, max_time and device cannot be negative";
+    return NULL;
+}
+
+kb_state* kb_open(const kb_desc* desc) {
+    static const kb_desc nothing = { "unnamed", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
+    kbi_run* run = (kbi_run*)KBENCH_MALLOC(sizeof(kbi_run));
+    const char* fault = kbi_desc_fault(desc);
+    const kb_desc* d = fault ? &nothing : desc;
+    kbi_options options;
+    kbi_options_of(&options, d);
+    if (!run) return NULL;
+    if (!kbi_process_backend) kbi_process_backend = kbi_backend_open(&options, d->device, &kbi_process_machine);
+    kbi_run_init(run, kbi_process_backend, &kbi_process_machine, NULL);
+    run->own_options = options;
+    run->options = &run->own_options;
+    run->own_entry.operation = kbi_copy(&run->arena, d->name);
+    run->own_entry.implementation = kbi_copy(&run->arena, d->implementation ? d->implementation : "default");
+    run->own_case.entry = &run->own_entry;
+    run->own_case.name = run->own_entry.operation;
+    run->own_case.dtype = d->dtype ? kb_dtype_of(d->dtype) : KB_NODTYPE;
+    run->of = &run->own_case;
+    run->kb.operation = run->own_entry.operation;
+    run->kb.implementation = run->own_entry.implementation;
+    run->kb.dtype = run->own_case.dtype;
+    run->kb.user = d->user;
+    run->kb.seed = options.seed;
+    run->expect = d->expect;
+    if (d->bytes > 0) run->m.bytes = d->bytes;
+    if (d->flops > 0) run->m.flops = d->flops;
+    if (d->items > 0) run->m.items = d->items;
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_SAMPLE);
+    if (fault) kbi_stop(run, KB_FLAG_BAD_CASE, "%s", fault);
+    return &run->kb;
+}
+
+kb_result kb_close(kb_state* kb) {
+    kb_result r;
+    if (!kb) {
+        kbi_result_clear(&r);
+        r.status = KB_FAILED;
+        r.flags = (uint64_t)1 << KB_FLAG_OOM;
+        return r;
+    }
+    kbi_run* run = kb->run;
+    kbi_session session;
+    kbi_body_ended(run);
+    kbi_run_finish(run);
+    kbi_judge(&r, run->of, &run->m, run->samples, run->machine);
+    kbi_session_fill(&session, run->options);
+    kbi_record_session(&r, &session);
+    KBENCH_FREE(session.command);
+    KBENCH_FREE(run->samples);
+    kbi_arena_free(&run->arena);
+    KBENCH_FREE(run);
+    return r;
+}
+
+kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user) {
+    kb_state* kb = kb_open(desc);
+    bool host = kb && desc && desc->host;
+    if (kb && desc && desc->before) {
+        KB_SAMPLE(kb) {
+            desc->before(kb->stream, user);
+            KBI_TIME(kb, host) fn(kb->stream, user);
+        }
+    } else if (kb) {
+        KBI_TIME(kb, host) fn(kb->stream, user);
+    }
+    return kb_close(kb);
+}
+
+void kb_result_free(kb_result* result) {
+    if (result->owned) kbi_arena_free((kbi_arena*)result->owned);
+    KBENCH_FREE(result->owned);
+    memset(result, 0, sizeof *result);
+}
+
+void kb_print(const kb_result* results, int64_t n) {
+    kbi_table t;
+    kbi_options o;
+    kbi_options_default(&o);
+    kbi_table_open(&t, stdout, &o);
+    for (int64_t i = 0; i < n; i++) kbi_table_group(&t, &results[i], 1, -1);
+}
+
+bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
+    kbi_store store;
+    kbi_options o;
+    kbi_options_default(&o);
+    o.json = path;
+    if (!kbi_store_open(&store, &o)) return false;
+    for (int64_t i = 0; i < n; i++) kbi_store_add(&store, &results[i]);
+    return kbi_store_close(&store);
+}
+
+// --- the case ---
+
+static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a, kb_axis_type b) {
+    const kbi_case* c = kb->run->of;
+    kbi_text known = { NULL, 0, 0 };
+    const kb_param* found = NULL;
+    for (int i = 0; i < c->n_params; i++) {
+        if (strcmp(c->params[i].name, axis) == 0) found = &c->params[i];
+        kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
+    }
+    if (!found) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis, known.n ? known.s : "none");
+    else if (found->type != a && found->type != b)
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
+    kbi_text_free(&known);
+    return found;
+}
+
+int64_t kb_int(kb_state* kb, const char* axis) {
+    const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
+    return p ? p->i : 0;
+}
+
+double kb_real(kb_state* kb, const char* axis) {
+    const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
+    return p ? p->r : 0;
+}
+
+const char* kb_str(kb_state* kb, const char* axis) {
+    if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
+    const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
+    return p ? p->s : "";
+}
+
+static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
+    if (!(amount >= 0) || !kbi_finite(amount)) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
+    else *to = amount;
+}
+
+void kb_bytes(kb_state* kb, double bytes) { kbi_set_amount(kb, &kb->run->m.bytes, bytes, "kb_bytes"); }
+void kb_flops(kb_state* kb, double flops) { kbi_set_amount(kb, &kb->run->m.flops, flops, "kb_flops"); }
+void kb_items(kb_state* kb, double items) { kbi_set_amount(kb, &kb->run->m.items, items, "kb_items"); }
+void kb_queries(kb_state* kb, double items) {
+    kbi_set_amount(kb, &kb->run->m.items, items, "kb_queries");
+    kb->run->m.queries = 1;
+}
+
+// --- memory ---
+
+void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
+    kbi_run* run = kb->run;
+    if (run->failed || run->m.status != KB_OK) return NULL;
+    bool absent = KBI_CUDA && !run->backend->gpu && run->backend != &kbi_scripted && place != KB_HOST;
+    if (absent && !kbi_is(run->options->device, "cpu")) {
+        kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
+        return NULL;
+    }
+    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size)) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
+        return NULL;
+    }
+    void* p = kbi_memory_take(run->backend, &run->memory, place, size * (size_t)count);
+    char text[40];
+    if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
+    return p;
+}
+
+void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+    if (!kb->run->failed && host && from) kb->run->backend->copy(host, from, bytes);
+}
+
+void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
+    if (!kb->run->failed && to && host) kb->run->backend->copy(to, host, bytes);
+}
+
+void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
+    kbi_run* run = kb->run;
+    uint32_t tensor = run->fills++;
+    if (run->failed || !p || n <= 0) return;
+    const kbi_backend* b = run->backend;
+    for (const kbi_block* block = run->memory.blocks; block; block = block->next) {
+        const char *from = block->base + KBI_GUARD, *to = from + block->bytes;
+        if ((char*)p < from || (char*)p >= to) continue;
+        if ((char*)p + (size_t)n * kb_dtype_size(dtype) > to) {
+            kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n, block->bytes);
+            return;
+        }
+        if (block->place != KB_DEVICE) b = &kbi_cpu;
+    }
+    b->fill(p, dtype, n, kind, kb->seed, tensor);
+}
+
+// --- correctness ---
+
+static bool kbi_checks_now(kbi_run* run) {
+    return !run->failed && run->m.status == KB_OK && !run->options->on[KBI_OPTION_no_verify];
+}
+
+static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
+    run->checks++;
+    run->m.verified = run->m.verified == 0 ? 0 : passed;
+    if (!(run->m.max_error >= error)) run->m.max_error = error;
+    run->m.tolerance = tolerance;
+    return passed;
+}
+
+static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
+                             int64_t n, kbi_measure_of what, double tolerance) {
+    kbi_run* run = kb->run;
+    const char* late = run->last == KBI_PHASE_CHECK ? "" : " after the timed loop";
+    if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
+    if (!got || !want || n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
+    size_t bytes = (size_t)n * kb_dtype_size(got_type);
+    void* host = KBENCH_MALLOC(bytes ? bytes : 1);
+    if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
+    run->backend->copy(host, got, bytes);
+    kbi_comparison c = kbi_compare(host, got_type, want, want_type, n, what, tolerance);
+    KBENCH_FREE(host);
+    kbi_check_done(run, c.passed, c.error, tolerance);
+    if (!c.passed && what == KBI_CHECK_NORM && kbi_finite(c.error))
+        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
+    else if (!c.passed)
+        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
+                 (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
+    return c.passed;
+}
+
+bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
+                    double tolerance) {
+    return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_MIXED, tolerance);
+}
+
+bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
+                         double tolerance) {
+    return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_NORM, tolerance);
+}
+
+bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
+                        double ulps) {
+    return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_ULP, ulps);
+}
+
+bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
+    kbi_run* run = kb->run;
+    char text[400];
+    va_list list;
+    if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    kbi_check_done(run, passed, error, tolerance);
+    if (!passed) kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
+    return passed;
+}
+
+// --- words ---
+
+void kb_skip(kb_state* kb, const char* format, ...) {
+    va_list list;
+    if (kb->run->failed || kb->run->m.status != KB_OK) return;
+    kb->run->m.status = KB_SKIPPED;
+    va_start(list, format);
+    kbi_say_more(&kb->run->m, format, list);
+    va_end(list);
+}
+
+void kb_fail(kb_state* kb, const char* format, ...) {
+    char text[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
+}
+
+void kb_note(kb_state* kb, const char* format, ...) {
+    char text[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (kb->run->failed || strstr(kb->run->m.message, text)) return; // the function runs more than once
+    va_start(list, format);
+    kbi_say_more(&kb->run->m, format, list);
+    va_end(list);
+}
+
+void kb_expect(kb_state* kb, unsigned expectations) { kb->run->expect |= expectations; }
+
+// --- names ---
+
+static const struct { kb_dtype dtype; const char* name; } kbi_dtypes[] = {
+    { KB_F32, "f32" }, { KB_F64, "f64" }, { KB_F16, "f16" }, { KB_BF16, "bf16" }, { KB_I8, "i8" }, { KB_U8, "u8" },
+    { KB_I16, "i16" }, { KB_U16, "u16" }, { KB_I32, "i32" }, { KB_U32, "u32" }, { KB_I64, "i64" }, { KB_U64, "u64" } };
+
+const char* kb_dtype_name(kb_dtype dtype) {
+    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
+        if (kbi_dtypes[i].dtype == dtype) return kbi_dtypes[i].name;
+    return "none";
+}
+
+kb_dtype kb_dtype_of(const char* name) {
+    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
+        if (kbi_same_name(kbi_dtypes[i].name, name)) return kbi_dtypes[i].dtype;
+    return KB_NODTYPE;
+}
+
+size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
+
+static const struct { const char *name, *advice; bool error; } kbi_flag_table[] = {
+#define KBI_LEVEL_ERROR true
+#define KBI_LEVEL_WARN false
+#define KBI_X(name, level, advice) { #name, advice, KBI_LEVEL_##level },
+    KB_FLAGS(KBI_X)
+#undef KBI_X
+};
+
+const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
+const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
+bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
+
+#endif // KBENCH_IMPLEMENTATION
+
+/*---------------------------------------------------------------------------------------------------------------
+  This software is available under two licences; choose whichever you prefer.
+-----------------------------------------------------------------------------------------------------------------
+  Licence A - MIT License
+  Copyright (c) 2026 the kbench authors
+
+  Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+  documentation files (the "Software"), to deal in the Software without restriction, including without limitation
+  the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and
+  to permit persons to whom the Software is furnished to do so, subject to the following conditions:
+
+  The above copyright notice and this permission notice shall be included in all copies or substantial portions
+  of the Software.
+
+  THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED
+  TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+  THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF
+  CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+  DEALINGS IN THE SOFTWARE.
+-----------------------------------------------------------------------------------------------------------------
+  Licence B - Public Domain (www.unlicense.org)
+
+  This is free and unencumbered software released into the public domain.
+
+  Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code
+  form or as a compiled binary, for any purpose, commercial or non-commercial, and by any means.
+
+  In jurisdictions that recognize copyright laws, the author or authors of this software dedicate any and all
+  copyright interest in the software to the public domain. We make this dedication for the benefit of the public
+  at large and to the detriment of our heirs and successors. We intend this dedication to be an overt act of
+  relinquishment in perpetuity of all present and future rights to this software under copyright law.
+
+  THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED
+  TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+  THE AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+  OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+---------------------------------------------------------------------------------------------------------------*/
