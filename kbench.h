@@ -2265,19 +2265,16 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
     return false;
 }
 
-// Drops what the filters exclude, and a name that an override made twice.
+// Drops what the filters exclude.
 static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
     kbi_patterns with, without;
     without.n = 0;
     bool good = kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
     int n = 0;
     for (int i = 0; good && i < plan->n; i++) {
-        const kbi_case* c = &plan->cases[i];
-        bool twice = false;
-        for (int j = n - 1; o->axis.n && j >= 0 && plan->cases[j].entry == c->entry && !twice; j--)
-            twice = plan->cases[j].key == c->key;
-        if (twice || (with.n && !kbi_patterns_match(&with, c->name)) || kbi_patterns_match(&without, c->name)) continue;
-        plan->cases[n++] = *c;
+        const char* name = plan->cases[i].name;
+        if ((with.n && !kbi_patterns_match(&with, name)) || kbi_patterns_match(&without, name)) continue;
+        plan->cases[n++] = plan->cases[i];
     }
     plan->n = n;
     kbi_patterns_free(&with);
@@ -2290,6 +2287,24 @@ typedef struct kbi_keyed { uint64_t key; int at; } kbi_keyed;
 static int kbi_compare_keyed(const void* a, const void* b) {
     const kbi_keyed *x = (const kbi_keyed*)a, *y = (const kbi_keyed*)b;
     return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->at > y->at) - (x->at < y->at);
+}
+
+// Drops the later of two cases that are one: the same shape in two sizes, or made the same by -a.
+static void kbi_plan_unique(kbi_plan* plan) {
+    kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * (size_t)plan->n);
+    int n = 0;
+    for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
+    qsort(keyed, (size_t)plan->n, sizeof *keyed, kbi_compare_keyed);
+    for (int i = 0; i < plan->n; i++)
+        for (int j = i - 1; j >= 0 && keyed[j].key == keyed[i].key; j--) {
+            if (plan->cases[keyed[j].at].entry != plan->cases[keyed[i].at].entry) continue;
+            plan->cases[keyed[i].at].name = NULL;
+            break;
+        }
+    for (int i = 0; i < plan->n; i++)
+        if (plan->cases[i].name) plan->cases[n++] = plan->cases[i];
+    plan->n = n;
+    KBENCH_FREE(keyed);
 }
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
@@ -2415,6 +2430,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(entries);
     if (!good || !kbi_plan_filter(plan, o)) return false;
     if (!plan->n) return kbi_error("nothing matched; --list shows the cases, --list-ops the operations"), false;
+    kbi_plan_unique(plan);
     kbi_plan_group(plan, o);
     return true;
 }
@@ -4930,14 +4946,14 @@ static bool kbi_store_close(kbi_store* s) {
               Public: kb_print      Used by: >>supervisor
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_LABEL_MIN = 15, KBI_FIGURES = 52 }; // the narrowest first column; what the other columns take
+enum { KBI_LABEL_MIN = 21 }; // the narrowest first column
 
 typedef struct kbi_table {
     FILE* out;
     int width, label; // of the line, of the first column
     bool colour, verbose, wide;
     bool alone; // the heading above is that of operations with one case each
-    char heading[128], direction[32]; // of the operation above
+    char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
 } kbi_table;
 
 static int kbi_terminal_width(FILE* f) {
@@ -5021,8 +5037,9 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
     snprintf(name, sizeof name, "%s%s%s", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
     fprintf(t->out, "\n%s%-*s%s", kbi_colour(t, "\033[1m"), t->label, t->alone ? "" : name, kbi_colour(t, "\033[0m"));
     if ((int)strlen(name) > t->label && !t->alone) fprintf(t->out, "\n%-*s", t->label, "");
-    fprintf(t->out, " %9s %6s %8s %6s %9s %7s", "time", "+-", "GB/s", "roof", "memory", "speedup");
+    fprintf(t->out, " %9s %6s %8s %6s %8s", "time", "+-", "GB/s", "roof", "memory");
     if (t->wide) fprintf(t->out, " %9s %7s", "GFLOP/s", "samples");
+    if (!t->alone) fprintf(t->out, " %7s", "speedup");
     fputc('\n', t->out);
 }
 
@@ -5030,7 +5047,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
 static void kbi_table_follow(kbi_table* t, const kb_result* r, bool alone) {
     bool same = t->heading[0] && (alone ? t->alone : kbi_is(t->heading, r->operation) && kbi_is(t->direction, r->direction ? r->direction : ""));
     t->alone = alone;
-    if (!same) kbi_table_heading(t, r);
+    if (!same) kbi_table_heading(t, r), t->axes[0] = 0;
     snprintf(t->heading, sizeof t->heading, "%s", r->operation);
     snprintf(t->direction, sizeof t->direction, "%s", r->direction ? r->direction : "");
 }
@@ -5057,12 +5074,12 @@ static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
 
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, const char* mark) {
     char time[40], spread[40], rate[40], roof[40], memory[40], speedup[40], gflops[40];
-    int used = fprintf(t->out, " %9s %6s %8s %6s %9s %7s", kbi_show_time(r->time_ms, time),
+    int used = fprintf(t->out, " %9s %6s %8s %6s %8s", kbi_show_time(r->time_ms, time),
                        kbi_show_percent(r->precision, spread), kbi_show(r->throughput_gbps, 4, rate),
                        kbi_show_percent(r->gpu_efficiency / 100, roof),
-                       r->memory_bytes > 0 ? kbi_show_bytes((double)r->memory_bytes, memory) : "-",
-                       kbi_finite(r->speedup) ? kbi_digits(r->speedup, 3, speedup) : "-");
+                       r->memory_bytes > 0 ? kbi_show_bytes((double)r->memory_bytes, memory) : "-");
     if (t->wide) used += fprintf(t->out, " %9s %7lld", kbi_show(r->gflops, 4, gflops), (long long)r->samples);
+    if (kbi_finite(r->speedup)) used += fprintf(t->out, " %7s", kbi_digits(r->speedup, 3, speedup));
     if (mark) used += fprintf(t->out, " %s%s%s", kbi_colour(t, "\033[32m"), mark, kbi_colour(t, "\033[0m"));
     kbi_table_flags(t, r, used + t->label);
     if (t->verbose && r->message) kbi_table_wrap(t, 4, r->message);
@@ -5082,14 +5099,36 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
     if (advice && r->status == KB_FAILED) kbi_table_wrap(t, 4, advice);
 }
 
-// What a row begins with: the implementation, and the shape when no line above says it.
+// "16x512x4096", with what it stands for in axes; only integers have such a form.
+static bool kbi_table_short(kbi_text* s, kbi_text* axes, const kb_result* r) {
+    for (int64_t i = 0; i < r->params.n; i++) {
+        if (r->params.of[i].type != KB_AXIS_INTS) return false;
+        kbi_putf(s, "%s%lld", i ? "x" : "", (long long)r->params.of[i].i);
+        kbi_putf(axes, "%s%s", i ? " x " : "", r->params.of[i].name);
+    }
+    return r->params.n > 0;
+}
+
+static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool group, const char* params) {
+    if (t->alone) kbi_putf(label, "%s%s%s ", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
+    if (group || !kbi_is(r->implementation, "default") || (!t->alone && !*params)) kbi_putf(label, "%s ", r->implementation);
+    if (!group && r->dtype) kbi_putf(label, "%s ", r->dtype);
+    if (!group) kbi_puts(label, params);
+    while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
+}
+
+// What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
+// without the names of its axes, which then stand once under the heading.
 static void kbi_table_label(kbi_table* t, const kb_result* r, const char* params, bool group) {
-    kbi_text label = { NULL, 0, 0 };
-    if (t->alone) kbi_putf(&label, "%s%s%s ", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
-    if (group || !kbi_is(r->implementation, "default") || (!t->alone && !*params)) kbi_putf(&label, "%s ", r->implementation);
-    if (!group) kbi_puts(&label, params);
-    if (label.n && label.s[label.n - 1] == ' ') label.s[--label.n] = 0;
-    int indent = t->alone ? 0 : 2;
+    kbi_text label = { NULL, 0, 0 }, brief = { NULL, 0, 0 }, axes = { NULL, 0, 0 };
+    int indent = t->alone ? 0 : 1;
+    kbi_table_names(t, &label, r, group, params);
+    if ((int)label.n > t->label - indent && !group && !t->alone && kbi_table_short(&brief, &axes, r)) {
+        if (!kbi_is(t->axes, axes.s)) fprintf(t->out, " by %s\n", axes.s);
+        snprintf(t->axes, sizeof t->axes, "%s", axes.s);
+        label.n = 0;
+        kbi_table_names(t, &label, r, group, brief.s);
+    }
     if ((int)label.n > t->label - indent) {
         kbi_table_wrap(t, indent, label.s);
         fprintf(t->out, "%*s", t->label, "");
@@ -5097,6 +5136,8 @@ static void kbi_table_label(kbi_table* t, const kb_result* r, const char* params
         fprintf(t->out, "%*s%-*s", indent, "", t->label - indent, label.s);
     }
     kbi_text_free(&label);
+    kbi_text_free(&brief);
+    kbi_text_free(&axes);
 }
 
 // A group of cases that differ in nothing but the implementation. fastest: its place in results, -1 for none; alone: the
@@ -5104,11 +5145,11 @@ static void kbi_table_label(kbi_table* t, const kb_result* r, const char* params
 static void kbi_table_group(kbi_table* t, const kb_result* results, int n, int fastest, bool alone) {
     kbi_text params = { NULL, 0, 0 };
     kbi_table_follow(t, &results[0], alone);
-    kbi_puts(&params, results[0].dtype ? results[0].dtype : "");
+    if (n > 1 && results[0].dtype) kbi_putf(&params, "%s", results[0].dtype);
     kbi_table_params(&params, &results[0]);
     if (params.n && n > 1) kbi_table_wrap(t, 1, params.s);
     for (int i = 0; i < n; i++) {
-        kbi_table_label(t, &results[i], params.s, n > 1);
+        kbi_table_label(t, &results[i], params.s ? params.s : "", n > 1);
         if (results[i].status == KB_OK) kbi_table_numbers(t, &results[i], n > 1 && i == fastest ? "fastest" : NULL);
         else kbi_table_word(t, &results[i]);
     }

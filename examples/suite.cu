@@ -1,0 +1,321 @@
+/*  The kernel library run through the harness: every operation, every variant, every element type.
+
+    make run                                     build/suite with what is there, results.json
+    make run ARGS="--fast --op layernorm"        any option of the harness
+    make run ARGS="--op softmax -a batch_size=16:128:*2 -a sequence_length=256:2048:*2 -a tensor_dimension=64:512:*2"
+
+    nvcc -std=c++17 -O3 -I. -DKBK_CUBLAS examples/suite.cu -o suite       on a GPU: the kernels, beside the vendor's
+    cc -std=c11 -O2 -x c -I. examples/suite.cu -o suite -lm               elsewhere: the oracles on the CPU
+
+    Shapes are batch_size x sequence_length rows of tensor_dimension elements. A matrix product has as many rows, and
+    tensor_dimension columns and inner elements; for cross_entropy tensor_dimension is the vocabulary.
+    Each variant is compared with the oracle in double precision on units spread over the whole result, before and
+    after it is timed. On a machine without a GPU the oracles themselves are timed, on smaller shapes.           */
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#include "kbench_kernels.cuh"
+#include <stdio.h>
+#include <stdlib.h>
+
+// --- which shapes: by family, since a row of logits is longer than a row of activations ---
+
+typedef struct suite_sizes {
+    int family;
+    const char* op; // NULL: every operation of the family
+    const char *small, *medium, *large, *batch;
+} suite_sizes;
+
+static const suite_sizes on_gpu[] = {
+    { KBK_ROWS, "cross_entropy", "batch_size=1 sequence_length=512 tensor_dimension=1024",
+      "batch_size=1 sequence_length=1024 tensor_dimension=50257",
+      "batch_size=4 sequence_length=2048 tensor_dimension=50304",
+      "batch_size=1,2,4,8 sequence_length=512 tensor_dimension=32000" },
+    { KBK_GEMM, NULL, "batch_size=1 sequence_length=512 tensor_dimension=512",
+      "batch_size=2 sequence_length=1024 tensor_dimension=2048",
+      "batch_size=4 sequence_length=1024 tensor_dimension=4096",
+      "batch_size=1,2,4,8 sequence_length=256 tensor_dimension=1024" },
+    { -1, NULL, "batch_size=2 sequence_length=512 tensor_dimension=1024",
+      "batch_size=8 sequence_length=1024 tensor_dimension=1024,4096",
+      "batch_size=16 sequence_length=2048 tensor_dimension=4096",
+      "batch_size=16,32,64,128 sequence_length=512 tensor_dimension=768" },
+};
+
+static const suite_sizes on_cpu[] = {
+    { KBK_GEMM, NULL, "batch_size=1 sequence_length=64 tensor_dimension=64",
+      "batch_size=1 sequence_length=128 tensor_dimension=256", "batch_size=1 sequence_length=512 tensor_dimension=512",
+      "batch_size=1,2,4 sequence_length=64 tensor_dimension=128" },
+    { -1, NULL, "batch_size=1 sequence_length=64 tensor_dimension=256",
+      "batch_size=1 sequence_length=256 tensor_dimension=1024",
+      "batch_size=4 sequence_length=256 tensor_dimension=1024",
+      "batch_size=1,4,16 sequence_length=64 tensor_dimension=256" },
+};
+
+static const suite_sizes* sizes_of(const suite_sizes* list, const kbk_op* op) {
+    while (list->family >= 0 && (list->family != op->family || (list->op && strcmp(list->op, op->name) != 0))) list++;
+    return list;
+}
+
+static kbk_shape shape_of(kb_state* kb, const kbk_op* op, int elem) {
+    kbk_shape s;
+    memset(&s, 0, sizeof s);
+    s.batch = s.heads = 1;
+    s.rows = kb_int(kb, "batch_size") * kb_int(kb, "sequence_length");
+    s.cols = kb_int(kb, "tensor_dimension");
+    s.depth = op->family == KBK_GEMM ? s.cols : 0;
+    s.elem = elem;
+    return s;
+}
+
+// --- what is right: the oracle on units spread over the result, computed once for all variants of a case ---
+
+enum { RANGES = 64 };
+typedef struct sample {
+    char name[256]; // of the group it belongs to
+    kbk_shape s;    // the sampled units as a shape of their own
+    int64_t from[RANGES], count[RANGES], units;
+    int ranges;
+    double* out[2 * KBK_OUTS];
+} sample;
+static sample known;
+
+static int kb_type_of(const kbk_tensor* t, int dtype) {
+    static const kb_dtype types[] = { KB_F32, KB_F16, KB_BF16 };
+    return t->kind == KBK_T ? types[dtype] : t->kind == KBK_KF32 ? KB_F32 : t->kind == KBK_KI32 ? KB_I32 : KB_I64;
+}
+
+// Which units: all where that is little work, otherwise pieces that begin with the first and end with the last.
+static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s) {
+    const double WORK = 2e8; // floating-point operations of the oracle, at most
+    int64_t units = op->units(s), piece = op->family == KBK_MAP ? 4096 : 1;
+    double each = (op->flops(s) + op->bytes(s)) / (double)(units ? units : 1);
+    int64_t most = (int64_t)(WORK / (each > 1 ? each : 1)) + 2;
+    k->s = *s;
+    k->ranges = 1;
+    k->from[0] = 0;
+    k->count[0] = k->units = units;
+    if (units <= most) return;
+    int64_t ranges = most / piece > RANGES ? RANGES : most / piece < 2 ? 2 : most / piece;
+    k->units = 0;
+    for (k->ranges = 0; k->ranges < ranges; k->ranges++) {
+        k->from[k->ranges] = (units - piece) / (ranges - 1) * k->ranges;
+        if (k->ranges == ranges - 1) k->from[k->ranges] = units - piece;
+        k->count[k->ranges] = piece;
+        k->units += piece;
+    }
+    if (op->family == KBK_MAP) k->s.rows = 1, k->s.cols = k->units;
+    else k->s.rows = k->units;
+}
+
+// The sampled units of a tensor, as the device stores them; a tensor that belongs to no unit is taken whole.
+static void* gather(kb_state* kb, const sample* k, const kbk_tensor* t, int size, const void* device) {
+    int64_t count = t->per_unit ? k->units * t->per_unit : t->count, at = 0;
+    char* host = (char*)malloc((size_t)(count ? count : 1) * (size_t)size);
+    if (!host) return kb_fail(kb, "no host memory for the oracle"), (void*)NULL;
+    for (int i = 0; i < k->ranges; i++) {
+        int64_t from = t->per_unit ? k->from[i] * t->per_unit : 0, n = t->per_unit ? k->count[i] * t->per_unit : t->count;
+        kb_to_host(kb, host + at * size, (const char*)device + from * size, (size_t)(n * size));
+        at += n;
+        if (!t->per_unit) break;
+    }
+    return host;
+}
+
+static double* doubles(kb_state* kb, int64_t n) {
+    double* p = (double*)calloc((size_t)(n > 0 ? n : 1), sizeof(double));
+    if (!p) kb_fail(kb, "no host memory for the oracle");
+    return p;
+}
+
+static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, void* const* device) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    const double* in[KBK_MAX_TENSORS];
+    char name[sizeof known.name];
+    int n = op->tensors(s, t), ins = 0, outs = 0;
+    snprintf(name, sizeof name, "%s %s %d %lld %lld %lld %llu", op->name, op->dir, dtype, (long long)s->rows,
+             (long long)s->cols, (long long)s->depth, (unsigned long long)kb->seed);
+    if (strcmp(name, known.name) == 0) return true;
+    for (int i = 0; i < 2 * KBK_OUTS; i++) free(known.out[i]), known.out[i] = NULL;
+    known.name[0] = 0;
+    choose_units(&known, op, s);
+    bool good = true;
+    for (int i = 0; i < n; i++) {
+        int64_t count = t[i].per_unit ? known.units * t[i].per_unit : t[i].count;
+        if (t[i].role == KBK_IN) {
+            void* raw = gather(kb, &known, &t[i], kbk_kind_size(t[i].kind, dtype), device[i]);
+            double* wide = doubles(kb, count);
+            if (raw && wide) kbk_widen(t[i].kind, dtype, raw, wide, count);
+            good = good && raw && wide;
+            free(raw);
+            in[ins++] = wide;
+        } else {
+            known.out[outs] = doubles(kb, count);
+            if (t[i].scales) known.out[KBK_OUTS + outs] = doubles(kb, known.units * t[i].scales);
+            good = good && known.out[outs] && (!t[i].scales || known.out[KBK_OUTS + outs]);
+            outs++;
+        }
+    }
+    if (good) op->ref(&known.s, in, known.out, 0, known.units);
+    for (int i = 0; i < ins; i++) free((void*)in[i]);
+    if (good) memcpy(known.name, name, sizeof name);
+    return good;
+}
+
+static void verify(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, void* const* device) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    int n = op->tensors(s, t);
+    if (!know(kb, op, s, dtype, device)) return;
+    for (int i = 0, k = 0; i < n; i++) {
+        kbk_report r;
+        if (t[i].role == KBK_IN) continue;
+        void* got = gather(kb, &known, &t[i], kbk_kind_size(t[i].kind, dtype), device[i]);
+        bool good = got && kbk_verify(op, dtype, &known.s, k++, got, known.out, 0, known.units, &r);
+        if (got)
+            kb_check_that(kb, good, r.norm, r.norm_bound, "%s: %s; element %lld of the sample is %.9g, should be %.9g",
+                          t[i].name, r.why ? r.why : "", (long long)r.index, r.got, r.want);
+        free(got);
+    }
+}
+
+// --- a variant on the GPU ---
+
+static void fill_input(kb_state* kb, const kbk_tensor* t, int id, int dtype, void* device) {
+    int type = kb_type_of(t, dtype);
+    if (t->fill == KBK_NORMAL && t->a == 0 && t->b == 1) {
+        kbi_fill(kb, device, (kb_dtype)type, t->count, KB_NORMAL);
+        return;
+    }
+    double* x = doubles(kb, t->count);
+    void* raw = malloc((size_t)(t->count ? t->count : 1) * (size_t)kbk_kind_size(t->kind, dtype));
+    if (x && raw) {
+        kbk_fill(t, id, dtype, kb->seed, 0, t->count, x);
+        kbk_narrow(t->kind, dtype, x, raw, t->count);
+        kb_from_host(kb, device, raw, (size_t)t->count * (size_t)kbk_kind_size(t->kind, dtype));
+    }
+    free(x);
+    free(raw);
+}
+
+static void run_variant(kb_state* kb) {
+    const kbk_variant* v = (const kbk_variant*)kb->user;
+    int dtype = kb->dtype == KB_F32 ? KBK_F32 : kb->dtype == KB_F16 ? KBK_F16 : KBK_BF16;
+    kbk_shape s = shape_of(kb, v->op, kbk_dtype_size(dtype));
+    kbk_tensor t[KBK_MAX_TENSORS];
+    void* device[KBK_MAX_TENSORS];
+    kbk_args a;
+    int n = v->op->tensors(&s, t), ins = 0, outs = 0;
+    const char* why = NULL;
+    memset(&a, 0, sizeof a);
+    a.s = s;
+    a.seed = kb->seed;
+    a.scalar = 1;
+    for (int i = 0; i < n; i++) {
+        device[i] = kb_alloc(kb, KB_DEVICE, (size_t)kbk_kind_size(t[i].kind, dtype), t[i].count);
+        if (!device[i]) return; // out of memory: the harness knows
+        if (t[i].role == KBK_IN) fill_input(kb, &t[i], i, dtype, device[i]), a.in[ins++] = device[i];
+        else a.out[outs++] = device[i];
+    }
+    a.workspace_bytes = kbk_workspace(v, &s);
+    a.workspace = a.workspace_bytes ? kb_alloc(kb, KB_DEVICE, 1, (int64_t)a.workspace_bytes) : NULL;
+    KB_TIME(kb) {
+        const char* text = kbk_launch(v, dtype, &a, kb->stream);
+        if (text) why = text;
+    }
+    if (why) kb_skip(kb, "%s", why);
+    kb_bytes(kb, v->op->bytes(&s));
+    kb_flops(kb, v->op->flops(&s));
+    verify(kb, v->op, &s, dtype, device);
+}
+
+// --- an oracle on the CPU ---
+
+static void run_oracle(kb_state* kb) {
+    const kbk_op* op = (const kbk_op*)kb->user;
+    kbk_shape s = shape_of(kb, op, (int)sizeof(double));
+    kbk_tensor t[KBK_MAX_TENSORS];
+    const double* in[KBK_MAX_TENSORS];
+    double *out[2 * KBK_OUTS] = { NULL }, *again[2 * KBK_OUTS] = { NULL };
+    int64_t units = op->units(&s), counts[KBK_OUTS] = { 0 };
+    int n = op->tensors(&s, t), ins = 0, outs = 0;
+    for (int i = 0; i < n; i++) {
+        double* p = KB_ALLOC_HOST(kb, double, t[i].count);
+        if (!p) return;
+        if (t[i].role == KBK_IN) {
+            kbk_fill(&t[i], i, KBK_F32, kb->seed, 0, t[i].count, p);
+            in[ins++] = p;
+        } else {
+            counts[outs] = t[i].count;
+            again[outs] = KB_ALLOC_HOST(kb, double, t[i].count);
+            out[outs++] = p;
+        }
+    }
+    KB_TIME_HOST(kb) {
+        op->ref(&s, in, out, 0, units);
+        kb_keep(out[0]);
+    }
+    kb_bytes(kb, op->bytes(&s));
+    kb_flops(kb, op->flops(&s));
+    if (!again[0]) return;
+    // units are independent: two halves are the whole
+    double* half[2 * KBK_OUTS] = { NULL };
+    op->ref(&s, in, again, 0, units > 1 ? units / 2 : units);
+    for (int i = 0, k = 0; i < n; i++)
+        if (t[i].role != KBK_IN) half[k] = again[k] + units / 2 * t[i].per_unit, k++;
+    if (units > 1) op->ref(&s, in, half, units / 2, units);
+    for (int k = 0; k < outs; k++) kb_check_typed(kb, out[k], KB_F64, again[k], KB_F64, counts[k], 0);
+}
+
+// --- registration: the table's rows, in its order ---
+
+static const char* direction_names[] = { "fwd", "bwd", "fwdbwd", "run" };
+
+// dir, dtype, four sizes, end
+static kb_axis* axes_of(const char* dir, const char* const* dtypes, const suite_sizes* sizes) {
+    const char* specs[] = { sizes->small, sizes->medium, sizes->large, sizes->batch };
+    const char* categories[] = { "small", "medium", "large", "batch" };
+    kb_axis* a = (kb_axis*)calloc(7, sizeof(kb_axis)); // lives as long as the program
+    if (!a) exit(1);
+    a[0].name = "dir";
+    a[0].type = a[1].type = KB_AXIS_STRINGS;
+    a[1].name = "dtype";
+    for (size_t i = 0; i < sizeof direction_names / sizeof *direction_names; i++)
+        if (strcmp(direction_names[i], dir) == 0) a[0].s[0] = direction_names[i];
+    for (int i = 0; dtypes[i]; i++) a[1].s[i] = dtypes[i];
+    for (int i = 0; i < 4; i++) {
+        a[2 + i].name = categories[i];
+        a[2 + i].type = KB_AXIS_SIZE;
+        a[2 + i].s[0] = specs[i];
+    }
+    return a;
+}
+
+static void add(const kbk_op* op, const kbk_variant* v, int order) {
+    static const char* const f64[] = { "f64", NULL };
+    const char* dtypes[KBK_DTYPES + 1] = { NULL };
+    int n = 0;
+    kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // likewise
+    if (!e) exit(1);
+    for (int i = 0; v && i < KBK_DTYPES; i++)
+        if (v->dtypes >> i & 1) dtypes[n++] = kbk_dtype_name(i);
+    e->operation = op->name;
+    e->implementation = v ? v->name : "oracle";
+    e->body = v ? run_variant : run_oracle;
+    e->user = (void*)(uintptr_t)(v ? (const void*)v : (const void*)op);
+    e->axes = axes_of(op->dir, v ? dtypes : f64, sizes_of(v ? on_gpu : on_cpu, op));
+    e->origin = v && (v->origin & KBK_VENDOR) ? "vendor" : "own";
+    e->rung = v ? v->rung : 0;
+    e->needs = v ? KB_NEEDS_GPU : KB_NEEDS_CPU;
+    e->min_sm = v ? v->sm & ~KBK_SM_EXACT : 0;
+    e->note = v ? v->note : "the double-precision oracle, on the CPU";
+    e->order = order;
+    kb_add(e);
+}
+
+int main(int argc, char** argv) {
+    int order = 1;
+    for (int i = 0; i < KBK_OP_COUNT; i++) {
+        for (int j = 0; j < KBK_VARIANT_COUNT; j++)
+            if (kbk_table[j].op == &kbk_ops[i]) add(&kbk_ops[i], &kbk_table[j], order++);
+        add(&kbk_ops[i], NULL, order++);
+    }
+    return kb_main(argc, argv);
+}
