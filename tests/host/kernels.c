@@ -1,0 +1,415 @@
+/* What it proves: the formulas, oracles, number conversions, random numbers and the verifier of
+   kbench_kernels.cuh, without a GPU and without CUDA. A comparison that does not notice a wrong answer would
+   make every other test worthless, so the verifier is fed wrong answers here.
+
+   cc -std=c11 -O1 -g -fsanitize=address,undefined -I. tests/host/kernels.c -o kernels -lm && ./kernels */
+#include "kbench_kernels.cuh"
+#include <stdio.h>
+#include <stdlib.h>
+
+static int passed, failed;
+
+static void check(int ok, const char* what) {
+    if (ok)
+        passed++;
+    else
+        failed++, printf("FAILED %s\n", what);
+}
+static void check_near(double got, double want, double tol, const char* what) {
+    int ok = fabs(got - want) <= tol;
+    if (!ok) printf("  got %.17g, want %.17g, tolerance %g\n", got, want, tol);
+    check(ok, what);
+}
+static kbk_shape shape(int64_t rows, int64_t cols, int64_t depth, int elem) {
+    kbk_shape s;
+    memset(&s, 0, sizeof s);
+    s.batch = s.heads = 1, s.rows = rows, s.cols = cols, s.depth = depth, s.elem = elem;
+    return s;
+}
+static double* numbers(int64_t n) { return (double*)calloc((size_t)(n ? n : 1), sizeof(double)); }
+
+// --- every formula at one small shape, worked out by hand: rows 3, cols 5, depth 7, two bytes per element
+static void test_formulas(void) {
+    static const struct {
+        const char *op, *dir;
+        double flops, bytes;
+    } want[] = {
+        {"add", "fwd", 15, 90},           // 15 additions; three tensors of 15 * 2
+        {"gelu_erf", "fwd", 75, 60},      // 5 * 15; two tensors of 30
+        {"gelu_tanh", "fwd", 135, 60},    // 9 * 15
+        {"silu", "fwd", 45, 60},          // 3 * 15
+        {"softmax", "fwd", 78, 60},       // 5 * 15 + 3
+        {"layernorm", "fwd", 117, 104},   // 7 * 15 + 4 * 3; 30 + 30 + w, b 20 + mean, rstd 24
+        {"mse", "fwd", 46, 64},           // 3 * 15 + 1; 30 + 30 + 4
+        {"cross_entropy", "fwd", 69, 66}, // 4 * 15 + 3 * 3; 30 + targets, loss, lse 36
+        {"matmul", "fwd", 210, 142},      // 2 * 3 * 5 * 7; (21 + 35 + 15) * 2
+    };
+    kbk_shape s = shape(3, 5, 7, 2);
+    int n = (int)(sizeof want / sizeof want[0]);
+    for (int i = 0; i < n; i++) {
+        const kbk_op* op = kbk_find_op(want[i].op, want[i].dir);
+        check(op != NULL, want[i].op);
+        if (!op) continue;
+        check_near(op->flops(&s), want[i].flops, 0, want[i].op);
+        check_near(op->bytes(&s), want[i].bytes, 0, want[i].op);
+    }
+    check(n == KBK_OP_COUNT, "every operation has its numbers in this list");
+}
+
+// Compulsory bytes are the sum over the tensors, whatever the shape: ties _bytes to _tensors.
+static void test_bytes_are_tensors(void) {
+    for (int i = 0; i < KBK_OP_COUNT; i++)
+        for (int elem = 2; elem <= 4; elem += 2) {
+            kbk_tensor t[KBK_MAX_TENSORS];
+            kbk_shape s = shape(11, 13, 17, elem);
+            double sum = 0;
+            int n = kbk_ops[i].tensors(&s, t);
+            for (int k = 0; k < n; k++)
+                sum += (double)t[k].count * kbk_kind_size(t[k].kind, elem == 4 ? KBK_F32 : KBK_BF16);
+            if (n > 0 && n <= KBK_MAX_TENSORS)
+                check_near(kbk_ops[i].bytes(&s), sum, 0, kbk_ops[i].name);
+            else
+                check(0, "number of tensors");
+        }
+}
+
+// --- Philox4x32-10: the known answers published with Random123 (kat_vectors)
+static void test_philox(void) {
+    static const uint32_t kat[3][10] = {
+        {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
+        {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e,
+         0xa20bc7c6, 0x6d5451fd},
+        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb,
+         0x5001e420, 0x24126ea1},
+    };
+    for (int i = 0; i < 3; i++) {
+        kbk_u4 c, r;
+        memcpy(c.w, kat[i], sizeof c.w);
+        r = kbk_philox(c, kat[i][4], kat[i][5]);
+        check(memcmp(r.w, kat[i] + 6, sizeof r.w) == 0, "Philox known answer");
+    }
+}
+
+static void test_fill(void) {
+    enum { N = 100000 };
+    kbk_tensor t = kbki_in("x", N, 1);
+    double *x = numbers(N), y[7], sum = 0, square = 0;
+    kbk_fill(&t, 3, KBK_F32, 42, 0, N, x);
+    kbk_fill(&t, 3, KBK_F32, 42, 1001, 7, y);
+    check(memcmp(x + 1001, y, sizeof y) == 0, "a value depends on its index alone");
+    for (int i = 0; i < N; i++) sum += x[i], square += x[i] * x[i];
+    check_near(sum / N, 0, 5 / sqrt(N), "mean of the normals");
+    check_near(square / N, 1, 5 * sqrt(2.0 / N), "variance of the normals");
+    t = kbki_ids("t", N, 1, 10);
+    kbk_fill(&t, 3, KBK_F32, 42, 0, N, x);
+    int seen[10] = {0}, out = 0;
+    for (int i = 0; i < N; i++) {
+        if (x[i] >= 0 && x[i] < 10 && x[i] == floor(x[i]))
+            seen[(int)x[i]]++;
+        else
+            out++;
+    }
+    check(out == 0, "ids in range");
+    for (int i = 0; i < 10; i++) check_near(seen[i], N / 10, 5 * sqrt(N / 10), "ids uniform");
+    free(x);
+}
+
+// --- all 16-bit patterns there and back; ties; the f32 path against the machine's own conversion
+static void test_rounding(void) {
+    int wrong = 0;
+    for (int d = KBK_F16; d <= KBK_BF16; d++) {
+        uint32_t inf = d == KBK_F16 ? 0x7C00 : 0x7F80;
+        for (uint32_t b = 0; b < 65536; b++) {
+            double x = kbki_widen_bits(d, b);
+            if ((b & 0x7FFF) > inf)
+                wrong += !kbk_is_nan(x) || !kbk_is_nan(kbk_round_value(d, x));
+            else
+                wrong += kbk_round(d, x) != b;
+            if ((b & 0x7FFF) >= inf || b & 0x8000) continue;
+            // Halfway to the next value: to even. A little more or less: up or down.
+            double next = b + 1 == inf ? 2 * kbki_widen_bits(d, b) - kbki_widen_bits(d, b - 1)
+                                       : kbki_widen_bits(d, b + 1);
+            double half = 0.5 * (x + next);
+            wrong += kbk_round(d, half) != b + (b & 1);
+            wrong +=
+                kbk_round(d, nextafter(half, 0)) != b || kbk_round(d, nextafter(half, HUGE_VAL)) != b + 1;
+            wrong += kbk_round(d, -half) != (b + (b & 1)) + 0x8000;
+        }
+    }
+    check(wrong == 0, "16-bit rounding");
+    wrong = 0;
+    for (uint32_t i = 0; i < 200000; i++) {
+        kbk_u4 r = kbk_random_block(7, i, 0, 0);
+        double x = kbki_from_bits((uint64_t)r.w[0] << 32 | r.w[1]);
+        if (i & 1) x = ldexp((double)r.w[1] + r.w[2] * 2.3283064365386963e-10, (int)(r.w[0] % 320) - 200);
+        if (kbk_is_nan(x)) continue;
+        if (fabs(x) > 3.5e38 && !kbk_is_inf(x)) continue; // the cast below would be undefined
+        float f = (float)x;
+        uint32_t b;
+        memcpy(&b, &f, sizeof b);
+        wrong += b != kbk_round(KBK_F32, x);
+    }
+    check(wrong == 0, "f32 rounding");
+    check(kbk_round(KBK_F16, 65519.9) == 0x7BFF && kbk_round(KBK_F16, 65520) == 0x7C00, "f16 overflow");
+    check(kbk_round(KBK_F16, 0x1.0p-25) == 0 && kbk_round(KBK_F16, 0x1.8p-25) == 1, "f16 underflow");
+    check(kbk_round(KBK_BF16, 1e300) == 0x7F80 && kbk_round(KBK_F32, -1e300) == 0xFF800000u,
+          "overflow to infinity");
+    check(kbk_ulp(KBK_BF16, 1.0) == 0x1p-7 && kbk_ulp(KBK_F16, 1.5) == 0x1p-10 &&
+              kbk_ulp(KBK_F32, 0) == 0x1p-149,
+          "ulp");
+}
+
+static void test_storage(void) {
+    double x[4] = {1, -2.5, 7, 1e6}, y[4];
+    unsigned char raw[32];
+    kbk_narrow(KBK_T, KBK_BF16, x, raw, 3);
+    kbk_widen(KBK_T, KBK_BF16, raw, y, 3);
+    check(y[0] == 1 && y[1] == -2.5 && y[2] == 7, "bf16 storage");
+    kbk_narrow(KBK_KI32, KBK_F16, x, raw, 4);
+    kbk_widen(KBK_KI32, KBK_F16, raw, y, 4);
+    check(y[1] == -2 && y[3] == 1e6, "int32 storage");
+    kbk_narrow(KBK_KI64, KBK_F16, x, raw, 4);
+    kbk_widen(KBK_KI64, KBK_F16, raw, y, 4);
+    check(y[0] == 1 && y[3] == 1e6, "int64 storage");
+}
+
+// --- oracles
+static void run_ref(const char* op, const kbk_shape* s, const double* const* in, double* const* out) {
+    const kbk_op* o = kbk_find_op(op, "fwd");
+    o->ref(s, in, out, 0, o->units(s));
+}
+
+/* Computed with SciPy 1.17.0 (NumPy float64): x * ndtr(x); x * expit(2 u), u = sqrt(2/pi) (x + 0.044715 x^3);
+   x * expit(x) */
+static void test_activations(void) {
+    static const double t[][4] = {
+        {-10.0, -7.6198530241604699e-23, -1.2040923482098023e-37, -0.00045397868702434395},
+        {-5.0, -1.4332578593959663e-06, -2.2917961966295041e-07, -0.033464254621424279},
+        {-2.7, -0.0093608292682097957, -0.0088875946394678957, -0.17002806135389051},
+        {-1.0, -0.15865525393145707, -0.15880800939172326, -0.2689414213699951},
+        {-0.1, -0.046017216272297101, -0.046017248954564841, -0.047502081252106004},
+        {0.0, 0, 0, 0},
+        {0.5, 0.34573123063700656, 0.34571400982514394, 0.3112296656009273},
+        {1.0, 0.84134474606854293, 0.84119199060827676, 0.7310585786300049},
+        {3.0, 2.9959503059051098, 2.9963626079182273, 2.8577223804673002},
+        {8.0, 7.9999999999999947, 8, 7.997317198956269},
+    };
+    static const char* const name[3] = {"gelu_erf", "gelu_tanh", "silu"};
+    kbk_shape s = shape(1, 1, 0, 4);
+    for (int i = 0; i < (int)(sizeof t / sizeof t[0]); i++)
+        for (int k = 0; k < 3; k++) {
+            double x = t[i][0], y = 0, *out[8] = {&y};
+            const double* in[1] = {&x};
+            run_ref(name[k], &s, in, out);
+            check_near(y, t[i][1 + k], 1e-15 * (1 + fabs(x)), name[k]);
+        }
+}
+
+static void test_row_oracles(void) {
+    enum { R = 5, C = 37 };
+    kbk_shape s = shape(R, C, 0, 4);
+    double *x = numbers(R * C), *y = numbers(R * C), *w = numbers(C), *b = numbers(C), mean[R], rstd[R],
+           loss[R], lse[R];
+    kbk_tensor t = kbki_in("x", R * C, 1);
+    kbk_fill(&t, 0, KBK_F32, 1, 0, R * C, x);
+    for (int c = 0; c < C; c++) w[c] = 1, b[c] = 0;
+    double ids[R] = {0, 36, KBK_IGNORE, 37, 5}, *out[8] = {y, mean, rstd};
+    const double* in[3] = {x, w, b};
+    run_ref("softmax", &s, in, out);
+    for (int r = 0; r < R; r++) {
+        double sum = 0;
+        for (int c = 0; c < C; c++) sum += y[r * C + c];
+        check_near(sum, 1, 1e-14, "softmax rows sum to 1");
+    }
+    run_ref("layernorm", &s, in, out);
+    for (int r = 0; r < R; r++) {
+        double sum = 0, square = 0;
+        for (int c = 0; c < C; c++) sum += y[r * C + c], square += y[r * C + c] * y[r * C + c];
+        check_near(sum / C, 0, 1e-14, "layernorm mean 0");
+        check_near(square / C, 1, 1e-4, "layernorm variance 1"); // eps = 1e-5 in the denominator
+    }
+    double* out2[8] = {loss, lse};
+    const double* in2[2] = {x, ids};
+    run_ref("cross_entropy", &s, in2, out2);
+    for (int r = 0; r < R; r++) {
+        long double sum = 0;
+        for (int c = 0; c < C; c++) sum += expl((long double)x[r * C + c]);
+        check_near(lse[r], (double)logl(sum), 1e-14, "log-sum-exp");
+        if (ids[r] >= 0 && ids[r] < C)
+            check_near(loss[r], (double)(logl(sum) - (long double)x[r * C + (int)ids[r]]), 1e-14,
+                       "cross entropy");
+    }
+    check(loss[2] == 0, "ignored target");
+    check(kbk_is_nan(loss[3]), "target out of range");
+    for (int c = 0; c < C; c++) x[c] = -HUGE_VAL;
+    run_ref("softmax", &s, in, out);
+    run_ref("cross_entropy", &s, in2, out2);
+    check(kbk_is_nan(y[0]) && !kbk_is_nan(y[C]), "a row of -inf gives a NaN row");
+    check(lse[0] == -HUGE_VAL && kbk_is_nan(loss[0]), "a row of -inf has log-sum-exp -inf");
+    free(x), free(y), free(w), free(b);
+}
+
+// Small integers: every product and sum is exact, so the three layouts must agree with integer arithmetic
+// exactly.
+static void test_matmul(void) {
+    enum { M = 5, N = 4, K = 6 };
+    double a[M * K], b[K * N], c[M * N], *out[8] = {c};
+    const double* in[2] = {a, b};
+    for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
+        kbk_shape s = shape(M, N, K, 4);
+        int wrong = 0;
+        s.layout = layout;
+        for (int m = 0; m < M; m++)
+            for (int k = 0; k < K; k++) a[layout == KBK_TN ? k * M + m : m * K + k] = m * 7 - k * 3 + 1;
+        for (int k = 0; k < K; k++)
+            for (int n = 0; n < N; n++) b[layout == KBK_NT ? n * K + k : k * N + n] = k * 5 - n * 2 - 3;
+        run_ref("matmul", &s, in, out);
+        for (int m = 0; m < M; m++)
+            for (int n = 0; n < N; n++) {
+                long sum = 0;
+                for (int k = 0; k < K; k++) sum += (long)(m * 7 - k * 3 + 1) * (k * 5 - n * 2 - 3);
+                wrong += c[m * N + n] != (double)sum;
+            }
+        check(wrong == 0, "matmul against integers");
+    }
+}
+
+// Units computed one at a time are the units computed together; null outputs are not written.
+static void test_units(void) {
+    for (int i = 0; i < KBK_OP_COUNT; i++) {
+        const kbk_op* op = &kbk_ops[i];
+        kbk_shape s = shape(4, 9, 6, 4);
+        kbk_tensor t[KBK_MAX_TENSORS];
+        int n = op->tensors(&s, t), ins = 0, outs = 0, wrong = 0;
+        double *in[8] = {0}, *all[2 * KBK_OUTS] = {0}, *part[2 * KBK_OUTS] = {0};
+        int64_t per[2 * KBK_OUTS] = {0}, units = op->units(&s);
+        for (int k = 0; k < n; k++) {
+            if (t[k].role == KBK_IN) {
+                in[ins] = numbers(t[k].count);
+                kbk_fill(&t[k], ins, KBK_F32, 5, 0, t[k].count, in[ins]);
+                ins++;
+                continue;
+            }
+            per[outs] = t[k].per_unit, per[outs + KBK_OUTS] = t[k].scales;
+            for (int j = outs; j < 2 * KBK_OUTS; j += KBK_OUTS) {
+                all[j] = per[j] || j < KBK_OUTS ? numbers(j < KBK_OUTS ? t[k].count : per[j] * units) : NULL;
+                part[j] = per[j] ? numbers(per[j]) : NULL;
+            }
+            outs++;
+        }
+        op->ref(&s, (const double* const*)in, all, 0, units);
+        for (int64_t u = 0; u < units; u++) {
+            op->ref(&s, (const double* const*)in, part, u, u + 1);
+            for (int j = 0; j < 2 * KBK_OUTS; j++)
+                if (per[j])
+                    wrong += memcmp(part[j], all[j] + u * per[j], (size_t)per[j] * sizeof(double)) != 0;
+        }
+        check(wrong == 0 && outs > 0, op->name);
+        for (int k = 0; k < 8; k++) free(in[k]), free(all[k]), free(part[k]);
+    }
+}
+
+// --- the verifier must notice
+static void test_verifier(void) {
+    enum { R = 3, C = 700 };
+    for (int d = 0; d < KBK_DTYPES; d++) {
+        const kbk_op* op = kbk_find_op("softmax", "fwd");
+        kbk_shape s = shape(R, C, 0, kbk_dtype_size(d));
+        kbk_tensor t = kbki_in("x", R * C, 1);
+        kbk_report r;
+        double *x = numbers(R * C), *y = numbers(R * C), *out[8] = {y};
+        const double* in[1] = {x};
+        unsigned char* got = (unsigned char*)malloc(R * C * 4);
+        size_t size = (size_t)kbk_dtype_size(d);
+        kbk_fill(&t, 0, d, 9, 0, R * C, x);
+        run_ref("softmax", &s, in, out);
+        kbk_narrow(KBK_T, d, y, got, R * C);
+        check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && !r.why, "the rounded oracle passes");
+        check(r.norm > 0 || d == KBK_F32, "the norm is that of a rounding");
+        // an element never written, 0xFF all over
+        memset(got + 1234 * size, 0xFF, size);
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1,
+              "an unwritten element");
+        check(kbk_is_nan(r.got) && r.want == y[1234], "and says so");
+        // a NaN with a small payload
+        kbk_narrow(KBK_T, d, y, got, R * C);
+        double nan = kbki_from_bits(0x7FF8ull << 48);
+        kbk_narrow(KBK_T, d, &nan, got + 77 * size, 1);
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 77, "a NaN");
+        // one element wrong by its neighbour's value, invisible in the norm
+        kbk_narrow(KBK_T, d, y, got, R * C);
+        memcpy(got + 5 * size, got + 6 * size, size);
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 5 && r.bad == 1,
+              "one wrong element");
+        kbk_narrow(KBK_T, d, y, got, R * C);
+        memset(got + (R * C - 1) * size, 0, size);
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1,
+              "a zero at the very end");
+        // everything off by a factor: each element within its bound, the norm not
+        for (int i = 0; i < R * C; i++) x[i] = y[i] * (1 + 1.3 * op->check[d].norm);
+        kbk_narrow(KBK_T, d, x, got, R * C);
+        if (d != KBK_F32) check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a bias");
+        // NaN in the oracle: the result must have it, and only there
+        kbk_narrow(KBK_T, d, y, got, R * C);
+        y[10] = nan;
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 10, "a NaN that is missing");
+        kbk_narrow(KBK_T, d, y, got, R * C);
+        check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a NaN that belongs there");
+        // units from the middle
+        check(kbk_verify(op, d, &s, 0, got + C * size, (double* [8]){y + C}, 1, 2, &r), "a unit by itself");
+        free(x), free(y), free(got);
+    }
+}
+
+static void test_exact(void) {
+    const kbk_op* op = kbk_find_op("add", "fwd");
+    kbk_shape s = shape(1, 4, 0, 4);
+    double y[4] = {1, 1 + 0x1p-30, HUGE_VAL, -3}, *out[8] = {y};
+    float got[4] = {1, 1, HUGE_VALF, -3};
+    kbk_report r;
+    check(kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r), "exact: equal to the oracle rounded once");
+    got[3] = nextafterf(-3, 0);
+    check(!kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r) && r.index == 3, "exact: one ulp is too much");
+    got[3] = -3, got[2] = 3e38f;
+    check(!kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r) && r.index == 2, "an infinity that is missing");
+}
+
+static void test_table(void) {
+    int twice = 0;
+    for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
+        const kbk_variant* v = &kbk_table[i];
+        if (kbk_find(v->op->name, v->op->dir, v->name) != v) twice++;
+        if (v->rung < 1 || !v->note[0] || !v->dtypes) twice++;
+        if (i && kbk_table[i - 1].op == v->op && kbk_table[i - 1].rung >= v->rung) twice++;
+    }
+    check(twice == 0, "rows are unique, ordered by rung, and say something");
+    check(kbk_find("softmax", "fwd", "nothing") == NULL && kbk_find_op("nothing", "fwd") == NULL,
+          "nothing is not found");
+    kbk_args a;
+    memset(&a, 0, sizeof a);
+    check(kbk_launch(kbk_find("add", "fwd", "naive"), KBK_F32, &a, NULL) != NULL,
+          "no launch without CUDA, but a text");
+    kbk_variant v = kbk_table[0];
+    v.sm = KBK_SM_90a;
+    check(kbk_runs_on(&v, 90) && !kbk_runs_on(&v, 100) && !kbk_runs_on(&v, 80), "90a means 9.0 alone");
+    v.sm = KBK_SM_80;
+    check(kbk_runs_on(&v, 90) && !kbk_runs_on(&v, 75), "80 means 8.0 and later");
+}
+
+int main(void) {
+    test_formulas();
+    test_bytes_are_tensors();
+    test_philox();
+    test_fill();
+    test_rounding();
+    test_storage();
+    test_activations();
+    test_row_oracles();
+    test_matmul();
+    test_units();
+    test_verifier();
+    test_exact();
+    test_table();
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed != 0;
+}
