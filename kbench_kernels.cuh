@@ -105,9 +105,9 @@
        >>device         packs, reductions, the running softmax pair, tickets, launch helpers
        >>elementwise    add
        >>activation     gelu_erf, gelu_tanh, silu
-       >>mse            mean squared error
        >>softmax        softmax over the last axis
        >>layernorm      layer normalisation over the last axis
+       >>mse            mean squared error
        >>cross_entropy  loss and log-sum-exp of logits and targets
        >>matmul_simt    matrix product without tensor cores, and the vendor's
        >>registry       the tables themselves; look-up and launch
@@ -207,18 +207,6 @@
 #define KBK_TABLE_ACTIVATION(X)
 #endif
 
-#ifndef KBK_NO_MSE
-#define KBK_OPS_MSE(X)                                                                                       \
-    X(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")
-#define KBK_TABLE_MSE(X)                                                                                     \
-    X(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")        \
-    X(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, an atomic each")  \
-    X(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")
-#else
-#define KBK_OPS_MSE(X)
-#define KBK_TABLE_MSE(X)
-#endif
-
 #ifndef KBK_NO_SOFTMAX
 #define KBK_OPS_SOFTMAX(X)                                                                                   \
     X(softmax,   fwd,  KBK_ROWS, none,       "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)")
@@ -243,6 +231,18 @@
 #else
 #define KBK_OPS_LAYERNORM(X)
 #define KBK_TABLE_LAYERNORM(X)
+#endif
+
+#ifndef KBK_NO_MSE
+#define KBK_OPS_MSE(X)                                                                                       \
+    X(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")
+#define KBK_TABLE_MSE(X)                                                                                     \
+    X(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")        \
+    X(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, an atomic each")  \
+    X(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")
+#else
+#define KBK_OPS_MSE(X)
+#define KBK_TABLE_MSE(X)
 #endif
 
 #ifndef KBK_NO_CROSS_ENTROPY
@@ -275,11 +275,11 @@
 #endif
 
 #define KBK_OPS(X)                                                                                           \
-    KBK_OPS_ELEMENTWISE(X) KBK_OPS_ACTIVATION(X) KBK_OPS_MSE(X) KBK_OPS_SOFTMAX(X) KBK_OPS_LAYERNORM(X)      \
+    KBK_OPS_ELEMENTWISE(X) KBK_OPS_ACTIVATION(X) KBK_OPS_SOFTMAX(X) KBK_OPS_LAYERNORM(X) KBK_OPS_MSE(X)      \
     KBK_OPS_CROSS_ENTROPY(X) KBK_OPS_MATMUL(X)
 #define KBK_TABLE(X)                                                                                         \
-    KBK_TABLE_ELEMENTWISE(X) KBK_TABLE_ACTIVATION(X) KBK_TABLE_MSE(X) KBK_TABLE_SOFTMAX(X)                   \
-    KBK_TABLE_LAYERNORM(X) KBK_TABLE_CROSS_ENTROPY(X) KBK_TABLE_MATMUL_SIMT(X) KBK_TABLE_MATMUL_VENDOR(X)
+    KBK_TABLE_ELEMENTWISE(X) KBK_TABLE_ACTIVATION(X) KBK_TABLE_SOFTMAX(X) KBK_TABLE_LAYERNORM(X)             \
+    KBK_TABLE_MSE(X) KBK_TABLE_CROSS_ENTROPY(X) KBK_TABLE_MATMUL_SIMT(X) KBK_TABLE_MATMUL_VENDOR(X)
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
@@ -1027,6 +1027,19 @@ template <class F> const char* kbki_by_row_ones(int64_t cols, F run) {
 }
 #define KBKI_TEXT_ALIGN "an address is not a multiple of the element size"
 #define KBKI_TEXT_GRID "too many elements for one grid"
+// Reduction the classical way, halving the active threads each time; R joins two values.
+template <class R, int TH> __device__ float kbki_tree(float v, float* s) {
+    int t = threadIdx.x;
+    __syncthreads(); // s may still be read from the previous reduction
+    s[t] = v;
+    for (int half = TH / 2; half; half /= 2) {
+        __syncthreads();
+        if (t < half) s[t] = R::join(s[t], s[t + half]);
+    }
+    __syncthreads();
+    return s[0];
+}
+
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -1361,154 +1374,6 @@ template <class T> const char* kbk_silu_fwd_approx(const kbk_args* a, kbk_stream
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>mse     Mean squared error: many numbers to one, and how CTAs agree on a sum.
-            Public: kbk_mse_fwd_*      Used by: the table
-------------------------------------------------------------------------------------------------------------*/
-
-/*  mse fwd --------------------------------------------------------------------------------------------------
-    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32
-    flops  3*n + 1     subtract 1, square-add 2; one division
-    bytes  2*n*s + 4
-    check  relative 1e-6
-    1 atomic   one atomic per thread          <- slow: every addition waits for the one address. In f64: an
-               f32 sum stops growing at 2^24 times a term
-    2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of addition is left open
-    3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
-                                              <- one launch, and the same bits every time
-    bound by   memory: compare with bytes / copy bandwidth */
-#define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
-#define KBKI_MSE_CTAS 4096 // most partial sums
-KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, 0);
-    t[1] = kbki_in("y", s->rows * s->cols, 0);
-    t[2] = kbki_out("out", KBK_KF32, 1, 1, 0);
-    return 3;
-}
-KBK_FN int64_t kbk_mse_fwd_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN double kbk_mse_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + 1; }
-KBK_FN double kbk_mse_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem + 4; }
-KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
-    return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
-}
-KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                            int64_t u1) {
-    double sum = 0;
-    int64_t n = s->rows * s->cols;
-    for (int64_t i = 0; i < n; i++) sum += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
-    if (u0 < u1) out[0][0] = sum / (double)n;
-}
-
-#ifdef __CUDACC__
-template <class T> struct kbki_mse_io {
-    const T *x, *y;
-    float* out;
-    int64_t n;
-    unsigned* counter;
-    double* total;
-    float* part;
-};
-template <class T> __device__ __forceinline__ float kbki_mse_term(const kbki_mse_io<T>& io, int64_t i) {
-    float d = kbki_float(io.x[i]) - kbki_float(io.y[i]);
-    return d * d;
-}
-
-template <class T> __global__ void kbk_mse_fwd_atomic_k(kbki_mse_io<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) atomicAdd(io.total, (double)kbki_mse_term(io, i));
-}
-template <class T> __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(kbki_mse_io<T> io) {
-    __shared__ float s[256];
-    float sum = 0;
-    int64_t step = (int64_t)gridDim.x * 256;
-    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step)
-        sum += kbki_mse_term(io, i);
-    sum = kbki_tree<kbki_sum<float>, 256>(sum, s);
-    if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
-}
-template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
-    *io.out = (float)(*io.total / (double)io.n);
-}
-
-template <class T, int W> __global__ void __launch_bounds__(512) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
-    constexpr int U = 2, TH = 512;
-    __shared__ float slots[32];
-    __shared__ double slots2[32];
-    kbki_span sp = kbki_split<T, W>(io.x, io.n);
-    int64_t first = (int64_t)blockIdx.x * (TH * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
-    float sum[U] = {};
-    if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_mse_term(io, one);
-    for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (TH * U)) {
-        kbki_pack<T, W> x[U], y[U];
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            x[u].fill(0), y[u].fill(0);
-            int64_t at = sp.head + (i + u * TH) * W;
-            if (i + u * TH < sp.packs) x[u].load(io.x + at), y[u].load(io.y + at);
-        }
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            float f[W], g[W];
-            x[u].get(f), y[u].get(g);
-#pragma unroll
-            for (int k = 0; k < W; k++) sum[u] = fmaf(f[k] - g[k], f[k] - g[k], sum[u]);
-        }
-    }
-    float part = kbki_all<kbki_sum<float>, TH>(sum[0] + sum[1], slots);
-    if (threadIdx.x == 0) io.part[blockIdx.x] = part;
-    if (!kbki_last_cta(io.counter, gridDim.x)) return;
-    double all = 0;
-    for (unsigned i = threadIdx.x; i < gridDim.x; i += TH) all += __ldcg(io.part + i);
-    all = kbki_all<kbki_sum<double>, TH>(all, slots2);
-    if (threadIdx.x == 0) *io.out = (float)(all / (double)io.n);
-}
-
-template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* io) {
-    char* w = (char*)a->workspace;
-    *io = {(const T*)a->in[0], (const T*)a->in[1],         (float*)a->out[0],        a->s.rows * a->s.cols,
-           (unsigned*)w,       (double*)(w + KBK_TICKETS), (float*)(w + KBK_TICKETS)};
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->out, 4))
-        return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
-    const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, ""));
-}
-template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
-    kbki_mse_io<T> io;
-    const char* why = kbki_mse_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
-    kbk_mse_fwd_atomic_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    kbki_mse_fwd_finish_k<T><<<1, 1, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
-    kbki_mse_io<T> io;
-    const char* why = kbki_mse_args(a, &io);
-    if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8;
-    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
-    kbk_mse_fwd_block_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    kbki_mse_fwd_finish_k<T><<<1, 1, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
-    kbki_mse_io<T> io;
-    const char* why = kbki_mse_args(a, &io);
-    if (why || io.n == 0) return why;
-    bool vector = kbki_congruent(io.x, io.y);
-    int64_t ctas = kbki_ceil(io.n, 1024 * (vector ? KBKI_WIDTH(T) : 1)), full = (int64_t)kbki_sms() * 4;
-    if (ctas > full) ctas = full;
-    if (ctas > KBKI_MSE_CTAS) ctas = KBKI_MSE_CTAS;
-    if (vector)
-        kbk_mse_fwd_ticket_k<T, KBKI_WIDTH(T)><<<(unsigned)ctas, 512, 0, st>>>(io);
-    else
-        kbk_mse_fwd_ticket_k<T, 1><<<(unsigned)ctas, 512, 0, st>>>(io);
-    return kbki_launched();
-}
-#endif // __CUDACC__
-
-/*------------------------------------------------------------------------------------------------------------
   >>softmax     Softmax over the last axis: from three reads of a row to one.
                 Public: kbk_softmax_fwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
@@ -1558,18 +1423,6 @@ template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int
     for (int64_t c = 0; c < cols; c++) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
-// Reduction the classical way, halving the active threads each time; R joins two values.
-template <class R, int TH> __device__ float kbki_tree(float v, float* s) {
-    int t = threadIdx.x;
-    __syncthreads(); // s may still be read from the previous reduction
-    s[t] = v;
-    for (int half = TH / 2; half; half /= 2) {
-        __syncthreads();
-        if (t < half) s[t] = R::join(s[t], s[t + half]);
-    }
-    __syncthreads();
-    return s[0];
-}
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ float s[256];
@@ -2065,6 +1918,154 @@ template <class T> const char* kbk_layernorm_fwd_onepass(const kbk_args* a, kbk_
     int64_t packs = io.cols / KBKI_WIDTH(T);
     return packs <= KBKI_LONG ? kbki_by_row<KBKI_WIDTH(T)>(packs, run)
                               : kbki_layernorm_long<T, KBKI_WIDTH(T)>(io, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>mse     Mean squared error: many numbers to one, and how CTAs agree on a sum.
+            Public: kbk_mse_fwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  mse fwd --------------------------------------------------------------------------------------------------
+    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32
+    flops  3*n + 1     subtract 1, square-add 2; one division
+    bytes  2*n*s + 4
+    check  relative 1e-6
+    1 atomic   one atomic per thread          <- slow: every addition waits for the one address. In f64: an
+               f32 sum stops growing at 2^24 times a term
+    2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of addition is left open
+    3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
+                                              <- one launch, and the same bits every time
+    bound by   memory: compare with bytes / copy bandwidth */
+#define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
+#define KBKI_MSE_CTAS 4096 // most partial sums
+KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("x", s->rows * s->cols, 0);
+    t[1] = kbki_in("y", s->rows * s->cols, 0);
+    t[2] = kbki_out("out", KBK_KF32, 1, 1, 0);
+    return 3;
+}
+KBK_FN int64_t kbk_mse_fwd_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
+KBK_FN double kbk_mse_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + 1; }
+KBK_FN double kbk_mse_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem + 4; }
+KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, const char* variant) {
+    (void)s, (void)variant;
+    return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
+}
+KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                            int64_t u1) {
+    double sum = 0;
+    int64_t n = s->rows * s->cols;
+    for (int64_t i = 0; i < n; i++) sum += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
+    if (u0 < u1) out[0][0] = sum / (double)n;
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_mse_io {
+    const T *x, *y;
+    float* out;
+    int64_t n;
+    unsigned* counter;
+    double* total;
+    float* part;
+};
+template <class T> __device__ __forceinline__ float kbki_mse_term(const kbki_mse_io<T>& io, int64_t i) {
+    float d = kbki_float(io.x[i]) - kbki_float(io.y[i]);
+    return d * d;
+}
+
+template <class T> __global__ void kbk_mse_fwd_atomic_k(kbki_mse_io<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < io.n) atomicAdd(io.total, (double)kbki_mse_term(io, i));
+}
+template <class T> __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(kbki_mse_io<T> io) {
+    __shared__ float s[256];
+    float sum = 0;
+    int64_t step = (int64_t)gridDim.x * 256;
+    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step)
+        sum += kbki_mse_term(io, i);
+    sum = kbki_tree<kbki_sum<float>, 256>(sum, s);
+    if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
+}
+template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
+    *io.out = (float)(*io.total / (double)io.n);
+}
+
+template <class T, int W> __global__ void __launch_bounds__(512) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
+    constexpr int U = 2, TH = 512;
+    __shared__ float slots[32];
+    __shared__ double slots2[32];
+    kbki_span sp = kbki_split<T, W>(io.x, io.n);
+    int64_t first = (int64_t)blockIdx.x * (TH * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
+    float sum[U] = {};
+    if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_mse_term(io, one);
+    for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (TH * U)) {
+        kbki_pack<T, W> x[U], y[U];
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            x[u].fill(0), y[u].fill(0);
+            int64_t at = sp.head + (i + u * TH) * W;
+            if (i + u * TH < sp.packs) x[u].load(io.x + at), y[u].load(io.y + at);
+        }
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            float f[W], g[W];
+            x[u].get(f), y[u].get(g);
+#pragma unroll
+            for (int k = 0; k < W; k++) sum[u] = fmaf(f[k] - g[k], f[k] - g[k], sum[u]);
+        }
+    }
+    float part = kbki_all<kbki_sum<float>, TH>(sum[0] + sum[1], slots);
+    if (threadIdx.x == 0) io.part[blockIdx.x] = part;
+    if (!kbki_last_cta(io.counter, gridDim.x)) return;
+    double all = 0;
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += TH) all += __ldcg(io.part + i);
+    all = kbki_all<kbki_sum<double>, TH>(all, slots2);
+    if (threadIdx.x == 0) *io.out = (float)(all / (double)io.n);
+}
+
+template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* io) {
+    char* w = (char*)a->workspace;
+    *io = {(const T*)a->in[0], (const T*)a->in[1],         (float*)a->out[0],        a->s.rows * a->s.cols,
+           (unsigned*)w,       (double*)(w + KBK_TICKETS), (float*)(w + KBK_TICKETS)};
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->out, 4))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
+    const char* why = kbki_check_dims(&a->s);
+    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, ""));
+}
+template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
+    kbki_mse_io<T> io;
+    const char* why = kbki_mse_args(a, &io);
+    if (why || io.n == 0) return why;
+    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
+    kbk_mse_fwd_atomic_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
+    kbki_mse_fwd_finish_k<T><<<1, 1, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
+    kbki_mse_io<T> io;
+    const char* why = kbki_mse_args(a, &io);
+    if (why || io.n == 0) return why;
+    int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8;
+    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
+    kbk_mse_fwd_block_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
+    kbki_mse_fwd_finish_k<T><<<1, 1, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
+    kbki_mse_io<T> io;
+    const char* why = kbki_mse_args(a, &io);
+    if (why || io.n == 0) return why;
+    bool vector = kbki_congruent(io.x, io.y);
+    int64_t ctas = kbki_ceil(io.n, 1024 * (vector ? KBKI_WIDTH(T) : 1)), full = (int64_t)kbki_sms() * 4;
+    if (ctas > full) ctas = full;
+    if (ctas > KBKI_MSE_CTAS) ctas = KBKI_MSE_CTAS;
+    if (vector)
+        kbk_mse_fwd_ticket_k<T, KBKI_WIDTH(T)><<<(unsigned)ctas, 512, 0, st>>>(io);
+    else
+        kbk_mse_fwd_ticket_k<T, 1><<<(unsigned)ctas, 512, 0, st>>>(io);
+    return kbki_launched();
 }
 #endif // __CUDACC__
 

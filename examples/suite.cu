@@ -94,7 +94,7 @@ static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s) {
     k->from[0] = 0;
     k->count[0] = k->units = units;
     if (units <= most) return;
-    int64_t ranges = most / piece > RANGES ? RANGES : most / piece < 2 ? 2 : most / piece;
+    int64_t ranges = most / piece > RANGES ? (int64_t)RANGES : most / piece < 2 ? 2 : most / piece;
     k->units = 0;
     for (k->ranges = 0; k->ranges < ranges; k->ranges++) {
         k->from[k->ranges] = (units - piece) / (ranges - 1) * k->ranges;
