@@ -39,6 +39,7 @@ CONTENTS (search for the tag)
     >>clock        the host's monotonic clock
     >>random       Philox, and the conversions of 16-bit floats
     >>stats        medians, intervals, drift: pure functions of samples
+    >>compare      paired samples: interval and verdict: pure functions
     >>registry     declare: what the KBENCH macros registered
     >>cli          plan: the command line
     >>plan         plan: from the registry to an ordered list of cases in comparison groups
@@ -51,6 +52,7 @@ CONTENTS (search for the tag)
     >>device       measure: the cuda backend: gate, events, eviction, roofs, clock, NVML
     >>audit        measure: the timed block seen once under stream capture
     >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
+    >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>check        judge: comparing arrays; NaN never passes
     >>verdict      judge: statistics, flags, speedup and rating of a group's cases
     >>json         record: one flat object per case
@@ -628,6 +630,7 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -636,6 +639,12 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <ucontext.h> // musl has none: there the cases of a group are measured one after another
+#define KBI_FIBERS 1
+#else
+#define KBI_FIBERS 0
+#endif
 
 #ifndef KBENCH_MALLOC
 #define KBENCH_MALLOC(bytes) malloc(bytes)
@@ -655,6 +664,11 @@ extern int lstat(const char* path, struct stat* out);
 #define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
 #else
 #define KBI_CLOCK_MONOTONIC 1 // Linux
+#endif
+#ifdef MAP_ANONYMOUS
+#define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
+#else
+#define KBI_MAP_ANONYMOUS 0x20 // likewise
 #endif
 
 #ifdef __OPTIMIZE__
@@ -1608,6 +1622,62 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
 kb_stats kb_summarize(const double* x, int64_t n) { return kbi_summarize(x, n, 0.0); }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>compare   Two arms measured in the same rounds: interval and verdict. Pure functions.
+              Public: none      Used by: >>rounds, >>verdict
+---------------------------------------------------------------------------------------------------------------*/
+
+// -- paired -----------------------------------------------------------------------------------------------
+
+// Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
+// arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
+// NAN and 0 returned when no interval exists (below 6 rounds for alpha = 0.05); all NAN when a value is not
+// finite.
+static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
+                      double* hi) {
+    int64_t low, high;
+    *median = *lo = *hi = (double)NAN;
+    double* sorted = rounds > 0 && kbi_all_usable(log_ratio, rounds) ? kbi_stats_alloc(rounds) : NULL;
+    if (sorted == NULL) return 0;
+    memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
+    kbi_sort(sorted, rounds);
+    *median = kbi_median_sorted(sorted, rounds);
+    const int found = kbi_sign_ranks(rounds, alpha, &low, &high);
+    if (found) {
+        *lo = sorted[low - 1];
+        *hi = sorted[high - 1];
+    }
+    KBENCH_FREE(sorted);
+    return found;
+}
+
+// Noise floor of an A/A arm: the farthest its interval of the ratio reaches from 1, max(hi, 1/lo) - 1; 0 when
+// there is none.
+static double kbi_noise_floor(double lo, double hi) {
+    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return 0.0;
+    const double below = 1.0 / (lo > 1e-150 ? lo : 1e-150);
+    const double reach = (hi > below ? hi : below) - 1.0;
+    return reach > 0.0 ? reach : 0.0;
+}
+
+// Verdict on an interval of speedup = baseline / this, in this order:
+//   UNRESOLVED  an end is not finite (too few rounds);  NONE  no interval of a ratio: lo <= 0 or lo > hi
+//   EQUIVALENT  1/(1+delta) <= lo and hi <= 1+delta, delta > 0 (two one-sided tests, Schuirmann 1987)
+//   FASTER      lo > 1 + noise;  SLOWER  hi < 1/(1+noise);  UNRESOLVED  otherwise
+// noise is kbi_noise_floor of the A/A arm; negative or not finite counts as 0.
+static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noise) {
+    if (!kbi_usable(lo) || !kbi_usable(hi)) return KB_UNRESOLVED;
+    if (!(lo > 0.0) || lo > hi) return KB_NO_VERDICT;
+    const double margin = kbi_usable(delta) && delta > 0.0 ? 1.0 + delta : 0.0;
+    const double floor_ratio = kbi_usable(noise) && noise > 0.0 ? 1.0 + noise : 1.0;
+    if (margin > 0.0 && lo >= 1.0 / margin && hi <= margin) return KB_EQUIVALENT;
+    if (lo > floor_ratio) return KB_FASTER;
+    if (hi < 1.0 / floor_ratio) return KB_SLOWER;
+    return KB_UNRESOLVED;
+}
+
+// -- unpaired ---------------------------------------------------------------------------------------------
+
+/*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
               Public: kb_add      Used by: >>plan
 ---------------------------------------------------------------------------------------------------------------*/
@@ -1683,6 +1753,7 @@ enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_G
     X(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
     X(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
     X(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
+    X(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
     X(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
     X(warmup,         "warmup",       "N|T",           "how long",   "samples or time of warm-up; until settled")    \
     X(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
@@ -1719,7 +1790,7 @@ static const kbi_option kbi_options_table[] = {
 #undef KBI_X
 };
 
-enum { KBI_LISTS = 64 };
+enum { KBI_LISTS = 64, KBI_ROUNDS_LIMIT = 512 };
 typedef struct kbi_strings { // the values of an option given more than once
     const char* of[KBI_LISTS];
     int n;
@@ -1730,7 +1801,7 @@ typedef struct kbi_options {
     kbi_strings filter, exclude, op, impl, dtype, size, axis;
     const char *json, *jsonl, *device;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
-    int64_t iters, warmup_count, min_samples, max_samples;
+    int64_t iters, rounds, warmup_count, min_samples, max_samples;
     uint64_t seed;
     int worker_in, worker_out;
     int argc;
@@ -1851,6 +1922,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_max_time: return kbi_need_time(name, value, &o->max_time);
     case KBI_OPTION_min_time: return kbi_need_time(name, value, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, &o->timeout);
+    case KBI_OPTION_rounds: return kbi_need_count(name, value, 1, KBI_ROUNDS_LIMIT, &o->rounds);
     case KBI_OPTION_iters: return kbi_need_count(name, value, 1, 10000000, &o->iters);
     case KBI_OPTION_seed:
         if (!kbi_need_count(name, value, 0, INT64_MAX, &whole)) return false;
@@ -2523,7 +2595,8 @@ typedef struct kbi_measured {
     uint64_t flags;
     char message[512];
     char mode[8];
-    int64_t n; // samples, in ns, follow
+    int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
+    int32_t arms, spare;      // how many were compared with each other in these rounds
     double bias_ns, floor_ns, wall_ns;
     double bytes, flops, items; // NaN: not said
     double max_error, tolerance;
@@ -2556,6 +2629,9 @@ static void kbi_measured_clear(kbi_measured* m) {
     m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
 }
 
+// The doubles that follow: samples, rounds, the baseline's second rounds.
+static size_t kbi_values(const kbi_measured* m) { return (size_t)(m->n + m->rounds + m->again); }
+
 static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
     size_t n = strlen(m->message);
     if (n && n + 3 < sizeof m->message) {
@@ -2578,12 +2654,14 @@ typedef struct kbi_timer {
     const char* mode;
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
+    void (*alone)(struct kbi_run* run); // instead of both: takes a sample of what the audit captured, without the block
 } kbi_timer;
 
 typedef struct kbi_backend {
     const char* name;
     bool gpu;
     bool (*open)(kbi_machine* machine, int device); // facts; false: machine->why says why not
+    void (*prepare)(struct kbi_run* run); // before each call of the body
     kb_stream (*stream)(void);
     void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
     void (*release)(kb_place place, void* p);
@@ -2620,6 +2698,8 @@ typedef struct kbi_memory {
 typedef enum kbi_unit { KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_WARM, KBI_SAMPLE } kbi_unit;
 typedef enum kbi_phase { KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_DONE } kbi_phase;
 
+struct kbi_fiber;
+
 enum { KBI_WINDOW = 512 };
 typedef struct kbi_window { // of the warm-up: times and clock over a stretch of it
     double ns[KBI_WINDOW];
@@ -2636,14 +2716,18 @@ typedef struct kbi_run {
     const kbi_options* options;
     const kbi_case* of;     // NULL for kb_open
     void (*progress)(struct kbi_run* run); // called between units, at most some times a second
+    struct kbi_fiber* fiber; // NULL: nobody else is being measured, and the engine itself says when it is enough
+    int64_t slot_end;        // samples to have before another one's turn
+    bool enough;             // the conductor wants no more samples
+    void* graph;             // what the audit captured, kept for timers that run it alone; the backend's
     kbi_measured m;
     kbi_memory memory;
-    double* samples; // ns, raw
+    double* samples; // ns, raw; in the end the rounds behind them
     int64_t capacity, next_look;
     kbi_phase phase, last;  // the phase to come, and the one after which this call of the body ends
     kbi_unit unit, ready;   // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;   // KB_TIME was entered in this call; inside KB_SAMPLE
-    bool host, gated, failed, group_open, dtype_bad;
+    bool host, gated, failed, group_open;
     unsigned expect;
     int64_t batch, nodes, warm_units, began, phase_began, shown, estimate_ns;
     uint32_t fills;         // kb_fill calls in this call of the body
@@ -2734,7 +2818,7 @@ static void kbi_wall_end(kbi_run* run) {
     run->m.bias_ns = run->m.floor_ns = kbi_wall_bias / (double)run->batch;
 }
 
-static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end };
+static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL };
 
 // --- the cpu backend ---
 
@@ -2787,7 +2871,7 @@ static bool kbi_cpu_open(kbi_machine* m, int device) {
 }
 
 static const kbi_backend kbi_cpu = {
-    "cpu", false, kbi_cpu_open, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill,
+    "cpu", false, kbi_cpu_open, kbi_cpu_audit, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill,
     kbi_cpu_wait, kbi_cpu_lost, kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit, kbi_cpu_audit, kbi_cpu_timer,
     kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
 
@@ -2808,7 +2892,7 @@ static void kbi_script_end(kbi_run* run) {
     kbi_add_sample(run, ns);
 }
 
-static const kbi_timer kbi_script_timer = { "cold", kbi_script_begin, kbi_script_end };
+static const kbi_timer kbi_script_timer = { "cold", kbi_script_begin, kbi_script_end, NULL };
 static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
 
 static bool kbi_script_open(kbi_machine* m, int device) {
@@ -2820,7 +2904,7 @@ static bool kbi_script_open(kbi_machine* m, int device) {
 }
 
 static const kbi_backend kbi_scripted = {
-    "script", false, kbi_script_open, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy,
+    "script", false, kbi_script_open, kbi_cpu_audit, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy,
     kbi_cpu_fill, kbi_cpu_wait, kbi_cpu_lost, kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit, kbi_cpu_audit,
     kbi_script_choose, kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
 
@@ -3680,6 +3764,13 @@ static void kbi_gate_open(void) {
 
 // --- what the engine asks for ---
 
+// Lines that an earlier case made persist in L2 would survive the eviction.
+static void kbi_gpu_prepare(struct kbi_run* run) {
+    (void)run;
+    cudaCtxResetPersistingL2Cache();
+    cudaGetLastError();
+}
+
 static kb_stream kbi_gpu_stream(void) { return kbi_gpu.stream; }
 
 static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
@@ -3864,7 +3955,7 @@ static void kbi_events_end(kbi_run* run) {
     for (int i = 0; i < size; i++) kbi_add_sample(run, kbi_events_ns(i));
 }
 
-static const kbi_timer kbi_events_timer = { "cold", kbi_events_begin, kbi_events_end };
+static const kbi_timer kbi_events_timer = { "cold", kbi_events_begin, kbi_events_end, NULL };
 
 static const kbi_timer* kbi_gpu_timer(kbi_run* run) {
     bool waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
@@ -4125,7 +4216,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 }
 
 static const kbi_backend kbi_cuda = {
-    "cuda", true, kbi_gpu_open, kbi_gpu_stream, kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill,
+    "cuda", true, kbi_gpu_open, kbi_gpu_prepare, kbi_gpu_stream, kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill,
     kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_free_bytes, kbi_gpu_pool_peak, kbi_gpu_audit_begin, kbi_gpu_audit_end,
     kbi_gpu_timer, kbi_gpu_abandon, kbi_gpu_clock, kbi_gpu_sense };
 #endif
@@ -4176,10 +4267,10 @@ static bool kbi_warm_enough(kbi_run* run) {
     return out_of_time;
 }
 
-static bool kbi_sampled_enough(kbi_run* run) {
+// Whether a case measured for so many seconds is known well enough, by itself.
+static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_options* o = run->options;
     int64_t n = run->m.n;
-    double time = kbi_seconds_since(run->phase_began);
     if (o->iters) return n >= o->iters;
     if (time >= o->max_time && n >= 7) return true;
     if (time >= 4 * o->max_time && n >= 3) return true;
@@ -4204,6 +4295,67 @@ static bool kbi_wants_audit(const kbi_run* run) {
     return run->backend->gpu && !run->host && !waits && !run->options->on[KBI_OPTION_no_audit];
 }
 
+static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
+    run->unit = unit;
+    run->warm_units += unit == KBI_WARM;
+    run->timer->alone(run);
+    run->unit = KBI_NO_UNIT;
+}
+
+// A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is measured
+// is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
+#if KBI_FIBERS
+typedef struct kbi_fiber {
+    ucontext_t body, conductor;
+    void (*main)(void* user);
+    void* user;
+    char* stack;
+} kbi_fiber;
+enum { KBI_STACK = 8 << 20 };
+
+static kbi_fiber* kbi_fiber_entering = NULL;
+static void kbi_fiber_enter(void) {
+    kbi_fiber* f = kbi_fiber_entering;
+    f->main(f->user);
+    swapcontext(&f->body, &f->conductor);
+}
+
+static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
+    f->main = body;
+    f->user = user;
+    void* stack = mmap(NULL, KBI_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED || getcontext(&f->body) != 0) return false;
+    mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
+    f->stack = (char*)stack;
+    f->body.uc_stack.ss_sp = stack;
+    f->body.uc_stack.ss_size = KBI_STACK;
+    f->body.uc_link = NULL;
+    makecontext(&f->body, kbi_fiber_enter, 0);
+    return true;
+}
+
+static void kbi_fiber_resume(kbi_fiber* f) {
+    kbi_fiber_entering = f;
+    swapcontext(&f->conductor, &f->body);
+}
+
+static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
+static void kbi_fiber_free(kbi_fiber* f) { if (f->stack) munmap(f->stack, KBI_STACK); }
+#else
+typedef struct kbi_fiber { int unused; } kbi_fiber;
+static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) { return (void)f, (void)body, (void)user, false; }
+static void kbi_fiber_resume(kbi_fiber* f) { (void)f; }
+static void kbi_fiber_rest(kbi_fiber* f) { (void)f; }
+static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
+#endif
+
+// At the end of its slot a run rests until it is given another, or told that it is enough.
+static bool kbi_wants_sample(kbi_run* run) {
+    if (!run->fiber) return !kbi_sampled_enough(run, kbi_seconds_since(run->phase_began));
+    if (run->m.n >= run->slot_end) kbi_fiber_rest(run->fiber);
+    return !run->enough;
+}
+
 // The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     while (!run->failed && run->phase <= run->last) switch (run->phase) {
@@ -4213,12 +4365,14 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             kbi_phase_enter(run, KBI_PHASE_WARM);
             break;
         case KBI_PHASE_WARM:
-            if (run->group_open || !kbi_warm_enough(run)) return KBI_WARM;
-            kbi_phase_enter(run, KBI_PHASE_SAMPLE);
+            if (!run->group_open && kbi_warm_enough(run)) kbi_phase_enter(run, KBI_PHASE_SAMPLE);
+            else if (run->timer->alone) kbi_sample_alone(run, KBI_WARM);
+            else return KBI_WARM;
             break;
         case KBI_PHASE_SAMPLE:
-            if (run->group_open || !kbi_sampled_enough(run)) return KBI_SAMPLE;
-            kbi_phase_enter(run, KBI_PHASE_DONE);
+            if (!run->group_open && !kbi_wants_sample(run)) kbi_phase_enter(run, KBI_PHASE_DONE);
+            else if (run->timer->alone) kbi_sample_alone(run, KBI_SAMPLE);
+            else return KBI_SAMPLE;
             break;
         default: return KBI_NO_UNIT;
         }
@@ -4310,6 +4464,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->checks = 0;
     run->memory.free_before = run->memory.free_lowest = run->backend->free_bytes();
     run->backend->pool_peak(true);
+    run->backend->prepare(run);
 }
 
 static void kbi_memory_facts(kbi_run* run) {
@@ -4319,6 +4474,16 @@ static void kbi_memory_facts(kbi_run* run) {
     int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
+}
+
+static void kbi_check_guards(kbi_run* run) {
+    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+        int64_t at = kbi_guard_broken(run->backend, b);
+        if (at == KB_NONE) continue;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
+                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of", b->bytes);
+        return;
+    }
 }
 
 // What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
@@ -4332,18 +4497,11 @@ static void kbi_body_ended(kbi_run* run) {
     if (!run->looped && !run->failed && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
     bool lost = run->failed && run->backend->lost();
-    kbi_memory_facts(run);
-    for (kbi_block* b = run->memory.blocks; b && !lost; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of", b->bytes);
-        break;
-    }
+    if (!run->fiber) kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
+    if (!lost) kbi_check_guards(run);
     kbi_memory_free(run->backend, &run->memory, lost);
     int64_t left = run->backend->free_bytes();
-    if (left == KB_NONE || lost) return;
-    run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0);
+    if (left != KB_NONE && !lost && !run->fiber) run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0);
 }
 
 static void kbi_run_init(kbi_run* run, const kbi_backend* b, const kbi_machine* machine, const kbi_options* o) {
@@ -4368,24 +4526,245 @@ static void kbi_run_finish(kbi_run* run) {
     if (run->m.status == KB_OK && !run->m.settled) kbi_raise(run, KB_FLAG_UNSETTLED);
 }
 
-// Measures a case: one call for the checked run, and if that was right one for everything else.
-static void kbi_measure(kbi_run* run, const kbi_case* c) {
+static void kbi_run_case(kbi_run* run, const kbi_case* c) {
     run->of = c;
     run->kb.operation = c->entry->operation;
     run->kb.implementation = c->entry->implementation;
     run->kb.direction = c->direction;
     run->kb.dtype = c->dtype;
     run->kb.user = c->entry->user;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    c->entry->body(&run->kb);
-    kbi_body_ended(run);
-    if (!run->failed && run->m.status == KB_OK) {
-        if (run->m.verified == 1) run->m.verified = -1; // the last launch has to be right as well
-        kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_SAMPLE);
-        c->entry->body(&run->kb);
+}
+
+// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak if it
+// goes missing a second time: the first call may have loaded code.
+static void kbi_check_call(kbi_run* run) {
+    for (int i = 0; i < 2; i++) {
+        kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
+        run->of->entry->body(&run->kb);
         kbi_body_ended(run);
+        if (run->failed || run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
-    kbi_run_finish(run);
+    if (run->m.verified == 1) run->m.verified = -1; // the last launch has to be right as well
+}
+
+// The second call: audit, warm-up, samples, and the check of what the last one left.
+static void kbi_measure_call(kbi_run* run) {
+    kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_SAMPLE);
+    run->of->entry->body(&run->kb);
+    kbi_body_ended(run);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>rounds    measure: the cases of a comparison group, one alone or several in turn.
+              Public: none      Used by: >>worker
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
+    void (*enter)(void* to, int index);
+    void (*beat)(void* to);
+    void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
+    void* to;
+} kbi_sink;
+
+enum { KBI_ROUNDS_MIN = 16, KBI_ROUNDS = 64, KBI_ROUNDS_MAX = KBI_ROUNDS_LIMIT };
+
+typedef struct kbi_arm { // a case of the group, with its body suspended
+    kbi_run run;
+    int index; // of the case in the plan
+    kbi_fiber fiber;
+    bool over; // failed, or its body has returned
+    double ns[KBI_ROUNDS_MAX], again[KBI_ROUNDS_MAX]; // medians of the slots of each round; of the baseline's second ones
+} kbi_arm;
+
+typedef struct kbi_contest {
+    kbi_arm** arms; // the first is the baseline, and has a second slot in each round: what an equal rival looks like
+    int n, rounds;
+    const kbi_sink* sink;
+    const kbi_options* options;
+} kbi_contest;
+
+static const kbi_sink* kbi_beat_sink = NULL;
+static void kbi_beat(kbi_run* run) { (void)run, kbi_beat_sink->beat(kbi_beat_sink->to); }
+
+static void kbi_arm_main(void* p) {
+    kbi_arm* a = (kbi_arm*)p;
+    kbi_measure_call(&a->run);
+    a->over = true;
+}
+
+// Lets an arm go on until it rests again or is over.
+static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
+    c->sink->enter(c->sink->to, a->index);
+    if (c->n == 1) kbi_arm_main(a);
+    else kbi_fiber_resume(&a->fiber);
+}
+
+// A slot of an arm: a few samples, as many for every arm. Their median, NaN when the arm is over.
+static double kbi_slot(kbi_contest* c, kbi_arm* a) {
+    double scratch[64];
+    int64_t from = a->run.m.n;
+    if (a->over) return NAN;
+    a->run.slot_end = from + (a->run.estimate_ns > 2000000 ? 1 : 8);
+    kbi_go_on(c, a);
+    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
+    return a->run.failed || n <= 0 ? NAN : kbi_median_of(a->run.samples + from, n, scratch);
+}
+
+// Order of the slots: a random permutation, and in the next round its reverse (ABBA), so that drift falls on all alike.
+static void kbi_order(int* order, int n, int round, uint64_t seed) {
+    if (round % 2) {
+        for (int i = 0; i < n / 2; i++) {
+            int swap = order[i];
+            order[i] = order[n - 1 - i];
+            order[n - 1 - i] = swap;
+        }
+        return;
+    }
+    for (int i = 0; i < n; i++) order[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        uint32_t counter[4] = { (uint32_t)i, (uint32_t)round, 0, 3 }, key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, word[4];
+        kbi_philox(counter, key, word);
+        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+}
+
+// The widest half-width among the intervals of the log ratios to the baseline.
+static double kbi_contest_width(const kbi_contest* c) {
+    double log_ratio[KBI_ROUNDS_MAX], widest = 0;
+    const kbi_arm* base = c->arms[0];
+    for (int i = 0; i < c->n; i++) {
+        double median, lo, hi;
+        const kbi_arm* a = c->arms[i];
+        const double* rival = i ? a->ns : a->again;
+        if (a->over || base->over) continue;
+        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / rival[r]);
+        if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
+        widest = KBI_MAX(widest, (hi - lo) / 2);
+    }
+    return widest;
+}
+
+static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
+    const kbi_options* o = c->options;
+    bool each = true;
+    for (int i = 0; i < c->n; i++)
+        if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, seconds / (c->n + 1))) each = false;
+    if (c->rounds == KBI_ROUNDS_MAX) return true;
+    if (o->rounds) return c->rounds >= o->rounds;
+    if (seconds >= o->max_time * (c->n + 1)) return each;
+    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= o->precision;
+    return each && (resolved || c->rounds >= (o->on[KBI_OPTION_thorough] ? KBI_ROUNDS_MAX : KBI_ROUNDS));
+}
+
+static void kbi_contest_rounds(kbi_contest* c) {
+    int order[64 + 1], slots = c->n + (c->n > 1);
+    int64_t began = kbi_now();
+    for (c->rounds = 0; c->rounds < KBI_ROUNDS_MAX;) {
+        int r = c->rounds, live = 0;
+        kbi_order(order, slots, r, c->options->seed);
+        for (int k = 0; k < slots; k++) {
+            bool second = order[k] == c->n;
+            kbi_arm* a = c->arms[second ? 0 : order[k]];
+            *(second ? &a->again[r] : &a->ns[r]) = kbi_slot(c, a);
+            if (a->run.failed && a->run.backend->lost()) return;
+        }
+        c->rounds++;
+        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
+        if (!live || kbi_contest_enough(c, (double)(kbi_now() - began) * 1e-9)) return;
+    }
+}
+
+// Appends an arm's rounds to its samples, to travel with them.
+static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
+    kbi_run* run = &a->run;
+    size_t n = (size_t)run->m.n, rounds = (size_t)c->rounds;
+    if (c->n < 2 || run->failed) return;
+    run->samples = (double*)kbi_grow(run->samples, sizeof(double) * (n + 2 * rounds + 1));
+    memcpy(run->samples + n, a->ns, sizeof(double) * rounds);
+    if (a == c->arms[0]) memcpy(run->samples + n + rounds, a->again, sizeof(double) * rounds);
+    run->m.rounds = c->rounds;
+    run->m.again = a == c->arms[0] ? c->rounds : 0;
+    run->m.arms = c->n;
+}
+
+// Measures arms that passed their check: starts each up to its first rest, runs the rounds, ends each. One alone needs
+// neither fiber nor rounds. false: the device is lost.
+static bool kbi_contest_run(kbi_contest* c) {
+    bool good = true;
+    for (int i = 0; i < c->n && good; i++) {
+        kbi_arm* a = c->arms[i];
+        a->run.fiber = c->n > 1 ? &a->fiber : NULL;
+        a->over = c->n > 1 && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+        if (a->over) kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+        else kbi_go_on(c, a);
+        good = !(a->run.failed && a->run.backend->lost());
+    }
+    if (good && c->n > 1) kbi_contest_rounds(c);
+    for (int i = 0; i < c->n; i++) {
+        kbi_arm* a = c->arms[i];
+        a->run.enough = true;
+        if (a->run.failed && a->run.backend->lost()) good = false; // the others stay where they are: the process ends
+        if (!a->over && good) kbi_go_on(c, a);
+        if (good) kbi_arm_pack(c, a), kbi_fiber_free(&a->fiber);
+    }
+    return good;
+}
+
+static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
+    kbi_run_finish(&a->run);
+    sink->result(sink->to, a->index, &a->run.m, a->run.samples);
+    KBENCH_FREE(a->run.samples);
+    a->run.samples = NULL;
+}
+
+// Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
+static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_options* o, const kbi_sink* sink) {
+    int64_t need = 0, room = n ? arms[0]->run.backend->free_bytes() : KB_NONE;
+    for (int i = 0; i < n; i++) need += arms[i]->run.m.memory;
+    bool together = KBI_FIBERS && (room == KB_NONE || need < room / 10 * 9), good = true;
+    for (int i = 0; i < n && good; i += together ? n : 1) {
+        kbi_contest c;
+        memset(&c, 0, sizeof c);
+        c.arms = arms + i;
+        c.n = together ? n : 1;
+        c.sink = sink;
+        c.options = o;
+        good = kbi_contest_run(&c);
+        for (int j = 0; j < c.n; j++)
+            if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
+    }
+    return good;
+}
+
+// Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
+static bool kbi_run_cases(const kbi_plan* plan, const kbi_options* o, const kbi_backend* b, const kbi_machine* machine,
+                          int first, int n, const char* wanted, const kbi_sink* sink) {
+    kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
+    int count = 0;
+    bool good = true;
+    kbi_beat_sink = sink;
+    for (int i = 0; i < n && good; i++) {
+        if (!wanted[i]) continue;
+        kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+        memset(a, 0, sizeof *a);
+        kbi_run_init(&a->run, b, machine, o);
+        kbi_run_case(&a->run, &plan->cases[first + i]);
+        a->run.progress = kbi_beat;
+        a->index = first + i;
+        sink->enter(sink->to, a->index);
+        kbi_check_call(&a->run);
+        bool fine = !a->run.failed && a->run.m.status == KB_OK;
+        good = fine || !b->lost();
+        if (fine) arms[count++] = a;
+        else kbi_arm_result(a, sink), KBENCH_FREE(a);
+    }
+    for (int i = 0; i < count && good; i += 64) // as many at once
+        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), o, sink);
+    for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
+    KBENCH_FREE(arms);
+    return good;
 }
 
 KBI_SLOW_END
@@ -4642,26 +5021,87 @@ static void kbi_judge(kb_result* r, const kbi_case* c, const kbi_measured* m, co
     if (r->status != KB_OK || !(r->time_ms >= 0)) kbi_judge_withdraw(r);
 }
 
-// Speedup against the first of the group, and the rating against its best verified time. Returns the fastest
-// case's place, -1 without one.
-static int kbi_judge_group(kb_result* results, int n) {
-    double best = INFINITY;
-    int fastest = -1;
+// What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
+static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo, double* hi) {
+    double log_ratio[KBI_ROUNDS_LIMIT], median;
+    for (int64_t r = 0; r < rounds; r++) log_ratio[r] = log(theirs[r] / mine[r]);
+    kbi_paired(log_ratio, rounds, alpha, &median, lo, hi);
+    *lo = exp(*lo), *hi = exp(*hi);
+    return exp(median);
+}
+
+static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
+
+// The rounds of a measured case, less the bias of its mode; NULL without any.
+static const double* kbi_judge_rounds(const kbi_measured* m, double* samples, bool again) {
+    double* rounds = samples + m->n + (again ? m->rounds : 0);
+    return m->status == KB_OK && (again ? m->again : m->rounds) > 0 ? rounds : NULL;
+}
+
+static void kbi_judge_unbias(const kbi_measured* m, double* samples) {
+    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
+    for (int64_t i = m->n; i < m->n + m->rounds + m->again; i++) samples[i] = KBI_MAX(samples[i] - bias, 1e-3);
+}
+
+// Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the medians alone.
+static void kbi_judge_speedup(kb_result* results, const kbi_measured* const* m, double* const* samples, int i, double noise) {
+    kb_result *base = &results[0], *r = &results[i];
+    const double *theirs = kbi_judge_rounds(m[0], samples[0], false), *mine = kbi_judge_rounds(m[i], samples[i], false);
+    r->speedup = base->time_ms / r->time_ms;
+    if (i == 0 || !theirs || !mine || m[0]->rounds != m[i]->rounds) return;
+    double alpha = 0.05 / KBI_MAX(m[i]->arms - 1, 1);
+    r->speedup = kbi_judge_ratio_of(theirs, mine, m[i]->rounds, alpha, &r->speedup_low, &r->speedup_high);
+    r->noise_floor = noise;
+    r->verdict = kbi_judge_ratio(r->speedup_low, r->speedup_high, kbi_delta, noise);
+}
+
+// Whether the fastest of a group is surely faster than each of the others.
+static bool kbi_judge_certain(const kb_result* results, const kbi_measured* const* m, double* const* samples, int n, int fastest,
+                              double noise) {
+    const double* mine = fastest < 0 ? NULL : kbi_judge_rounds(m[fastest], samples[fastest], false);
+    for (int i = 0; i < n; i++) {
+        double lo, hi;
+        if (i == fastest || results[i].status != KB_OK) continue;
+        const double* theirs = kbi_judge_rounds(m[i], samples[i], false);
+        if (!mine || !theirs || m[i]->rounds != m[fastest]->rounds) return false;
+        kbi_judge_ratio_of(theirs, mine, m[i]->rounds, 0.05 / KBI_MAX(n - 1, 1), &lo, &hi);
+        if (kbi_judge_ratio(lo, hi, kbi_delta, noise) != KB_FASTER) return false;
+    }
+    return mine != NULL;
+}
+
+typedef struct kbi_contest_end { // of a group
+    int fastest;  // its place, -1 without one
+    bool certain; // that it is the fastest
+} kbi_contest_end;
+
+// Speedup against the first of the group, and the rating against its best verified time.
+static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* const* m, double* const* samples, int n) {
+    kbi_contest_end end = { -1, false };
+    double best = INFINITY, noise = 0, lo, hi;
     for (int i = 0; i < n; i++) {
         const kb_result* r = &results[i];
-        if (r->status == KB_OK && r->verified == 1 && r->time_ms > 0) best = KBI_MIN(best, r->time_ms);
-        if (r->status == KB_OK && r->time_ms > 0 && (fastest < 0 || r->time_ms < results[fastest].time_ms)) fastest = i;
+        if (r->status != KB_OK || !(r->time_ms > 0)) continue;
+        kbi_judge_unbias(m[i], samples[i]);
+        if (r->verified == 1) best = KBI_MIN(best, r->time_ms);
+        if (end.fastest < 0 || r->time_ms < results[end.fastest].time_ms) end.fastest = i;
+    }
+    const double *one = n ? kbi_judge_rounds(m[0], samples[0], false) : NULL, *two = n ? kbi_judge_rounds(m[0], samples[0], true) : NULL;
+    if (one && two) {
+        kbi_judge_ratio_of(one, two, m[0]->rounds, 0.05, &lo, &hi);
+        noise = kbi_noise_floor(lo, hi);
     }
     for (int i = 0; i < n && n > 1; i++) {
         kb_result* r = &results[i];
         r->baseline = kbi_copy(r->owned, results[0].implementation);
         if (r->status != KB_OK || !(r->time_ms > 0)) continue;
-        r->speedup = results[0].time_ms / r->time_ms;
+        kbi_judge_speedup(results, m, samples, i, noise);
         double share = best / r->time_ms;
         if (r->verified == 1)
             r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
     }
-    return fastest;
+    end.certain = kbi_judge_certain(results, m, samples, n, end.fastest, noise);
+    return end;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4952,6 +5392,7 @@ typedef struct kbi_table {
     FILE* out;
     int width, label; // of the line, of the first column
     bool colour, verbose, wide;
+    bool equivalent, unresolved; // such verdicts were shown
     bool alone; // the heading above is that of operations with one case each
     char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
 } kbi_table;
@@ -5079,7 +5520,13 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, const char* mark
                        kbi_show_percent(r->gpu_efficiency / 100, roof),
                        r->memory_bytes > 0 ? kbi_show_bytes((double)r->memory_bytes, memory) : "-");
     if (t->wide) used += fprintf(t->out, " %9s %7lld", kbi_show(r->gflops, 4, gflops), (long long)r->samples);
-    if (kbi_finite(r->speedup)) used += fprintf(t->out, " %7s", kbi_digits(r->speedup, 3, speedup));
+    // = and ~ stand for what the number alone would not say
+    const char* sign = r->verdict == KB_EQUIVALENT ? "=" : r->verdict == KB_UNRESOLVED ? "~" : "";
+    if (kbi_finite(r->speedup)) used += fprintf(t->out, " %*s%s", *sign ? 6 : 7, kbi_digits(r->speedup, 3, speedup), sign);
+    t->equivalent |= r->verdict == KB_EQUIVALENT;
+    t->unresolved |= r->verdict == KB_UNRESOLVED || (mark && strchr(mark, '?'));
+    if (t->wide && kbi_finite(r->speedup_low))
+        used += fprintf(t->out, " [%s, %s]", kbi_digits(r->speedup_low, 3, spread), kbi_digits(r->speedup_high, 3, rate));
     if (mark) used += fprintf(t->out, " %s%s%s", kbi_colour(t, "\033[32m"), mark, kbi_colour(t, "\033[0m"));
     kbi_table_flags(t, r, used + t->label);
     if (t->verbose && r->message) kbi_table_wrap(t, 4, r->message);
@@ -5140,9 +5587,8 @@ static void kbi_table_label(kbi_table* t, const kb_result* r, const char* params
     kbi_text_free(&axes);
 }
 
-// A group of cases that differ in nothing but the implementation. fastest: its place in results, -1 for none; alone: the
-// operation has no other case.
-static void kbi_table_group(kbi_table* t, const kb_result* results, int n, int fastest, bool alone) {
+// A group of cases that differ in nothing but the implementation. alone: the operation has no other case.
+static void kbi_table_group(kbi_table* t, const kb_result* results, int n, kbi_contest_end end, bool alone) {
     kbi_text params = { NULL, 0, 0 };
     kbi_table_follow(t, &results[0], alone);
     if (n > 1 && results[0].dtype) kbi_putf(&params, "%s", results[0].dtype);
@@ -5150,7 +5596,7 @@ static void kbi_table_group(kbi_table* t, const kb_result* results, int n, int f
     if (params.n && n > 1) kbi_table_wrap(t, 1, params.s);
     for (int i = 0; i < n; i++) {
         kbi_table_label(t, &results[i], params.s ? params.s : "", n > 1);
-        if (results[i].status == KB_OK) kbi_table_numbers(t, &results[i], n > 1 && i == fastest ? "fastest" : NULL);
+        if (results[i].status == KB_OK) kbi_table_numbers(t, &results[i], n < 2 || i != end.fastest ? NULL : end.certain ? "fastest" : "fastest?");
         else kbi_table_word(t, &results[i]);
     }
     kbi_text_free(&params);
@@ -5222,19 +5668,6 @@ typedef struct kbi_message { // then size bytes
 
 enum { KBI_MAGIC = 0x6b626e63 };
 
-typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
-    void (*enter)(void* to, int index);
-    void (*beat)(void* to);
-    void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
-    void* to;
-} kbi_sink;
-
-static const kbi_sink* kbi_beat_sink = NULL;
-static void kbi_beat(kbi_run* run) {
-    (void)run;
-    kbi_beat_sink->beat(kbi_beat_sink->to);
-}
-
 // The backend that the options ask for. Without a GPU host work still runs, on the cpu backend, which remembers why.
 static const kbi_backend* kbi_backend_open(const kbi_options* o, int device, kbi_machine* machine) {
     const kbi_backend* b = &kbi_cpu;
@@ -5252,25 +5685,6 @@ static const kbi_backend* kbi_backend_open(const kbi_options* o, int device, kbi
     return &kbi_cpu;
 }
 
-// Runs the cases of a group that are marked, one after another. false: the device is lost.
-static bool kbi_run_cases(const kbi_plan* plan, const kbi_options* o, const kbi_backend* b, const kbi_machine* machine,
-                          int first, int n, const char* wanted, const kbi_sink* sink) {
-    bool good = true;
-    kbi_beat_sink = sink;
-    for (int i = 0; i < n && good; i++) {
-        if (!wanted[i]) continue;
-        kbi_run run;
-        kbi_run_init(&run, b, machine, o);
-        run.progress = kbi_beat;
-        sink->enter(sink->to, first + i);
-        kbi_measure(&run, &plan->cases[first + i]);
-        sink->result(sink->to, first + i, &run.m, run.samples);
-        good = !(run.failed && b->lost());
-        KBENCH_FREE(run.samples);
-    }
-    return good;
-}
-
 static void kbi_send(int file, int type, int index, const void* a, size_t a_size, const void* b, size_t b_size) {
     kbi_message m = { KBI_MAGIC, type, index, (uint32_t)(a_size + b_size) };
     if (!kbi_write_all(file, (const char*)&m, sizeof m) || !kbi_write_all(file, (const char*)a, a_size) ||
@@ -5282,7 +5696,7 @@ static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER,
 static void kbi_send_beat(void* to) { kbi_send(*(int*)to, KBI_BEAT, 0, NULL, 0, NULL, 0); }
 static void kbi_send_result(void* to, int index, const kbi_measured* m, const double* samples) {
     fflush(stdout);
-    kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * (size_t)m->n);
+    kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * kbi_values(m));
 }
 
 static bool kbi_read_all(int file, void* to, size_t n) {
@@ -5422,8 +5836,11 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
 
 static void kbi_take_enter(void* to, int index) {
     kbi_supervisor* s = (kbi_supervisor*)to;
-    s->group.current = index - s->group.first;
-    s->group.since = kbi_now();
+    kbi_group* g = &s->group;
+    int64_t now = kbi_now();
+    if (g->current >= 0) g->spent[g->current] += now - g->since;
+    g->current = index - g->first;
+    g->since = now;
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[index].name);
 }
 
@@ -5437,8 +5854,8 @@ static void kbi_take_result(void* to, int index, const kbi_measured* m, const do
     kbi_supervisor* s = (kbi_supervisor*)to;
     int i = index - s->group.first;
     s->group.m[i] = *m;
-    s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(m->n + 1));
-    if (m->n) memcpy(s->group.samples[i], samples, sizeof(double) * (size_t)m->n);
+    s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
+    if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
     s->group.wanted[i] = 0;
     s->group.current = -1;
     s->done++;
@@ -5516,7 +5933,8 @@ static void kbi_listen(kbi_supervisor* s) {
         }
         // until the first case is entered the device is being started, which is nobody's time but has an end, too
         double limit = g->current < 0 ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
-        if ((double)(kbi_now() - g->since) * 1e-9 <= limit) continue;
+        int64_t spent = kbi_now() - g->since + (g->current < 0 ? 0 : g->spent[g->current]);
+        if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
@@ -5596,18 +6014,24 @@ static bool kbi_only_case(const kbi_plan* plan, int at) {
 static void kbi_finish_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)g->n);
+    const kbi_measured** m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)g->n);
+    double** samples = (double**)kbi_grow(NULL, sizeof(double*) * (size_t)g->n);
     int n = 0;
     for (int i = 0; i < g->n; i++) {
         if (!g->samples[i]) continue; // not measured: not for this machine, or interrupted
+        m[n] = &g->m[i];
+        samples[n] = g->samples[i];
         kbi_judge(&results[n], &s->plan->cases[g->first + i], &g->m[i], g->samples[i], &s->machine);
         kbi_record_session(&results[n++], &s->session);
     }
-    int fastest = kbi_judge_group(results, n);
+    kbi_contest_end end = kbi_judge_group(results, m, samples, n);
     kbi_progress_clear(&s->progress);
     for (int i = 0; i < n; i++) kbi_store_add(&s->store, &results[i]), kbi_count(s, &results[i]);
-    if (n) kbi_table_group(&s->table, results, n, fastest, kbi_only_case(s->plan, g->first));
+    if (n) kbi_table_group(&s->table, results, n, end, kbi_only_case(s->plan, g->first));
     for (int i = 0; i < n; i++) kb_result_free(&results[i]);
     KBENCH_FREE(results);
+    KBENCH_FREE(m);
+    KBENCH_FREE(samples);
 }
 
 static void kbi_one_group(kbi_supervisor* s, int first, int n) {
@@ -5619,7 +6043,9 @@ static void kbi_one_group(kbi_supervisor* s, int first, int n) {
     g->m = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
     g->samples = (double**)kbi_grow(NULL, sizeof(double*) * count);
     g->wanted = (char*)kbi_grow(NULL, count);
+    g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
     memset(g->samples, 0, sizeof(double*) * count);
+    memset(g->spent, 0, sizeof(int64_t) * count);
     for (int i = 0; i < n; i++) {
         g->wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
         if (!g->wanted[i]) s->absent++, s->done++;
@@ -5628,6 +6054,7 @@ static void kbi_one_group(kbi_supervisor* s, int first, int n) {
     kbi_finish_group(s);
     for (int i = 0; i < n; i++) KBENCH_FREE(g->samples[i]);
     KBENCH_FREE(g->samples);
+    KBENCH_FREE(g->spent);
     KBENCH_FREE(g->wanted);
     KBENCH_FREE(g->m);
 }
@@ -5679,6 +6106,9 @@ static void kbi_say_end(kbi_supervisor* s) {
     if (s->absent)
         kbi_putf(&line, "; %d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
     if (kbi_interrupted) kbi_puts(&line, "; interrupted");
+    if (s->table.equivalent || s->table.unresolved)
+        fprintf(s->table.out, "\n%s%s\n", s->table.equivalent ? "=: within 1 % of the baseline. " : "",
+                s->table.unresolved ? "~, fastest?: not certain at 95 %." : "");
     fprintf(s->table.out, "%s\n", line.s);
     fflush(s->table.out);
     kbi_text_free(&line);
@@ -5878,9 +6308,10 @@ void kb_result_free(kb_result* result) {
 void kb_print(const kb_result* results, int64_t n) {
     kbi_table t;
     kbi_options o;
+    const kbi_contest_end nobody = { -1, false };
     kbi_options_default(&o);
     kbi_table_open(&t, stdout, &o);
-    for (int64_t i = 0; i < n; i++) kbi_table_group(&t, &results[i], 1, -1, true);
+    for (int64_t i = 0; i < n; i++) kbi_table_group(&t, &results[i], 1, nobody, true);
 }
 
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {

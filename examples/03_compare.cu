@@ -1,0 +1,61 @@
+/*  Two implementations of one operation: verified, timed, and set against each other.
+
+    nvcc -O3 -I. examples/03_compare.cu -o 03_compare && ./03_compare
+
+    KBENCH_IMPL names operation and implementation. The first is the baseline; the others get a speedup. Both get the
+    same shapes, the same data and the same check, since one function does all of it but the launch. A wrong one
+    would get a word, VERIFY_FAIL, instead of a time: try it, change the 1.0f below.
+
+    Columns: time is the median of cold launches, +- half its 95 % interval, roof the share of the copy bandwidth
+    that was measured on this GPU at the start.                                                               */
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#include <math.h>
+
+// One thread per row: neighbours in a warp read addresses that are cols elements apart.
+__global__ void sums_naive(const float* x, float* y, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float sum = 0;
+    for (int c = 0; c < cols; c++) sum += 1.0f * x[(size_t)row * cols + c];
+    y[row] = sum;
+}
+
+// One warp per row: neighbours read neighbours, and the lanes' sums are added by shuffles.
+__global__ void sums_warp(const float* x, float* y, int rows, int cols) {
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= rows) return;
+    float sum = 0;
+    for (int c = lane; c < cols; c += 32) sum += x[(size_t)row * cols + c];
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+    if (lane == 0) y[row] = sum;
+}
+
+typedef void (*row_sums)(const float* x, float* y, int rows, int cols);
+
+// Everything but the kernel. threads_per_row: 1 or 32.
+static void bench(kb_state* kb, row_sums kernel, int threads_per_row) {
+    int rows = (int)kb_int(kb, "rows"), cols = (int)kb_int(kb, "cols");
+    int64_t n = (int64_t)rows * cols;
+    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, rows);
+    kb_fill(kb, x, n, KB_UNIFORM);
+    int blocks = (int)(((int64_t)rows * threads_per_row + 255) / 256);
+    KB_TIME(kb) { kernel<<<blocks, 256, 0, kb->stream>>>(x, y, rows, cols); }
+    kb_bytes(kb, sizeof(float) * ((double)n + rows));
+    kb_flops(kb, (double)n);
+
+    float* in = KB_ALLOC_HOST(kb, float, n); // the oracle reads the inputs back and sums in double
+    double* want = KB_ALLOC_HOST(kb, double, rows);
+    if (!in || !want) return;
+    kb_to_host(kb, in, x, sizeof(float) * n);
+    for (int r = 0; r < rows; r++) {
+        want[r] = 0;
+        for (int c = 0; c < cols; c++) want[r] += in[(int64_t)r * cols + c];
+    }
+    kb_check(kb, y, want, rows, 1e-5);
+}
+
+#define SHAPES KB_AXIS("rows", 1024, 16384), KB_AXIS("cols", 1000, 4096)
+KBENCH_IMPL(row_sums, naive, SHAPES) { bench(kb, sums_naive, 1); }
+KBENCH_IMPL(row_sums, warp, SHAPES) { bench(kb, sums_warp, 32); }
+KBENCH_MAIN()
