@@ -64,6 +64,8 @@ CONTENTS (search for the tag)
     >>table        render: the terminal table and the progress line
     >>worker       the process that runs cases
     >>supervisor   the process that owns the terminal, the files and the watchdog
+    >>program      a run from command line to exit code
+    >>selftest     the measurement measured
     >>public       the public functions
 
 HOW A MEASUREMENT WORKS
@@ -661,6 +663,7 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #if !defined(__cplusplus) && defined(_FEATURES_H) && !defined(__USE_POSIX199309)
 extern int clock_gettime(int clock, struct timespec* out);
 extern int fsync(int file);
+extern int fileno(FILE* f);
 extern int kill(int process, int signal);
 extern int lstat(const char* path, struct stat* out);
 #endif
@@ -668,6 +671,9 @@ extern int lstat(const char* path, struct stat* out);
 #define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
 #else
 #define KBI_CLOCK_MONOTONIC 1 // Linux
+#endif
+#ifndef F_DUPFD_CLOEXEC
+#define F_DUPFD_CLOEXEC 1030 // likewise
 #endif
 #ifdef MAP_ANONYMOUS
 #define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
@@ -860,7 +866,10 @@ static const char* kbi_number(double x, char out[40]) {
 
 // x with so many significant digits, never in exponent form: for people.
 static const char* kbi_digits(double x, int digits, char out[40]) {
-    int whole = x != 0 ? (int)floor(log10(fabs(x))) + 1 : 1;
+    int whole = 1;
+    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before it counts: 9.9999 is 10.00
+    const char* exponent = strchr(out, 'e');
+    if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
     snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
     kbi_unlocalise(out);
     return out;
@@ -870,6 +879,7 @@ static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b)
 
 // Names are compared without regard to case, and '-' and '_' are nothing: LayerNorm is layernorm, layer_norm too.
 static bool kbi_same_name(const char* a, const char* b) {
+    if (!a || !b) return false;
     for (;; a++, b++) {
         while (*a == '_' || *a == '-') a++;
         while (*b == '_' || *b == '-') b++;
@@ -1653,6 +1663,14 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
 
 kb_stats kb_summarize(const double* x, int64_t n) { return kbi_summarize(x, n, 0.0); }
 
+// Mean of the middle half, which it leaves sorted: finer than the timer's step, and deaf to stragglers.
+static double kbi_trimmed(double* x, int n) {
+    double sum = 0;
+    kbi_sort(x, n);
+    for (int i = n / 4; i < n - n / 4; i++) sum += x[i];
+    return sum / (n - 2 * (n / 4));
+}
+
 /*---------------------------------------------------------------------------------------------------------------
   >>compare   Two arms measured in the same rounds: interval and verdict. Pure functions.
               Public: none      Used by: >>rounds, >>verdict
@@ -1808,6 +1826,7 @@ enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_G
     X(help,           "help",         NULL,            "out",        "this text (-h)")                               \
     X(version,        "version",      NULL,            "out",        "the version")                                  \
     X(env,            "env",          NULL,            "look inside", "the machine and its calibration")            \
+    X(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     X(truth,          "kbi-truth",    "DEVICE,OUT",    NULL,         NULL)                                           \
     X(worker,         "kbi-worker",   "IN,OUT",        NULL,         NULL)
 
@@ -2035,7 +2054,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (id < 0) return false;
         bool wants = kbi_options_table[id].argument != NULL;
         if (!wants && equals) return kbi_error("--%s takes no value", kbi_options_table[id].name), false;
-        if (wants && !equals && i + 1 == argc)
+        if (wants && !equals && (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
             return kbi_error("--%s needs %s", kbi_options_table[id].name, kbi_options_table[id].argument), false;
         if (!kbi_option_set(o, id, !wants ? NULL : equals ? equals + 1 : argv[++i])) return false;
     }
@@ -2716,7 +2735,9 @@ typedef struct kbi_backend {
     void (*audit_end)(struct kbi_run* run);
     const kbi_timer* (*timer)(struct kbi_run* run); // for blocks of device work
     void (*forget)(struct kbi_run* run);            // run->graph
-    void (*join)(struct kbi_run* run, struct kbi_run* copy); // lets run's graphs launch the block of a copy in turn
+    int64_t (*plan)(struct kbi_run* run, int copies); // how often to capture the block in a row; 0: it cannot be
+    void (*record)(struct kbi_run* run, int which, bool begin); // begins or ends capturing it so often (0), twice so often (1)
+    void (*level)(struct kbi_run* run);             // when all samples are there
     void (*roofs)(kbi_machine* m, kb_dtype dtype);  // of arithmetic, when first wanted
     double (*energy)(struct kbi_run* run);          // mJ a launch, NaN where it cannot be told
     void (*abandon)(void);                          // what a block that was left early keeps from ending
@@ -2739,7 +2760,7 @@ typedef struct kbi_memory {
     int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case
 } kbi_memory;
 
-typedef enum kbi_unit { KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_WARM, KBI_SAMPLE } kbi_unit;
+typedef enum kbi_unit { KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_RECORDED, KBI_WARM, KBI_SAMPLE } kbi_unit;
 typedef enum kbi_phase { KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_DONE } kbi_phase;
 
 struct kbi_fiber;
@@ -2763,7 +2784,9 @@ typedef struct kbi_run {
     struct kbi_fiber* fiber; // NULL: nobody else is being measured, and the engine itself says when it is enough
     int64_t slot_end;        // samples to have before another one's turn
     bool enough;             // the conductor wants no more samples
-    bool pause;              // to rest once between audit and warm-up
+    bool pause;              // to rest between audit and warm-up
+    bool record;             // there, to run the block once into a capture that the conductor has begun
+    bool alone;              // has a fiber, but no rival
     bool silent;             // a copy for --rotate: brings its captured block and is not measured itself
     void* graph;             // what the audit captured, kept for timers that run it alone; the backend's
     kbi_measured m;
@@ -2775,6 +2798,7 @@ typedef struct kbi_run {
     bool looped, sampled;   // KB_TIME was entered in this call; inside KB_SAMPLE
     bool host, gated, failed, group_open;
     unsigned expect;
+    int group;              // samples behind one gate
     int64_t batch, nodes, kernels, warm_units, began, phase_began, shown, estimate_ns;
     uint32_t fills;         // kb_fill calls in this call of the body
     int checks;             // kb_check calls that looked
@@ -2902,7 +2926,8 @@ static const kbi_timer* kbi_cpu_timer(struct kbi_run* run) { return (void)run, &
 static void kbi_cpu_abandon(void) {}
 static void kbi_cpu_roofs(kbi_machine* m, kb_dtype dtype) { (void)m, (void)dtype; }
 static double kbi_cpu_energy(struct kbi_run* run) { return (void)run, (double)NAN; }
-static void kbi_cpu_join(struct kbi_run* run, struct kbi_run* copy) { (void)run, (void)copy; }
+static int64_t kbi_cpu_plan(struct kbi_run* run, int copies) { return (void)run, (void)copies, 0; }
+static void kbi_cpu_record(struct kbi_run* run, int which, bool begin) { (void)run, (void)which, (void)begin; }
 static double kbi_cpu_clock(void) { return NAN; }
 static void kbi_cpu_sense(kbi_measured* m) { (void)m; }
 
@@ -2924,7 +2949,7 @@ static bool kbi_cpu_open(kbi_machine* m, int device) {
 static const kbi_backend kbi_cpu = {
     "cpu", false, kbi_cpu_open, kbi_cpu_audit, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill,
     kbi_cpu_wait, kbi_cpu_lost, kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit, kbi_cpu_audit, kbi_cpu_audit, kbi_cpu_timer,
-    kbi_cpu_audit, kbi_cpu_join, kbi_cpu_roofs, kbi_cpu_energy, kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
+    kbi_cpu_audit, kbi_cpu_plan, kbi_cpu_record, kbi_cpu_audit, kbi_cpu_roofs, kbi_cpu_energy, kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
 
 // The script backend, --device script: blocks run, and their times come from a function that the tests install before
 // kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
@@ -2957,7 +2982,7 @@ static bool kbi_script_open(kbi_machine* m, int device) {
 static const kbi_backend kbi_scripted = {
     "script", false, kbi_script_open, kbi_cpu_audit, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy,
     kbi_cpu_fill, kbi_cpu_wait, kbi_cpu_lost, kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit, kbi_cpu_audit, kbi_cpu_audit,
-    kbi_script_choose, kbi_cpu_audit, kbi_cpu_join, kbi_cpu_roofs, kbi_cpu_energy, kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
+    kbi_script_choose, kbi_cpu_audit, kbi_cpu_plan, kbi_cpu_record, kbi_cpu_audit, kbi_cpu_roofs, kbi_cpu_energy, kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
 
 /*---------------------------------------------------------------------------------------------------------------
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
@@ -4150,18 +4175,26 @@ static double kbi_events_ns(int i) {
     return (double)ms * 1e6;
 }
 
+typedef struct kbi_graph { // the block captured once, and many times in a row
+    cudaGraph_t one; // what the audit captured
+    cudaGraphExec_t many[2];
+    int64_t launches; // N
+} kbi_graph;
+
 static void kbi_wanted_way(const kbi_run* run, bool* cold, bool* graph) {
     const kbi_options* o = run->options;
     *cold = !o->on[KBI_OPTION_hot] && !o->on[KBI_OPTION_rotate];
-    *graph = !*cold && run->graph && !run->sampled;
+    *graph = !*cold && run->graph && ((kbi_graph*)run->graph)->many[1];
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
     bool cold, graph;
     kbi_wanted_way(run, &cold, &graph);
     if (!run->group_open) {
+        if (kbi_cupti.open) kbi_cupti_take(1, NULL, 0); // what set-up launched
         int64_t room = KBI_GATE_NODES / (run->nodes + 3);
         int64_t size = run->sampled || run->estimate_ns > 5000000 ? 1 : KBI_MAX(1, KBI_MIN(room, (int64_t)KBI_GROUP));
+        if (run->options->iters && run->phase == KBI_PHASE_SAMPLE) size = KBI_MIN(size, run->options->iters - run->m.n);
         kbi_events_open_group(run->gated && run->nodes < KBI_GATE_NODES, (int)size);
         run->group_open = true;
     }
@@ -4194,31 +4227,23 @@ static void kbi_events_end(kbi_run* run) {
     kbi_wanted_way(run, &cold, &graph);
     kbi_take_bias(run, cold ? KBI_COLD : KBI_HOT);
     for (int i = 0; i < size; i++) kbi_add_sample(run, kbi_events_ns(i));
+    run->group = size;
 }
 
-// --- graphs: what the audit captured, launched N and 2N times in a row; the difference over N is one launch ---
-
-typedef struct kbi_graph {
-    cudaGraph_t one[64]; // the captured block; with --rotate that of each copy of the case
-    int copies;
-    cudaGraphExec_t n, twice;
-    int64_t launches; // N
-} kbi_graph;
-
-static cudaGraphExec_t kbi_graph_chain(const kbi_graph* g, int64_t n) {
-    cudaGraph_t chain = NULL;
-    cudaGraphExec_t made = NULL;
-    cudaGraphNode_t before = NULL, node;
-    cudaError_t e = cudaGraphCreate(&chain, 0);
-    for (int64_t i = 0; i < n && e == cudaSuccess; i++) {
-        e = cudaGraphAddChildGraphNode(&node, chain, i ? &before : NULL, i ? 1 : 0, g->one[i % g->copies]);
-        before = node;
+/*  Where a sample stands behind the gate changes what its events read, by up to 0.5 us, always in the same way: the GPU's
+    front end fetches commands in pieces. The mean over the positions of their medians is what a group reads.        */
+static double kbi_over_positions(const double* ns, int64_t n, int group, double* at) {
+    double column[512], scratch[512], sum = 0;
+    for (int p = 0; p < group; p++) {
+        int64_t k = 0;
+        for (int64_t i = p; i < n && k < 512; i += group) column[k++] = ns[i];
+        at[p] = kbi_median_of(column, k, scratch);
+        sum += at[p];
     }
-    if (e == cudaSuccess && cudaGraphInstantiateWithFlags(&made, chain, 0) != cudaSuccess) made = NULL;
-    if (chain) cudaGraphDestroy(chain);
-    cudaGetLastError();
-    return made;
+    return sum / group;
 }
+
+// --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
 
 static double kbi_graph_ns(cudaGraphExec_t exec) {
     kbi_events_open_group(true, 1);
@@ -4228,38 +4253,49 @@ static double kbi_graph_ns(cudaGraphExec_t exec) {
     return kbi_events_ns(0);
 }
 
-// Chooses N so that a graph takes some 200 us, and every copy of a rotation is in it; false when it cannot be built.
-static bool kbi_graph_build(kbi_graph* g, int64_t nodes) {
-    if (g->twice) return true;
-    int64_t few = 8 * g->copies, most = KBI_MAX((int64_t)g->copies, 2000 / KBI_MAX(nodes, (int64_t)1));
-    cudaGraphExec_t probe = kbi_graph_chain(g, few);
-    if (!probe) return false;
+// N so that a graph takes some 200 us and holds every copy of a rotation as often; 0 when the block makes no graph.
+static int64_t kbi_graph_plan(kbi_run* run, int copies) {
+    kbi_graph* g = (kbi_graph*)run->graph;
+    cudaGraphExec_t probe = NULL;
+    if (!g || run->sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess) return cudaGetLastError(), 0;
     kbi_graph_ns(probe);
-    double each = kbi_graph_ns(probe) / (double)few;
+    double each = KBI_MAX(kbi_graph_ns(probe) - kbi_calibrated.bias[KBI_HOT], 500);
     cudaGraphExecDestroy(probe);
-    int64_t n = (int64_t)(200000 / KBI_MAX(each, 100)) + 1;
-    n = (KBI_MAX((int64_t)1, KBI_MIN(n, most)) + g->copies - 1) / g->copies * g->copies;
-    g->launches = n;
-    g->n = kbi_graph_chain(g, n);
-    g->twice = kbi_graph_chain(g, 2 * n);
-    return g->n && g->twice;
+    int64_t most = 2000 / KBI_MAX(run->nodes, (int64_t)1), n = (int64_t)(200000 / each) + 1;
+    n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
+    return g->launches = (n + copies - 1) / copies * copies;
+}
+
+static void kbi_graph_record_begin(void) { cudaStreamBeginCapture(kbi_gpu.stream, cudaStreamCaptureModeThreadLocal); }
+
+static cudaGraphExec_t kbi_graph_record_end(void) {
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t made = NULL;
+    if (cudaStreamEndCapture(kbi_gpu.stream, &graph) != cudaSuccess) return cudaGetLastError(), (cudaGraphExec_t)NULL;
+    if (cudaGraphInstantiateWithFlags(&made, graph, 0) != cudaSuccess) made = NULL;
+    cudaGraphDestroy(graph);
+    cudaGetLastError();
+    return made;
+}
+
+static void kbi_gpu_record(kbi_run* run, int which, bool begin) {
+    kbi_graph* g = (kbi_graph*)run->graph;
+    if (begin) kbi_graph_record_begin();
+    else g->many[which] = kbi_graph_record_end();
+    if (!begin && !g->many[which]) kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
 static double kbi_graph_slope(const kbi_graph* g) {
-    double once = kbi_graph_ns(g->n);
-    return (kbi_graph_ns(g->twice) - once) / (double)g->launches;
+    double once = kbi_graph_ns(g->many[0]);
+    return (kbi_graph_ns(g->many[1]) - once) / (double)g->launches;
 }
 
 static void kbi_graph_alone(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->graph;
-    if (!kbi_graph_build(g, run->nodes)) {
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "the captured block does not make a graph of many launches");
-        return;
-    }
     if (kbi_cupti.open) {
         double ns[4096];
         kbi_cupti_take(1, ns, 4096);
-        cudaGraphLaunch(g->n, kbi_gpu.stream);
+        cudaGraphLaunch(g->many[0], kbi_gpu.stream);
         kbi_stop_on_error(run, "in the timed loop");
         int n = kbi_cupti_take((int)KBI_MAX(run->kernels, (int64_t)1), ns, 4096);
         for (int i = 0; i < n && !run->failed; i++) kbi_add_sample(run, ns[i]);
@@ -4269,22 +4305,26 @@ static void kbi_graph_alone(kbi_run* run) {
     double ns = kbi_graph_slope(g);
     kbi_stop_on_error(run, "in the timed loop");
     kbi_take_bias(run, KBI_GRAPH);
-    if (!run->failed) kbi_add_sample(run, KBI_MAX(ns, 0));
+    if (!run->failed) kbi_add_sample(run, ns);
 }
 
 static void kbi_graph_forget(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->graph;
     if (!g) return;
-    if (g->n) cudaGraphExecDestroy(g->n);
-    if (g->twice) cudaGraphExecDestroy(g->twice);
-    cudaGraphDestroy(g->one[0]); // those of the copies are theirs
+    for (int i = 0; i < 2; i++)
+        if (g->many[i]) cudaGraphExecDestroy(g->many[i]);
+    cudaGraphDestroy(g->one);
     KBENCH_FREE(g);
     run->graph = NULL;
 }
 
-static void kbi_graph_join(kbi_run* run, kbi_run* copy) {
-    kbi_graph *g = (kbi_graph*)run->graph, *more = (kbi_graph*)copy->graph;
-    if (g->copies < KBI_COUNT(g->one)) g->one[g->copies++] = more->one[0];
+// Takes the effect of the position out of a case's samples; their mean over the positions stays what it was.
+static void kbi_gpu_level(kbi_run* run) {
+    double at[KBI_GROUP];
+    int group = run->group;
+    if (group < 2 || run->m.n < 3 * group || run->m.n % group) return;
+    double mean = kbi_over_positions(run->samples, run->m.n, group, at);
+    for (int64_t i = 0; i < run->m.n; i++) run->samples[i] -= at[i % group] - mean;
 }
 
 // --- CUPTI's durations instead of events ---
@@ -4337,16 +4377,8 @@ static void kbi_calibration_launch(int which) { // 0: empty; 1: a copy of 64 KiB
     }
 }
 
-// Mean of the middle half: finer than the timer's step, and deaf to stragglers.
-static double kbi_middle(double* ns, int n) {
-    double sum = 0;
-    kbi_sort(ns, n);
-    for (int i = n / 4; i < n - n / 4; i++) sum += ns[i];
-    return sum / (n - 2 * (n / 4));
-}
-
 static double kbi_calibrate_events(int which, bool cold) {
-    double ns[16 * KBI_GROUP];
+    double ns[16 * KBI_GROUP], at[KBI_GROUP];
     int n = 0;
     for (int i = 0; i < 16; i++) {
         kbi_events_open_group(true, KBI_GROUP);
@@ -4357,28 +4389,32 @@ static double kbi_calibrate_events(int which, bool cold) {
         for (int j = 0; j < KBI_GROUP; j++) ns[n++] = kbi_events_ns(j);
     }
     kbi_gpu.at = 0;
-    return kbi_middle(ns, n);
+    return kbi_over_positions(ns, n, KBI_GROUP, at);
 }
 
 static kbi_graph kbi_calibration_graph(int which) {
     kbi_graph g;
     memset(&g, 0, sizeof g);
-    g.copies = 1;
-    cudaStreamBeginCapture(kbi_gpu.stream, cudaStreamCaptureModeThreadLocal);
-    kbi_calibration_launch(which);
-    cudaStreamEndCapture(kbi_gpu.stream, &g.one[0]);
-    kbi_graph_build(&g, 1);
+    g.launches = 150;
+    for (int k = 0; k < 2; k++) {
+        kbi_graph_record_begin();
+        for (int64_t i = 0; i < (k + 1) * g.launches; i++) kbi_calibration_launch(which);
+        g.many[k] = kbi_graph_record_end();
+    }
     return g;
+}
+
+static void kbi_calibration_graph_free(kbi_graph* g) {
+    for (int k = 0; k < 2; k++)
+        if (g->many[k]) cudaGraphExecDestroy(g->many[k]);
 }
 
 static double kbi_calibrate_graph(int which) {
     double ns[32];
     kbi_graph g = kbi_calibration_graph(which);
-    for (int i = 0; i < KBI_COUNT(ns); i++) ns[i] = g.twice ? kbi_graph_slope(&g) : (double)NAN;
-    if (g.n) cudaGraphExecDestroy(g.n);
-    if (g.twice) cudaGraphExecDestroy(g.twice);
-    if (g.one[0]) cudaGraphDestroy(g.one[0]);
-    return kbi_middle(ns, KBI_COUNT(ns));
+    for (int i = 0; i < KBI_COUNT(ns); i++) ns[i] = g.many[1] ? kbi_graph_slope(&g) : (double)NAN;
+    kbi_calibration_graph_free(&g);
+    return kbi_trimmed(ns, KBI_COUNT(ns));
 }
 
 // The smallest step between event times: from empty pairs, which differ by few of them.
@@ -4426,14 +4462,15 @@ static bool kbi_measure_truth(double truth[KBI_WAYS][2]) {
                 kbi_graph g = kbi_calibration_graph(k);
                 cudaStreamSynchronize(kbi_gpu.stream);
                 kbi_cupti_take(1, ns, 4096);
-                for (int i = 0; i < 4 && g.n; i++) cudaGraphLaunch(g.n, kbi_gpu.stream);
+                for (int i = 0; i < 4 && g.many[0]; i++) cudaGraphLaunch(g.many[0], kbi_gpu.stream);
                 cudaStreamSynchronize(kbi_gpu.stream);
+                kbi_calibration_graph_free(&g);
             } else {
                 kbi_calibrate_events(k, way == KBI_COLD);
             }
             int n = kbi_cupti_take(1, ns, 4096);
             if (n < 100) return false;
-            truth[way][k] = kbi_middle(ns, n);
+            truth[way][k] = kbi_trimmed(ns, n);
         }
     return true;
 }
@@ -4575,8 +4612,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     } else { // kept for --hot and --rotate
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
-        kept->one[0] = graph;
-        kept->copies = 1;
+        kept->one = graph;
         run->graph = kept;
     }
 }
@@ -4726,10 +4762,10 @@ static double kbi_gpu_energy(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->graph;
     unsigned long long before = 0, after = 0;
     int64_t began, launches = 0;
-    if (!g || !kbi_nvml.energy || !kbi_graph_build(g, run->nodes)) return NAN;
+    if (!g || !g->many[1] || !kbi_nvml.energy) return NAN; // only --hot and --rotate have such graphs
     if (kbi_nvml.energy(kbi_nvml.device, &before) != 0) return NAN;
     for (began = kbi_now(); kbi_now() - began < 2000000000;) {
-        for (int i = 0; i < 16; i++) cudaGraphLaunch(g->twice, kbi_gpu.stream);
+        for (int i = 0; i < 16; i++) cudaGraphLaunch(g->many[1], kbi_gpu.stream);
         launches += 32 * g->launches;
         if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
     }
@@ -4755,7 +4791,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, int device) {
 static const kbi_backend kbi_cuda = {
     "cuda", true, kbi_gpu_open_measured, kbi_gpu_prepare, kbi_gpu_stream, kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill,
     kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_free_bytes, kbi_gpu_pool_peak, kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end,
-    kbi_gpu_timer, kbi_graph_forget, kbi_graph_join, kbi_gpu_roofs, kbi_gpu_energy, kbi_gpu_abandon, kbi_gpu_clock, kbi_gpu_sense };
+    kbi_gpu_timer, kbi_graph_forget, kbi_graph_plan, kbi_gpu_record, kbi_gpu_level,
+    kbi_gpu_roofs, kbi_gpu_energy, kbi_gpu_abandon, kbi_gpu_clock, kbi_gpu_sense };
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4778,10 +4815,10 @@ static void kbi_note_clock(kbi_run* run, double mhz) {
 // Closes a window of the warm-up: settled when its median time and its clock are those of the window before.
 static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     kbi_window* w = &run->window;
-    double scratch[KBI_WINDOW], clock = run->backend->clock();
+    double clock = run->backend->clock();
     int n = KBI_MIN(w->n, (int)KBI_WINDOW);
-    double median = kbi_median_of(w->ns, n, scratch);
-    double step = run->backend->gpu ? 70 : 0; // two steps of the event timer
+    double median = kbi_trimmed(w->ns, n);
+    double step = run->backend->gpu ? 100 : 0; // three steps of the event timer
     bool same_time = w->median > 0 && fabs(median - w->median) <= KBI_MAX(tolerance * w->median, step);
     bool same_clock = !isfinite(clock) || (w->clock > 0 && fabs(clock - w->clock) <= 0.01 * w->clock);
     w->median = median;
@@ -4811,20 +4848,26 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     if (o->iters) return n >= o->iters;
     if (time >= o->max_time && n >= 7) return true;
     if (time >= 4 * o->max_time && n >= 3) return true;
-    if (n < o->min_samples || time < o->min_time || n < run->next_look) return false;
+    if (n < o->min_samples || time < o->min_time) return false;
+    if (n >= o->max_samples) return true;
+    if (n < run->next_look) return false;
     run->next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
-    return n >= o->max_samples || kbi_precision_of(run->samples, n) <= o->precision;
+    return kbi_precision_of(run->samples, n) <= o->precision;
 }
 
 // --- units ---
 
+// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
+static void kbi_warm_begin(kbi_run* run) {
+    run->timer = run->host ? &kbi_wall_timer : run->backend->timer(run);
+    snprintf(run->m.mode, sizeof run->m.mode, "%s", run->timer->mode);
+    run->phase_began = run->window.begin = kbi_now();
+}
+
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     run->phase = phase;
     run->phase_began = run->window.begin = kbi_now();
-    if (phase == KBI_PHASE_WARM) {
-        run->timer = run->host ? &kbi_wall_timer : run->backend->timer(run);
-        snprintf(run->m.mode, sizeof run->m.mode, "%s", run->timer->mode);
-    }
+    if (phase == KBI_PHASE_WARM) run->timer = NULL;
     if (phase == KBI_PHASE_SAMPLE) kbi_note_clock(run, run->backend->clock());
 }
 
@@ -4889,7 +4932,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 // At the end of its slot a run rests until it is given another, or told that it is enough.
 static bool kbi_wants_sample(kbi_run* run) {
-    if (!run->fiber) return !kbi_sampled_enough(run, kbi_seconds_since(run->phase_began));
+    if (!run->fiber || run->alone) return !kbi_sampled_enough(run, kbi_seconds_since(run->phase_began));
     if (run->m.n >= run->slot_end) kbi_fiber_rest(run->fiber);
     return !run->enough;
 }
@@ -4903,7 +4946,9 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             kbi_phase_enter(run, KBI_PHASE_WARM);
             break;
         case KBI_PHASE_WARM:
-            if (run->pause) run->pause = false, kbi_fiber_rest(run->fiber);
+            if (run->pause) kbi_fiber_rest(run->fiber);
+            if (run->record) return KBI_RECORDED;
+            if (!run->timer) kbi_warm_begin(run);
             if (run->enough) kbi_phase_enter(run, KBI_PHASE_DONE);
             else if (!run->group_open && kbi_warm_enough(run)) kbi_phase_enter(run, KBI_PHASE_SAMPLE);
             else if (run->timer->alone) kbi_sample_alone(run, KBI_WARM);
@@ -4930,6 +4975,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
         kbi_wall_start = kbi_now();
         return run->failed ? 0 : 1;
     case KBI_AUDITED: run->backend->audit_begin(run); return 1;
+    case KBI_RECORDED: return 1;
     case KBI_WARM: run->warm_units++; return run->timer->begin(run);
     default: return run->timer->begin(run);
     }
@@ -4937,6 +4983,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->unit;
+    run->record = false;
     if (unit == KBI_CHECKED) {
         run->backend->settle(run);
         kbi_stop_on_error(run, "in the first run of the timed block");
@@ -4945,7 +4992,7 @@ static void kbi_unit_end(kbi_run* run) {
     } else if (unit == KBI_AUDITED) {
         run->backend->audit_end(run);
         kbi_phase_enter(run, KBI_PHASE_WARM);
-    } else {
+    } else if (unit != KBI_RECORDED) {
         run->timer->end(run);
     }
     run->unit = KBI_NO_UNIT;
@@ -5065,6 +5112,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
 
 static void kbi_run_finish(kbi_run* run) {
     if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host) run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
+    run->backend->level(run);
     if (run->m.status == KB_OK) kbi_note_clock(run, run->backend->clock());
     run->backend->sense(&run->m);
     run->m.wall_ns = (double)(kbi_now() - run->began);
@@ -5121,7 +5169,7 @@ typedef struct kbi_arm { // a case of the group, with its body suspended
     struct kbi_arm* copies; // --rotate
     int n_copies;
     bool over; // failed, or its body has returned
-    double ns[KBI_ROUNDS_MAX], again[KBI_ROUNDS_MAX]; // medians of the slots of each round; of the baseline's second ones
+    double ns[KBI_ROUNDS_MAX], again[KBI_ROUNDS_MAX]; // the slots of each round; of the baseline's second ones
 } kbi_arm;
 
 typedef struct kbi_contest {
@@ -5170,13 +5218,29 @@ static void kbi_arm_copy(kbi_contest* c, kbi_arm* a) {
         a->n_copies++;
         kbi_go_on(c, copy);
         if (copy->run.failed || !copy->run.graph) kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
-        else a->run.backend->join(&a->run, &copy->run);
     }
+}
+
+// --hot and --rotate: captures the block many times in a row, that of the copies in turn.
+static void kbi_arm_record(kbi_contest* c, kbi_arm* a) {
+    int copies = a->n_copies + 1;
+    int64_t n = a->run.failed ? 0 : a->run.backend->plan(&a->run, copies);
+    for (int which = 0; which < 2 && n; which++) {
+        a->run.backend->record(&a->run, which, true);
+        for (int64_t i = 0; i < (which + 1) * n; i++) {
+            kbi_arm* next = i % copies ? &a->copies[i % copies - 1] : a;
+            next->run.record = true;
+            kbi_go_on(c, next);
+        }
+        a->run.backend->record(&a->run, which, false);
+    }
+    a->run.pause = false;
 }
 
 static void kbi_arm_copies_end(kbi_contest* c, kbi_arm* a) {
     for (int i = 0; i < a->n_copies; i++) {
         a->copies[i].run.enough = true;
+        a->copies[i].run.pause = false;
         if (!a->copies[i].over) kbi_go_on(c, &a->copies[i]);
         kbi_fiber_free(&a->copies[i].fiber);
         KBENCH_FREE(a->copies[i].run.samples);
@@ -5186,15 +5250,19 @@ static void kbi_arm_copies_end(kbi_contest* c, kbi_arm* a) {
     a->n_copies = 0;
 }
 
-// A slot of an arm: a few samples, as many for every arm. Their median, NaN when the arm is over.
+// A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
 static double kbi_slot(kbi_contest* c, kbi_arm* a) {
-    double scratch[64];
+    double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
     a->run.slot_end = from + (a->run.estimate_ns > 2000000 ? 1 : 8);
+    if (c->options->iters) a->run.slot_end = KBI_MIN(a->run.slot_end, c->options->iters);
+    if (a->run.slot_end == from) return NAN;
     kbi_go_on(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
-    return a->run.failed || n <= 0 ? NAN : kbi_median_of(a->run.samples + from, n, scratch);
+    if (a->run.failed || n <= 0) return NAN;
+    memcpy(slot, a->run.samples + from, sizeof(double) * (size_t)n);
+    return kbi_trimmed(slot, (int)n);
 }
 
 // Order of the slots: a random permutation, and in the next round its reverse (ABBA), so that drift falls on all alike.
@@ -5225,7 +5293,7 @@ static double kbi_contest_width(const kbi_contest* c) {
         double median, lo, hi;
         const kbi_arm* a = c->arms[i];
         const double* rival = i ? a->ns : a->again;
-        if (a->over || base->over) continue;
+        if (a->over || base->over || (!i && c->options->iters)) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / rival[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
         widest = KBI_MAX(widest, (hi - lo) / 2);
@@ -5246,7 +5314,7 @@ static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
 }
 
 static void kbi_contest_rounds(kbi_contest* c) {
-    int order[64 + 1], slots = c->n + (c->n > 1);
+    int order[64 + 1], slots = c->n + (c->n > 1 && !c->options->iters); // so many samples and no more: no second ones
     int64_t began = kbi_now();
     for (c->rounds = 0; c->rounds < KBI_ROUNDS_MAX;) {
         int r = c->rounds, live = 0;
@@ -5269,10 +5337,10 @@ static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
     size_t n = (size_t)run->m.n, rounds = (size_t)c->rounds;
     if (c->n < 2 || run->failed) return;
     run->samples = (double*)kbi_grow(run->samples, sizeof(double) * (n + 2 * rounds + 1));
-    memcpy(run->samples + n, a->ns, sizeof(double) * rounds);
-    if (a == c->arms[0]) memcpy(run->samples + n + rounds, a->again, sizeof(double) * rounds);
     run->m.rounds = c->rounds;
-    run->m.again = a == c->arms[0] ? c->rounds : 0;
+    run->m.again = a == c->arms[0] && !c->options->iters ? c->rounds : 0;
+    memcpy(run->samples + n, a->ns, sizeof(double) * rounds);
+    if (run->m.again) memcpy(run->samples + n + rounds, a->again, sizeof(double) * rounds);
     run->m.arms = c->n;
 }
 
@@ -5282,17 +5350,18 @@ static bool kbi_contest_run(kbi_contest* c) {
     bool good = true;
     for (int i = 0; i < c->n && good; i++) {
         kbi_arm* a = c->arms[i];
-        bool rotate = c->options->on[KBI_OPTION_rotate] && a->run.backend->gpu && !a->run.host;
-        a->run.fiber = c->n > 1 || rotate ? &a->fiber : NULL;
-        a->run.pause = rotate;
+        bool rotate = c->options->on[KBI_OPTION_rotate], many = (rotate || c->options->on[KBI_OPTION_hot]) && a->run.backend->gpu;
+        many = many && !a->run.host;
+        a->run.fiber = c->n > 1 || many ? &a->fiber : NULL;
+        a->run.pause = many;
         a->over = a->run.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
         if (a->over) kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
         else kbi_go_on(c, a);
-        if (rotate && !a->over) {
-            kbi_arm_copy(c, a);
-            if (c->n == 1) a->run.fiber = NULL; // nobody to wait for: it measures to the end when it goes on
-            if (c->n == 1) kbi_fiber_resume(&a->fiber);
-            else kbi_go_on(c, a);
+        if (many && !a->over) {
+            if (rotate) kbi_arm_copy(c, a);
+            kbi_arm_record(c, a);
+            a->run.alone = c->n == 1; // it goes on to the end
+            kbi_go_on(c, a);
         }
         good = !(a->run.failed && a->run.backend->lost());
     }
@@ -5411,6 +5480,7 @@ static bool kbi_compare_special(kbi_comparison* c, int64_t i, double got, double
 static kbi_comparison kbi_compare(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                                   kbi_measure_of what, double tolerance) {
     kbi_comparison c = { true, 0, -1, 0, 0, 0 };
+    if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
     double difference2 = 0, want2 = 0;
     for (int64_t i = 0; i < n; i++) {
         double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
@@ -5426,7 +5496,7 @@ static kbi_comparison kbi_compare(const void* got, kb_dtype got_type, const void
         kbi_compare_note(&c, i, g, w, error, error <= tolerance);
     }
     if (what == KBI_CHECK_NORM && !c.bad) {
-        c.error = want2 > 0 ? sqrt(difference2 / want2) : sqrt(difference2);
+        c.error = want2 > 0 ? sqrt(difference2 / want2) : difference2 > 0 ? (double)INFINITY : 0;
         c.bad = !(c.error <= tolerance);
     }
     c.passed = c.bad == 0;
@@ -5462,7 +5532,7 @@ static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
 }
 
 static void kbi_judge_identity(kb_result* r, const kbi_case* c) {
-    kb_param* params = (kb_param*)kbi_take(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 1));
+    kb_param* params = (kb_param*)kbi_take(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
     r->name = kbi_copy(r->owned, c->name);
     r->operation = kbi_copy(r->owned, c->entry->operation);
     r->implementation = kbi_copy(r->owned, c->entry->implementation);
@@ -5472,7 +5542,6 @@ static void kbi_judge_identity(kb_result* r, const kbi_case* c) {
     if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
     for (int i = 0; i < c->n_params; i++) {
         const kb_param* p = &c->params[i];
-        if (kbi_is(p->name, "dtype")) continue;
         params[r->params.n] = *p;
         params[r->params.n].name = kbi_copy(r->owned, p->name);
         params[r->params.n++].s = kbi_copy(r->owned, p->s);
@@ -5481,6 +5550,11 @@ static void kbi_judge_identity(kb_result* r, const kbi_case* c) {
         if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
         if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
     }
+    if (c->direction) {
+        params[r->params.n].name = "dir";
+        params[r->params.n].type = KB_AXIS_STRINGS;
+        params[r->params.n++].s = r->direction;
+    }
     r->params.of = params;
 }
 
@@ -5488,7 +5562,17 @@ static void kbi_judge_identity(kb_result* r, const kbi_case* c) {
 static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* samples) {
     double* ms = (double*)kbi_take(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
     double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
-    for (int64_t i = 0; i < m->n; i++) ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
+    bool usable = true;
+    for (int64_t i = 0; i < m->n; i++) {
+        usable &= kbi_finite(samples[i]) && samples[i] >= 0;
+        ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
+    }
+    if (!usable) {
+        r->status = KB_FAILED;
+        r->flags |= (uint64_t)1 << KB_FLAG_BAD_CASE;
+        r->message = "the clock gave a time that is none";
+        return;
+    }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
     r->time_ms = s.median, r->time_ms_mean = s.mean, r->time_ms_std = s.std, r->time_ms_min = s.min;
     r->time_ms_max = s.max, r->time_ms_mad = s.mad, r->time_ms_p5 = s.p5, r->time_ms_p25 = s.p25;
@@ -5967,6 +6051,8 @@ static bool kbi_store_close(kbi_store* s) {
         fputs(s->array.s, stdout);
         if (fflush(stdout) != 0) kbi_store_trouble(s, "json", "-");
     } else if (s->json_file >= 0) {
+        int again = s->temporary ? -1 : kbi_open_file(s->json, O_WRONLY | O_TRUNC); // what stands behind a link
+        if (again >= 0) close(again);
         bool good = kbi_write_all(s->json_file, s->array.s, s->array.n) && (fsync(s->json_file) == 0 || errno == EINVAL);
         if (close(s->json_file) != 0) good = false;
         if (good && s->temporary && rename(s->temporary, s->json) != 0) good = false;
@@ -6063,6 +6149,7 @@ static void kbi_table_params(kbi_text* s, const kb_result* r) {
     char number[40];
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
+        if (kbi_is(p->name, "dtype") || kbi_is(p->name, "dir")) continue; // they stand elsewhere
         kbi_putf(s, "%s%s=", s->n ? " " : "", p->name);
         if (p->type == KB_AXIS_STRINGS) kbi_puts(s, p->s);
         else if (p->type == KB_AXIS_REALS) kbi_puts(s, kbi_number(p->r, number));
@@ -6147,11 +6234,12 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
 // "16x512x4096", with what it stands for in axes; only integers have such a form.
 static bool kbi_table_short(kbi_text* s, kbi_text* axes, const kb_result* r) {
     for (int64_t i = 0; i < r->params.n; i++) {
+        if (kbi_is(r->params.of[i].name, "dtype") || kbi_is(r->params.of[i].name, "dir")) continue;
         if (r->params.of[i].type != KB_AXIS_INTS) return false;
-        kbi_putf(s, "%s%lld", i ? "x" : "", (long long)r->params.of[i].i);
-        kbi_putf(axes, "%s%s", i ? " x " : "", r->params.of[i].name);
+        kbi_putf(s, "%s%lld", s->n ? "x" : "", (long long)r->params.of[i].i);
+        kbi_putf(axes, "%s%s", axes->n ? " x " : "", r->params.of[i].name);
     }
-    return r->params.n > 0;
+    return s->n > 0;
 }
 
 static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool group, const char* params) {
@@ -6398,6 +6486,8 @@ typedef struct kbi_supervisor {
     kbi_session session;
     kbi_table table;
     kbi_progress progress;
+    void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
+    void* collect_to;
     bool has_truth; // of the calibration, measured here
     double truth[3][2];
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
@@ -6705,7 +6795,8 @@ static void kbi_finish_group(kbi_supervisor* s) {
     kbi_contest_end end = kbi_judge_group(results, m, samples, n);
     kbi_progress_clear(&s->progress);
     for (int i = 0; i < n; i++) kbi_store_add(&s->store, &results[i]), kbi_count(s, &results[i]);
-    if (n) kbi_table_group(&s->table, results, n, end, kbi_only_case(s->plan, g->first));
+    for (int i = 0; i < n && s->collect; i++) s->collect(s->collect_to, &results[i]);
+    if (n && !s->collect) kbi_table_group(&s->table, results, n, end, kbi_only_case(s->plan, g->first));
     for (int i = 0; i < n; i++) kb_result_free(&results[i]);
     KBENCH_FREE(results);
     KBENCH_FREE(m);
@@ -6737,7 +6828,10 @@ static void kbi_one_group(kbi_supervisor* s, int first, int n) {
     KBENCH_FREE(g->m);
 }
 
-// --- the run ---
+/*---------------------------------------------------------------------------------------------------------------
+  >>program   A run from command line to exit code.
+              Public: kb_main      Used by: programs
+---------------------------------------------------------------------------------------------------------------*/
 
 // "cpu", "all", a number: false after an error message.
 static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
@@ -6767,7 +6861,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    kbi_table_machine(&s->table, &s->machine, &s->session);
+    if (!s->collect) kbi_table_machine(&s->table, &s->machine, &s->session);
     for (int first = 0, end; first < s->plan->n && !kbi_interrupted; first = end) {
         end = kbi_group_end(s->plan, first);
         kbi_one_group(s, first, end - first);
@@ -6792,13 +6886,15 @@ static void kbi_say_end(kbi_supervisor* s) {
     kbi_text_free(&line);
 }
 
-static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan) {
+static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r), void* to) {
     static kbi_supervisor s; // large
     int64_t first;
     bool all, stdout_taken = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     memset(&s, 0, sizeof s);
     s.o = o;
     s.plan = plan;
+    s.collect = collect;
+    s.collect_to = to;
     s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o)) return KBI_EXIT_USAGE;
     kbi_session_fill(&s.session, o);
@@ -6814,14 +6910,14 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan) {
     for (int device = 1; !code && all && device < s.machine.devices && !kbi_interrupted; device++)
         code = kbi_run_device(&s, device, true);
     kbi_progress_clear(&s.progress);
-    if (!code) kbi_say_end(&s);
+    if (!code && !collect) kbi_say_end(&s);
     bool stored = kbi_store_close(&s.store);
     KBENCH_FREE(s.session.command);
     if (code) return code;
     if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
     if (s.failed || !stored) return KBI_EXIT_FAILED;
     bool no_gpu = !s.machine.gpu_present && !kbi_is(o->device, "script") && !kbi_is(o->device, "cpu");
-    return !s.ok && no_gpu && KBI_CUDA ? KBI_EXIT_NO_GPU : KBI_EXIT_FINE;
+    return !s.ok && no_gpu && (KBI_CUDA || s.absent) ? KBI_EXIT_NO_GPU : KBI_EXIT_FINE;
 }
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
@@ -6880,6 +6976,295 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     return KBI_EXIT_FINE;
 }
 
+/*---------------------------------------------------------------------------------------------------------------
+  >>selftest  The measurement measured: known work, equal rivals, planted differences and planted mistakes.
+              Public: none      Used by: >>public, for --selftest
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- the benchmarks: on a GPU from the harness's own kernels, elsewhere from a counted loop ---
+
+static void kbi_spin_work(kb_state* kb, double cycles) {
+    if (kb->gpu) {
+#if KBI_CUDA
+        uint64_t n = (uint64_t)cycles;
+        void* arguments[] = { &n };
+        KB_TIME(kb) kbi_launch(KBI_F_SPIN, (unsigned)kbi_gpu.multiprocessors, 128, arguments);
+#endif
+    } else {
+        volatile uint32_t x = 1;
+        KB_TIME_HOST(kb) for (int64_t i = 0; i < (int64_t)cycles; i++) x = x * 1664525u + 1013904223u;
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+
+static void kbi_test_spin(kb_state* kb) { kbi_spin_work(kb, (double)kb_int(kb, "cycles")); }
+static void kbi_test_pair(kb_state* kb) {
+    bool later = kbi_is(kb->operation, "slower") && kbi_is(kb->implementation, "b");
+    kbi_spin_work(kb, (4000 + 300 * (double)kb_int(kb, "pair")) * (later ? 1.02 : 1));
+}
+
+static void kbi_test_wrong(kb_state* kb) {
+    float *x = KB_ALLOC(kb, float, 256), want[256] = { 0 };
+    kbi_fill(kb, x, KB_F32, 256, KB_ZERO);
+    if (kbi_is(kb->implementation, "unwritten")) x = KB_ALLOC(kb, float, 256); // still poison: NaN
+    else want[17] = 1;
+    kbi_spin_work(kb, 1000);
+    kb_check_typed(kb, x, KB_F32, want, KB_F32, 256, 1e-6);
+}
+
+static void kbi_test_overrun(kb_state* kb) {
+    char *p = KB_ALLOC(kb, char, 100), byte = 1;
+    kb_from_host(kb, p ? p + 100 : NULL, &byte, 1);
+    kbi_spin_work(kb, 1000);
+}
+static void kbi_test_no_loop(kb_state* kb) { (void)kb; }
+static void kbi_test_left(kb_state* kb) { KB_TIME(kb) break; }
+static void kbi_test_crash(kb_state* kb) { KB_TIME(kb) abort(); }
+static void kbi_test_exit(kb_state* kb) { KB_TIME(kb) exit(0); }
+static void kbi_test_hang(kb_state* kb) { KB_TIME(kb) for (;;) kbi_readable(-1, 1000); }
+
+#if KBI_CUDA
+static void kbi_test_copy(kb_state* kb) {
+    size_t n = (size_t)kb_int(kb, "kib") * 1024;
+    char *x = KB_ALLOC(kb, char, (int64_t)n), *y = KB_ALLOC(kb, char, (int64_t)n);
+    kbi_fill(kb, x, KB_U8, (int64_t)n, KB_UNIFORM);
+    KB_TIME(kb) {
+        uint64_t units = n / 16;
+        void* arguments[] = { &y, &x, &units };
+        kbi_launch(KBI_F_COPY, (unsigned)KBI_MIN((units + 1023) / 1024, (uint64_t)kbi_gpu.multiprocessors * 8), 256, arguments);
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+
+// Mistakes in the timed block, by the implementation's name.
+static void kbi_test_mistake(kb_state* kb) {
+    const char* what = kb->implementation;
+    float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
+    void *p = NULL, *nowhere = (void*)(uintptr_t)4096;
+    uint64_t cycles = 2000, far_cycles = 2000000, units = 16;
+    void *spin[] = { &cycles }, *far_spin[] = { &far_cycles }, *bad[] = { &nowhere, &nowhere, &units };
+    cudaStream_t other = NULL, own = kbi_gpu.stream;
+    memset(host, 0, sizeof host);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    KB_TIME(kb) {
+        kbi_launch(KBI_F_SPIN, 1, 32, spin);
+        if (kbi_is(what, "copy")) cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+        if (kbi_is(what, "copy_async")) cudaMemcpyAsync(x, host, sizeof host, cudaMemcpyHostToDevice, kb->stream);
+        if (kbi_is(what, "copy_pinned")) cudaMemcpyAsync(pinned, x, sizeof host, cudaMemcpyDeviceToHost, kb->stream);
+        if (kbi_is(what, "device_sync")) cudaDeviceSynchronize();
+        if (kbi_is(what, "stream_sync")) cudaStreamSynchronize(kb->stream);
+        if (kbi_is(what, "malloc")) cudaMalloc(&p, 1 << 20), cudaFree(p);
+        if (kbi_is(what, "malloc_async")) cudaMallocAsync(&p, 1 << 20, kb->stream), cudaFreeAsync(p, kb->stream);
+        if (kbi_is(what, "bad_address")) kbi_launch(KBI_F_COPY, 1, 32, bad);
+        kbi_gpu.stream = kbi_is(what, "default_stream") ? NULL : kbi_is(what, "side_stream") ? other : own;
+        if (kbi_gpu.stream != own) kbi_launch(KBI_F_SPIN, 1, 32, far_spin);
+        kbi_gpu.stream = own;
+    }
+    cudaStreamDestroy(other);
+}
+static void kbi_test_empty(kb_state* kb) { KB_TIME(kb) {} }
+#endif
+
+#define KBI_TEST_AXIS_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
+static const kb_axis kbi_test_cycles[] = {
+    KB_AXIS("cycles", 500, 1000, 3000, 7000, 20000, 100000, 1000000, 10000000), KBI_TEST_AXIS_END };
+#if KBI_CUDA
+static const kb_axis kbi_test_kib[] = { KB_AXIS("kib", 16, 64, 256, 1024, 4096, 16384, 65536, 262144), KBI_TEST_AXIS_END };
+#endif
+static const kb_axis kbi_test_pairs[] = { KB_SIZE("all", "pair=1:200"), KB_SIZE("some", "pair=10:200:+10"), KBI_TEST_AXIS_END };
+
+// An operation's name says what is expected of it: accuracy, equal, slower, or the word that must replace the number.
+static kb_entry kbi_tests[] = {
+#define KBI_TEST(op, impl, body, axes) { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, NULL, 0, 0, NULL },
+    KBI_TEST("accuracy", "spin", kbi_test_spin, kbi_test_cycles)
+    KBI_TEST("equal", "a", kbi_test_pair, kbi_test_pairs)
+    KBI_TEST("equal", "b", kbi_test_pair, kbi_test_pairs)
+    KBI_TEST("slower", "a", kbi_test_pair, kbi_test_pairs)
+    KBI_TEST("slower", "b", kbi_test_pair, kbi_test_pairs)
+    KBI_TEST("VERIFY_FAIL", "one_element", kbi_test_wrong, NULL)
+    KBI_TEST("VERIFY_FAIL", "unwritten", kbi_test_wrong, NULL)
+    KBI_TEST("OVERRUN", "default", kbi_test_overrun, NULL)
+    KBI_TEST("NO_LOOP", "default", kbi_test_no_loop, NULL)
+    KBI_TEST("LEFT_EARLY", "default", kbi_test_left, NULL)
+    KBI_TEST("CRASHED", "abort", kbi_test_crash, NULL)
+    KBI_TEST("CRASHED", "exit", kbi_test_exit, NULL)
+    KBI_TEST("TIMEOUT", "default", kbi_test_hang, NULL)
+#if KBI_CUDA
+    KBI_TEST("accuracy", "copy", kbi_test_copy, kbi_test_kib)
+    KBI_TEST("NO_WORK", "default", kbi_test_empty, NULL)
+    KBI_TEST("SIDE_STREAM", "default_stream", kbi_test_mistake, NULL)
+    KBI_TEST("SIDE_STREAM", "side_stream", kbi_test_mistake, NULL)
+    KBI_TEST("SIDE_STREAM", "copy", kbi_test_mistake, NULL) // capture cannot tell it from a launch on the default stream
+    KBI_TEST("TRANSFER", "copy_async", kbi_test_mistake, NULL)
+    KBI_TEST("TRANSFER", "copy_pinned", kbi_test_mistake, NULL)
+    KBI_TEST("SYNC_INSIDE", "device_sync", kbi_test_mistake, NULL)
+    KBI_TEST("SYNC_INSIDE", "stream_sync", kbi_test_mistake, NULL)
+    KBI_TEST("SYNC_INSIDE", "malloc", kbi_test_mistake, NULL) // nor a synchronous allocation from waiting
+    KBI_TEST("ALLOC_INSIDE", "malloc_async", kbi_test_mistake, NULL)
+    KBI_TEST("CUDA_ERROR", "bad_address", kbi_test_mistake, NULL)
+#endif
+#undef KBI_TEST
+};
+
+// In place of the program's own benchmarks: a worker of the self-test finds the same.
+static void kbi_selftest_register(void) {
+    kbi_entries = NULL;
+    kbi_entry_count = 0;
+    for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
+}
+
+// --- running them, and the bars ---
+
+typedef struct kbi_seen_result { // what the self-test keeps of a result
+    char name[96], operation[32];
+    double ms;
+    uint64_t flags;
+    kb_status status;
+    kb_verdict verdict;
+} kbi_seen_result;
+
+typedef struct kbi_bars {
+    const kbi_options* o;
+    kbi_seen_result* seen; // of the latest run
+    int n, failed;
+    bool gpu;
+} kbi_bars;
+
+static void kbi_bars_collect(void* to, const kb_result* r) {
+    kbi_bars* b = (kbi_bars*)to;
+    b->seen = (kbi_seen_result*)kbi_grow(b->seen, sizeof(kbi_seen_result) * (size_t)(b->n + 1));
+    kbi_seen_result* s = &b->seen[b->n++];
+    snprintf(s->name, sizeof s->name, "%s", r->name);
+    snprintf(s->operation, sizeof s->operation, "%s", r->operation);
+    s->ms = r->time_ms;
+    s->flags = r->flags;
+    s->status = r->status;
+    s->verdict = r->verdict;
+    b->gpu |= r->gpu != NULL;
+}
+
+// Runs the tests that a command line selects; their results are then in seen.
+static bool kbi_bars_run(kbi_bars* b, const char* arguments) {
+    char text[256], *argv[32], *word;
+    kbi_options o;
+    kbi_plan plan;
+    int argc = 0;
+    b->n = 0;
+    snprintf(text, sizeof text, "--selftest --no-progress --quiet %s", arguments);
+    argv[argc++] = b->o->argv[0];
+    for (word = strtok(text, " "); word && argc < 30; word = strtok(NULL, " ")) argv[argc++] = word;
+    if (b->o->device) argv[argc] = kbi_grow_text("--device"), argv[argc + 1] = kbi_grow_text(b->o->device), argc += 2;
+    argv[argc] = NULL;
+    kbi_options_default(&o);
+    if (!kbi_options_parse(&o, argc, argv) || !kbi_plan_make(&plan, &o)) return false;
+    kbi_run_plan(&o, &plan, kbi_bars_collect, b);
+    kbi_plan_free(&plan);
+    return b->n > 0 && !kbi_interrupted;
+}
+
+KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, bool passed, const char* what, const char* format, ...) {
+    va_list list;
+    printf("%-5s %-30s ", passed ? "pass" : "FAIL", what);
+    va_start(list, format);
+    vprintf(format, list);
+    va_end(list);
+    printf("\n");
+    fflush(stdout);
+    b->failed += !passed;
+}
+
+// Corrected times against CUPTI's durations of the same kernels, taken in other processes.
+static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
+    char arguments[128], what[64], worst_at[96] = "";
+    double worst = 0;
+    int good = 0, compared = 0;
+    snprintf(arguments, sizeof arguments, "--op accuracy --fast --precision 0.3 %s", way);
+    if (!kbi_bars_run(b, arguments)) return;
+    int n = b->n;
+    kbi_seen_result* ours = b->seen;
+    b->seen = NULL;
+    snprintf(arguments, sizeof arguments, "--op accuracy --fast --timer cupti %s", way);
+    kbi_bars_run(b, arguments);
+    snprintf(what, sizeof what, "agrees with CUPTI, %s", *way ? way + 2 : "cold");
+    for (int i = 0; i < n && i < b->n; i++) {
+        double error = fabs(ours[i].ms - b->seen[i].ms), bar = KBI_MAX(0.15e-3, 0.01 * b->seen[i].ms);
+        if (!kbi_finite(error)) continue;
+        compared++;
+        good += error <= bar;
+        if (error / bar > worst) worst = error / bar, snprintf(worst_at, sizeof worst_at, "%s", ours[i].name);
+    }
+    KBENCH_FREE(ours);
+    if (compared) kbi_bar(b, good == n, what, "%d of %d within max(0.15 us, 1 %%); worst %.2f of that, %s", good, n, worst, worst_at);
+    else printf("skip  %-30s CUPTI was not found; LD_LIBRARY_PATH can name its folder\n", what);
+}
+
+static void kbi_bar_pairs(kbi_bars* b, const char* operation, bool fast, bool equal) {
+    char arguments[128];
+    int pairs = 0, different = 0, slower = 0;
+    snprintf(arguments, sizeof arguments, "--op %s --fast --precision 0.5 --rounds 40 --size %s", operation, fast ? "some" : "all");
+    if (!kbi_bars_run(b, arguments)) return;
+    for (int i = 0; i < b->n; i++) {
+        if (!strstr(b->seen[i].name, "impl=b")) continue;
+        pairs++;
+        different += b->seen[i].verdict == KB_FASTER || b->seen[i].verdict == KB_SLOWER;
+        slower += b->seen[i].verdict == KB_SLOWER;
+    }
+    if (equal) kbi_bar(b, pairs && different <= 0.05 * pairs, "equal rivals called different", "%d of %d; at most 5 %%", different, pairs);
+    else kbi_bar(b, pairs && slower >= 0.95 * pairs, "2 % slower found", "%d of %d; at least 95 %%", slower, pairs);
+}
+
+// Every planted mistake must get its word, and no number.
+static void kbi_bar_mistakes(kbi_bars* b) {
+    int good = 0;
+    if (!kbi_bars_run(b, "--fast --timeout 2s --exclude ^(accuracy|equal|slower)/")) return;
+    for (int i = 0; i < b->n; i++) {
+        const kbi_seen_result* s = &b->seen[i];
+        bool flagged = false;
+        for (int f = 0; f < KB_FLAG_COUNT; f++)
+            if (kbi_is(kb_flag_name((kb_flag)f), s->operation)) flagged = (s->flags >> f) & 1;
+        bool right = flagged && s->status == KB_FAILED && !kbi_finite(s->ms);
+        if (!right && s->status != KB_SKIPPED) printf("      %s: not found\n", s->name);
+        good += right || s->status == KB_SKIPPED;
+    }
+    kbi_bar(b, good == b->n, "planted mistakes", "%d of %d got their word and no number", good, b->n);
+}
+
+// On the CPU: twice the work must take twice the time, from 1 us to 10 ms.
+static void kbi_bar_scale(kbi_bars* b) {
+    double least = INFINITY, most = 0;
+    if (!kbi_bars_run(b, "--op accuracy --impl spin --fast --precision 0.3")) return;
+    for (int i = 1; i < b->n; i++) { // the first is too short for the loop's own cost not to show
+        const char* cycles = strstr(b->seen[i].name, "cycles=");
+        double each = cycles ? b->seen[i].ms / strtod(cycles + 7, NULL) : (double)NAN;
+        least = KBI_MIN(least, each);
+        most = KBI_MAX(most, each);
+    }
+    kbi_bar(b, most <= 1.1 * least, "time grows with the work", "time of a step differs by %.1f %%; at most 10 %%", 100 * (most / least - 1));
+}
+
+static int kbi_selftest(const kbi_options* o) {
+    kbi_bars b;
+    int64_t began = kbi_now();
+    bool fast = o->on[KBI_OPTION_fast];
+    memset(&b, 0, sizeof b);
+    b.o = o;
+    printf("kbench %s self-test%s\n", KBENCH_VERSION, fast ? ", in short" : "");
+    fflush(stdout);
+    kbi_bar_mistakes(&b);
+    if (b.gpu) {
+        kbi_bar_accuracy(&b, "");
+        kbi_bar_accuracy(&b, "--hot");
+    } else {
+        kbi_bar_scale(&b);
+    }
+    kbi_bar_pairs(&b, "equal", fast, true);
+    kbi_bar_pairs(&b, "slower", fast, false);
+    KBENCH_FREE(b.seen);
+    if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
+    printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU", (double)(kbi_now() - began) * 1e-9);
+    return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
+}
+
 static int kbi_main(int argc, char** argv) {
     kbi_options o;
     kbi_plan plan;
@@ -6890,6 +7275,8 @@ static int kbi_main(int argc, char** argv) {
     kbi_quiet = o.on[KBI_OPTION_quiet];
     if (o.on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
+    if (o.on[KBI_OPTION_selftest]) kbi_selftest_register();
+    if (o.on[KBI_OPTION_selftest] && o.worker_in < 0 && !o.on[KBI_OPTION_truth]) return kbi_selftest(&o);
     if (o.on[KBI_OPTION_truth]) return kbi_truth_main(&o);
     if (o.worker_in >= 0) return kbi_worker_main(&o);
     if (o.on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(&o, &plan);
@@ -6899,7 +7286,7 @@ static int kbi_main(int argc, char** argv) {
     else if (o.on[KBI_OPTION_list_ops]) kbi_list_ops(&plan, o.on[KBI_OPTION_verbose]);
     else if (o.on[KBI_OPTION_list_sizes]) kbi_list_sizes(&plan);
     else if (o.on[KBI_OPTION_dry_run]) code = kbi_dry_run(&o, &plan);
-    else code = kbi_run_plan(&o, &plan);
+    else code = kbi_run_plan(&o, &plan, NULL, NULL);
     kbi_plan_free(&plan);
     if (fflush(stdout) != 0 && code == KBI_EXIT_FINE) {
         kbi_error("writing to stdout failed: %s", strerror(errno));
@@ -6968,7 +7355,7 @@ kb_state* kb_open(const kb_desc* desc) {
     kbi_options_of(&options, d);
     if (!run) return NULL;
     if (!kbi_process_backend) kbi_process_backend = kbi_backend_open(&options, d->device, &kbi_process_machine);
-    kbi_run_init(run, kbi_process_backend, &kbi_process_machine, NULL);
+    kbi_run_init(run, kbi_process_backend, &kbi_process_machine, &options);
     run->own_options = options;
     run->options = &run->own_options;
     run->own_entry.operation = kbi_copy(&run->arena, d->name);

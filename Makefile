@@ -1,0 +1,118 @@
+# kbench: benchmarks of GPU kernels. `make` alone prints what it can do.
+# Needs make and a C compiler; uses nvcc where there is one. Every recipe prints the command it runs.
+
+# nvcc: NVCC=... on the command line (NVCC= means none), else the PATH, CUDA_HOME, /usr/local/cuda
+ifeq ($(origin NVCC), undefined)
+NVCC := $(firstword $(shell command -v nvcc 2> /dev/null) \
+          $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(wildcard /usr/local/cuda/bin/nvcc))
+endif
+override NVCC := $(strip $(NVCC))
+NVCC_BIN := $(if $(NVCC),$(dir $(shell command -v $(NVCC) 2> /dev/null)))
+ifneq ($(NVCC),)
+ifeq ($(NVCC_BIN),)
+$(error NVCC=$(NVCC) cannot be run; NVCC= builds everything with $(CC))
+endif
+endif
+
+# compute capability of the GPUs here as nvidia-smi prints it (9.0), nothing without one; not asked in CI
+GPU = $(eval GPU := $(if $(CI),,$(sort $(shell \
+        nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null | grep -xE '[0-9]+\.[0-9]+'))))$(GPU)
+
+# ARCH: words such as sm_90a (code for that GPU), compute_80 (PTX, for it and later ones), or options of nvcc's.
+# Default: the GPU here, with the instructions only it has where nvcc knows them; else sm_80, sm_90 and PTX.
+known = $(eval known := $(shell $(NVCC) --list-gpu-code 2> /dev/null))$(known)
+newest = $(eval newest := $(lastword $(shell $(NVCC) --list-gpu-arch 2> /dev/null | sort -t_ -k2n)))$(newest)
+with_features = $(if $(filter 7 8,$(word 1,$(subst ., ,$(1)))),,a)
+gpu_arch = $(if $(filter sm_$(subst .,,$(1)),$(known)),sm_$(subst .,,$(1))$(call with_features,$(1)),$(newest))
+ARCH ?= $(if $(GPU),$(sort $(foreach g,$(GPU),$(call gpu_arch,$(g)))),sm_80 sm_90 compute_90)
+arch_flag = $(if $(filter sm_%,$(1)),-gencode=arch=compute_$(1:sm_%=%)$(comma)code=$(1),$(if \
+              $(filter compute_%,$(1)),-gencode=arch=$(1)$(comma)code=$(1),$(1)))
+comma := ,
+ARCHFLAGS = $(foreach a,$(ARCH),$(call arch_flag,$(a)))
+
+# the vendor's rows are built where its header is; the library itself is looked for at run time
+CUDA_INCLUDE := $(NVCC_BIN)../include
+CUBLAS = $(if $(NVCC_BIN),$(if $(wildcard $(CUDA_INCLUDE)/cublas_v2.h $(NVCC_BIN)../targets/*/include/cublas_v2.h),-DKBK_CUBLAS))
+
+BUILD := build
+CFLAGS ?= -O2
+NVCCFLAGS ?= -O3 -lineinfo
+LIBS := -lm -ldl -lpthread
+HEADERS := $(wildcard kbench.h kbench_kernels.cuh)
+compile_cuda = $(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) $(CUBLAS) -I.
+compile_c = $(CC) $(CFLAGS) -I.
+# the suite runs on the GPU where there is one (or where ARCH asks for one), on the C oracles elsewhere
+use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(origin ARCH))),yes))
+suite_command = $(if $(use_cuda),$(compile_cuda) examples/suite.cu -o $(BUILD)/suite,$(compile_c) -x c examples/suite.cu -o $(BUILD)/suite $(LIBS))
+run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(strip $(ARCHFLAGS) $(CUBLAS)))' BUILD=$(BUILD) sh tests/run.sh
+
+EXAMPLES_C := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examples/suite.cu,$(wildcard examples/*.cu)))
+
+.PHONY: help run test test-gpu examples sanitize format clean FORCE
+help:
+	@echo 'make run         build the suite and run it: table here, results.json beside it; needs no GPU'
+	@echo '                 make run ARGS="--fast --op layernorm"    make run ARGS=--list-ops    make run ARGS=--help'
+	@echo 'make test        build and run every test that this machine can run; the others are counted as skipped'
+	@echo 'make test-gpu    the tests on the GPU; fails where there is none'
+	@echo 'make examples    build the suite and the examples into $(BUILD)/'
+	@echo 'make sanitize    compute-sanitizer on the GPU tests, ASan and UBSan on the others'
+	@echo 'make format      clang-format on all sources'
+	@echo 'make clean       remove $(BUILD)/, results.json and report.html'
+	@echo
+	@echo 'here:   CC=$(CC)   NVCC=$(or $(NVCC),(none))   GPU=$(or $(GPU),(none))$(if $(NVCC),   ARCH="$(ARCH)")'
+	@echo 'CC, CFLAGS, NVCC, NVCCFLAGS, ARCH can be set on the command line; NVCC= builds as if there were no nvcc'
+
+run: $(BUILD)/suite
+	$(BUILD)/suite --json results.json $(ARGS)
+
+# rebuilt when its command changes: with or without nvcc, another GPU, other flags
+$(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command
+	$(suite_command)
+$(BUILD)/suite.command: FORCE
+	@mkdir -p $(BUILD)
+	@echo '$(suite_command)' | cmp -s - $@ || echo '$(suite_command)' > $@
+
+test:
+	$(run_tests)
+
+test-gpu:
+	@[ -n '$(NVCC)' ] || { echo 'make test-gpu: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1; }
+	@nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || { echo 'make test-gpu: no GPU on this machine (nvidia-smi lists none)' >&2; exit 1; }
+	$(run_tests) --no-skip gpu
+
+examples: $(BUILD)/suite $(EXAMPLES_C) $(if $(NVCC),$(EXAMPLES_CUDA))
+	@$(if $(NVCC),:,echo 'no nvcc: built the C examples; not built: $(notdir $(EXAMPLES_CUDA))')
+$(BUILD)/examples/%: examples/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(compile_c) $< -o $@ $(LIBS)
+$(BUILD)/examples/%: examples/%.cu $(HEADERS)
+	@mkdir -p $(@D)
+	$(compile_cuda) $< -o $@
+
+# on a GPU: the kernels, and the engine's own device work in a program of five lines
+sanitizer := $(firstword $(wildcard $(NVCC_BIN)compute-sanitizer) $(shell command -v compute-sanitizer 2> /dev/null))
+SANITIZE_TESTS := $(filter-out tests/gpu/misuse.cu,$(wildcard tests/gpu/*.cu))
+sanitize:
+	$(run_tests) --sanitize host
+ifeq ($(and $(NVCC),$(sanitizer)),)
+	@echo 'no compute-sanitizer (it comes with nvcc): only the host tests were run'
+else
+	@mkdir -p $(BUILD)/test
+	@nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || echo 'no GPU on this machine: compute-sanitizer is left out'
+	$(compile_cuda) tests/compile/five_lines.cu -o $(BUILD)/test/five_lines
+	for tool in memcheck racecheck initcheck; do \
+	    nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || break; \
+	    $(sanitizer) --tool $$tool --error-exitcode 9 $(BUILD)/test/five_lines --no-isolate --iters 10 --warmup 1 || exit 1; \
+	    $(run_tests) --quick --tool "$(sanitizer) --tool $$tool --error-exitcode 9" $(SANITIZE_TESTS) || exit 1; \
+	done
+endif
+
+# but for what is printed elsewhere as it stands, and what a script made
+FORMAT := $(filter-out tests/compile/five_lines.cu tests/compile/plain.c tests/host/stats_expected.h, \
+            $(wildcard kbench.h kbench_kernels.cuh examples/*.c examples/*.cu tests/*.h tests/*/*.c tests/*/*.cpp tests/*/*.cu))
+format:
+	clang-format -i $(FORMAT)
+
+clean:
+	rm -rf $(BUILD) results.json report.html

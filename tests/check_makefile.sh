@@ -1,0 +1,85 @@
+#!/bin/sh
+# The Makefile on machines that are not this one: an nvcc and an nvidia-smi are played by scripts.
+. tests/lib.sh
+unset MAKEFLAGS MAKELEVEL MFLAGS ARCH ARCHFLAGS NVCC CC CXX CI CUDA_HOME
+
+make=$(command -v gmake || command -v make)
+play=$tmp/play
+mkdir -p "$play/bin" "$play/smi" "$play/include" "$play/none"
+cat > "$play/bin/nvcc" << 'EOF'
+#!/bin/sh
+case $1 in
+--list-gpu-code) printf 'sm_75\nsm_80\nsm_86\nsm_90\nsm_100\nsm_120\n' ;;
+--list-gpu-arch) printf 'compute_75\ncompute_80\ncompute_86\ncompute_90\ncompute_100\ncompute_120\n' ;;
+esac
+EOF
+cat > "$play/smi/nvidia-smi" << 'EOF'
+#!/bin/sh
+[ -n "$PLAY_CAPS" ] || { echo "NVIDIA-SMI has failed because it could not communicate with the driver 5.3"; exit 9; }
+case $1 in -L) echo "GPU 0: Played" ;; *) for c in $PLAY_CAPS; do echo "$c"; done ;; esac
+EOF
+chmod +x "$play/bin/nvcc" "$play/smi/nvidia-smi"
+: > "$play/include/cublas_v2.h"
+path=$play/bin:$play/smi:$PATH
+# arch WHAT WANTED COMMAND...: the -gencode options of the test command
+arch() {
+    what=$1 want=$2 && shift 2
+    run env "$@"
+    check_rc "$what" 0
+    check_same "$what" "$(grep -o "ARCHFLAGS='[^']*'" "$out" | head -n 1 | sed "s/-gencode=arch=//g; s/ *-DKBK_CUBLAS//; s/ARCHFLAGS=//; s/'//g")" "$want"
+}
+target="$make -n test"
+
+run env PATH="$path" $make
+check_rc "make alone" 0
+for t in run test test-gpu examples sanitize format clean; do
+    check_out "make alone explains $t" "^make $t +[a-z]"
+done
+check_same "make alone: stderr" "$(cat "$err")" ""
+arch "an H200" "compute_90a,code=sm_90a" PATH="$path" PLAY_CAPS=9.0 $target
+check_out "cuBLAS where its header is" "DKBK_CUBLAS"
+arch "a T4" "compute_75,code=sm_75" PATH="$path" PLAY_CAPS=7.5 $target
+arch "an A10" "compute_86,code=sm_86" PATH="$path" PLAY_CAPS=8.6 $target
+arch "a B200" "compute_100a,code=sm_100a" PATH="$path" PLAY_CAPS=10.0 $target
+arch "two kinds" "compute_80,code=sm_80 compute_90a,code=sm_90a" PATH="$path" PLAY_CAPS="9.0 8.0 9.0" $target
+arch "a GPU newer than nvcc" "compute_120,code=compute_120" PATH="$path" PLAY_CAPS=13.0 $target
+arch "no GPU" "compute_80,code=sm_80 compute_90,code=sm_90 compute_90,code=compute_90" PATH="$path" PLAY_CAPS= $target
+arch "CI does not ask" "compute_80,code=sm_80 compute_90,code=sm_90 compute_90,code=compute_90" PATH="$path" PLAY_CAPS=9.0 CI=true $target
+arch "ARCH=sm_86" "compute_86,code=sm_86" PATH="$path" PLAY_CAPS=9.0 $target ARCH=sm_86
+arch "ARCH with two words" "compute_90a,code=sm_90a compute_80,code=compute_80" PATH="$path" $target ARCH="sm_90a compute_80"
+arch "ARCH as an option" "-arch=native" PATH="$path" $target ARCH=-arch=native
+
+# where nvcc is looked for
+bare=$play/smi:/usr/bin:/bin
+for how in "PATH=$play/bin:$bare" "PATH=$bare CUDA_HOME=$play" "PATH=$bare NVCC=$play/bin/nvcc"; do
+    arch "$how" "compute_90a,code=sm_90a" $how PLAY_CAPS=9.0 $target
+    check_out "$how" "NVCC='[^ ]*$(basename "$play")/bin/nvcc'"
+done
+if [ -f examples/suite.cu ]; then
+    run env PATH="$path" PLAY_CAPS=9.0 $make -n run
+    check_out "an nvcc and a GPU: the suite is CUDA" "nvcc .*sm_90a.* examples/suite.cu"
+    run env PATH="$path" PLAY_CAPS=9.0 $make -n run NVCC=
+    check_rc "NVCC=" 0
+    check_out "NVCC= compiles C" "^cc .*-x c .*examples/suite.cu"
+    check_not_out "NVCC= means none" nvcc
+    run env PATH="$path" PLAY_CAPS= $make -n run
+    check_out "an nvcc without a GPU: the suite is C" "-x c .*examples/suite.cu"
+    run env PATH="$path" PLAY_CAPS= $make -n run ARCH=sm_90a
+    check_out "an nvcc without a GPU, ARCH given: the suite is CUDA" "nvcc .*sm_90a.* examples/suite.cu"
+    run env PATH="$path" $make -n run NVCC= ARGS="--fast --op layernorm"
+    check_out "ARGS" "build/suite --json results.json --fast --op layernorm\$"
+else
+    skip "examples/suite.cu is not there"
+fi
+run env PATH="$path" $make -n test NVCC=/no/such/nvcc
+if [ $rc -ne 0 ]; then pass; else fail "an nvcc that cannot be run is accepted"; fi
+check_err "an nvcc that cannot be run" "NVCC=/no/such/nvcc cannot be run"
+run env PATH="$path" PLAY_CAPS= $make test-gpu
+if [ $rc -ne 0 ]; then pass; else fail "make test-gpu without a GPU: exit code 0"; fi
+check_err "make test-gpu without a GPU" "no GPU"
+run env PATH="$path" PLAY_CAPS=9.0 $make test-gpu NVCC=
+if [ $rc -ne 0 ]; then pass; else fail "make test-gpu without nvcc: exit code 0"; fi
+check_err "make test-gpu without nvcc" "no nvcc"
+run env PATH="$path" PLAY_CAPS=9.0 $make -n test-gpu
+check_out "make test-gpu lets nothing be skipped" "tests/run.sh --no-skip gpu"
+finish

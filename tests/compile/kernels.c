@@ -1,0 +1,9 @@
+// kbench_kernels.cuh alone, as plain C or C++: with -DSECOND the other of two files that include it
+#include "kbench_kernels.cuh"
+#ifdef SECOND
+int second_file(void);
+int second_file(void) { return 0; }
+#else
+int second_file(void);
+int main(void) { return second_file(); }
+#endif

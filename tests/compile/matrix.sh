@@ -1,0 +1,162 @@
+#!/bin/sh
+# The headers through gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; what has to link links, and runs.
+. tests/lib.sh
+
+strict="-Wall -Wextra -Wpedantic -Werror -I. -Itests"
+here=tests/compile
+short="--iters 5 --warmup 1 --no-progress"
+works() { echo 'int main(void) { return 0; }' > "$tmp/try.$1" && shift && "$@" -o "$tmp/try" > /dev/null 2>&1; }
+compilers_c= compilers_cxx=
+for c in gcc clang; do if have $c && works c $c "$tmp/try.c"; then compilers_c="$compilers_c $c"; else skip "no $c on this machine"; fi; done
+for c in g++ clang++; do if have $c && works cc $c "$tmp/try.cc"; then compilers_cxx="$compilers_cxx $c"; else skip "no $c on this machine"; fi; done
+[ -n "$compilers_c" ] || compilers_c=$CC
+cc1=${compilers_c# } && cc1=${cc1%% *}
+cxx1=${compilers_cxx# } && cxx1=${cxx1%% *}
+kernels=
+if [ -f kbench_kernels.cuh ]; then kernels=kernels.c; else skip "kbench_kernels.cuh is not there"; fi
+
+# --- syntax and warnings: every standard, with and without the implementation
+for c in $compilers_c; do
+    for std in c11 c17 gnu11 gnu17; do
+        for file in api.c impl.c order.c plain.c $kernels; do
+            check "$c $std $file" $c -std=$std $strict -fsyntax-only $here/$file
+        done
+        check "$c $std, the user's headers first" $c -std=$std $strict -DLATE -fsyntax-only $here/impl.c
+    done
+done
+for c in $compilers_cxx; do
+    for std in c++11 c++14 c++17 c++20; do
+        for file in api.c impl.c order.c $kernels; do
+            check "$c $std $file" $c -x c++ -std=$std $strict -fsyntax-only $here/$file
+        done
+        check "$c $std faces.cpp" $c -std=$std $strict -fsyntax-only $here/faces.cpp
+        check "$c $std, the user's headers first" $c -x c++ -std=$std $strict -DLATE -fsyntax-only $here/impl.c
+    done
+done
+
+# --- warnings that only an optimiser finds, and that each of these runs
+for c in $compilers_c; do
+    for options in "-std=c11 -O0" "-std=c11 -O2 -DLATE" "-std=c17 -O3"; do
+        check "$c $options" $c $options $strict $here/impl.c -o "$tmp/impl" $libs || continue
+        run "$tmp/impl" $short
+        check_rc "$c $options runs" 0
+        check_out "$c $options prints the operation" sum
+    done
+done
+for c in $compilers_cxx; do
+    check "$c -O2 faces.cpp" $c -std=c++11 -O2 $strict $here/faces.cpp -o "$tmp/faces" $libs || continue
+    run "$tmp/faces" $short
+    check_rc "$c: lambda, kb_open and a registered body" 0
+done
+
+# --- the linker's order does not matter, nor does the number of files
+names="first second third fourth"
+listed() { "$1" --list-ops 2> /dev/null | awk 'NF && $1 !~ /:$/ { print $1 }' | awk '!seen[$0]++' | tr '\n' ' '; }
+for lto in "" -flto; do
+    for pair in "two_a.c two_b.c" "two_b.c two_a.c"; do
+        set -- $pair
+        if [ -n "$lto" ] && ! works c $cc1 -flto "$tmp/try.c"; then skip "$cc1 has no -flto" && continue; fi
+        check "two files $lto: $pair" $cc1 -std=c11 -O1 $lto $strict $here/$1 $here/$2 -o "$tmp/two" $libs || continue
+        check_same "two files $lto: $pair, the order listed" "$(listed "$tmp/two")" "$names "
+    done
+    check "order.c $lto" $cc1 -std=c11 -O1 $lto $strict $here/order.c -o "$tmp/order" $libs || continue
+    check_same "order.c $lto" "$(listed "$tmp/order")" "zebra memcpy strlen c b a pair alone "
+    cases=$("$tmp/order" --list 2> /dev/null | grep -o '^[a-z]*.*impl=[a-z]*' | sed 's,/impl=,:,; s,/.*,,' | tr '\n' ' ')
+    check_same "order.c $lto, cases" "$cases" \
+        "zebra:default zebra:late memcpy:default strlen:printf c:default b:default a:default pair:one pair:two alone:bare "
+done
+
+# --- C and C++ in one program, both ways
+if [ -n "$cxx1" ]; then
+    for how in "c c" "c c++" "c++ c" "c++ c++"; do
+        set -- $how
+        $cxx1 -x $1 -O1 -I. -c $here/api.c -o "$tmp/api.o" 2> "$tmp/check" &&
+            $cxx1 -x $2 -O1 -I. -c $here/uses_api.c -o "$tmp/uses.o" 2>> "$tmp/check"
+        check "API as $1, implementation as $2" $cxx1 "$tmp/api.o" "$tmp/uses.o" -o "$tmp/mixed" $libs || continue
+        run "$tmp/mixed"
+        check_rc "API as $1, implementation as $2, runs" 0
+    done
+    if [ -n "$kernels" ]; then
+        check "kbench_kernels.cuh twice, C" $cc1 -std=c11 $strict -DSECOND -c $here/kernels.c -o "$tmp/k2.o" &&
+            check "kbench_kernels.cuh twice, C, linked" $cc1 -std=c11 $strict $here/kernels.c "$tmp/k2.o" -o "$tmp/k" $libs
+        check "kbench_kernels.cuh twice, C++" $cxx1 -x c++ -std=c++11 $strict -DSECOND -c $here/kernels.c -o "$tmp/k2.o" &&
+            check "kbench_kernels.cuh twice, C++, linked" $cxx1 -std=c++11 $strict -x c++ $here/kernels.c -x none "$tmp/k2.o" -o "$tmp/k" $libs
+    fi
+else
+    skip "no C++ compiler: C and C++ in one program"
+fi
+
+# --- the program's own allocator: all three or none
+check "own allocator" $cc1 -std=c11 -O1 $strict -DOWN_MALLOC $here/impl.c -o "$tmp/own" $libs && {
+    run "$tmp/own" $short
+    check_rc "own allocator runs" 0
+    check_not_out "own allocator is used" "not used"
+    run "$tmp/own" $short --no-isolate
+    check_rc "own allocator, one process" 0
+    # but for the one name that registering took, which lives as long as the program
+    check_not_err "everything is given back" "own malloc: ([2-9]|[0-9][0-9])"
+}
+if $cc1 -DOWN_MALLOC -DONLY_MALLOC -I. -fsyntax-only $here/impl.c 2> "$tmp/check"; then
+    fail "KBENCH_MALLOC alone was accepted"
+elif grep -q 'KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE' "$tmp/check"; then
+    pass
+else
+    fail "KBENCH_MALLOC alone: the error does not name the three: $(head -n 2 "$tmp/check")"
+fi
+
+# --- a program for the sanitizers
+if works c $cc1 -fsanitize=address,undefined "$tmp/try.c"; then
+    check "sanitizers" $cc1 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined $strict $here/impl.c -o "$tmp/asan" $libs && {
+        run "$tmp/asan" $short
+        check_rc "ASan and UBSan find nothing" 0
+        check_not_err "ASan and UBSan find nothing" "sanitizer|runtime error"
+        run "$tmp/asan" $short --no-isolate --json "$tmp/asan.json" --jsonl "$tmp/asan.jsonl"
+        check_rc "ASan and UBSan find nothing, one process" 0
+    }
+else
+    skip "$cc1 has no -fsanitize=address,undefined here"
+fi
+
+# --- through nvcc: as a user compiles it, warnings as errors (pedantic cannot be asked of nvcc's own output)
+if [ -n "$NVCC" ]; then
+    strict_cuda="-O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I."
+    check "nvcc five_lines.cu" $NVCC $strict_cuda -c $here/five_lines.cu -o "$tmp/nvcc.o"
+    check "nvcc host_and_gpu.cu" $NVCC $strict_cuda $here/host_and_gpu.cu -o "$tmp/mixed" &&
+        if nvidia-smi -L 2> /dev/null | grep -q '^GPU '; then
+            run "$tmp/mixed" $short
+            check_rc "host and GPU work" 0
+        else
+            run "$tmp/mixed" $short
+            check_rc "no GPU: the host part is measured" 0
+            check_out "no GPU: the host part is measured" 'host_part .*[0-9] (ns|us|ms)'
+            check_out "no GPU: the rest is skipped" 'gpu_part +skipped'
+            check_out "no GPU: it says why" '(no|without|needs).*GPU|GPU.*(no|not|none|without)|driver'
+            run "$tmp/mixed" $short --op gpu_part
+            check_rc "no GPU, and every case needs one" 77
+            run "$tmp/mixed" $short --device 0
+            check_rc "no GPU, and one asked for" 77
+            check_err "no GPU, and one asked for" 'GPU|driver'
+            run "$tmp/mixed" --list
+            check_rc "no GPU: --list" 0
+            check_out "no GPU: --list" 'gpu_part'
+            check_same "no GPU: --list is silent" "$(cat "$err")" ""
+        fi
+    check "nvcc, API only" $NVCC -x cu $strict_cuda -c $here/api.c -o "$tmp/nvcc.o"
+    cuda=$(dirname "$(command -v "$NVCC")")/..
+    check "extern launcher: the kernel" $NVCC -O3 -c $here/extern_launch.cu -o "$tmp/launch.o"
+    check "extern launcher: the C file" $cc1 -std=c11 -O2 $strict -DKBENCH_CUDA -I"$cuda/include" -c $here/extern.c -o "$tmp/extern.o" &&
+        check "extern launcher: linked" $NVCC "$tmp/extern.o" "$tmp/launch.o" -o "$tmp/extern" && {
+        run "$tmp/extern" $short
+        if [ $rc -eq 77 ]; then
+            check_out "without a GPU it says so" "skipped|GPU"
+            run "$tmp/extern" --list
+            check_rc "it lists without a GPU" 0
+            check_out "it lists without a GPU" halve_from_c
+        else
+            check_rc "extern launcher runs" 0
+        fi
+    }
+else
+    skip "no nvcc: the five-line program and the extern launcher are not compiled"
+fi
+finish

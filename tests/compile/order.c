@@ -1,0 +1,20 @@
+// Registrations in awkward places: all must be listed, in the order of file, line and place in the line, with
+// the names as written.
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#include <string.h>
+
+// where they stand in the line is the point
+// clang-format off
+#define NOTHING(kb) { KB_TIME(kb) { kb_keep(kb); } }
+#define BOTH(op) KBENCH_IMPL(op, one) NOTHING(kb) KBENCH_IMPL(op, two) NOTHING(kb)
+#define COUNT 3
+
+KBENCH(zebra) NOTHING(kb)
+KBENCH(memcpy) NOTHING(kb)
+KBENCH_IMPL(strlen, printf) NOTHING(kb)
+KBENCH(c) NOTHING(kb) KBENCH(b) NOTHING(kb) KBENCH(a) NOTHING(kb)
+BOTH(pair)
+KBENCH_IMPL(zebra, late, KB_AXIS("n", COUNT)) NOTHING(kb)
+KBENCH_IMPL(alone, bare) NOTHING(kb)
+KBENCH_MAIN()

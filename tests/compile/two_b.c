@@ -1,0 +1,9 @@
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+KBENCH(third) {
+    KB_TIME(kb) { kb_keep(kb); }
+}
+KBENCH(fourth) {
+    KB_TIME(kb) { kb_keep(kb); }
+}
+KBENCH_MAIN()

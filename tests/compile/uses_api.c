@@ -1,0 +1,9 @@
+// The implementation for api.c, and a main that calls into it: C with C, C with C++, C++ with C.
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#ifdef __cplusplus
+extern "C"
+#endif
+    int
+    api_use(void);
+int main(void) { return api_use(); }

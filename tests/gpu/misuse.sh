@@ -1,0 +1,81 @@
+#!/bin/sh
+# On a GPU: each mistake of misuse.cu raises its flag, prints no number, and costs no other case its own.
+. tests/lib.sh
+
+build "misuse.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. tests/gpu/misuse.cu -o "$tmp/misuse"
+build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+# field OPERATION IMPLEMENTATION KEY: its value as JSON writes it
+field() {
+    awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v key="$3" '
+        $1 != last { if (o == op && i == impl) exit; o = i = ""; v = ""; last = $1 }
+        $2 == "operation" { o = $3 } $2 == "implementation" { i = $3 } $2 == key { v = $3 }
+        END { if (o == op && i == impl) print v }' "$tmp/flat.txt"
+}
+run "$tmp/misuse" --fast --timeout 10s --no-progress --json "$tmp/misuse.json"
+cat "$out" # the table, for the log
+check_rc "all mistakes in one run" 1
+build "the records are right" "$tmp/flat" "$tmp/misuse.json"
+"$tmp/flat" "$tmp/misuse.json" > "$tmp/flat.txt"
+check_same "a record for every case" "$(grep -c "	operation	" "$tmp/flat.txt")" "$("$tmp/misuse" --list | wc -l)"
+
+for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/gpu/misuse.cu); do
+    check_same "$op: the good case beside it" "$(field $op good status)" '"ok"'
+    case $(field $op good time_ms) in [0-9]*) pass ;; *) fail "$op: the good case beside it has no number" ;; esac
+    check_same "$op: the good case beside it is verified" "$(field $op good verified)" true
+done
+# fault OPERATION WORDS: one of the words is among its flags, and no time stands anywhere
+fault() {
+    op=$1 && shift
+    check_same "$op: status" "$(field $op bad status)" '"failed"'
+    found=
+    for w; do case $(field $op bad flags) in *"\"$w\""*) found=1 ;; esac done
+    if [ -n "$found" ]; then pass; else fail "$op: flags $(field $op bad flags), expected $*; message $(field $op bad message)"; fi
+    for key in time_ms time_ms_mean time_ms_min time_ms_max time_ms_raw inference_speed throughput_gbps gpu_efficiency speedup; do
+        check_same "$op: $key" "$(field $op bad $key)" null
+    done
+    awk -v op="$op" '/^[^ ]/ { at = $1 } at == op && ($1 == "bad" || ($1 == op && $2 == "bad"))' "$out" > "$tmp/row"
+    if [ ! -s "$tmp/row" ]; then fail "$op: no row in the table"; elif grep -qE '[0-9] *(ns|us|ms|GB/s)' "$tmp/row"; then fail "$op: a number in its row: $(cat "$tmp/row")"; else pass; fi
+}
+fault empty_block NO_WORK
+fault host_work NO_WORK
+fault default_stream SIDE_STREAM TRANSFER # capture cannot tell these two apart; the message names both
+fault copy_sync TRANSFER SIDE_STREAM
+fault copy_async TRANSFER
+fault copy_async_pinned TRANSFER
+fault device_sync SYNC_INSIDE
+fault stream_sync SYNC_INSIDE
+fault malloc_inside ALLOC_INSIDE SYNC_INSIDE
+fault malloc_async ALLOC_INSIDE
+fault another_stream SIDE_STREAM NO_WORK
+fault bad_configuration CUDA_ERROR
+fault too_much_shared CUDA_ERROR
+fault illegal_address CUDA_ERROR
+fault illegal_address_late CUDA_ERROR
+fault launch_failure CUDA_ERROR
+fault out_of_memory OOM
+fault write_after OVERRUN
+fault write_before OVERRUN
+fault hangs TIMEOUT
+fault hangs_late TIMEOUT
+fault wrong VERIFY_FAIL
+fault unwritten VERIFY_FAIL
+fault faster_than_can_be ABOVE_ROOF
+fault breaks_out LEFT_EARLY
+fault exits CRASHED
+case $(field illegal_address bad message) in *llegal*) pass ;; *) fail "illegal_address: message $(field illegal_address bad message)" ;; esac
+
+for op in copy_expected sync_expected alloc_expected host_timed reset_each_time leaves_memory last; do
+    check_same "$op: status" "$(field $op default status)" '"ok"'
+    case $(field $op default time_ms) in [0-9]*) pass ;; *) fail "$op: no number" ;; esac
+done
+check_same "reset_each_time: verified" "$(field reset_each_time default verified)" true
+check_same "copy_expected: mode" "$(field copy_expected default mode)" '"cold"'
+for op in sync_expected alloc_expected host_timed; do check_same "$op: mode" "$(field $op default mode)" '"wall"'; done
+case $(field leaves_memory default flags) in *LEAK*) pass ;; *) fail "leaves_memory: flags $(field leaves_memory default flags)" ;; esac
+case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "leaves_memory: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
+
+# without isolation a wrong case still costs only itself, where the device survives it
+run "$tmp/misuse" --fast --no-progress --no-isolate --op copy_async,last
+check_rc "one process" 1
+check_out "one process: the case after it" '^ *last .*[0-9] us'
+finish

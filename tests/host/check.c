@@ -1,0 +1,219 @@
+// kb_check and its kin: what passes, what fails, and that NaN never passes, also where the compiler was told
+// that there is no NaN (check.sh builds this file with -ffast-math and as C++, too).
+#include "test.h"
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+static float nan_f(void) { // by its bits: fast-math folds NAN away
+    uint32_t bits = 0x7fc00000u;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+static float inf_f(int negative) {
+    uint32_t bits = negative ? 0xff800000u : 0x7f800000u;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+typedef enum rule { MIXED, NORM, ULP } rule;
+
+// Whether got passes against want: through a whole case, as a user's check goes. The result must agree.
+static int passes(rule how, const float* got, const float* want, int64_t n, double tolerance) {
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = "check";
+    d.samples = 3;
+    d.max_time = 1e-3;
+    kb_state* kb = kb_open(&d);
+    float* y = KB_ALLOC(kb, float, n);
+    KB_TIME(kb) {
+        memcpy(y, got, sizeof(float) * (size_t)n);
+        kb_keep(y);
+    }
+    bool fine = how == MIXED  ? kb_check(kb, y, want, n, tolerance)
+                : how == NORM ? kb_check_norm(kb, y, want, n, tolerance)
+                              : kb_check_ulp(kb, y, want, n, tolerance);
+    kb_result r = kb_close(kb);
+    CHECK_INT(fine, r.status == KB_OK);
+    CHECK_INT(fine, r.verified == 1);
+    CHECK_INT(!fine, (int)((r.flags >> KB_FLAG_VERIFY_FAIL) & 1));
+    kb_result_free(&r);
+    return fine;
+}
+
+static int one(rule how, float got, float want, double tolerance) {
+    return passes(how, &got, &want, 1, tolerance);
+}
+
+static void test_plain(void) {
+    CHECK(one(MIXED, 1.0f, 1.0f, 0));
+    CHECK(one(MIXED, 1.001f, 1.0f, 1e-3)); // tolerance * (1 + |want|) = 2e-3
+    CHECK(!one(MIXED, 1.003f, 1.0f, 1e-3));
+    CHECK(one(MIXED, 0.0009f, 0.0f, 1e-3));
+    CHECK(!one(MIXED, 0.0011f, 0.0f, 1e-3));
+    CHECK(one(MIXED, -100.05f, -100.0f, 1e-3));
+    CHECK(!one(MIXED, 100.0f, -100.0f, 1e-3));
+    CHECK(one(NORM, 1.0005f, 1.0f, 1e-3));
+    CHECK(!one(NORM, 1.002f, 1.0f, 1e-3));
+    CHECK(one(NORM, 0.0f, 0.0f, 0));
+    CHECK(!one(NORM, 1e-3f, 0.0f, 1e-1)); // nothing but zero is near zero
+    CHECK(one(ULP, 1.0f, 1.0f, 0));
+    CHECK(one(ULP, 1.00000012f, 1.0f, 1));
+    CHECK(!one(ULP, 1.0000005f, 1.0f, 2));
+    CHECK(one(ULP, 0.0f, -0.0f, 0));
+    CHECK(one(ULP, 1.4e-45f, 0.0f, 1));
+    CHECK(!one(ULP, -1.0f, 1.0f, 1000));
+}
+
+static void test_not_numbers(void) {
+    float bad[] = {nan_f(), inf_f(0), inf_f(1)};
+    for (int how = MIXED; how <= ULP; ++how) {
+        for (int i = 0; i < 3; ++i) {
+            CHECK_THAT(!one((rule)how, bad[i], 1.0f, 1e30), "rule %d lets %g pass for 1", how,
+                       (double)bad[i]);
+            CHECK_THAT(!one((rule)how, bad[i], 0.0f, 1e30), "rule %d lets %g pass for 0", how,
+                       (double)bad[i]);
+            CHECK_THAT(!one((rule)how, 1.0f, bad[i], 1e30), "rule %d lets 1 pass for %g", how,
+                       (double)bad[i]);
+            CHECK_THAT(one((rule)how, bad[i], bad[i], 0), "rule %d refuses %g for itself", how,
+                       (double)bad[i]);
+            CHECK_THAT(!one((rule)how, bad[i], bad[(i + 1) % 3], 1e30), "rule %d lets %g pass for %g", how,
+                       (double)bad[i], (double)bad[(i + 1) % 3]);
+        }
+        // one in the middle of many, at the ends
+        static float got[1000], want[1000];
+        for (int i = 0; i < 1000; ++i) got[i] = want[i] = (float)i;
+        CHECK(passes((rule)how, got, want, 1000, 0));
+        for (int i = 0; i < 1000; i += 333) {
+            got[i] = nan_f();
+            CHECK(!passes((rule)how, got, want, 1000, 1e30));
+            got[i] = (float)i;
+        }
+        CHECK(!one((rule)how, 1.0f, 1.0f, -1));              // a tolerance below zero passes nothing
+        CHECK(!one((rule)how, 2.0f, 1.0f, (double)nan_f())); // nor does one that is no number
+        CHECK(passes((rule)how, got, want, 0, 0));
+    }
+}
+
+// every element type, against the double that it is
+static void test_types(void) {
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = "types";
+    d.samples = 3;
+    d.max_time = 1e-3;
+    kb_state* kb = kb_open(&d);
+    enum { N = 4 };
+    double want[N] = {0, 1, 2, 3}, off[N] = {0, 1, 2, 4};
+    float* f = KB_ALLOC(kb, float, N);
+    double* g = KB_ALLOC(kb, double, N);
+    kb_f16* h = KB_ALLOC(kb, kb_f16, N);
+    kb_bf16* b = KB_ALLOC(kb, kb_bf16, N);
+    signed char* i8 = KB_ALLOC(kb, signed char, N);
+    unsigned char* u8 = KB_ALLOC(kb, unsigned char, N);
+    short* i16 = KB_ALLOC(kb, short, N);
+    unsigned short* u16 = KB_ALLOC(kb, unsigned short, N);
+    int* i32 = KB_ALLOC(kb, int, N);
+    unsigned* u32 = KB_ALLOC(kb, unsigned, N);
+    long long* i64 = KB_ALLOC(kb, long long, N);
+    unsigned long long* u64 = KB_ALLOC(kb, unsigned long long, N);
+#define EACH(X) X(f) X(g) X(h) X(b) X(i8) X(u8) X(i16) X(u16) X(i32) X(u32) X(i64) X(u64)
+#define FILL(p) kb_fill(kb, p, N, KB_IOTA);
+    EACH(FILL)
+    KB_TIME(kb) { kb_keep(f); }
+#define RIGHT(p) CHECK(kb_check(kb, p, want, N, 0));
+    EACH(RIGHT)
+    CHECK(kb_check_ulp(kb, h, want, N, 0));
+    CHECK(kb_check_norm(kb, b, want, N, 0));
+    kb_result r = kb_close(kb);
+    CHECK_INT(r.status, KB_OK);
+    CHECK_INT(r.verified, 1);
+    kb_result_free(&r);
+    // the last one wrong, in each type
+#define WRONG(p, T)                               \
+    do {                                          \
+        kb = kb_open(&d);                         \
+        T* p##_ = KB_ALLOC(kb, T, N);             \
+        kb_fill(kb, p##_, N, KB_IOTA);            \
+        KB_TIME(kb) { kb_keep(p##_); }            \
+        CHECK(!kb_check(kb, p##_, off, N, 1e-3)); \
+        r = kb_close(kb);                         \
+        CHECK_INT(r.status, KB_FAILED);           \
+        CHECK_REAL(r.max_error, 0.2, 1e-12);      \
+        kb_result_free(&r);                       \
+    } while (0)
+    WRONG(f, float);
+    WRONG(g, double);
+    WRONG(h, kb_f16);
+    WRONG(b, kb_bf16);
+    WRONG(i8, signed char);
+    WRONG(u8, unsigned char);
+    WRONG(i16, short);
+    WRONG(u16, unsigned short);
+    WRONG(i32, int);
+    WRONG(u32, unsigned);
+    WRONG(i64, long long);
+    WRONG(u64, unsigned long long);
+}
+
+// what the user reads when it fails: where, what, what was wanted
+static void test_message(void) {
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = "message";
+    d.samples = 3;
+    d.max_time = 1e-3;
+    kb_state* kb = kb_open(&d);
+    float *y = KB_ALLOC(kb, float, 100), want[100];
+    kb_fill(kb, y, 100, KB_IOTA);
+    for (int i = 0; i < 100; ++i) want[i] = (float)i;
+    want[57] = 1000;
+    KB_TIME(kb) { kb_keep(y); }
+    kb_check(kb, y, want, 100, 1e-6);
+    kb_result r = kb_close(kb);
+    CHECK_HAS(r.message, "57");
+    CHECK_HAS(r.message, "1000");
+    CHECK_INT(r.status, KB_FAILED);
+    kb_result_free(&r);
+
+    kb = kb_open(&d);
+    KB_TIME(kb) { kb_keep(kb); }
+    CHECK(kb_check_that(kb, true, 0.25, 1, "not shown"));
+    CHECK(!kb_check_that(kb, false, 7.5, 1, "%s is %d", "the answer", 42));
+    CHECK(!kb_check_that(kb, true, 0, 1, "too late: the case has failed"));
+    r = kb_close(kb);
+    CHECK_HAS(r.message, "the answer is 42");
+    CHECK(!strstr(r.message ? r.message : "", "not shown"));
+    CHECK_REAL(r.max_error, 7.5, 0);
+    kb_result_free(&r);
+}
+
+// no check at all is a warning beside the number, a passed one takes it away
+static void test_unverified(void) {
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = "unverified";
+    d.samples = 3;
+    d.max_time = 1e-3;
+    for (int checked = 0; checked < 2; ++checked) {
+        kb_state* kb = kb_open(&d);
+        KB_TIME(kb) { kb_keep(kb); }
+        if (checked) kb_check_that(kb, true, 0, 0, "fine");
+        kb_result r = kb_close(kb);
+        CHECK_INT(r.status, KB_OK);
+        CHECK_INT((r.flags >> KB_FLAG_UNVERIFIED) & 1, !checked);
+        CHECK_INT(r.verified == 1, checked);
+        kb_result_free(&r);
+    }
+}
+
+int main(void) {
+    test_plain();
+    test_not_numbers();
+    test_types();
+    test_message();
+    test_unverified();
+    return test_end();
+}

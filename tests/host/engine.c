@@ -1,0 +1,255 @@
+// The CPU engine on work whose duration is known: plausible times over seven orders of magnitude, resets
+// before every timed run, the unregistered and the callback face. Bounds are wide, for machines that others
+// use too.
+#include "test.h"
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+#ifdef TEST_SANITIZE
+#define SLOWER 30 // what instrumentation may add
+#else
+#define SLOWER 1
+#endif
+
+static void spin(double ns) { // busy, not asleep
+    int64_t end = kbi_now() + (int64_t)ns;
+    while (kbi_now() < end) {}
+}
+
+static kb_desc desc_named(const char* name) {
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = name;
+    d.max_time = 0.1;
+    return d;
+}
+
+// the same chain of dependent additions, of a length that gives about the wanted time
+static double chain_ms(int64_t length, double max_time) {
+    kb_desc d = desc_named("chain");
+    d.max_time = max_time;
+    kb_state* kb = kb_open(&d);
+    if (!kb) return NAN;
+    uint64_t x = 1;
+    KB_TIME(kb) {
+        for (int64_t i = 0; i < length; ++i) {
+            x += (uint64_t)i;
+            kb_keep(x);
+        }
+    }
+    kb_result r = kb_close(kb);
+    double ms = r.time_ms;
+    CHECK_INT(r.status, KB_OK);
+    CHECK_STR(r.mode, "wall");
+    CHECK(r.time_ms_min <= r.time_ms && r.time_ms <= r.time_ms_max);
+    kb_result_free(&r);
+    return ms;
+}
+
+static void test_scale(void) {
+    double small = chain_ms(16, 0.1), middle = chain_ms(16000, 0.1), large = chain_ms(16000000, 0.3);
+    CHECK_THAT(small > 1e-6 && small < 1e-3 * SLOWER, "16 additions take %g ms", small);
+    CHECK_THAT(large > 1 && large < 1000 * SLOWER, "16 million additions take %g ms", large);
+    CHECK_THAT(middle / small > 300 && middle / small < 3000, "1000 times the work takes %g times as long",
+               middle / small);
+    CHECK_THAT(large / middle > 600 && large / middle < 2000, "1000 times the work takes %g times as long",
+               large / middle);
+}
+
+static void spin_1ms(kb_stream stream, void* user) {
+    (void)stream, (void)user;
+    spin(1e6);
+}
+static void nothing(kb_stream stream, void* user) { (void)stream, (void)user; }
+
+static void test_absolute(void) {
+    kb_desc d = desc_named("spin");
+    kb_result r = kb_run(&d, spin_1ms, NULL);
+    CHECK_INT(r.status, KB_OK);
+    CHECK_THAT(r.time_ms_min >= 0.999 && r.time_ms < 1.5, "a spin of 1 ms reads %g (smallest %g)", r.time_ms,
+               r.time_ms_min);
+    CHECK_REAL(r.inference_speed, 1000 / r.time_ms, 1e-12);
+    kb_result_free(&r);
+    r = kb_run(&d, nothing, NULL);
+    CHECK_INT(r.status, KB_OK);
+    CHECK_THAT(r.time_ms >= 0 && r.time_ms < 1e-4 * SLOWER, "an empty function reads %g ms", r.time_ms);
+    kb_result_free(&r);
+}
+
+// each timed run of KB_SAMPLE finds what the reset left, and the reset's own time is not counted
+static void test_sample(void) {
+    kb_desc d = desc_named("reset");
+    int state = 0, resets = 0, runs = 0, stale = 0;
+    kb_state* kb = kb_open(&d);
+    KB_SAMPLE(kb) {
+        spin(2e5);
+        state = 0;
+        ++resets;
+        KB_TIME(kb) {
+            stale += state != 0;
+            state = 1;
+            ++runs;
+            spin(1e5);
+        }
+    }
+    kb_result r = kb_close(kb);
+    CHECK_INT(r.status, KB_OK);
+    CHECK_INT(stale, 0);
+    CHECK_THAT(runs == resets, "%d resets for %d runs", resets, runs);
+    CHECK(r.samples >= 10 && runs >= r.samples);
+    CHECK_THAT(r.time_ms > 0.0999 && r.time_ms < 0.19, "a run of 0.1 ms after a reset of 0.2 ms reads %g ms",
+               r.time_ms);
+    kb_result_free(&r);
+}
+
+typedef struct reset_user {
+    int state, stale, runs;
+} reset_user;
+static void before_run(kb_stream stream, void* user) {
+    (void)stream;
+    ((reset_user*)user)->state = 0;
+}
+static void timed_run(kb_stream stream, void* user) {
+    (void)stream;
+    reset_user* u = (reset_user*)user;
+    u->stale += u->state;
+    u->state = 1;
+    ++u->runs;
+}
+static void test_before(void) {
+    kb_desc d = desc_named("before");
+    reset_user u = {1, 0, 0};
+    d.before = before_run;
+    d.samples = 25;
+    kb_result r = kb_run(&d, timed_run, &u);
+    CHECK_INT(r.status, KB_OK);
+    CHECK_INT(r.samples, 25);
+    CHECK_INT(u.stale, 0);
+    CHECK(u.runs >= 25);
+    kb_result_free(&r);
+}
+
+// descriptions: what is asked for is what is measured, and a bad one says why
+static void test_desc(void) {
+    kb_desc d = desc_named("desc");
+    d.samples = 12;
+    d.bytes = 100;
+    d.flops = 200;
+    d.implementation = "mine";
+    d.dtype = "f32";
+    kb_result r = kb_run(&d, spin_1ms, NULL);
+    CHECK_INT(r.samples, 12);
+    CHECK_STR(r.operation, "desc");
+    CHECK_STR(r.implementation, "mine");
+    CHECK_STR(r.dtype, "f32");
+    CHECK_REAL(r.bytes, 100, 0);
+    CHECK_REAL(r.flops, 200, 0);
+    CHECK_REAL(r.throughput_gbps, 100 / r.time_ms / 1e6, 1e-12);
+    CHECK_INT(r.samples_ms.n, 12);
+    kb_result_free(&r);
+
+    kb_desc bad = desc_named(NULL);
+    kb_state* kb = kb_open(&bad);
+    CHECK(kb != NULL);
+    int ran = 0;
+    KB_TIME(kb) { ++ran; }
+    r = kb_close(kb);
+    CHECK_INT(ran, 0);
+    CHECK_INT(r.status, KB_FAILED);
+    CHECK(r.message && r.message[0]);
+    CHECK(isnan(r.time_ms));
+    kb_result_free(&r);
+
+    memset(&bad, 0x55, sizeof bad); // not initialised: the canary tells
+    bad.name = "garbage";
+    kb = kb_open(&bad);
+    CHECK(kb != NULL);
+    KB_TIME(kb) { ++ran; }
+    r = kb_close(kb);
+    CHECK_INT(ran, 0);
+    CHECK_INT(r.status, KB_FAILED);
+    kb_result_free(&r);
+
+    d = desc_named("unknown dtype");
+    d.dtype = "f33";
+    r = kb_run(&d, nothing, NULL);
+    CHECK_INT(r.status, KB_FAILED);
+    CHECK_HAS(r.message, "dtype");
+    kb_result_free(&r);
+}
+
+static void test_faults_in_process(void) {
+    kb_desc d = desc_named("no block");
+    kb_state* kb = kb_open(&d);
+    kb_result r = kb_close(kb);
+    CHECK_INT(r.status, KB_FAILED);
+    CHECK((r.flags >> KB_FLAG_NO_LOOP) & 1);
+    kb_result_free(&r);
+
+    d = desc_named("left early");
+    kb = kb_open(&d);
+    KB_TIME(kb) { break; }
+    r = kb_close(kb);
+    CHECK_INT(r.status, KB_FAILED);
+    CHECK((r.flags >> KB_FLAG_LEFT_EARLY) & 1);
+    CHECK(isnan(r.time_ms));
+    kb_result_free(&r);
+
+    // a failed check: a word, no number
+    d = desc_named("wrong");
+    kb = kb_open(&d);
+    float* y = KB_ALLOC(kb, float, 2);
+    float want[2] = {1, 2};
+    KB_TIME(kb) {
+        y[0] = 1;
+        y[1] = 3;
+        kb_keep(y);
+    }
+    CHECK(!kb_check(kb, y, want, 2, 1e-3));
+    r = kb_close(kb);
+    CHECK_INT(r.status, KB_FAILED);
+    CHECK((r.flags >> KB_FLAG_VERIFY_FAIL) & 1);
+    CHECK(isnan(r.time_ms) && isnan(r.throughput_gbps) && isnan(r.inference_speed));
+    CHECK_INT(r.verified, 0);
+    kb_result_free(&r);
+}
+
+// memory: aligned, poisoned, filled the same on every run, counted at its peak
+static void test_memory(void) {
+    kb_desc d = desc_named("memory");
+    d.samples = 5;
+    kb_state* kb = kb_open(&d);
+    unsigned char* p = KB_ALLOC(kb, unsigned char, 1000);
+    float* x = KB_ALLOC(kb, float, 1000);
+    double* h = KB_ALLOC_HOST(kb, double, 10);
+    CHECK((uintptr_t)p % 256 == 0 && (uintptr_t)x % 256 == 0 && (uintptr_t)h % 256 == 0);
+    int poison = 1;
+    for (int i = 0; i < 1000; ++i) poison &= p[i] == 0xff;
+    CHECK(poison);
+    CHECK(isnan(x[0]) && isnan(x[999]) && isnan(h[9]));
+    kb_fill(kb, x, 1000, KB_UNIFORM);
+    CHECK(x[0] >= 0 && x[0] < 1 && x[999] >= 0 && x[999] < 1 && x[0] != x[999]);
+    float* z = KB_ALLOC(kb, float, 1000);
+    kb_fill(kb, z, 1000, KB_UNIFORM);
+    CHECK(memcmp(x, z, 4000) != 0); // the second fill is another tensor
+    char* none = KB_ALLOC(kb, char, 0);
+    CHECK(none != NULL);
+    KB_TIME(kb) { kb_keep(x); }
+    kb_result r = kb_close(kb);
+    CHECK_INT(r.status, KB_OK);
+    CHECK_THAT(r.memory_bytes >= 9000 && r.memory_bytes < 20000, "memory_bytes %lld for 9000",
+               (long long)r.memory_bytes);
+    CHECK_REAL(r.memory_mb, (double)r.memory_bytes / 1048576, 1e-12);
+    kb_result_free(&r);
+}
+
+int main(void) {
+    test_scale();
+    test_absolute();
+    test_sample();
+    test_before();
+    test_desc();
+    test_faults_in_process();
+    test_memory();
+    return test_end();
+}

@@ -1,0 +1,269 @@
+// The judge on scripted samples: every planted behaviour gets its flag and no other, every implausible number
+// is withheld, speedups and ratings follow from the times. Started without arguments this is the test; it
+// starts itself with arguments as a program of benchmarks whose times come from a script.
+#include "test.h"
+#include "json.h"
+#include <stdlib.h>
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+static double noise(int64_t i) { // -1 to 1, the same on every run: SplitMix64
+    uint64_t z = ((uint64_t)i + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return (double)((z ^ (z >> 31)) >> 11) / 4503599627370496.0 - 1;
+}
+
+// a time in ns for sample i of a case; the case's operation says what is planted
+static double script(const char* name, int64_t i, uint64_t* flags) {
+    static double state; // of the autocorrelated one
+#define IS(op) (strncmp(name, op "/", strlen(op) + 1) == 0)
+    double steady = 10000 * (1 + 0.002 * noise(i));
+    if (IS("steady")) return steady;
+    if (IS("drifts")) return steady * (1 + 0.001 * (double)i);
+    if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
+    if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.3);
+    if (IS("outliers")) return steady * (i % 13 == 4 ? 3 : 1);
+    if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
+    if (IS("wanders")) return 10000 + (state = 0.9 * state + 20 * noise(i));
+    if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
+    if (IS("constant")) return 10000;
+    if (IS("nan")) return i == 20 ? (double)NAN : steady;
+    if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
+    if (IS("negative")) return -steady;
+    if (IS("throttled")) *flags = (uint64_t)1 << KB_FLAG_THROTTLED;
+    if (IS("faulty") && i == 25) *flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
+    if (IS("contest"))
+        return steady * (strstr(name, "impl=half")        ? 0.5
+                         : strstr(name, "impl=triple")    ? 3
+                         : strstr(name, "impl=tenfold")   ? 10
+                         : strstr(name, "impl=unchecked") ? 0.01
+                                                          : 1);
+    return steady;
+}
+
+// clang-format off
+#define BODY(...) { KB_TIME(kb) { kb_keep(kb); } __VA_ARGS__; kb_check_that(kb, true, 0, 0, "fine"); }
+#define UNCHECKED { KB_TIME(kb) { kb_keep(kb); } }
+#define WRONG { KB_TIME(kb) { kb_keep(kb); } kb_check_that(kb, false, 1, 0, "wrong"); }
+KBENCH(steady) BODY(kb_bytes(kb, 5e6), kb_flops(kb, 2e4))
+KBENCH(drifts) BODY()
+KBENCH(steps) BODY()
+KBENCH(bimodal) BODY()
+KBENCH(outliers) BODY()
+KBENCH(quantised) BODY()
+KBENCH(wanders) BODY()
+KBENCH(noisy) BODY()
+KBENCH(constant) BODY()
+KBENCH(nan) BODY()
+KBENCH(infinite) BODY()
+KBENCH(negative) BODY()
+KBENCH(throttled) BODY()
+KBENCH(faulty) BODY()
+KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second: the script's roof itself
+KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice what the machine can do
+KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6)) // below 4 times the L2 cache: never above here
+KBENCH(queries) BODY(kb_queries(kb, 100))
+KBENCH(items) BODY(kb_items(kb, 100))
+KBENCH_IMPL(contest, one) BODY()
+KBENCH_IMPL(contest, half) BODY()
+KBENCH_IMPL(contest, triple) BODY()
+KBENCH_IMPL(contest, tenfold) BODY()
+KBENCH_IMPL(contest, twin) BODY()
+KBENCH_IMPL(contest, unchecked) UNCHECKED
+KBENCH_IMPL(contest, wrong) WRONG
+KBENCH_IMPL(wrong_first, wrong) WRONG
+KBENCH_IMPL(wrong_first, right) BODY()
+    // clang-format on
+
+    static const char* self;
+static json_file file;
+
+static const char* get(int record, const char* key) {
+    const char* value = json_get(&file, record, key);
+    return value ? value : "(no such record or key)";
+}
+
+static int run(const char* arguments) {
+    char command[1000];
+    const char* path = "build/test/host/judge.json";
+    json_free(&file);
+    remove(path);
+    snprintf(command, sizeof command,
+             "'%s' --device script --no-progress --quiet --json %s %s > build/test/host/judge.out 2>&1", self,
+             path, arguments);
+    int rc = system(command);
+    file = json_read(path, 0);
+    CHECK_STR(file.error, "");
+    return rc;
+}
+static int record(const char* operation, const char* implementation) {
+    for (int i = 0; i < file.n; ++i) {
+        char op[100], impl[100];
+        snprintf(op, sizeof op, "\"%s\"", operation);
+        snprintf(impl, sizeof impl, "\"%s\"", implementation);
+        if (strcmp(get(i, "operation"), op) == 0 && strcmp(get(i, "implementation"), impl) == 0) return i;
+    }
+    CHECK_THAT(0, "no record of %s, %s", operation, implementation);
+    return 0;
+}
+static double number(int i, const char* key) {
+    const char* s = get(i, key);
+    return strchr("-0123456789", s[0]) ? strtod(s, NULL) : (double)NAN;
+}
+#define OF(op) record(op, "default")
+#define CHECK_FLAGS(i, want) CHECK_STR(get(i, "flags"), want)
+
+static void test_flags(void) {
+    run("--iters 200");
+    CHECK_FLAGS(OF("steady"), "[]");
+    CHECK_FLAGS(OF("noisy"), "[]");
+    CHECK_FLAGS(OF("drifts"), "[\"DRIFT\", \"AUTOCORR\"]");
+    CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // two modes, or drift
+    CHECK_FLAGS(OF("bimodal"), "[\"BIMODAL\"]");
+    CHECK_FLAGS(OF("outliers"), "[\"OUTLIERS\"]");
+    CHECK_FLAGS(OF("quantised"), "[\"QUANTISED\"]");
+    CHECK_HAS(get(OF("wanders"), "flags"), "AUTOCORR");
+    CHECK_FLAGS(OF("throttled"), "[\"THROTTLED\"]");
+    CHECK(!strstr(get(OF("constant"), "flags"), "BIMODAL"));
+    CHECK_INT(number(OF("steady"), "samples"), 200);
+    CHECK_REAL(number(OF("steady"), "time_ms"), 0.01, 1e-3);
+    CHECK_STR(get(OF("steady"), "mode"), "\"cold\"");
+    CHECK_STR(get(OF("steady"), "backend"), "\"script\"");
+    CHECK(number(OF("noisy"), "time_ms_ci_high") - number(OF("noisy"), "time_ms_ci_low") >
+          number(OF("steady"), "time_ms_ci_high") - number(OF("steady"), "time_ms_ci_low"));
+    run("--iters 5 --op steady");
+    CHECK_HAS(get(OF("steady"), "flags"), "FEW");
+    CHECK_STR(get(OF("steady"), "time_ms_ci_low"), "null");
+}
+
+static void test_rates(void) {
+    int i;
+    run("--iters 200");
+    i = OF("steady");
+    double ms = number(i, "time_ms");
+    CHECK_REAL(number(i, "inference_speed"), 1000 / ms, 1e-12);
+    CHECK_REAL(number(i, "throughput_gbps"), 5e6 / ms / 1e6, 1e-12);
+    CHECK_REAL(number(i, "gflops"), 2e4 / ms / 1e6, 1e-12);
+    CHECK_REAL(number(i, "gpu_efficiency"), 50, 1e-3); // 5e11 of the script's 1e12 bytes a second
+    CHECK_REAL(number(OF("below_roof"), "gpu_efficiency"), 100, 1e-3);
+    CHECK_STR(get(OF("below_roof"), "status"), "\"ok\"");
+    i = OF("queries");
+    CHECK_REAL(number(i, "queries_per_second"), 100 / (number(i, "time_ms") / 1000), 1e-12);
+    CHECK_STR(get(i, "throughput_gbps"), "null");
+    CHECK_STR(get(i, "gpu_efficiency"), "null");
+    CHECK_STR(get(OF("items"), "queries_per_second"), "null");
+}
+
+// withheld: not a number anywhere, and a word that says why
+static void withheld(const char* operation, const char* implementation, const char* flag) {
+    static const char* const keys[] = {"time_ms",         "time_ms_mean", "time_ms_std",
+                                       "time_ms_min",     "time_ms_max",  "time_ms_mad",
+                                       "time_ms_p5",      "time_ms_p25",  "time_ms_p75",
+                                       "time_ms_p95",     "time_ms_p99",  "time_ms_ci_low",
+                                       "time_ms_ci_high", "cv",           "precision",
+                                       "samples_ms",      "time_ms_raw",  "inference_speed",
+                                       "throughput_gbps", "gflops",       "queries_per_second",
+                                       "gpu_efficiency",  "speedup",      "speedup_low",
+                                       "speedup_high",    "rating"};
+    int i = record(operation, implementation);
+    CHECK_THAT(strcmp(get(i, "status"), "\"failed\"") == 0, "%s: status %s", operation, get(i, "status"));
+    if (flag) CHECK_THAT(strstr(get(i, "flags"), flag) != NULL, "%s: flags %s", operation, get(i, "flags"));
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
+        CHECK_THAT(strcmp(get(i, keys[k]), "null") == 0, "%s: %s is %.40s", operation, keys[k],
+                   get(i, keys[k]));
+    CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
+}
+
+static void test_withheld(void) {
+    int rc = run("--iters 200");
+    CHECK(rc != 0);
+    withheld("above_roof", "default", "ABOVE_ROOF");
+    withheld("faulty", "default", "CUDA_ERROR");
+    withheld("nan", "default", NULL);
+    withheld("infinite", "default", NULL);
+    withheld("negative", "default", NULL);
+    withheld("contest", "wrong", "VERIFY_FAIL");
+    withheld("wrong_first", "wrong", "VERIFY_FAIL");
+    CHECK_STR(get(OF("above_in_cache"), "status"), "\"ok\"");
+}
+
+static void test_contest(void) {
+    run("--iters 200");
+    int one = record("contest", "one"), half = record("contest", "half"),
+        triple = record("contest", "triple"), tenfold = record("contest", "tenfold");
+    CHECK_REAL(number(one, "speedup"), 1, 1e-12);
+    CHECK_REAL(number(half, "speedup"), 2, 2e-3);
+    CHECK_REAL(number(triple, "speedup"), 1.0 / 3, 2e-3);
+    // from rounds in which both were measured: not quite the ratio of the medians
+    CHECK_REAL(number(half, "speedup"), number(one, "time_ms") / number(half, "time_ms"), 2e-3);
+    CHECK(number(half, "speedup_low") <= number(half, "speedup") &&
+          number(half, "speedup") <= number(half, "speedup_high"));
+    CHECK_STR(get(half, "verdict"), "\"FASTER\"");
+    CHECK_STR(get(triple, "verdict"), "\"SLOWER\"");
+    CHECK_STR(get(record("contest", "twin"), "verdict"), "\"EQUIVALENT\"");
+    CHECK_STR(get(one, "verdict"), "null");
+    CHECK_STR(get(half, "rating"), "\"excellent\"");
+    CHECK_STR(get(one, "rating"), "\"good\"");
+    CHECK_STR(get(triple, "rating"), "\"needs work\""); // 0.5 / 3
+    CHECK_STR(get(tenfold, "rating"), "\"needs work\"");
+    CHECK_STR(get(half, "baseline"), "\"one\"");
+    // what nobody checked is no measure for others, and gets no rating
+    int unchecked = record("contest", "unchecked");
+    CHECK_STR(get(unchecked, "rating"), "null");
+    CHECK_HAS(get(unchecked, "flags"), "UNVERIFIED");
+    // the baseline itself is wrong: nothing to compare with, but the right one stands
+    int right = record("wrong_first", "right");
+    CHECK_STR(get(right, "status"), "\"ok\"");
+    CHECK_STR(get(right, "speedup"), "null");
+    CHECK_STR(get(right, "rating"), "\"excellent\"");
+    CHECK_STR(get(OF("steady"), "speedup"), "null"); // alone in its group
+}
+
+// sampling stops when the median is known well enough, not earlier than 30 samples, not later than 2,000
+static void test_stopping(void) {
+    run("--op steady,noisy");
+    double steady = number(OF("steady"), "samples"), noisy = number(OF("noisy"), "samples");
+    CHECK_THAT(steady >= 30 && steady <= 100, "%g samples of a steady time", steady);
+    CHECK(number(OF("steady"), "precision") <= 0.005);
+    CHECK_THAT(noisy > 100 && noisy <= 2000, "%g samples of a noisy time", noisy);
+    CHECK(number(OF("noisy"), "precision") <= 0.005 || noisy >= 2000);
+    run("--op noisy --precision 10");
+    CHECK_THAT(number(OF("noisy"), "samples") < noisy && number(OF("noisy"), "precision") <= 0.1,
+               "%g samples, precision %g", number(OF("noisy"), "samples"), number(OF("noisy"), "precision"));
+}
+
+// what a reader of the table sees: the word, and no number in a row that has none
+static void test_table(void) {
+    run("--iters 200 --op above_roof,steady");
+    FILE* f = fopen("build/test/host/judge.out", "r");
+    char line[1000], operation[100] = "";
+    int word = 0, withheld_time = 0, time = 0;
+    while (f &&
+           fgets(line, sizeof line, f)) { // an operation's lines follow the one that begins with its name
+        if (line[0] != ' ') snprintf(operation, sizeof operation, "%.*s", (int)strcspn(line, " \n"), line);
+        int shows = strstr(line, " ns") || strstr(line, " us") || strstr(line, " ms");
+        if (strcmp(operation, "steady") == 0) time |= shows;
+        if (strcmp(operation, "above_roof") != 0) continue;
+        withheld_time |= shows;
+        word |= strstr(line, "ABOVE_ROOF") != NULL;
+    }
+    CHECK(word && time && !withheld_time);
+    if (f) fclose(f);
+}
+
+int main(int argc, char** argv) {
+    kbi_script = script;
+    if (argc > 1) return kb_main(argc, argv);
+    self = argv[0];
+    if (system("mkdir -p build/test/host") != 0) return 2;
+    test_flags();
+    run("--iters 200");
+    test_rates();
+    test_withheld();
+    test_contest();
+    test_stopping();
+    test_table();
+    json_free(&file);
+    return test_end();
+}

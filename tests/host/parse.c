@@ -1,0 +1,121 @@
+// What the command line and the axes are read with: times, numbers, lists, names.
+#include "test.h"
+#include <stdlib.h>
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+static void test_times(void) {
+    CHECK_REAL(kbi_parse_time("200ms"), 0.2, 1e-12);
+    CHECK_REAL(kbi_parse_time("3s"), 3, 1e-12);
+    CHECK_REAL(kbi_parse_time("1.5m"), 90, 1e-12);
+    CHECK_REAL(kbi_parse_time("2h"), 7200, 1e-12);
+    CHECK_REAL(kbi_parse_time("10us"), 1e-5, 1e-12);
+    CHECK_REAL(kbi_parse_time("7ns"), 7e-9, 1e-12);
+    CHECK_REAL(kbi_parse_time("0s"), 0, 0);
+    static const char* const bad[] = {"",       "3",    "s",    "3 s", "-1s",   "3sec",
+                                      "1e999s", "nans", "infs", "3ss", "ms200", "1,5s"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
+        CHECK_THAT(kbi_parse_time(bad[i]) < 0, "'%s' is taken for a time", bad[i]);
+}
+
+static void test_names(void) {
+    CHECK(kbi_same_name("LayerNorm", "layernorm"));
+    CHECK(kbi_same_name("layer_norm", "layernorm"));
+    CHECK(kbi_same_name("Layer-Norm", "layernorm"));
+    CHECK(!kbi_same_name("layernorm", "layernorms"));
+    CHECK(!kbi_same_name("layernorms", "layernorm"));
+    CHECK(!kbi_same_name("", "a"));
+    CHECK_INT(kbi_distance("kitten", "sitting"), 3);
+    CHECK_INT(kbi_distance("", "abc"), 3);
+    CHECK_INT(kbi_distance("abc", ""), 3);
+    CHECK_INT(kbi_distance("ABC", "abc"), 0);
+    char name[200];
+    memset(name, 'a', 199);
+    name[199] = 0;
+    CHECK(kbi_distance(name, "abc") >= 60);
+    CHECK_STR(kb_dtype_name(KB_BF16), "bf16");
+    for (int t = KB_F32; t <= KB_U64; ++t) {
+        CHECK_INT(kb_dtype_of(kb_dtype_name((kb_dtype)t)), t);
+        CHECK(kb_dtype_size((kb_dtype)t) >= 1 && kb_dtype_size((kb_dtype)t) <= 8);
+    }
+    CHECK_INT(kb_dtype_of("f33"), KB_NODTYPE);
+    CHECK_INT(kb_dtype_of(NULL), KB_NODTYPE);
+    CHECK_INT(kb_dtype_size(KB_NODTYPE), 0);
+    for (int f = 0; f < KB_FLAG_COUNT; ++f) {
+        CHECK(kb_flag_name((kb_flag)f) && kb_flag_name((kb_flag)f)[0]);
+        CHECK(kb_flag_advice((kb_flag)f) && strlen(kb_flag_advice((kb_flag)f)) > 10);
+        CHECK_INT(kb_flag_is_error((kb_flag)f), f <= KB_FLAG_BAD_CASE);
+    }
+    CHECK_STR(kb_flag_name(KB_FLAG_FLOOR), "FLOOR");
+}
+
+// the values of a list, joined by blanks
+static const char* values(kb_axis_type type, const char* list) {
+    static char out[4][200];
+    static int turn;
+    kbi_arena a = {NULL, 0, 0};
+    kbi_dimension d = kbi_parse_list(&a, "n", type, list, strlen(list));
+    char* at = out[turn = (turn + 1) % 4];
+    *at = 0;
+    for (int i = 0; i < d.n && at < out[turn] + 150; ++i)
+        at += type == KB_AXIS_INTS    ? sprintf(at, "%s%lld", i ? " " : "", (long long)d.values[i].i)
+              : type == KB_AXIS_REALS ? sprintf(at, "%s%g", i ? " " : "", d.values[i].r)
+                                      : sprintf(at, "%s%s", i ? " " : "", d.values[i].s);
+    kbi_arena_free(&a);
+    return out[turn];
+}
+
+static void test_lists(void) {
+    CHECK_STR(values(KB_AXIS_INTS, "512"), "512");
+    CHECK_STR(values(KB_AXIS_INTS, "1,2,3"), "1 2 3");
+    CHECK_STR(values(KB_AXIS_INTS, "0,-1"), "0 -1");
+    CHECK_STR(values(KB_AXIS_INTS, "2:5"), "2 3 4 5");
+    CHECK_STR(values(KB_AXIS_INTS, "2:2"), "2");
+    CHECK_STR(values(KB_AXIS_INTS, "1:64:*4"), "1 4 16 64");
+    CHECK_STR(values(KB_AXIS_INTS, "1:63:*4"), "1 4 16");
+    CHECK_STR(values(KB_AXIS_INTS, "0:100:+40"), "0 40 80");
+    CHECK_STR(values(KB_AXIS_INTS, "2^10,2^20"), "1024 1048576");
+    CHECK_STR(values(KB_AXIS_INTS, "7,1024:4096:*2,9"), "7 1024 2048 4096 9");
+    CHECK_STR(values(KB_AXIS_REALS, "0.1,0.5:2:+0.5"), "0.1 0.5 1 1.5 2");
+    CHECK_STR(values(KB_AXIS_REALS, "0:1:+0.1"), "0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1");
+    CHECK_STR(values(KB_AXIS_STRINGS, "a,b c"), "a b c");
+    static const char* const bad[] = {
+        "",         ",",      "1,",       ",1",      "1,,2",          "a",       "1:0",
+        "1:",       ":1",     "1:2:",     "1:2:3",   "1:2:+0",        "1:2:+-1", "1:8:*1",
+        "1:8:*0.5", "0:8:*2", "1:100000", "1.5",     "1e30",          "nan",     "inf",
+        "1 2",      "0x",     "2^",       "1:2:3:4", "1:1e18:*1.0001"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
+        CHECK_THAT(!values(KB_AXIS_INTS, bad[i])[0], "'%s' is taken for the list %s", bad[i],
+                   values(KB_AXIS_INTS, bad[i]));
+}
+
+// texts at random: whatever is accepted is a list, and nothing crashes or runs away (this is for the
+// sanitizers)
+static void test_fuzz(void) {
+    static const char letters[] = "0123456789:,+*-^.eE axn";
+    uint64_t state = 1;
+    for (int turn = 0; turn < 20000; ++turn) {
+        char text[24];
+        int n = 0;
+        do {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            text[n++] = letters[(state >> 33) % (sizeof letters - 1)];
+        } while (n < 23 && (state >> 20) % 8);
+        text[n] = 0;
+        kbi_arena a = {NULL, 0, 0};
+        kbi_dimension d =
+            kbi_parse_list(&a, "n", turn % 2 ? KB_AXIS_INTS : KB_AXIS_REALS, text, strlen(text));
+        if (d.n < 0 || d.n > KBI_VALUES) CHECK_INT(d.n, 0);
+        kbi_arena_free(&a);
+        kbi_parse_time(text);
+    }
+    CHECK(1);
+}
+
+int main(void) {
+    test_times();
+    test_names();
+    test_lists();
+    test_fuzz();
+    return test_end();
+}

@@ -1,0 +1,246 @@
+// kb_write_json and the text of numbers: what is written reads back to the same value, whatever the strings
+// hold and whatever decimal point the program's locale has.
+#include "test.h"
+#include "json.h"
+#include <locale.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+// a locale with another decimal point, played: the harness's own calls of these three see it
+static const char* point = ".";
+static struct lconv* played_localeconv(void) {
+    static struct lconv l;
+    l = *localeconv();
+    l.decimal_point = (char*)(uintptr_t)point;
+    return &l;
+}
+static int played_snprintf(char* out, size_t size, const char* format, ...) {
+    char text[2000], localised[4000];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (strcmp(point, ".") == 0 || !strpbrk(format, "gfe")) return snprintf(out, size, "%s", text);
+    char* q = localised;
+    for (const char* p = text; *p; ++p) {
+        if (*p == '.')
+            q += sprintf(q, "%s", point);
+        else
+            *q++ = *p;
+    }
+    *q = 0;
+    return snprintf(out, size, "%s", localised);
+}
+static double played_strtod(const char* s, char** end) {
+    char text[200];
+    const char* at = strstr(s, point);
+    if (strcmp(point, ".") == 0 || !at) return strtod(s, end);
+    snprintf(text, sizeof text, "%.*s.%s", (int)(at - s), s, at + strlen(point));
+    double x = strtod(text, end);
+    if (end) *end = (char*)(uintptr_t)(s + (*end - text) + strlen(point) - 1);
+    return x;
+}
+#define localeconv played_localeconv
+#define snprintf played_snprintf
+#define strtod played_strtod
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#undef localeconv
+#undef snprintf
+#undef strtod
+
+static const char* const path = "build/test/record_host.json";
+static uint64_t state = 1;
+static uint64_t next(void) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+static double any_double(void) { // every finite double, by its bits
+    double x;
+    do {
+        uint64_t bits = next();
+        memcpy(&x, &bits, sizeof x);
+    } while (!isfinite(x));
+    return x;
+}
+static int same(double a, double b) { return memcmp(&a, &b, sizeof a) == 0; }
+
+static void test_numbers(void) {
+    static const double list[] = {0,
+                                  1,
+                                  -1,
+                                  0.1,
+                                  0.5,
+                                  1.0 / 3,
+                                  1e15,
+                                  1e16,
+                                  123456789012345678.0,
+                                  9007199254740993.0,
+                                  1e-300,
+                                  5e-324,
+                                  2.2250738585072014e-308,
+                                  1.7976931348623157e308,
+                                  0.003,
+                                  1e22,
+                                  1e23};
+    char out[40];
+    int wrong = 0, longest = 0;
+    for (int i = 0; i < 200000; ++i) {
+        double x = i < (int)(sizeof list / sizeof *list) ? list[i] : any_double();
+        kbi_number(x, out);
+        wrong += !same(strtod(out, NULL), x);
+        if ((int)strlen(out) > longest) longest = (int)strlen(out);
+    }
+    CHECK_INT(wrong, 0);
+    CHECK(longest <= 24);
+    CHECK_STR(kbi_number(0.1, out), "0.1");
+    CHECK_STR(kbi_number(3, out), "3");
+    static const char* const points[] = {",", "\xd9\xab", "."};
+    for (int p = 0; p < 3; ++p) {
+        point = points[p];
+        CHECK_STR(kbi_number(0.1, out), "0.1");
+        CHECK_STR(kbi_number(-1234.5, out), "-1234.5");
+        CHECK_STR(kbi_number(1.5e-300, out), "1.5e-300");
+        CHECK_STR(kbi_number(7, out), "7");
+        CHECK_STR(kbi_digits(12.345, 3, out), "12.3");
+        wrong = 0;
+        for (int i = 0; i < 2000; ++i) {
+            double x = any_double();
+            kbi_number(x, out);
+            wrong += !same(strtod(out, NULL), x);
+        }
+        CHECK_THAT(wrong == 0, "%d of 2000 numbers changed with '%s' as the decimal point", wrong, point);
+    }
+    point = ".";
+}
+
+// text as JSON has it, back to bytes
+static void unescape(const char* s, char* out) {
+    for (++s; *s && !(*s == '"' && !s[1]); ++s) {
+        if (*s != '\\') {
+            *out++ = *s;
+            continue;
+        }
+        ++s;
+        if (*s == 'u') {
+            unsigned code = 0;
+            sscanf(s + 1, "%4x", &code);
+            if (code < 0x80)
+                *out++ = (char)code;
+            else
+                out += sprintf(out, "\xef\xbf\xbd"); // the only one that stands for itself is the replacement
+            s += 4;
+        } else {
+            const char* at = strchr("n\nt\tr\rb\bf\f", *s);
+            *out++ = at ? at[1] : *s;
+        }
+    }
+    *out = 0;
+}
+
+static void test_file(void) {
+    static const char* const texts[] = {"plain",
+                                        "",
+                                        "\"",
+                                        "\\",
+                                        "\\\\\"",
+                                        "a\nb\tc\rd\be\f",
+                                        "\x01\x02\x1f\x7f",
+                                        "\xc3\xa9",
+                                        "\xe2\x82\xac",
+                                        "\xf0\x9f\x98\x80",
+                                        "</script><!--",
+                                        "100%s%n%d",
+                                        "\xff",
+                                        "\xc3",
+                                        "\xe2\x82",
+                                        "\xed\xa0\x80",
+                                        "\xc0\x80",
+                                        "\xf5\x80\x80\x80",
+                                        "a\xffz"};
+    enum { N = sizeof texts / sizeof *texts };
+    static kb_result results[N];
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.samples = 3;
+    d.max_time = 1e-3;
+    for (int i = 0; i < N; ++i) {
+        d.name = "text";
+        kb_state* kb = kb_open(&d);
+        KB_TIME(kb) { kb_keep(kb); }
+        results[i] = kb_close(kb);
+        results[i].message = texts[i];
+        results[i].bytes = any_double();
+        results[i].gpu_efficiency = i % 2 ? NAN : INFINITY;
+        results[i].seed = (int64_t)(next() >> 1);
+    }
+    CHECK(kb_write_json(results, N, path));
+    json_file f = json_read(path, 0);
+    CHECK_STR(f.error, "");
+    CHECK_INT(f.n, N);
+    for (int i = 0; i < f.n; ++i) {
+        char text[200];
+        CHECK_THAT(same(strtod(json_get(&f, i, "bytes"), NULL), results[i].bytes),
+                   "bytes %.17g came back as %s", results[i].bytes, json_get(&f, i, "bytes"));
+        CHECK_THAT(strtoll(json_get(&f, i, "seed"), NULL, 10) == results[i].seed, "seed %lld came back as %s",
+                   (long long)results[i].seed, json_get(&f, i, "seed"));
+        CHECK_STR(json_get(&f, i, "gpu_efficiency"), "null");
+        if (json_get(&f, i, "message")[0] != '"') {
+            CHECK_STR(json_get(&f, i, "message"), "a string");
+            continue;
+        }
+        unescape(json_get(&f, i, "message"), text);
+        if (i < 12)
+            CHECK_STR(text, texts[i]);
+        else
+            CHECK_HAS(text, "\xef\xbf\xbd"); // bytes that are no UTF-8
+    }
+    json_free(&f);
+    CHECK(kb_write_json(results, 0, path));
+    f = json_read(path, 0);
+    CHECK_STR(f.error, "");
+    CHECK_INT(f.n, 0);
+    json_free(&f);
+    CHECK(!kb_write_json(results, N, "no/such/directory/results.json"));
+    for (int i = 0; i < N; ++i) kb_result_free(&results[i]);
+}
+
+// bytes at random as a message: the file is right all the same
+static void test_fuzz(void) {
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = "fuzz";
+    d.samples = 3;
+    d.max_time = 1e-3;
+    kb_state* kb = kb_open(&d);
+    KB_TIME(kb) { kb_keep(kb); }
+    kb_result r = kb_close(kb);
+    int wrong = 0;
+    for (int turn = 0; turn < 300; ++turn) {
+        char text[64];
+        int n = (int)(next() % 60);
+        for (int i = 0; i < n; ++i) {
+            static const char awkward[] = "\"\\\x80\xbf\xc3\xe2\xf0\xed\xff\n\x01z";
+            text[i] = next() % 2 ? awkward[next() % 12] : (char)(next() % 255 + 1);
+        }
+        text[n] = 0;
+        r.message = text;
+        kb_write_json(&r, 1, path);
+        json_file f = json_read(path, 0);
+        if (f.error[0] && !wrong++) CHECK_STR(f.error, "");
+        json_free(&f);
+    }
+    CHECK_INT(wrong, 0);
+    r.message = NULL;
+    kb_result_free(&r);
+}
+
+int main(void) {
+    if (system("mkdir -p build/test") != 0) return 2;
+    test_numbers();
+    test_file();
+    test_fuzz();
+    return test_end();
+}

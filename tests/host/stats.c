@@ -1,0 +1,594 @@
+// Statistics: known answers from NumPy and SciPy (stats_expected.h), planted behaviours, Monte-Carlo.
+#include "test.h"
+#include <stdint.h>
+#include <stdlib.h>
+
+static int allocations, live, refuse; // refuse: the next allocation fails
+static void* test_malloc(size_t n) {
+    allocations++;
+    if (refuse) return NULL;
+    live++;
+    return malloc(n);
+}
+static void test_free(void* p) {
+    live -= p != NULL;
+    free(p);
+}
+#define KBENCH_MALLOC(n) test_malloc(n)
+#define KBENCH_REALLOC(p, n) realloc(p, n)
+#define KBENCH_FREE(p) test_free(p)
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+typedef struct expected_rank {
+    int64_t n;
+    double alpha;
+    int64_t k;
+} expected_rank;
+typedef struct expected_summary {
+    int64_t n;
+    double v[20];
+} expected_summary;
+#include "stats_expected.h"
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+// -- checks ------------------------------------------------------------------------------------------------
+
+static const char* current = "";
+#undef CHECK // names the part as well
+#define CHECK(c) test_check((c) ? 1 : 0, __FILE__, __LINE__, "%s [%s]", #c, current)
+#define check(ok, what, line) test_check((ok) ? 1 : 0, __FILE__, (line), "%s [%s]", (what), current)
+
+static int is_nan(double v) { // by its bits: holds under -ffast-math
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (bits & (UINT64_MAX >> 1)) > (uint64_t)0x7FF << 52;
+}
+static int is_finite(double v) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (bits & (UINT64_MAX >> 1)) < (uint64_t)0x7FF << 52;
+}
+static int close_to(double got, double want, double tolerance) {
+    if (is_nan(want) || is_nan(got)) return is_nan(want) && is_nan(got);
+    if (fabs(got - want) <= tolerance * (fabs(want) > 1e-300 ? fabs(want) : 1e-300)) return 1;
+    printf("     got %.17g, want %.17g\n", got, want);
+    return 0;
+}
+#define CLOSE(got, want, tol) check(close_to(got, want, tol), #got " ~ " #want, __LINE__)
+
+// SplitMix64 (Steele, Lea and Flood 2014) and Box-Muller; the seed is fixed, so a run is the same everywhere.
+static uint64_t rng_state = 42;
+static double uniform(void) {
+    uint64_t z = rng_state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
+}
+// each part draws from the start, so that none depends on those before it
+static void begin(const char* part) {
+    current = part;
+    rng_state = 42;
+}
+static double normal(void) { return sqrt(-2.0 * log(uniform())) * cos(6.283185307179586 * uniform()); }
+
+static int compare_doubles(const void* a, const void* b) {
+    const double u = *(const double*)a, v = *(const double*)b;
+    return (u > v) - (u < v);
+}
+
+// Every field of a summary of finite values, but those documented, must be finite.
+static int summary_is_sound(const kb_stats* s, int64_t n) {
+    const double always[] = {
+        s->median,        s->mean,           s->min, s->max, s->mad, s->p5, s->p25, s->p75, s->p95,
+        s->outliers_mild, s->outliers_severe};
+    for (int i = 0; i < COUNT(always); i++) {
+        if (!is_finite(always[i])) return 0;
+    }
+    const double maybe[] = {s->std, s->cv, s->p99, s->ci_low, s->ci_high, s->precision, s->lag1, s->drift};
+    for (int i = 0; i < COUNT(maybe); i++) {
+        if (!is_finite(maybe[i]) && !is_nan(maybe[i])) return 0;
+    }
+    if (n >= 2 && is_nan(s->std)) return 0;
+    if ((n >= 6) == is_nan(s->ci_low) || (n >= 300) == is_nan(s->p99)) return 0;
+    if (n >= 6 && !(s->ci_low <= s->median && s->median <= s->ci_high)) return 0;
+    return s->n == n && s->min <= s->p5 && s->p5 <= s->p25 && s->p25 <= s->median && s->median <= s->p75 &&
+           s->p75 <= s->p95 && s->p95 <= s->max && s->min <= s->mean && s->mean <= s->max && s->distinct >= 1;
+}
+
+static int summary_is_none(const kb_stats* s, int64_t n) {
+    const double all[] = {s->median,
+                          s->mean,
+                          s->std,
+                          s->min,
+                          s->max,
+                          s->mad,
+                          s->cv,
+                          s->p5,
+                          s->p25,
+                          s->p75,
+                          s->p95,
+                          s->p99,
+                          s->ci_low,
+                          s->ci_high,
+                          s->drift,
+                          s->lag1,
+                          s->precision,
+                          s->outliers_mild,
+                          s->outliers_severe};
+    for (int i = 0; i < COUNT(all); i++) {
+        if (!is_nan(all[i])) return 0;
+    }
+    return s->n == n && s->drift_significant == 0 && s->bimodal == 0 && s->distinct == 0;
+}
+
+// -- order -------------------------------------------------------------------------------------------------
+
+static double shape(int kind, int64_t i, int64_t n) {
+    switch (kind) {
+    case 0:
+        return normal();
+    case 1:
+        return (double)i;
+    case 2:
+        return (double)(n - i);
+    case 3:
+        return 7.0;
+    case 4:
+        return (double)(i < n / 2 ? i : n - i);
+    case 5:
+        return floor(4.0 * uniform());
+    case 6:
+        return (double)(i % 2 == 0 ? i : -i);
+    default:
+        return i % 17 == 0 ? 1e9 * uniform() : 1.0;
+    }
+}
+
+static void test_order(void) {
+    static double x[5000], want[5000], got[5000], scratch[5000];
+    const int64_t sizes[] = {0,  1,  2,  3,  4,  5,   23,  24,   25,   26,
+                             31, 48, 49, 50, 97, 100, 257, 1000, 4999, 5000};
+    begin("order");
+    for (int k = 0; k < 8; k++) {
+        for (int s = 0; s < COUNT(sizes); s++) {
+            const int64_t n = sizes[s];
+            const size_t bytes = (size_t)n * sizeof(double);
+            for (int64_t i = 0; i < n; i++) x[i] = shape(k, i, n);
+            memcpy(want, x, bytes);
+            qsort(want, (size_t)n, sizeof(double), compare_doubles);
+            memcpy(got, x, bytes);
+            kbi_sort(got, n);
+            CHECK(memcmp(got, want, bytes) == 0);
+            memcpy(got, x, bytes);
+            kbi_heap_sort(got, n);
+            CHECK(memcmp(got, want, bytes) == 0);
+            CHECK(close_to(kbi_median_of(x, n, scratch), kbi_median_sorted(want, n), 0.0));
+            const int64_t at[] = {0, n / 10, n / 2, n - 1};
+            for (int i = 0; i < 4 && n > 0; i++) {
+                memcpy(got, x, bytes);
+                CHECK(kbi_select(got, n, at[i]) == want[at[i]]);
+            }
+            const double centre = kbi_median_sorted(want, n);
+            for (int64_t i = 0; i < n; i++) got[i] = fabs(want[i] - centre);
+            CHECK(close_to(kbi_mad_sorted(want, n, centre), kbi_median_of(got, n, scratch), 0.0));
+        }
+    }
+    const double q[] = {1, 2, 3, 4};
+    CHECK(kbi_quantile(q, 4, 0.0) == 1 && kbi_quantile(q, 4, 1.0) == 4 && kbi_quantile(q, 4, 0.5) == 2.5);
+    CHECK(kbi_quantile(q, 4, -1.0) == 1 && kbi_quantile(q, 4, 7.0) == 4 && kbi_quantile(q, 1, 0.3) == 1);
+    CHECK(is_nan(kbi_quantile(q, 0, 0.5)) && is_nan(kbi_quantile(q, 4, NAN)));
+}
+
+// -- known answers -----------------------------------------------------------------------------------------
+
+static void test_ranks(void) {
+    int64_t lo, hi;
+    begin("ranks");
+    for (int i = 0; i < COUNT(EXPECTED_RANKS); i++) {
+        const expected_rank* e = &EXPECTED_RANKS[i];
+        const int found = kbi_sign_ranks(e->n, e->alpha, &lo, &hi);
+        const int ok = found == (e->k > 0) && lo == e->k && hi == (e->k > 0 ? e->n + 1 - e->k : 0);
+        if (!ok)
+            printf("     n %lld alpha %g: got %lld, want %lld\n", (long long)e->n, e->alpha, (long long)lo,
+                   (long long)e->k);
+        CHECK(ok);
+    }
+    CHECK(kbi_sign_ranks(10, 0.05, &lo, &hi) && lo == 2 && hi == 9);
+    CHECK(!kbi_sign_ranks(5, 0.05, &lo, &hi) && kbi_sign_ranks(6, 0.05, &lo, &hi) && lo == 1 && hi == 6);
+    CHECK(!kbi_sign_ranks(0, 0.05, &lo, &hi) && !kbi_sign_ranks(-3, 0.05, &lo, &hi));
+    CHECK(!kbi_sign_ranks(100, 0.0, &lo, &hi) && !kbi_sign_ranks(100, 1.0, &lo, &hi));
+    CHECK(!kbi_sign_ranks(100, -1.0, &lo, &hi) && !kbi_sign_ranks(100, NAN, &lo, &hi));
+    CHECK(kbi_sign_ranks(7, 0.999, &lo, &hi) && lo == 3 && hi == 5);
+    CHECK(kbi_sign_ranks(8, 0.999, &lo, &hi) && lo == 4 && hi == 5);
+}
+
+static void test_summaries(void) {
+    const double* x = EXPECTED_SAMPLES;
+    begin("summaries");
+    for (int i = 0; i < COUNT(EXPECTED_SUMMARIES); i++) {
+        const int64_t n = EXPECTED_SUMMARIES[i].n;
+        const double* w = EXPECTED_SUMMARIES[i].v;
+        const kb_stats s = kb_summarize(x, n);
+        const double got[] = {s.median,
+                              s.mean,
+                              s.std,
+                              s.min,
+                              s.max,
+                              s.mad,
+                              s.cv,
+                              s.p5,
+                              s.p25,
+                              s.p75,
+                              s.p95,
+                              s.p99,
+                              s.ci_low,
+                              s.ci_high,
+                              s.precision,
+                              s.outliers_mild,
+                              s.outliers_severe,
+                              s.lag1,
+                              s.drift,
+                              (double)s.distinct};
+        for (int f = 0; f < 20; f++) {
+            const double tolerance = f == 17 || f == 18 ? 1e-9 : 1e-12; // lag1 and drift cancel
+            CLOSE(got[f], w[f], tolerance);
+        }
+        CHECK(summary_is_sound(&s, n));
+        CLOSE(kbi_precision_of(x, n), s.precision, 0.0);
+        x += n;
+    }
+    CHECK(x == EXPECTED_SAMPLES + COUNT(EXPECTED_SAMPLES));
+}
+
+// -- planted behaviours ------------------------------------------------------------------------------------
+
+static double sample[2000];
+
+static void plant(int64_t n, double cv, double rho, double trend, double step, double quantum) {
+    double state = normal();
+    for (int64_t i = 0; i < n; i++) {
+        if (i > 0) state = rho * state + sqrt(1.0 - rho * rho) * normal();
+        sample[i] = 5600.0 * (1.0 + trend * (double)i / (double)n) * (2 * i >= n ? 1.0 + step : 1.0) *
+                    exp(cv * state);
+        if (quantum > 0.0) sample[i] = quantum * floor(sample[i] / quantum + 0.5);
+    }
+}
+
+static void test_constant(void) {
+    begin("constant");
+    for (int64_t n = 1; n <= 400; n = n < 12 ? n + 1 : n * 2) {
+        for (int64_t i = 0; i < n; i++) sample[i] = 0.1; // its sum is inexact
+        const kb_stats s = kb_summarize(sample, n);
+        CHECK(summary_is_sound(&s, n) && s.median == 0.1 && s.mean == 0.1 && s.min == 0.1 && s.max == 0.1);
+        CHECK(s.mad == 0 && s.distinct == 1 && s.bimodal == 0 && s.drift_significant == 0 && is_nan(s.lag1));
+        CHECK(s.outliers_mild == 0 && s.outliers_severe == 0);
+        CHECK(n < 2 ? is_nan(s.std) && is_nan(s.cv) : s.std == 0 && s.cv == 0);
+        CHECK(n < 6 ? is_nan(s.precision) : s.precision == 0);
+        CHECK(n < 30 ? is_nan(s.drift) : s.drift == 0);
+    }
+    memset(sample, 0, sizeof sample);
+    const kb_stats zero = kb_summarize(sample, 100);
+    CHECK(summary_is_sound(&zero, 100) && zero.cv == 0 && zero.precision == 0 && zero.drift == 0);
+}
+
+static void test_small(void) {
+    begin("n from 0 to 12");
+    const kb_stats none = kb_summarize(sample, 0), null = kb_summarize(NULL, 0),
+                   minus = kb_summarize(sample, -4);
+    CHECK(summary_is_none(&none, 0) && summary_is_none(&null, 0) && summary_is_none(&minus, 0));
+    const kb_stats lost = kb_summarize(NULL, 5);
+    CHECK(summary_is_none(&lost, 5) && is_nan(kbi_precision_of(NULL, 5)) &&
+          is_nan(kbi_precision_of(sample, 0)));
+    for (int64_t n = 1; n <= 12; n++) {
+        for (int64_t i = 0; i < n; i++) sample[i] = (double)(1 + (5 * i) % 13);
+        const kb_stats s = kb_summarize(sample, n);
+        CHECK(summary_is_sound(&s, n) && is_nan(s.p99) && is_nan(s.drift) && !s.bimodal &&
+              !s.drift_significant);
+        CHECK(s.distinct == n && is_nan(s.std) == (n < 2) && is_nan(s.lag1) == (n < 3) &&
+              is_nan(s.ci_low) == (n < 6));
+        if (n >= 6 && n <= 8) CHECK(s.ci_low == s.min && s.ci_high == s.max);
+    }
+}
+
+static void test_not_finite(void) {
+    const double bad[] = {NAN, INFINITY, -INFINITY, 1e151, -1e300, -NAN};
+    begin("not finite");
+    for (int b = 0; b < COUNT(bad); b++) {
+        for (int64_t n = 1; n <= 100; n = n < 8 ? n + 1 : n + 31) {
+            for (int64_t at = 0; at<n; at += n> 8 ? 13 : 1) {
+                plant(n, 0.01, 0, 0, 0, 0);
+                sample[at] = bad[b];
+                const kb_stats s = kb_summarize(sample, n);
+                CHECK(summary_is_none(&s, n) && is_nan(kbi_precision_of(sample, n)));
+            }
+        }
+    }
+    for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 1e150 : -1e150) * (i % 7 ? 1.0 : 1e-300);
+    kb_stats s = kb_summarize(sample, 400);
+    CHECK(summary_is_sound(&s, 400)); // the farthest values taken
+    for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 5e-324 : -5e-324) * (double)(i % 7);
+    s = kb_summarize(sample, 400);
+    CHECK(summary_is_sound(&s, 400)); // the smallest
+    for (int64_t i = 0; i < 400; i++) sample[i] = i % 2 ? 1e150 : 5e-324;
+    s = kb_summarize(sample, 399);
+    CHECK(summary_is_sound(&s, 399) && is_nan(s.precision) && is_nan(s.drift) == (s.drift != 0));
+}
+
+static void test_modes(void) {
+    begin("modes");
+    for (int share = 5; share <= 95; share += 5) { // modes 8 % apart, 1 % wide
+        plant(200, 0.004, 0, 0, 0, 0);
+        for (int64_t i = 0; i < 200; i++) sample[i] *= (i * 7) % 20 < share / 5 ? 1.08 : 1.0;
+        const kb_stats s = kb_summarize(sample, 200);
+        CHECK(s.bimodal == (share >= 10 && share <= 90) && !s.drift_significant && summary_is_sound(&s, 200));
+    }
+    plant(100, 0.008, 0, 0, 0, 0);
+    for (int64_t i = 0; i < 100; i += 2) sample[i] *= 1.08;
+    sample[11] = 5600 * 1.034; // two stragglers between the modes,
+    sample[77] = 5600 * 1.048;
+    sample[50] = 56000; // and one value far away, that owns the largest gap
+    CHECK(kb_summarize(sample, 100).bimodal);
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // exact modes, MAD of each 0
+    CHECK(kb_summarize(sample, 100).bimodal);
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720; // 5 % apart: may be a coarse timer ...
+    CHECK(!kb_summarize(sample, 100).bimodal &&
+          kbi_summarize(sample, 100, 32.0).bimodal); // ... unless it is known
+    for (int64_t i = 0; i < 100; i++) sample[i] = 6400 + 32 * ((i * 7) % 3) + (i % 2 ? 640 : 0);
+    CHECK(kb_summarize(sample, 100).bimodal);                          // the step shows within the modes
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005; // 0.5 % apart
+    CHECK(!kbi_summarize(sample, 100, 0.01).bimodal);
+}
+
+static void test_quantised(void) {
+    begin("quantised");
+    for (int round = 0; round < 50; round++) {
+        for (double cv = 0.0005; cv < 0.05; cv *= 2) { // from all in one tick to dozens of ticks
+            plant(120, cv, 0, 0, 0, 32.0);
+            const kb_stats s = kb_summarize(sample, 120);
+            CHECK(summary_is_sound(&s, 120) && !s.bimodal && s.outliers_severe <= 0.01);
+            CHECK(cv < 0.01 ? s.distinct < 20 : s.distinct > 3);
+        }
+    }
+    for (int64_t i = 0; i < 100; i++)
+        sample[i] = i % 10 ? 1504 : 1536; // IQR 0: a tick beside it is no outlier
+    kb_stats s = kb_summarize(sample, 100);
+    CHECK(s.outliers_severe == 0 && s.outliers_mild == 0 && s.distinct == 2 && !s.bimodal);
+    for (int64_t i = 0; i < 100; i++) sample[i] = i < 99 ? 1504 : 150400; // but 100 times as long is one
+    s = kb_summarize(sample, 100);
+    CHECK(s.outliers_severe == 0.01 && s.median == 1504 && s.mad == 0 && s.ci_low == 1504 &&
+          s.ci_high == 1504);
+}
+
+static void test_outlier(void) {
+    begin("one huge outlier");
+    plant(100, 0.01, 0, 0, 0, 0);
+    const kb_stats before = kb_summarize(sample, 100);
+    sample[37] = 1e9;
+    const kb_stats s = kb_summarize(sample, 100);
+    CHECK(summary_is_sound(&s, 100) && s.outliers_severe == 0.01 && s.max == 1e9 && !s.bimodal &&
+          !s.drift_significant);
+    CHECK(fabs(s.median / before.median - 1) < 0.002 && s.precision < 2 * before.precision + 0.002);
+    CHECK(fabs(s.mad / before.mad - 1) < 0.2 && s.cv > 5 && fabs(s.drift - before.drift) < 0.005);
+}
+
+// All 10! orders of 10 different block medians (Heap's algorithm): how many are called significant.
+static int significant_orders(void) {
+    double a[10];
+    int at[10] = {0}, found, i = 1;
+    for (int k = 0; k < 10; k++) a[k] = k;
+    found = kbi_order_significant(a);
+    while (i < 10) {
+        if (at[i] >= i) {
+            at[i++] = 0;
+            continue;
+        }
+        const int j = i % 2 ? at[i] : 0;
+        const double v = a[j];
+        a[j] = a[i];
+        a[i] = v;
+        found += kbi_order_significant(a);
+        at[i]++;
+        i = 1;
+    }
+    return found;
+}
+
+// Shares of planted samples found to drift, or to have two modes, out of 1000.
+static void shares(int64_t n, double cv, double rho, double trend, double step, int* drifting, int* modes) {
+    *drifting = *modes = 0;
+    for (int i = 0; i < 1000; i++) {
+        plant(n, cv, rho, trend, step, 0);
+        const kb_stats s = kb_summarize(sample, n);
+        *drifting += s.drift_significant;
+        *modes += s.bimodal;
+    }
+}
+
+static void test_drift(void) {
+    int drifting, modes;
+    begin("drift");
+    CHECK(significant_orders() == 33508); // of 3,628,800: p = 0.0092
+    plant(100, 0.0001, 0, 0.009, 0, 0);
+    const kb_stats slight = kb_summarize(sample, 100);
+    CHECK(slight.drift > 0.005 && !slight.drift_significant); // in order, but below 1 %
+    plant(100, 0.0001, 0, 0.018, 0, 0);
+    CHECK(kb_summarize(sample, 100).drift_significant);
+    shares(100, 0.01, 0.0, 0.03, 0.0, &drifting, &modes);
+    printf("drift 3 %%, n 100, cv 1 %%:      found %d of 1000\n", drifting);
+    CHECK(drifting >= 700 && modes <= 10);
+    shares(300, 0.01, 0.0, 0.03, 0.0, &drifting, &modes);
+    CHECK(drifting >= 980 && modes <= 10);
+    shares(100, 0.01, 0.0, 0.0, 0.02, &drifting, &modes);
+    printf("step 2 %%, n 100, cv 1 %%:       found %d of 1000\n", drifting);
+    CHECK(drifting >= 900);
+    shares(100, 0.001, 0.0, 0.0, 0.02, &drifting, &modes);
+    CHECK(drifting == 1000 && modes == 1000); // two clocks are two modes
+    plant(100, 0.01, 0.0, -0.03, 0.0, 0);
+    CHECK(kb_summarize(sample, 100).drift < -0.01);
+    for (int64_t n = 30; n <= 300; n += 90) {
+        for (int r = 0; r <= 6; r += 3) {
+            const double rho = 0.1 * r;
+            shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes); // cv 5 %: |drift| is often above 1 % by chance
+            printf("no drift, n %3d, rho %.1f:      found %d of 1000, modes %d\n", (int)n, rho, drifting,
+                   modes);
+            CHECK(drifting <= (r < 6 ? 25 : n < 100 ? 70 : 40) && modes <= 10);
+        }
+    }
+    shares(100, 0.5, 0.0, 0.0, 0.0, &drifting, &modes); // skewed
+    CHECK(modes <= 10 && drifting <= 25);
+    plant(400, 0.02, 0.6, 0, 0, 0);
+    const double lag1 = kb_summarize(sample, 400).lag1;
+    CHECK(lag1 > 0.45 && lag1 < 0.75);
+}
+
+static void test_memory(void) {
+    begin("memory");
+    plant(100, 0.01, 0, 0, 0, 0);
+    allocations = 0;
+    kb_summarize(sample, 100);
+    CHECK(allocations == 1);
+    kbi_precision_of(sample, 100);
+    CHECK(allocations == 2);
+    static double scratch[100];
+    kbi_precision_in(sample, 100, scratch);
+    CHECK(allocations == 2);
+    refuse = 1;
+    const kb_stats s = kb_summarize(sample, 100);
+    CHECK(summary_is_none(&s, 100) && is_nan(kbi_precision_of(sample, 100)));
+    refuse = 0;
+    CHECK(live == 0);
+}
+
+// -- verdicts ----------------------------------------------------------------------------------------------
+
+static void test_judge(void) {
+    begin("judge");
+    CHECK(kbi_judge_ratio(1.02, 1.05, 0.01, 0.0) == KB_FASTER);
+    CHECK(kbi_judge_ratio(0.90, 0.97, 0.01, 0.0) == KB_SLOWER);
+    CHECK(kbi_judge_ratio(0.995, 1.005, 0.01, 0.0) == KB_EQUIVALENT);
+    CHECK(kbi_judge_ratio(1.002, 1.006, 0.01, 0.0) == KB_EQUIVALENT); // before FASTER
+    CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT); // before SLOWER
+    CHECK(kbi_judge_ratio(1.002, 1.006, 0.0, 0.0) == KB_FASTER);
+    CHECK(kbi_judge_ratio(0.98, 1.03, 0.01, 0.0) == KB_UNRESOLVED);
+    CHECK(kbi_judge_ratio(1.004, 1.02, 0.01, 0.005) == KB_UNRESOLVED); // within the noise floor
+    CHECK(kbi_judge_ratio(1.006, 1.02, 0.01, 0.005) == KB_FASTER);
+    CHECK(kbi_judge_ratio(0.98, 0.9949, 0.01, 0.005) == KB_SLOWER);
+    CHECK(kbi_judge_ratio(0.98, 0.9960, 0.01, 0.005) == KB_UNRESOLVED);
+    CHECK(kbi_judge_ratio(1.0, 1.0, 0.01, NAN) == KB_EQUIVALENT &&
+          kbi_judge_ratio(1.0, 1.0, 0, 0) == KB_UNRESOLVED);
+    CHECK(kbi_judge_ratio(1 / 1.01, 1.01, 0.01, 0) == KB_EQUIVALENT);
+    CHECK(kbi_judge_ratio(1.02, 1.03, NAN, NAN) == KB_FASTER &&
+          kbi_judge_ratio(1.02, 1.03, -1, -1) == KB_FASTER);
+    CHECK(kbi_judge_ratio(NAN, NAN, 0.01, 0) == KB_UNRESOLVED &&
+          kbi_judge_ratio(1.1, INFINITY, 0, 0) == KB_UNRESOLVED);
+    CHECK(kbi_judge_ratio(0.0, 1.0, 0.01, 0) == KB_NO_VERDICT &&
+          kbi_judge_ratio(2, 1, 0.01, 0) == KB_NO_VERDICT);
+    CHECK(fabs(kbi_noise_floor(0.996, 1.003) - (1 / 0.996 - 1)) < 1e-15);
+    CHECK(fabs(kbi_noise_floor(0.999, 1.003) - 0.003) < 1e-15 && kbi_noise_floor(NAN, NAN) == 0);
+    CHECK(kbi_noise_floor(1.0, 1.0) == 0 && kbi_noise_floor(-1, 2) == 0 &&
+          is_finite(kbi_noise_floor(5e-324, 1)));
+}
+
+// -- Monte-Carlo -------------------------------------------------------------------------------------------
+
+// Percent of intervals of lognormal AR(1) samples that hold the true median, 1.
+static double coverage(int64_t n, double rho, double sigma, int runs) {
+    int held = 0;
+    for (int r = 0; r < runs; r++) {
+        double state = normal();
+        for (int64_t i = 0; i < n; i++) {
+            if (i > 0) state = rho * state + sqrt(1.0 - rho * rho) * normal();
+            sample[i] = exp(sigma * state);
+        }
+        const kb_stats s = kb_summarize(sample, n);
+        held += s.ci_low <= 1.0 && 1.0 <= s.ci_high;
+    }
+    const double percent = 100.0 * held / runs;
+    printf("coverage, n %4d, rho %.1f, sigma %.2f: %.1f %%\n", (int)n, rho, sigma, percent);
+    return percent;
+}
+static void covered(double percent, const char* what, int line) {
+    check(percent >= 93.0 && percent <= 99.5, what, line);
+}
+#define COVERED(v) covered((v), #v, __LINE__)
+
+static void test_coverage(void) {
+    begin("coverage");
+    COVERED(coverage(7, 0.0, 0.5, 4000));
+    COVERED(coverage(20, 0.0, 0.5, 4000));
+    COVERED(coverage(30, 0.0, 0.5, 4000));
+    COVERED(coverage(43, 0.0, 0.5, 4000));
+    COVERED(coverage(100, 0.0, 0.5, 4000));
+    COVERED(coverage(100, 0.0, 0.01, 4000));
+    COVERED(coverage(1000, 0.0, 0.5, 1000));
+    COVERED(coverage(100, 0.6, 0.5, 4000));
+    COVERED(coverage(200, 0.6, 0.5, 2000));
+    COVERED(coverage(1000, 0.6, 0.5, 1000));
+    const double short_blocks =
+        coverage(30, 0.6, 0.5, 4000); // blocks of 3: not independent; only held above 85
+    CHECK(short_blocks >= 85.0);
+}
+
+// Percent of comparisons of two arms, the first `gain` slower, whose interval leaves out 1. Rounds of two in
+// random order, noise 1 % with a tail, over a machine that drifts, steps or wanders.
+static double called_different(int rounds, double gain, double trend, double step, double rho, int runs) {
+    static double ratios[512];
+    int called = 0;
+    for (int r = 0; r < runs; r++) {
+        double state = normal(), arm[2], m, lo, hi;
+        for (int i = 0; i < rounds; i++) {
+            const int first = uniform() < 0.5;
+            for (int slot = 0; slot < 2; slot++) {
+                const double at = (2.0 * i + slot) / (2.0 * rounds);
+                state = rho * state + sqrt(1.0 - rho * rho) * normal();
+                const double tail = uniform() < 0.02 ? 0.05 * uniform() : 0.0;
+                const double machine =
+                    0.01 * state + tail + log(1.0 + trend * at) + (at >= 0.5 ? log(1.0 + step) : 0.0);
+                arm[slot ^ first] = machine + (slot == first ? log(1.0 + gain) : 0.0);
+            }
+            ratios[i] = arm[0] - arm[1];
+        }
+        kbi_paired(ratios, rounds, 0.05, &m, &lo, &hi);
+        called += lo > 0.0 || hi < 0.0;
+    }
+    const double percent = 100.0 * called / runs;
+    printf("paired, %3d rounds, gain %.1f %%, drift %.0f %%, step %.0f %%, rho %.1f: different %.1f %%\n",
+           rounds, 100 * gain, 100 * trend, 100 * step, rho, percent);
+    return percent;
+}
+
+static void test_paired(void) {
+    const double five[] = {1, 2, 3, 4, 5}, six[] = {6, 1, 2, 3, 5, 4};
+    double m, lo, hi;
+    begin("paired");
+    CHECK(!kbi_paired(five, 5, 0.05, &m, &lo, &hi) && m == 3 && is_nan(lo) && is_nan(hi));
+    CHECK(kbi_paired(six, 6, 0.05, &m, &lo, &hi) && m == 3.5 && lo == 1 && hi == 6);
+    CHECK(!kbi_paired(six, 0, 0.05, &m, &lo, &hi) && is_nan(m));
+    CHECK(called_different(64, 0.0, 0.0, 0.0, 0.0, 4000) <= 5.0);
+    CHECK(called_different(64, 0.0, 0.03, 0.0, 0.0, 4000) <= 5.0);
+    CHECK(called_different(64, 0.0, 0.0, 0.02, 0.0, 4000) <= 5.0);
+    CHECK(called_different(64, 0.0, 0.0, 0.0, 0.6, 4000) <= 5.0);
+    CHECK(called_different(100, 0.0, 0.03, 0.02, 0.6, 4000) <= 5.0);
+    CHECK(called_different(64, 0.01, 0.0, 0.02, 0.0, 1000) >= 95.0);
+    CHECK(called_different(64, 0.02, 0.03, 0.0, 0.0, 1000) >= 99.0);
+}
+
+int main(void) {
+    test_order();
+    test_ranks();
+    test_summaries();
+    test_constant();
+    test_small();
+    test_not_finite();
+    test_modes();
+    test_quantised();
+    test_outlier();
+    test_drift();
+    test_memory();
+    test_judge();
+    test_coverage();
+    test_paired();
+    return test_end();
+}

@@ -1,0 +1,61 @@
+# lib.sh - what the shell tests share; POSIX sh. Source it from the repository's root: . tests/lib.sh
+# A test calls pass, fail, skip or one of the checks below for every behaviour, and ends with finish.
+# Set from outside (tests/run.sh and the Makefile do): CC CXX NVCC ARCHFLAGS BUILD.
+
+: "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}"
+passed=0 failed=0 skipped=0
+me=$(basename "$0" .sh)
+tmp=$BUILD/test/$me.d # scratch of this test alone
+rm -rf "$tmp" && mkdir -p "$tmp" || exit 2
+
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); printf 'FAIL: %s: %s\n' "$me" "$*"; }
+skip() { skipped=$((skipped + 1)); printf 'SKIP: %s: %s\n' "$me" "$*"; }
+finish() {
+    printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+    [ "$failed" -eq 0 ]
+    exit
+}
+have() { command -v "$1" > /dev/null 2>&1; }
+
+# run COMMAND...: leaves $out $err (file names) and $rc
+run() {
+    out=$tmp/out err=$tmp/err
+    "$@" > "$out" 2> "$err" < /dev/null
+    rc=$?
+}
+# the first lines of what the last run said, for a failure's message
+said() { printf 'exit code %s; stdout: %s; stderr: %s' "$rc" "$(head -c 300 "$out" | tr '\n' '~')" "$(head -c 500 "$err" | tr '\n' '~')"; }
+# check_rc WHAT CODE
+check_rc() { if [ "$rc" -eq "$2" ]; then pass; else fail "$1: expected exit code $2; $(said)"; fi; }
+# check_err WHAT ERE: stderr has a line that matches, without regard to case
+check_err() { if grep -qiE -e "$2" "$err"; then pass; else fail "$1: no '$2' on stderr; $(said)"; fi; }
+check_out() { if grep -qE -e "$2" "$out"; then pass; else fail "$1: no '$2' on stdout; $(said)"; fi; }
+check_not_out() { if grep -qE -e "$2" "$out"; then fail "$1: '$2' on stdout; $(said)"; else pass; fi; }
+check_not_err() { if grep -qiE -e "$2" "$err"; then fail "$1: '$2' on stderr; $(said)"; else pass; fi; }
+# check_same WHAT GOT WANT
+check_same() { if [ "$2" = "$3" ]; then pass; else fail "$1: got '$2', expected '$3'"; fi; }
+# check WHAT COMMAND...: the command succeeds; its output is shown when it does not
+check() {
+    what=$1
+    shift
+    if "$@" > "$tmp/check" 2>&1; then
+        pass
+    else
+        # of a compiler's output the lines that say it, else its first ones
+        grep -E 'error|undefined|FAIL' "$tmp/check" > "$tmp/why" || head -n 5 "$tmp/check" > "$tmp/why"
+        fail "$what: $(head -n 5 "$tmp/why" | cut -c 1-300 | tr '\n' ';')"
+        return 1
+    fi
+}
+# build WHAT COMMAND...: as check; a test that cannot be built ends here
+build() {
+    check "$@" || finish
+}
+# the libraries a host program links
+libs="-lm -ldl -lpthread"
+# milliseconds since some fixed time; whole seconds where date knows no nanoseconds
+now_ms() {
+    t=$(date +%s%N)
+    case $t in *N) echo $((${t%N} * 1000)) ;; *) echo $((t / 1000000)) ;; esac
+}
