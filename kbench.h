@@ -5307,6 +5307,7 @@ static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     for (int i = 0; i < c->n; i++)
         if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, seconds / (c->n + 1))) each = false;
     if (c->rounds == KBI_ROUNDS_MAX) return true;
+    if (o->iters) return each;
     if (o->rounds) return c->rounds >= o->rounds;
     if (seconds >= o->max_time * (c->n + 1)) return each;
     bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= o->precision;
@@ -5597,7 +5598,10 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
 
 // Faster than anything this machine was seen to do: an error where the data cannot come from cache, else a warning.
 static void kbi_judge_roof(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double rate, double computed) {
-    double best = KBI_MAX(machine->copy_roof, KBI_MAX(machine->read_roof, machine->write_roof));
+    double best = 0; // of those that were measured
+    if (machine->copy_roof > best) best = machine->copy_roof;
+    if (machine->read_roof > best) best = machine->read_roof;
+    if (machine->write_roof > best) best = machine->write_roof;
     bool moves = best > 0 && rate > 1.05 * best, computes = computed > 1.05;
     bool sure = computes || (kbi_is(m->mode, "cold") && m->bytes >= 4.0 * (double)machine->l2);
     kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, moves || computes);
