@@ -42,6 +42,7 @@ CONTENTS (search for the tag)
     >>compare      paired samples: interval and verdict: pure functions
     >>registry     declare: what the KBENCH macros registered
     >>cli          plan: the command line
+    >>ranges       plan: the values of axes, written as lists
     >>plan         plan: from the registry to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>measured     measure: what a case's measurement hands on
@@ -164,11 +165,27 @@ LAST REVISIONS
 typedef struct CUstream_st* kb_stream; // is cudaStream_t; NULL on the cpu backend
 
 typedef enum kb_dtype {
-    KB_NODTYPE, KB_F32, KB_F64, KB_F16, KB_BF16, KB_I8, KB_U8, KB_I16, KB_U16, KB_I32, KB_U32, KB_I64, KB_U64
+    KB_NODTYPE,
+    KB_F32,
+    KB_F64,
+    KB_F16,
+    KB_BF16,
+    KB_I8,
+    KB_U8,
+    KB_I16,
+    KB_U16,
+    KB_I32,
+    KB_U32,
+    KB_I64,
+    KB_U64
 } kb_dtype;
 
-typedef struct kb_f16 { uint16_t bits; } kb_f16;   // IEEE binary16 where the compiler has no type for it
-typedef struct kb_bf16 { uint16_t bits; } kb_bf16; // bfloat16, likewise
+typedef struct kb_f16 {
+    uint16_t bits;
+} kb_f16; // IEEE binary16 where the compiler has no type for it
+typedef struct kb_bf16 {
+    uint16_t bits;
+} kb_bf16; // bfloat16, likewise
 
 // What kb_fill writes. Values depend on the seed, the element's index and the number of kb_fill calls before it
 // in the function, and on nothing else. Integers: KB_UNIFORM all bits, KB_NORMAL round(8 * normal) clamped.
@@ -194,6 +211,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
 // Flags: an ERROR takes the number away and puts its word in the table; a WARN stands beside the number.
 //      name           level  advice
+// clang-format off
 #define KB_FLAGS(X)                                                                                            \
     X(VERIFY_FAIL,     ERROR, "the output is wrong: fix the kernel, or the tolerance")                            \
     X(CUDA_ERROR,      ERROR, "compute-sanitizer finds where")                                                    \
@@ -227,6 +245,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     X(CONSTANT_DATA,   WARN,  "inputs are constant; real data can run slower")                                     \
     X(LEAK,            WARN,  "the function left device memory allocated")                                         \
     X(DEBUG_BUILD,     WARN,  "compiled without optimisation; use -O2 or -O3")
+// clang-format on
 
 typedef enum kb_flag {
 #define KBI_X(name, level, advice) KB_FLAG_##name,
@@ -239,11 +258,11 @@ typedef enum kb_flag {
 #define KB_AXIS_MAX 32
 typedef enum kb_axis_type { KB_AXIS_END, KB_AXIS_INTS, KB_AXIS_REALS, KB_AXIS_STRINGS, KB_AXIS_SIZE } kb_axis_type;
 typedef struct kb_axis {
-    const char* name;              // KB_AXIS_SIZE: the category (small, medium, large, batch, or your own)
+    const char* name; // KB_AXIS_SIZE: the category (small, medium, large, batch, or your own)
     kb_axis_type type;
-    int64_t i[KB_AXIS_MAX + 1];    // ends with KB_LAST_INT
-    double r[KB_AXIS_MAX + 1];     // ends with KB_LAST_REAL
-    const char* s[KB_AXIS_MAX + 1];// ends with NULL; KB_AXIS_SIZE: one string "rows=512 cols=1024:4096:*2"
+    int64_t i[KB_AXIS_MAX + 1];     // ends with KB_LAST_INT
+    double r[KB_AXIS_MAX + 1];      // ends with KB_LAST_REAL
+    const char* s[KB_AXIS_MAX + 1]; // ends with NULL; KB_AXIS_SIZE: one string "rows=512 cols=1024:4096:*2"
 } kb_axis;
 #define KB_LAST_INT INT64_MIN
 #define KB_LAST_REAL 1.7976931348623157e308
@@ -257,13 +276,13 @@ typedef struct kb_entry {
     const char* operation;
     const char* implementation;
     kb_body body;
-    void* user;            // kb->user in the body
-    const kb_axis* axes;   // ends with an axis of type KB_AXIS_END; NULL: none
-    const char* origin;    // "own", "vendor" or "user" (the default)
-    int rung;              // step of a ladder, 0: none
-    kb_needs needs;        // not planned on a machine without it
-    int min_sm;            // lowest compute capability, 90 for 9.0; 0: any
-    const char* note;      // one line for --list-ops -v
+    void* user;          // kb->user in the body
+    const kb_axis* axes; // ends with an axis of type KB_AXIS_END; NULL: none
+    const char* origin;  // "own", "vendor" or "user" (the default)
+    int rung;            // step of a ladder, 0: none
+    kb_needs needs;      // not planned on a machine without it
+    int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
+    const char* note;    // one line for --list-ops -v
     // set by kb_add
     const char* file;
     int line, order;
@@ -272,33 +291,33 @@ typedef struct kb_entry {
 
 // What a body sees. Fields are read-only.
 struct kb_state {
-    kb_stream stream;           // launch here
-    kb_dtype dtype;             // from KB_DTYPE; KB_NODTYPE without it
+    kb_stream stream; // launch here
+    kb_dtype dtype;   // from KB_DTYPE; KB_NODTYPE without it
     const char* operation;
     const char* implementation;
-    const char* direction;      // from an axis named "dir"; NULL without it
-    void* user;                 // from kb_entry or kb_run
-    uint64_t seed;              // --seed, 42 by default
-    bool gpu;                   // KB_DEVICE memory lies on a GPU
-    struct kbi_run* run;        // the engine's own
+    const char* direction; // from an axis named "dir"; NULL without it
+    void* user;            // from kb_entry or kb_run
+    uint64_t seed;         // --seed, 42 by default
+    bool gpu;              // KB_DEVICE memory lies on a GPU
+    struct kbi_run* run;   // the engine's own
 };
 
 // What kb_open and kb_run take. Zero means default; fields stand in the order people write them.
 typedef struct kb_desc {
-    const char* name;           // the operation; required
-    const char* implementation; // "default"
-    const char* dtype;          // "f32", "bf16", ...: for the record, and for kb->dtype
-    double bytes, flops, items; // per launch; also settable by kb_bytes, ...
+    const char* name;                             // the operation; required
+    const char* implementation;                   // "default"
+    const char* dtype;                            // "f32", "bf16", ...: for the record, and for kb->dtype
+    double bytes, flops, items;                   // per launch; also settable by kb_bytes, ...
     void (*before)(kb_stream stream, void* user); // kb_run: untimed reset before each sample
-    void* user;                 // kb->user; kb_run passes its own
-    int64_t samples;            // exactly so many, instead of a precision
-    double precision;           // half-width of the interval over the median to stop at; 0.005
-    double max_time;            // seconds of sampling; 1
-    unsigned expect;            // kb_expectation
-    uint64_t seed;              // 42
-    int device;                 // which GPU, 0 first
-    bool host;                  // kb_run: the function is host code, as with KB_TIME_HOST
-    uint32_t end_canary;        // leave zero: guards against an uninitialised struct
+    void* user;                                   // kb->user; kb_run passes its own
+    int64_t samples;                              // exactly so many, instead of a precision
+    double precision;                             // half-width of the interval over the median to stop at; 0.005
+    double max_time;                              // seconds of sampling; 1
+    unsigned expect;                              // kb_expectation
+    uint64_t seed;                                // 42
+    int device;                                   // which GPU, 0 first
+    bool host;                                    // kb_run: the function is host code, as with KB_TIME_HOST
+    uint32_t end_canary;                          // leave zero: guards against an uninitialised struct
 } kb_desc;
 
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
@@ -339,10 +358,10 @@ typedef struct kb_stats {
 // What an interval of the speedup (the baseline's time / this one's) says.
 typedef enum kb_verdict {
     KB_NO_VERDICT, // nothing was compared
-    KB_FASTER,           // the whole interval lies above 1 and above the noise floor
-    KB_SLOWER,           // the whole interval lies below 1 and below the noise floor
-    KB_EQUIVALENT,       // the whole interval lies within the margin; goes before FASTER and SLOWER
-    KB_UNRESOLVED        // too few rounds, or too much noise, to say any of these
+    KB_FASTER,     // the whole interval lies above 1 and above the noise floor
+    KB_SLOWER,     // the whole interval lies below 1 and below the noise floor
+    KB_EQUIVALENT, // the whole interval lies within the margin; goes before FASTER and SLOWER
+    KB_UNRESOLVED  // too few rounds, or too much noise, to say any of these
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
@@ -358,6 +377,7 @@ typedef struct kb_param { // one axis's value in one case
 // (NaN is null), whole (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), and the four that have a form of
 // their own: params, samples, flags, and the enums status and verdict.
 #define KB_NONE INT64_MIN
+// clang-format off
 #define KB_RECORD(X)                                                                                             \
     /* what */                                                                                                   \
     X(text, name) X(text, operation) X(text, direction) X(text, implementation) X(text, origin) X(whole, rung)   \
@@ -389,13 +409,20 @@ typedef struct kb_param { // one axis's value in one case
     /* run */                                                                                                    \
     X(text, kbench_version) X(whole, schema) X(text, date) X(text, command) X(whole, seed) X(text, git_commit)   \
     X(text, build) X(text, run_id) X(text, shard)
+// clang-format on
 
 typedef const char* kbi_field_text;
 typedef double kbi_field_real;
 typedef int64_t kbi_field_whole;
 typedef int kbi_field_truth;
-typedef struct kbi_field_params { const kb_param* of; int64_t n; } kbi_field_params;
-typedef struct kbi_field_samples { const double* of; int64_t n; } kbi_field_samples;
+typedef struct kbi_field_params {
+    const kb_param* of;
+    int64_t n;
+} kbi_field_params;
+typedef struct kbi_field_samples {
+    const double* of;
+    int64_t n;
+} kbi_field_samples;
 typedef uint64_t kbi_field_flags;
 typedef kb_status kbi_field_status;
 typedef kb_verdict kbi_field_verdict;
@@ -459,8 +486,8 @@ void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
 
 // got lies where kb_alloc put it, want on the host. Passes when |got - want| <= tolerance * (1 + |want|) for every
 // element; NaN passes only where want is NaN, an infinity only where want is the same infinity.
-bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
-                    int64_t n, double tolerance);
+bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
+                    double tolerance);
 // Norm-wise: sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2); NaN and infinity as above.
 bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                          int64_t n, double tolerance);
@@ -482,10 +509,10 @@ void kb_expect(kb_state* kb, unsigned expectations);                  // before 
 
 // Of n samples in the order they were taken. A sample with a NaN or infinity in it gives NaN throughout.
 kb_stats kb_summarize(const double* samples, int64_t n);
-const char* kb_dtype_name(kb_dtype dtype);      // "f32"
-kb_dtype kb_dtype_of(const char* name);         // KB_NODTYPE when unknown
-size_t kb_dtype_size(kb_dtype dtype);           // bytes
-const char* kb_flag_name(kb_flag flag);         // "FLOOR"
+const char* kb_dtype_name(kb_dtype dtype); // "f32"
+kb_dtype kb_dtype_of(const char* name);    // KB_NODTYPE when unknown
+size_t kb_dtype_size(kb_dtype dtype);      // bytes
+const char* kb_flag_name(kb_flag flag);    // "FLOOR"
 const char* kb_flag_advice(kb_flag flag);
 bool kb_flag_is_error(kb_flag flag);
 
@@ -506,6 +533,7 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
               Public: all but KBI_*      Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
+// clang-format off
 // Registers the function that follows as operation op, implementation "default".
 #define KBENCH(op) KBI_BENCH(__COUNTER__, #op, KBI_AXES_END)
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
@@ -570,6 +598,7 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
         kbi_register(&kbi_entry_##n, names, kbi_body_##n, kbi_axes_##n, __FILE__, __LINE__, n);                  \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
+// clang-format on
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cxx       Overloads that C++ gets: element types from pointers, descriptions by reference, lambdas.
@@ -577,6 +606,7 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
+// clang-format off
 struct __half;        // cuda_fp16.h
 struct __nv_bfloat16; // cuda_bf16.h
 template <class T> struct kbi_type;
@@ -588,7 +618,9 @@ KBI_X(short, KB_I16) KBI_X(unsigned short, KB_U16) KBI_X(int, KB_I32) KBI_X(unsi
 KBI_X(long, sizeof(long) == 8 ? KB_I64 : KB_I32) KBI_X(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32)
 KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
-template <class T> void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) {
+    // clang-format on
+    template <class T>
+    void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) {
     kbi_fill(kb, p, kbi_type<T>::value, n, kind);
 }
 template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
@@ -987,7 +1019,7 @@ static int64_t kbi_clock_step(void) {
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
 static size_t kbi_dtype_size(int dtype) {
-    static const unsigned char size[] = {0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8};
+    static const unsigned char size[] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8 };
     return dtype >= 0 && dtype <= KB_U64 ? size[dtype] : 0;
 }
 
@@ -1051,33 +1083,19 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
     if (size == 4) memcpy(&u32, at, 4);
     if (size == 2) memcpy(&u16, at, 2);
     switch (dtype) {
-    case KB_F32:
-        return kbi_bits_float(u32);
-    case KB_F64:
-        memcpy(&d, &u64, 8);
-        return d;
-    case KB_F16:
-        return kbi_f16_to_f32(u16);
-    case KB_BF16:
-        return kbi_bf16_to_f32(u16);
-    case KB_I8:
-        return (signed char)at[0];
-    case KB_U8:
-        return at[0];
-    case KB_I16:
-        return (int16_t)u16;
-    case KB_U16:
-        return u16;
-    case KB_I32:
-        return (int32_t)u32;
-    case KB_U32:
-        return u32;
-    case KB_I64:
-        return (double)(int64_t)u64;
-    case KB_U64:
-        return (double)u64;
-    default:
-        return 0;
+    case KB_F32: return kbi_bits_float(u32);
+    case KB_F64: memcpy(&d, &u64, 8); return d;
+    case KB_F16: return kbi_f16_to_f32(u16);
+    case KB_BF16: return kbi_bf16_to_f32(u16);
+    case KB_I8: return (signed char)at[0];
+    case KB_U8: return at[0];
+    case KB_I16: return (int16_t)u16;
+    case KB_U16: return u16;
+    case KB_I32: return (int32_t)u32;
+    case KB_U32: return u32;
+    case KB_I64: return (double)(int64_t)u64;
+    case KB_U64: return (double)u64;
+    default: return 0;
     }
 }
 
@@ -1163,17 +1181,11 @@ static uint64_t kbi_value_bits(double v, int dtype) {
     uint64_t u;
     double t;
     switch (dtype) {
-    case KB_F32:
-        return kbi_float_bits((float)v);
-    case KB_F64:
-        memcpy(&u, &v, sizeof u);
-        return u;
-    case KB_F16:
-        return kbi_f32_to_f16((float)v);
-    case KB_BF16:
-        return kbi_f32_to_bf16((float)v);
-    default:
-        break;
+    case KB_F32: return kbi_float_bits((float)v);
+    case KB_F64: memcpy(&u, &v, sizeof u); return u;
+    case KB_F16: return kbi_f32_to_f16((float)v);
+    case KB_BF16: return kbi_f32_to_bf16((float)v);
+    default: break;
     }
     t = v * 8.0; // at most 47, since u1 >= 2^-24: only the sign of an unsigned type needs the clamp
     t = t < 0.0 ? t - 0.5 : t + 0.5;
@@ -1182,8 +1194,7 @@ static uint64_t kbi_value_bits(double v, int dtype) {
 }
 
 // the bits of elements 4 block .. 4 block + 3
-static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed,
-                           uint32_t tensor) {
+static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     int is_float = dtype == KB_F32 || dtype == KB_F64 || dtype == KB_F16 || dtype == KB_BF16, j;
     uint32_t ctr[4], key[2], w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
     float z[4];
@@ -1212,8 +1223,7 @@ static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind
 }
 
 // Elements first .. first + n - 1 of a tensor; p is where element `first` goes and may be unaligned.
-static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind, uint64_t seed,
-                          uint32_t tensor) {
+static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     unsigned char* at = (unsigned char*)p;
     size_t size = kbi_dtype_size(dtype);
     int64_t i = first, end = first + n;
@@ -1442,8 +1452,7 @@ static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
         j--;
     }
     const double total = n % 2 == 1 ? 2.0 * (1.0 + lower) : 1.0 + 2.0 * lower;
-    const double limit =
-        0.5 * alpha * total * (1.0 + 1e-12); // a tail that equals alpha/2 but for rounding is in
+    const double limit = 0.5 * alpha * total * (1.0 + 1e-12); // a tail that equals alpha/2 but for rounding is in
     for (double tail = weight; tail <= limit; tail += weight) {
         k = j + 1;
         weight *= (double)(n - j) / (double)(j + 1);
@@ -1469,8 +1478,7 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
 // 11/1024 = 97.9 %, the least that reaches 95; values in one block may be correlated, blocks need only be
 // nearly independent. Below: ranks of the values. Widened, where need be, to hold the sample's own median.
 // scratch holds n values.
-static void kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
-                                double* hi) {
+static void kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo, double* hi) {
     double blocks[KBI_STATS_BLOCKS];
     const double* ordered = scratch;
     int64_t count = n, low, high;
@@ -1682,8 +1690,7 @@ static double kbi_trimmed(double* x, int n) {
 // arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
 // NAN and 0 returned when no interval exists (below 6 rounds for alpha = 0.05); all NAN when a value is not
 // finite.
-static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
-                      double* hi) {
+static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
     int64_t low, high;
     *median = *lo = *hi = (double)NAN;
     double* sorted = rounds > 0 && kbi_all_usable(log_ratio, rounds) ? kbi_stats_alloc(rounds) : NULL;
@@ -1736,10 +1743,11 @@ static kb_entry* kbi_entries = NULL; // constructors of other files push here be
 static int kbi_entry_count = 0;
 
 static int kbi_compare_entries(const void* a, const void* b) {
-    const kb_entry *x = *(kb_entry* const*)a, *y = *(kb_entry* const*)b;
+    const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
     int file = strcmp(x->file, y->file);
     if (file) return file;
-    return x->line != y->line ? (x->line > y->line) - (x->line < y->line) : (x->order > y->order) - (x->order < y->order);
+    return x->line != y->line ? (x->line > y->line) - (x->line < y->line)
+                              : (x->order > y->order) - (x->order < y->order);
 }
 
 // The entries in order, operations together at the place of their first. The array is malloc'ed.
@@ -1785,6 +1793,7 @@ static const char* kbi_next_word(const char** names, const char* otherwise) {
 enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_GPU = 77, KBI_EXIT_INTERRUPTED = 130 };
 
 //      id            name            argument         section       help
+// clang-format off
 #define KBI_OPTIONS(X)                                                                                           \
     X(list,           "list",         NULL,            "choose",     "the selected cases, one a line")               \
     X(list_ops,       "list-ops",     NULL,            "choose",     "operations with directions, dtypes, implementations") \
@@ -1829,12 +1838,13 @@ enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_G
     X(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     X(truth,          "kbi-truth",    "DEVICE,OUT",    NULL,         NULL)                                           \
     X(worker,         "kbi-worker",   "IN,OUT",        NULL,         NULL)
+// clang-format on
 
 enum kbi_option_id {
 #define KBI_X(id, name, argument, section, help) KBI_OPTION_##id,
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
-    KBI_OPTION_COUNT
+        KBI_OPTION_COUNT
 };
 
 typedef struct kbi_option {
@@ -1897,8 +1907,11 @@ static void kbi_help(void) {
 
 // "200ms", "3s", "1.5m": seconds; negative when it is none.
 static double kbi_parse_time(const char* s) {
-    static const struct { const char* unit; double seconds; } units[] = {
-        { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 }, { "m", 60 }, { "min", 60 }, { "h", 3600 } };
+    static const struct {
+        const char* unit;
+        double seconds;
+    } units[] = { { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 },
+                  { "m", 60 },    { "min", 60 },  { "h", 3600 } };
     char* end;
     double x = strtod(s, &end);
     if (end == s || !(x >= 0) || !isfinite(x)) return -1;
@@ -1918,8 +1931,10 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
 
 static bool kbi_need_time(const char* option, const char* s, double* out) {
     double t = kbi_parse_time(s);
-    if (t < 0) kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option, s);
-    else *out = t;
+    if (t < 0)
+        kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option, s);
+    else
+        *out = t;
     return t >= 0;
 }
 
@@ -2006,8 +2021,10 @@ static int kbi_option_named(const char* s, size_t n) {
         if (strcmp(name, kbi_options_table[i].name) == 0) return i;
         if (kbi_options_table[i].section) kbi_offer(&best, kbi_options_table[i].name);
     }
-    if (best.distance <= 3) kbi_error("unknown option --%s; did you mean --%s? (--help lists all)", name, best.name);
-    else kbi_error("unknown option --%s (--help lists all)", name);
+    if (best.distance <= 3)
+        kbi_error("unknown option --%s; did you mean --%s? (--help lists all)", name, best.name);
+    else
+        kbi_error("unknown option --%s (--help lists all)", name);
     return -1;
 }
 
@@ -2067,25 +2084,9 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: >>worker, >>supervisor
+  >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
+              Public: none      Used by: >>plan
 ---------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_case {
-    const kb_entry* entry;
-    const char *name, *direction, *size; // size: category, NULL without one
-    kb_dtype dtype;
-    const kb_param* params; // every axis but dir
-    int n_params;
-    int group;
-    uint64_t key; // hash of operation and params: equal inside a comparison group
-} kbi_case;
-
-typedef struct kbi_plan {
-    kbi_case* cases; // a group's cases stand together, the baseline first
-    int n, groups;
-    kbi_arena arena;
-} kbi_plan;
 
 typedef struct kbi_dimension { // an axis with the values that are to be run
     const char* name;
@@ -2095,11 +2096,6 @@ typedef struct kbi_dimension { // an axis with the values that are to be run
 } kbi_dimension;
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
-
-static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
-    return h;
-}
 
 // "512", "2^20"
 static bool kbi_parse_value(const char** s, double* out) {
@@ -2206,14 +2202,41 @@ static bool kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* o
     return true;
 }
 
+/*---------------------------------------------------------------------------------------------------------------
+  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
+              Public: none      Used by: >>worker, >>supervisor
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_case {
+    const kb_entry* entry;
+    const char *name, *direction, *size; // size: category, NULL without one
+    kb_dtype dtype;
+    const kb_param* params; // every axis but dir
+    int n_params;
+    int group;
+    uint64_t key; // hash of operation and params: equal inside a comparison group
+} kbi_case;
+
+typedef struct kbi_plan {
+    kbi_case* cases; // a group's cases stand together, the baseline first
+    int n, groups;
+    kbi_arena arena;
+} kbi_plan;
+
+static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+    return h;
+}
+
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
         if (kbi_lists(lists->of[i], name)) return true;
     return false;
 }
 
-static const struct { const char *said, *meant; } kbi_synonyms[] = {
-    { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+static const struct {
+    const char *said, *meant;
+} kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
 
 static bool kbi_word_is_operation(const char* word, const char* operation) {
     if (kbi_same_name(word, operation)) return true;
@@ -2260,9 +2283,12 @@ static bool kbi_override(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
 static void kbi_put_param(kbi_text* t, const kb_param* p) {
     char number[40];
     kbi_putf(t, "/%s=", p->name);
-    if (p->type == KB_AXIS_STRINGS) kbi_puts(t, p->s);
-    else if (p->type == KB_AXIS_REALS) kbi_puts(t, kbi_number(p->r, number));
-    else kbi_putf(t, "%lld", (long long)p->i);
+    if (p->type == KB_AXIS_STRINGS)
+        kbi_puts(t, p->s);
+    else if (p->type == KB_AXIS_REALS)
+        kbi_puts(t, kbi_number(p->r, number));
+    else
+        kbi_putf(t, "%lld", (long long)p->i);
 }
 
 // Adds the case of these values: its name, its key, and what has a meaning of its own (dir, dtype).
@@ -2275,8 +2301,10 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
     kb_param* params = (kb_param*)kbi_take(&plan->arena, sizeof(kb_param) * (size_t)(n + 1));
     const kb_param* dtype = NULL;
     for (int i = 0; i < n; i++) {
-        if (kbi_is(values[i]->name, "dir")) c.direction = values[i]->s;
-        else params[c.n_params++] = *values[i];
+        if (kbi_is(values[i]->name, "dir"))
+            c.direction = values[i]->s;
+        else
+            params[c.n_params++] = *values[i];
         if (kbi_is(values[i]->name, "dtype")) dtype = values[i];
     }
     c.dtype = dtype ? kb_dtype_of(dtype->s) : KB_NODTYPE;
@@ -2334,11 +2362,13 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
         int first = n;
         if (a->type == KB_AXIS_SIZE) {
             if (!kbi_size_dimensions(&plan->arena, a->s[0], d, &n))
-                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\") is not of the form \"rows=512 cols=1,2\"", e->operation,
-                                 e->implementation, a->name, a->s[0]), false;
+                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\") is not of the form \"rows=512 cols=1,2\"",
+                                 e->operation, e->implementation, a->name, a->s[0]),
+                       false;
         } else {
             if (n == KBI_DIMENSIONS)
-                return kbi_error("%s/%s has more than %d axes", e->operation, e->implementation, (int)KBI_DIMENSIONS), false;
+                return kbi_error("%s/%s has more than %d axes", e->operation, e->implementation, (int)KBI_DIMENSIONS),
+                       false;
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
         for (int i = first; i < n; i++) {
@@ -2408,7 +2438,10 @@ static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
     return good;
 }
 
-typedef struct kbi_keyed { uint64_t key; int at; } kbi_keyed;
+typedef struct kbi_keyed {
+    uint64_t key;
+    int at;
+} kbi_keyed;
 
 static int kbi_compare_keyed(const void* a, const void* b) {
     const kbi_keyed *x = (const kbi_keyed*)a, *y = (const kbi_keyed*)b;
@@ -2479,7 +2512,8 @@ typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAM
 // Offers every name of that sort which an entry has; true when one is the word itself.
 static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming what) {
     bool found = false;
-    if (what == KBI_NAMES_OP) kbi_offer(best, e->operation), found = kbi_word_is_operation(best->wanted, e->operation);
+    if (what == KBI_NAMES_OP)
+        kbi_offer(best, e->operation), found = kbi_word_is_operation(best->wanted, e->operation);
     if (what == KBI_NAMES_IMPL) {
         kbi_offer(best, e->implementation);
         found = kbi_same_name(best->wanted, e->implementation);
@@ -2528,8 +2562,8 @@ static bool kbi_check_names(const kbi_strings* lists, kbi_naming what, const cha
             bool found = false;
             for (const kb_entry* e = kbi_entries; e && !found; e = e->next) found = kbi_offer_entry(&best, e, what);
             if (!found && best.name)
-                kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word,
-                          (int)strcspn(best.name, "= "), best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
+                kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
+                          best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
             else if (!found)
                 kbi_error("unknown %s '%s': this program has none", noun, word);
             if (!found) return false;
@@ -2626,7 +2660,8 @@ static void kbi_list_sizes(const kbi_plan* plan) {
         kbi_text line = { NULL, 0, 0 };
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
         for (int j = 0; j < c->n_params; j++)
-            if (c->params[j].type == KB_AXIS_INTS) kbi_putf(&line, " %s=%lld", c->params[j].name, (long long)c->params[j].i);
+            if (c->params[j].type == KB_AXIS_INTS)
+                kbi_putf(&line, " %s=%lld", c->params[j].name, (long long)c->params[j].i);
         kbi_puts(&line, "\n");
         if (!seen.s || !strstr(seen.s, line.s)) {
             kbi_puts(&seen, line.s);
@@ -2652,13 +2687,13 @@ typedef struct kbi_measured {
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, spare;      // how many were compared with each other in these rounds
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    double bytes, flops, items; // NaN: not said
+    double bytes, flops, items;                 // NaN: not said
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
     char kernel[256];
     int32_t grid[3], block[3];
     int64_t registers, shared_bytes, local_bytes;
-    double occupancy, energy; // percent; mJ a launch
+    double occupancy, energy;                          // percent; mJ a launch
     double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
     double clock_low, clock_high;                      // of the SM clock over the samples
     char throttle[96];
@@ -2666,9 +2701,9 @@ typedef struct kbi_measured {
 
 typedef struct kbi_machine {
     char backend[8];
-    int32_t gpu_present, device, devices, sm; // sm: 90 for 9.0
+    int32_t gpu_present, device, devices, sm;         // sm: 90 for 9.0
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
-    char gpu[96], driver[40], cuda[16], why[200]; // why: no GPU, for people
+    char gpu[96], driver[40], cuda[16], why[200];     // why: no GPU, for people
     int64_t memory, l2;
     double copy_roof, read_roof, write_roof; // bytes a second, measured; NaN: not
     double flop_roof[3];                     // f32, f16, bf16: operations a second, measured; NaN: not
@@ -2712,37 +2747,39 @@ typedef struct kbi_timer {
     const char* mode;
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*alone)(struct kbi_run* run); // instead of both: takes a sample of what the audit captured, without the block
+    void (*alone)(
+        struct kbi_run* run); // instead of both: takes a sample of what the audit captured, without the block
 } kbi_timer;
 
 typedef struct kbi_backend {
     const char* name;
     bool gpu;
     bool (*open)(kbi_machine* machine, int device); // facts; false: machine->why says why not
-    void (*prepare)(struct kbi_run* run); // before each call of the body
+    void (*prepare)(struct kbi_run* run);           // before each call of the body
     kb_stream (*stream)(void);
     void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
     void (*release)(kb_place place, void* p);
     void (*set)(void* p, int byte, size_t bytes);
     void (*copy)(void* to, const void* from, size_t bytes); // any direction, waits
     void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
-    const char* (*wait)(void); // until all work is done; the text of an error since the last call, or NULL
-    bool (*lost)(void);        // whether that error is one that no later work of this process survives
-    int64_t (*free_bytes)(void);      // of the device; KB_NONE where there is no such thing
-    int64_t (*pool_peak)(bool reset); // high-water mark of the stream-ordered pool
+    const char* (*wait)(void);           // until all work is done; the text of an error since the last call, or NULL
+    bool (*lost)(void);                  // whether that error is one that no later work of this process survives
+    int64_t (*free_bytes)(void);         // of the device; KB_NONE where there is no such thing
+    int64_t (*pool_peak)(bool reset);    // high-water mark of the stream-ordered pool
     void (*settle)(struct kbi_run* run); // after the first run of the block: is anything still at work beside it?
     void (*audit_begin)(struct kbi_run* run);
     void (*audit_end)(struct kbi_run* run);
-    const kbi_timer* (*timer)(struct kbi_run* run); // for blocks of device work
-    void (*forget)(struct kbi_run* run);            // run->graph
+    const kbi_timer* (*timer)(struct kbi_run* run);   // for blocks of device work
+    void (*forget)(struct kbi_run* run);              // run->graph
     int64_t (*plan)(struct kbi_run* run, int copies); // how often to capture the block in a row; 0: it cannot be
-    void (*record)(struct kbi_run* run, int which, bool begin); // begins or ends capturing it so often (0), twice so often (1)
-    void (*level)(struct kbi_run* run);             // when all samples are there
-    void (*roofs)(kbi_machine* m, kb_dtype dtype);  // of arithmetic, when first wanted
-    double (*energy)(struct kbi_run* run);          // mJ a launch, NaN where it cannot be told
-    void (*abandon)(void);                          // what a block that was left early keeps from ending
-    double (*clock)(void);                          // SM clock in MHz, NaN where there is none
-    void (*sense)(kbi_measured* m);                 // power, temperature, clocks, throttling
+    void (*record)(struct kbi_run* run, int which,
+                   bool begin);                    // begins or ends capturing it so often (0), twice so often (1)
+    void (*level)(struct kbi_run* run);            // when all samples are there
+    void (*roofs)(kbi_machine* m, kb_dtype dtype); // of arithmetic, when first wanted
+    double (*energy)(struct kbi_run* run);         // mJ a launch, NaN where it cannot be told
+    void (*abandon)(void);                         // what a block that was left early keeps from ending
+    double (*clock)(void);                         // SM clock in MHz, NaN where there is none
+    void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
 } kbi_backend;
 
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
@@ -2761,7 +2798,13 @@ typedef struct kbi_memory {
 } kbi_memory;
 
 typedef enum kbi_unit { KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_RECORDED, KBI_WARM, KBI_SAMPLE } kbi_unit;
-typedef enum kbi_phase { KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_DONE } kbi_phase;
+typedef enum kbi_phase {
+    KBI_PHASE_CHECK,
+    KBI_PHASE_AUDIT,
+    KBI_PHASE_WARM,
+    KBI_PHASE_SAMPLE,
+    KBI_PHASE_DONE
+} kbi_phase;
 
 struct kbi_fiber;
 
@@ -2779,7 +2822,7 @@ typedef struct kbi_run {
     const kbi_timer* timer;
     kbi_machine* machine; // its roofs of arithmetic are measured when first wanted
     const kbi_options* options;
-    const kbi_case* of;     // NULL for kb_open
+    const kbi_case* of;                    // NULL for kb_open
     void (*progress)(struct kbi_run* run); // called between units, at most some times a second
     struct kbi_fiber* fiber; // NULL: nobody else is being measured, and the engine itself says when it is enough
     int64_t slot_end;        // samples to have before another one's turn
@@ -2793,17 +2836,17 @@ typedef struct kbi_run {
     kbi_memory memory;
     double* samples; // ns, raw; in the end the rounds behind them
     int64_t capacity, next_look;
-    kbi_phase phase, last;  // the phase to come, and the one after which this call of the body ends
-    kbi_unit unit, ready;   // in flight; and the one that KB_SAMPLE announced
-    bool looped, sampled;   // KB_TIME was entered in this call; inside KB_SAMPLE
+    kbi_phase phase, last; // the phase to come, and the one after which this call of the body ends
+    kbi_unit unit, ready;  // in flight; and the one that KB_SAMPLE announced
+    bool looped, sampled;  // KB_TIME was entered in this call; inside KB_SAMPLE
     bool host, gated, failed, group_open;
     unsigned expect;
-    int group;              // samples behind one gate
+    int group; // samples behind one gate
     int64_t batch, nodes, kernels, warm_units, began, phase_began, shown, estimate_ns;
-    uint32_t fills;         // kb_fill calls in this call of the body
-    int checks;             // kb_check calls that looked
+    uint32_t fills; // kb_fill calls in this call of the body
+    int checks;     // kb_check calls that looked
     kbi_window window;
-    kbi_arena arena;        // of kb_open: names
+    kbi_arena arena; // of kb_open: names
     kbi_options own_options;
     kbi_case own_case;
     kb_entry own_entry;
@@ -2947,9 +2990,13 @@ static bool kbi_cpu_open(kbi_machine* m, int device) {
 }
 
 static const kbi_backend kbi_cpu = {
-    "cpu", false, kbi_cpu_open, kbi_cpu_audit, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill,
-    kbi_cpu_wait, kbi_cpu_lost, kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit, kbi_cpu_audit, kbi_cpu_audit, kbi_cpu_timer,
-    kbi_cpu_audit, kbi_cpu_plan, kbi_cpu_record, kbi_cpu_audit, kbi_cpu_roofs, kbi_cpu_energy, kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
+    "cpu",          false,           kbi_cpu_open,       kbi_cpu_audit,     kbi_cpu_stream,
+    kbi_cpu_alloc,  kbi_cpu_release, kbi_cpu_set,        kbi_cpu_copy,      kbi_cpu_fill,
+    kbi_cpu_wait,   kbi_cpu_lost,    kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit,
+    kbi_cpu_audit,  kbi_cpu_audit,   kbi_cpu_timer,      kbi_cpu_audit,     kbi_cpu_plan,
+    kbi_cpu_record, kbi_cpu_audit,   kbi_cpu_roofs,      kbi_cpu_energy,    kbi_cpu_abandon,
+    kbi_cpu_clock,  kbi_cpu_sense
+};
 
 // The script backend, --device script: blocks run, and their times come from a function that the tests install before
 // kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
@@ -2958,11 +3005,14 @@ static int64_t kbi_script_begin(kbi_run* run) { return (void)run, 1; }
 
 static void kbi_script_end(kbi_run* run) {
     uint64_t flags = 0;
-    double ns = kbi_script(run->of ? run->of->name : run->kb.operation, run->unit == KBI_SAMPLE ? run->m.n : -1, &flags);
+    double ns =
+        kbi_script(run->of ? run->of->name : run->kb.operation, run->unit == KBI_SAMPLE ? run->m.n : -1, &flags);
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         if (!((flags >> f) & 1)) continue;
-        if (kb_flag_is_error((kb_flag)f)) kbi_stop(run, (kb_flag)f, "the script says so");
-        else kbi_raise(run, (kb_flag)f);
+        if (kb_flag_is_error((kb_flag)f))
+            kbi_stop(run, (kb_flag)f, "the script says so");
+        else
+            kbi_raise(run, (kb_flag)f);
     }
     run->m.bias_ns = run->m.floor_ns = 0;
     kbi_add_sample(run, ns);
@@ -2980,9 +3030,13 @@ static bool kbi_script_open(kbi_machine* m, int device) {
 }
 
 static const kbi_backend kbi_scripted = {
-    "script", false, kbi_script_open, kbi_cpu_audit, kbi_cpu_stream, kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy,
-    kbi_cpu_fill, kbi_cpu_wait, kbi_cpu_lost, kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit, kbi_cpu_audit, kbi_cpu_audit,
-    kbi_script_choose, kbi_cpu_audit, kbi_cpu_plan, kbi_cpu_record, kbi_cpu_audit, kbi_cpu_roofs, kbi_cpu_energy, kbi_cpu_abandon, kbi_cpu_clock, kbi_cpu_sense };
+    "script",       false,           kbi_script_open,    kbi_cpu_audit,     kbi_cpu_stream,
+    kbi_cpu_alloc,  kbi_cpu_release, kbi_cpu_set,        kbi_cpu_copy,      kbi_cpu_fill,
+    kbi_cpu_wait,   kbi_cpu_lost,    kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit,
+    kbi_cpu_audit,  kbi_cpu_audit,   kbi_script_choose,  kbi_cpu_audit,     kbi_cpu_plan,
+    kbi_cpu_record, kbi_cpu_audit,   kbi_cpu_roofs,      kbi_cpu_energy,    kbi_cpu_abandon,
+    kbi_cpu_clock,  kbi_cpu_sense
+};
 
 /*---------------------------------------------------------------------------------------------------------------
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
@@ -3045,8 +3099,10 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
         kbi_block* block = m->blocks;
         m->blocks = block->next;
         kbi_memory_count(m, block->place, -(int64_t)block->bytes);
-        if (block->place == KB_HOST) kbi_cpu.release(block->place, block->base);
-        else if (!lost) b->release(block->place, block->base);
+        if (block->place == KB_HOST)
+            kbi_cpu.release(block->place, block->base);
+        else if (!lost)
+            b->release(block->place, block->base);
         KBENCH_FREE(block);
     }
 }
@@ -3087,6 +3143,7 @@ enum {
                               KB_U64 == 12 && KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3)
 };
 
+// clang-format off
 static const char* const kbi_ptx[] = {
     ".version 6.4\n"
     ".target sm_70\n"
@@ -3697,6 +3754,7 @@ static const char* const kbi_ptx[] = {
     "    ret;\n"
     "}\n",
 };
+// clang-format on
 
 #endif
 
@@ -3707,10 +3765,20 @@ static const char* const kbi_ptx[] = {
 
 #if KBI_CUDA
 enum { KBI_GROUP = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 2 };
-enum kbi_function { KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_SPIN, KBI_F_COUNT };
-static const char* const kbi_function_names[] = {
-    "kbi_null", "kbi_read", "kbi_copy", "kbi_write", "kbi_gate", "kbi_clock", "kbi_fill", "kbi_fma",
-    "kbi_spin" };
+enum kbi_function {
+    KBI_F_NULL,
+    KBI_F_READ,
+    KBI_F_COPY,
+    KBI_F_WRITE,
+    KBI_F_GATE,
+    KBI_F_CLOCK,
+    KBI_F_FILL,
+    KBI_F_FMA,
+    KBI_F_SPIN,
+    KBI_F_COUNT
+};
+static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
+                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
 // The driver's functions come from the runtime, so that -lcuda is not needed. Their types are the driver's ABI.
 typedef int (*kbi_cu_load)(void** module, const void* image);
@@ -3859,8 +3927,10 @@ static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
 }
 
 static void kbi_gpu_release(kb_place place, void* p) {
-    if (place == KB_PINNED) cudaFreeHost(p);
-    else cudaFree(p);
+    if (place == KB_PINNED)
+        cudaFreeHost(p);
+    else
+        cudaFree(p);
 }
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
@@ -3898,8 +3968,10 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     uint64_t high = 0;
     int device = 0;
     if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess) return 0;
-    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
-    else cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
+    if (reset)
+        cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
+    else
+        cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
     cudaGetLastError();
     return (int64_t)high;
 }
@@ -3951,7 +4023,8 @@ static void kbi_measure_roofs(kbi_machine* m) {
     char *a = NULL, *b = NULL;
     if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
         kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        double kernel = kbi_roof(0, a, b, size, 2.0 * (double)size), api = kbi_roof(1, a, b, size, 2.0 * (double)size);
+        double kernel = kbi_roof(0, a, b, size, 2.0 * (double)size),
+               api = kbi_roof(1, a, b, size, 2.0 * (double)size);
         m->copy_roof = KBI_MAX(kernel, api);
         m->read_roof = kbi_roof(2, a, b, size, (double)size);
         m->write_roof = kbi_roof(3, a, b, size, (double)size);
@@ -4015,9 +4088,14 @@ static void kbi_nvml_open(kbi_machine* m) {
 
 // Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
 static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
-    static const struct { unsigned long long bit; const char* name; } reasons[] = {
-        { 0x4, "power cap" }, { 0x8, "hardware slowdown" }, { 0x20, "thermal (software)" },
-        { 0x40, "thermal (hardware)" }, { 0x80, "power brake" } };
+    static const struct {
+        unsigned long long bit;
+        const char* name;
+    } reasons[] = { { 0x4, "power cap" },
+                    { 0x8, "hardware slowdown" },
+                    { 0x20, "thermal (software)" },
+                    { 0x40, "thermal (hardware)" },
+                    { 0x80, "power brake" } };
     for (int i = 0; i < KBI_COUNT(reasons); i++) {
         size_t n = strlen(m->throttle);
         if (!(mask & reasons[i].bit) || strstr(m->throttle, reasons[i].name)) continue;
@@ -4062,10 +4140,13 @@ typedef struct kbi_activity {
 } kbi_activity;
 
 enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
-typedef struct kbi_span { uint64_t start, end; } kbi_span;
+typedef struct kbi_span {
+    uint64_t start, end;
+} kbi_span;
 
 static struct kbi_cupti {
-    int (*callbacks)(void (*request)(uint8_t**, size_t*, size_t*), void (*done)(void*, uint32_t, uint8_t*, size_t, size_t));
+    int (*callbacks)(void (*request)(uint8_t**, size_t*, size_t*),
+                     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t));
     int (*enable)(int kind);
     int (*flush)(uint32_t flags);
     int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
@@ -4084,7 +4165,8 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_cupti.next(buffer, valid, &r) == 0) {
-        bool own = r->name && (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_gate") || kbi_is(r->name, "kbi_clock"));
+        bool own =
+            r->name && (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_gate") || kbi_is(r->name, "kbi_clock"));
         if (r->kind != KBI_ACTIVITY_KERNEL || own || kbi_cupti.n == KBI_SPANS) continue;
         kbi_cupti.spans[kbi_cupti.n].start = r->start;
         kbi_cupti.spans[kbi_cupti.n++].end = r->end;
@@ -4093,9 +4175,12 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
 }
 
 static bool kbi_cupti_open(void) {
-    static const char* const names[] = { "libcupti.so", "libcupti.so.13", "libcupti.so.12",
-        "/usr/local/cuda/lib64/libcupti.so", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-        "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+    static const char* const names[] = { "libcupti.so",
+                                         "libcupti.so.13",
+                                         "libcupti.so.12",
+                                         "/usr/local/cuda/lib64/libcupti.so",
+                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
     void* library = NULL;
     if (kbi_cupti.open) return true;
     for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -4106,7 +4191,8 @@ static bool kbi_cupti_open(void) {
     kbi_find(library, "cuptiActivityGetNextRecord", &kbi_cupti.next);
     if (!kbi_cupti.callbacks || !kbi_cupti.enable || !kbi_cupti.flush || !kbi_cupti.next) return false;
     kbi_cupti.spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
-    kbi_cupti.open = kbi_cupti.callbacks(kbi_cupti_request, kbi_cupti_done) == 0 && kbi_cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
+    kbi_cupti.open =
+        kbi_cupti.callbacks(kbi_cupti_request, kbi_cupti_done) == 0 && kbi_cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
     return kbi_cupti.open;
 }
 
@@ -4136,7 +4222,12 @@ static int kbi_cupti_take(int kernels, double* ns, int most) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef enum kbi_way { KBI_COLD, KBI_HOT, KBI_GRAPH, KBI_WAYS } kbi_way; // events after eviction, events, graphs of many
+typedef enum kbi_way {
+    KBI_COLD,
+    KBI_HOT,
+    KBI_GRAPH,
+    KBI_WAYS
+} kbi_way; // events after eviction, events, graphs of many
 
 // The duration that CUPTI gives an empty kernel and a copy of 64 KiB in each way, in ns: what the calibration is held
 // against. These are an H200's (driver 580.159, CUDA 13.0); --env, --thorough and --selftest measure them anew in a child
@@ -4176,7 +4267,7 @@ static double kbi_events_ns(int i) {
 }
 
 typedef struct kbi_graph { // the block captured once, and many times in a row
-    cudaGraph_t one; // what the audit captured
+    cudaGraph_t one;       // what the audit captured
     cudaGraphExec_t many[2];
     int64_t launches; // N
 } kbi_graph;
@@ -4194,7 +4285,8 @@ static int64_t kbi_events_begin(kbi_run* run) {
         if (kbi_cupti.open) kbi_cupti_take(1, NULL, 0); // what set-up launched
         int64_t room = KBI_GATE_NODES / (run->nodes + 3);
         int64_t size = run->sampled || run->estimate_ns > 5000000 ? 1 : KBI_MAX(1, KBI_MIN(room, (int64_t)KBI_GROUP));
-        if (run->options->iters && run->phase == KBI_PHASE_SAMPLE) size = KBI_MIN(size, run->options->iters - run->m.n);
+        if (run->options->iters && run->phase == KBI_PHASE_SAMPLE)
+            size = KBI_MIN(size, run->options->iters - run->m.n);
         kbi_events_open_group(run->gated && run->nodes < KBI_GATE_NODES, (int)size);
         run->group_open = true;
     }
@@ -4257,7 +4349,8 @@ static double kbi_graph_ns(cudaGraphExec_t exec) {
 static int64_t kbi_graph_plan(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->graph;
     cudaGraphExec_t probe = NULL;
-    if (!g || run->sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess) return cudaGetLastError(), 0;
+    if (!g || run->sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
+        return cudaGetLastError(), 0;
     kbi_graph_ns(probe);
     double each = KBI_MAX(kbi_graph_ns(probe) - kbi_calibrated.bias[KBI_HOT], 500);
     cudaGraphExecDestroy(probe);
@@ -4280,9 +4373,12 @@ static cudaGraphExec_t kbi_graph_record_end(void) {
 
 static void kbi_gpu_record(kbi_run* run, int which, bool begin) {
     kbi_graph* g = (kbi_graph*)run->graph;
-    if (begin) kbi_graph_record_begin();
-    else g->many[which] = kbi_graph_record_end();
-    if (!begin && !g->many[which]) kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
+    if (begin)
+        kbi_graph_record_begin();
+    else
+        g->many[which] = kbi_graph_record_end();
+    if (!begin && !g->many[which])
+        kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
 static double kbi_graph_slope(const kbi_graph* g) {
@@ -4353,7 +4449,8 @@ static const kbi_timer* kbi_gpu_timer(kbi_run* run) {
     if (waits || kbi_is(run->options->timer, "wall")) return &kbi_wall_timer;
     if (kbi_is(run->options->timer, "cupti")) {
         if (kbi_cupti_open()) return graph ? &kbi_cupti_graph_timer : &kbi_cupti_timer;
-        kbi_stop(run, KB_FLAG_BAD_CASE, "--timer cupti: libcupti.so is not found; LD_LIBRARY_PATH can name its folder");
+        kbi_stop(run, KB_FLAG_BAD_CASE,
+                 "--timer cupti: libcupti.so is not found; LD_LIBRARY_PATH can name its folder");
     }
     if (cold) return &kbi_cold_timer;
     if (run->options->on[KBI_OPTION_rotate] && graph) return &kbi_rotate_timer;
@@ -4366,7 +4463,8 @@ static const kbi_timer* kbi_gpu_timer(kbi_run* run) {
 
 enum { KBI_TOUCH_BYTES = 65536 };
 
-static void kbi_calibration_launch(int which) { // 0: empty; 1: a copy of 64 KiB, since work on memory ends later for events
+static void kbi_calibration_launch(
+    int which) { // 0: empty; 1: a copy of 64 KiB, since work on memory ends later for events
     if (which == 0) {
         kbi_launch(KBI_F_NULL, 1, 1, NULL);
     } else {
@@ -4441,7 +4539,8 @@ static void kbi_calibrate(void) {
     kbi_calibrate_quantum();
     for (int way = 0; way < KBI_WAYS; way++) {
         double read[2];
-        for (int k = 0; k < 2; k++) read[k] = way == KBI_GRAPH ? kbi_calibrate_graph(k) : kbi_calibrate_events(k, way == KBI_COLD);
+        for (int k = 0; k < 2; k++)
+            read[k] = way == KBI_GRAPH ? kbi_calibrate_graph(k) : kbi_calibrate_events(k, way == KBI_COLD);
         double empty = read[0] - kbi_truth[way][0], touching = read[1] - kbi_truth[way][1];
         kbi_calibrated.bias[way] = (empty + touching) / 2;
         kbi_calibrated.spread[way] = fabs(empty - touching) / 2;
@@ -4530,7 +4629,8 @@ static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams*
         m->local_bytes = (int64_t)a.localSizeBytes;
         m->shared_bytes = (int64_t)a.sharedSizeBytes + (int64_t)k->sharedMemBytes;
         int threads = m->block[0] * m->block[1] * m->block[2];
-        if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) == cudaSuccess)
+        if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) ==
+            cudaSuccess)
             m->occupancy = 100.0 * blocks * threads / kbi_gpu.max_threads;
 #if CUDART_VERSION >= 12030
         const char* name = NULL;
@@ -4559,7 +4659,8 @@ static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
     run->nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
     if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first);
     if (seen->copies && !(run->expect & KB_EXPECT_TRANSFER))
-        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies, seen->copies == 1 ? "y" : "ies");
+        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
+                 seen->copies == 1 ? "y" : "ies");
     else if (seen->allocations)
         kbi_stop(run, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block");
     else if (seen->host)
@@ -4579,7 +4680,8 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
              end == cudaErrorStreamCaptureInvalidated)
         kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a synchronisation, cudaMalloc or cudaFree in the timed block");
     else
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(end != cudaSuccess ? end : inside));
+        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture",
+                 kbi_cuda_text(end != cudaSuccess ? end : inside));
 }
 
 static void kbi_gpu_audit_end(kbi_run* run) {
@@ -4604,7 +4706,8 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     // nothing of a captured block runs; what does went to a stream that was not captured
     int64_t before = kbi_now();
     cudaDeviceSynchronize();
-    if (kbi_now() - before > 50000) kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
+    if (kbi_now() - before > 50000)
+        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     cudaGetLastError();
     if (!graph) return;
     if (run->failed) {
@@ -4716,8 +4819,8 @@ static double kbi_fma_roof(void) {
 static double kbi_matrix_roof(kb_dtype dtype) {
     typedef int (*create_fn)(void**);
     typedef int (*stream_fn)(void*, kb_stream);
-    typedef int (*gemm_fn)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int, const void*,
-                           void*, int, int, int, int);
+    typedef int (*gemm_fn)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int,
+                           const void*, void*, int, int, int, int);
     static const char* const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so" };
     enum { N = 8192, CUDA_R_16F_CODE = 2, CUDA_R_16BF_CODE = 14, COMPUTE_32F = 68 };
     void *library = NULL, *handle = NULL;
@@ -4739,7 +4842,8 @@ static double kbi_matrix_roof(kb_dtype dtype) {
     for (int i = 0; i < 6; i++) {
         float ms = 0;
         cudaEventRecord(kbi_gpu.start[0], kbi_gpu.stream);
-        int e = gemm(handle, 0, 0, N, N, N, &one, data, code, N, data + bytes, code, N, &zero, data + 2 * bytes, code, N, COMPUTE_32F, -1);
+        int e = gemm(handle, 0, 0, N, N, N, &one, data, code, N, data + bytes, code, N, &zero, data + 2 * bytes, code,
+                     N, COMPUTE_32F, -1);
         cudaEventRecord(kbi_gpu.stop[0], kbi_gpu.stream);
         if (e != 0 || cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) break;
         cudaEventElapsedTime(&ms, kbi_gpu.start[0], kbi_gpu.stop[0]);
@@ -4788,11 +4892,33 @@ static bool kbi_gpu_open_measured(kbi_machine* m, int device) {
     return true;
 }
 
-static const kbi_backend kbi_cuda = {
-    "cuda", true, kbi_gpu_open_measured, kbi_gpu_prepare, kbi_gpu_stream, kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill,
-    kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_free_bytes, kbi_gpu_pool_peak, kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end,
-    kbi_gpu_timer, kbi_graph_forget, kbi_graph_plan, kbi_gpu_record, kbi_gpu_level,
-    kbi_gpu_roofs, kbi_gpu_energy, kbi_gpu_abandon, kbi_gpu_clock, kbi_gpu_sense };
+static const kbi_backend kbi_cuda = { "cuda",
+                                      true,
+                                      kbi_gpu_open_measured,
+                                      kbi_gpu_prepare,
+                                      kbi_gpu_stream,
+                                      kbi_gpu_alloc,
+                                      kbi_gpu_release,
+                                      kbi_gpu_set,
+                                      kbi_gpu_copy,
+                                      kbi_gpu_fill,
+                                      kbi_gpu_wait,
+                                      kbi_gpu_lost,
+                                      kbi_gpu_free_bytes,
+                                      kbi_gpu_pool_peak,
+                                      kbi_gpu_settle,
+                                      kbi_gpu_audit_begin,
+                                      kbi_gpu_audit_end,
+                                      kbi_gpu_timer,
+                                      kbi_graph_forget,
+                                      kbi_graph_plan,
+                                      kbi_gpu_record,
+                                      kbi_gpu_level,
+                                      kbi_gpu_roofs,
+                                      kbi_gpu_energy,
+                                      kbi_gpu_abandon,
+                                      kbi_gpu_clock,
+                                      kbi_gpu_sense };
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4921,10 +5047,16 @@ static void kbi_fiber_resume(kbi_fiber* f) {
 }
 
 static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
-static void kbi_fiber_free(kbi_fiber* f) { if (f->stack) munmap(f->stack, KBI_STACK); }
+static void kbi_fiber_free(kbi_fiber* f) {
+    if (f->stack) munmap(f->stack, KBI_STACK);
+}
 #else
-typedef struct kbi_fiber { int unused; } kbi_fiber;
-static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) { return (void)f, (void)body, (void)user, false; }
+typedef struct kbi_fiber {
+    int unused;
+} kbi_fiber;
+static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
+    return (void)f, (void)body, (void)user, false;
+}
 static void kbi_fiber_resume(kbi_fiber* f) { (void)f; }
 static void kbi_fiber_rest(kbi_fiber* f) { (void)f; }
 static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
@@ -4949,18 +5081,23 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             if (run->pause) kbi_fiber_rest(run->fiber);
             if (run->record) return KBI_RECORDED;
             if (!run->timer) kbi_warm_begin(run);
-            if (run->enough) kbi_phase_enter(run, KBI_PHASE_DONE);
-            else if (!run->group_open && kbi_warm_enough(run)) kbi_phase_enter(run, KBI_PHASE_SAMPLE);
-            else if (run->timer->alone) kbi_sample_alone(run, KBI_WARM);
-            else return KBI_WARM;
+            if (run->enough)
+                kbi_phase_enter(run, KBI_PHASE_DONE);
+            else if (!run->group_open && kbi_warm_enough(run))
+                kbi_phase_enter(run, KBI_PHASE_SAMPLE);
+            else if (run->timer->alone)
+                kbi_sample_alone(run, KBI_WARM);
+            else
+                return KBI_WARM;
             break;
         case KBI_PHASE_SAMPLE:
             if (!run->group_open && !kbi_wants_sample(run)) {
                 if (run->options->on[KBI_OPTION_thorough]) run->m.energy = run->backend->energy(run);
                 kbi_phase_enter(run, KBI_PHASE_DONE);
-            }
-            else if (run->timer->alone) kbi_sample_alone(run, KBI_SAMPLE);
-            else return KBI_SAMPLE;
+            } else if (run->timer->alone)
+                kbi_sample_alone(run, KBI_SAMPLE);
+            else
+                return KBI_SAMPLE;
             break;
         default: return KBI_NO_UNIT;
         }
@@ -5072,7 +5209,8 @@ static void kbi_check_guards(kbi_run* run) {
         int64_t at = kbi_guard_broken(run->backend, b);
         if (at == KB_NONE) continue;
         kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of", b->bytes);
+                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
+                 b->bytes);
         return;
     }
 }
@@ -5085,7 +5223,8 @@ static void kbi_body_ended(kbi_run* run) {
     run->unit = KBI_NO_UNIT;
     run->group_open = false;
     if (run->ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
-    if (!run->looped && !run->failed && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
+    if (!run->looped && !run->failed && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
     bool lost = run->failed && run->backend->lost();
     if (!run->fiber) kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
@@ -5111,7 +5250,8 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
 }
 
 static void kbi_run_finish(kbi_run* run) {
-    if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host) run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
+    if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host)
+        run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
     run->backend->level(run);
     if (run->m.status == KB_OK) kbi_note_clock(run, run->backend->clock());
     run->backend->sense(&run->m);
@@ -5168,7 +5308,7 @@ typedef struct kbi_arm { // a case of the group, with its body suspended
     kbi_fiber fiber;
     struct kbi_arm* copies; // --rotate
     int n_copies;
-    bool over; // failed, or its body has returned
+    bool over;                                        // failed, or its body has returned
     double ns[KBI_ROUNDS_MAX], again[KBI_ROUNDS_MAX]; // the slots of each round; of the baseline's second ones
 } kbi_arm;
 
@@ -5191,8 +5331,10 @@ static void kbi_arm_main(void* p) {
 // Lets an arm go on until it rests again or is over.
 static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
     c->sink->enter(c->sink->to, a->index);
-    if (a->run.fiber) kbi_fiber_resume(&a->fiber);
-    else kbi_arm_main(a);
+    if (a->run.fiber)
+        kbi_fiber_resume(&a->fiber);
+    else
+        kbi_arm_main(a);
 }
 
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
@@ -5202,7 +5344,8 @@ static void kbi_arm_copy(kbi_contest* c, kbi_arm* a) {
     int64_t n = bytes > 0 ? wanted / bytes + 2 : 0, room = a->run.backend->free_bytes();
     if (!a->run.graph) return; // the timer says why
     if (n < 2 || n > KBI_COPIES || n * bytes > room / 10 * 9) {
-        kbi_stop(&a->run, KB_FLAG_NOT_COLD, n < 2 ? "--rotate needs the data in KB_ALLOC" : "too many copies to exceed L2");
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+                 n < 2 ? "--rotate needs the data in KB_ALLOC" : "too many copies to exceed L2");
         return;
     }
     a->copies = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
@@ -5217,7 +5360,8 @@ static void kbi_arm_copy(kbi_contest* c, kbi_arm* a) {
         if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) return;
         a->n_copies++;
         kbi_go_on(c, copy);
-        if (copy->run.failed || !copy->run.graph) kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
+        if (copy->run.failed || !copy->run.graph)
+            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
 }
 
@@ -5277,7 +5421,8 @@ static void kbi_order(int* order, int n, int round, uint64_t seed) {
     }
     for (int i = 0; i < n; i++) order[i] = i;
     for (int i = n - 1; i > 0; i--) {
-        uint32_t counter[4] = { (uint32_t)i, (uint32_t)round, 0, 3 }, key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, word[4];
+        uint32_t counter[4] = { (uint32_t)i, (uint32_t)round, 0, 3 },
+                 key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, word[4];
         kbi_philox(counter, key, word);
         int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
         order[i] = order[j];
@@ -5351,13 +5496,16 @@ static bool kbi_contest_run(kbi_contest* c) {
     bool good = true;
     for (int i = 0; i < c->n && good; i++) {
         kbi_arm* a = c->arms[i];
-        bool rotate = c->options->on[KBI_OPTION_rotate], many = (rotate || c->options->on[KBI_OPTION_hot]) && a->run.backend->gpu;
+        bool rotate = c->options->on[KBI_OPTION_rotate],
+             many = (rotate || c->options->on[KBI_OPTION_hot]) && a->run.backend->gpu;
         many = many && !a->run.host;
         a->run.fiber = c->n > 1 || many ? &a->fiber : NULL;
         a->run.pause = many;
         a->over = a->run.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-        if (a->over) kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-        else kbi_go_on(c, a);
+        if (a->over)
+            kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+        else
+            kbi_go_on(c, a);
         if (many && !a->over) {
             if (rotate) kbi_arm_copy(c, a);
             kbi_arm_record(c, a);
@@ -5422,8 +5570,10 @@ static bool kbi_run_cases(const kbi_plan* plan, const kbi_options* o, const kbi_
         kbi_check_call(&a->run);
         bool fine = !a->run.failed && a->run.m.status == KB_OK;
         good = fine || !b->lost();
-        if (fine) arms[count++] = a;
-        else kbi_arm_result(a, sink), KBENCH_FREE(a);
+        if (fine)
+            arms[count++] = a;
+        else
+            kbi_arm_result(a, sink), KBENCH_FREE(a);
     }
     for (int i = 0; i < count && good; i += 64) // as many at once
         good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), o, sink);
@@ -5442,19 +5592,24 @@ typedef enum kbi_measure_of { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } k
 
 typedef struct kbi_comparison {
     bool passed;
-    double error;      // in the unit of the tolerance; infinite when a NaN or infinity is out of place
-    int64_t worst, bad;// element; how many fail
-    double got, want;  // there
+    double error;       // in the unit of the tolerance; infinite when a NaN or infinity is out of place
+    int64_t worst, bad; // element; how many fail
+    double got, want;   // there
 } kbi_comparison;
 
 // One unit in the last place of a type at x; integers: 1.
 static double kbi_ulp(double x, kb_dtype dtype) {
     int exponent, digits = 0, least = 0;
-    if (dtype == KB_F32) digits = 24, least = -125;
-    else if (dtype == KB_F64) digits = 53, least = -1021;
-    else if (dtype == KB_F16) digits = 11, least = -13;
-    else if (dtype == KB_BF16) digits = 8, least = -125;
-    else return 1;
+    if (dtype == KB_F32)
+        digits = 24, least = -125;
+    else if (dtype == KB_F64)
+        digits = 53, least = -1021;
+    else if (dtype == KB_F16)
+        digits = 11, least = -13;
+    else if (dtype == KB_BF16)
+        digits = 8, least = -125;
+    else
+        return 1;
     frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
     if (x == 0) exponent = least;
     return ldexp(1, KBI_MAX(exponent, least) - digits);
@@ -5597,7 +5752,8 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
 }
 
 // Faster than anything this machine was seen to do: an error where the data cannot come from cache, else a warning.
-static void kbi_judge_roof(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double rate, double computed) {
+static void kbi_judge_roof(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double rate,
+                           double computed) {
     double best = 0; // of those that were measured
     if (machine->copy_roof > best) best = machine->copy_roof;
     if (machine->read_roof > best) best = machine->read_roof;
@@ -5611,7 +5767,8 @@ static void kbi_judge_roof(kb_result* r, const kbi_measured* m, const kbi_machin
     if (moves)
         kbi_putf(&why, "%s GB/s by kb_bytes, where the machine reaches %s GB/s", kbi_digits(rate * 1e-9, 4, is),
                  kbi_digits(best * 1e-9, 4, roof));
-    else kbi_putf(&why, "%s times the measured arithmetic roof, by kb_flops", kbi_digits(computed, 3, is));
+    else
+        kbi_putf(&why, "%s times the measured arithmetic roof, by kb_flops", kbi_digits(computed, 3, is));
     r->message = kbi_copy(r->owned, why.s);
     kbi_text_free(&why);
     r->status = KB_FAILED;
@@ -5678,9 +5835,7 @@ static void kbi_judge_withdraw(kb_result* r) {
     r->samples_ms.n = 0;
 }
 
-static bool kbi_debug_build(void) {
-    return !KBI_OPTIMISED;
-}
+static bool kbi_debug_build(void) { return !KBI_OPTIMISED; }
 
 static void kbi_judge(kb_result* r, const kbi_case* c, const kbi_measured* m, const double* samples,
                       const kbi_machine* machine) {
@@ -5705,7 +5860,8 @@ static void kbi_judge(kb_result* r, const kbi_case* c, const kbi_measured* m, co
 }
 
 // What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
-static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo, double* hi) {
+static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
+                                 double* hi) {
     double log_ratio[KBI_ROUNDS_LIMIT], median;
     for (int64_t r = 0; r < rounds; r++) log_ratio[r] = log(theirs[r] / mine[r]);
     kbi_paired(log_ratio, rounds, alpha, &median, lo, hi);
@@ -5727,9 +5883,11 @@ static void kbi_judge_unbias(const kbi_measured* m, double* samples) {
 }
 
 // Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the medians alone.
-static void kbi_judge_speedup(kb_result* results, const kbi_measured* const* m, double* const* samples, int i, double noise) {
+static void kbi_judge_speedup(kb_result* results, const kbi_measured* const* m, double* const* samples, int i,
+                              double noise) {
     kb_result *base = &results[0], *r = &results[i];
-    const double *theirs = kbi_judge_rounds(m[0], samples[0], false), *mine = kbi_judge_rounds(m[i], samples[i], false);
+    const double *theirs = kbi_judge_rounds(m[0], samples[0], false),
+                 *mine = kbi_judge_rounds(m[i], samples[i], false);
     r->speedup = base->time_ms / r->time_ms;
     if (i == 0 || !theirs || !mine || m[0]->rounds != m[i]->rounds) return;
     double alpha = 0.05 / KBI_MAX(m[i]->arms - 1, 1);
@@ -5739,8 +5897,8 @@ static void kbi_judge_speedup(kb_result* results, const kbi_measured* const* m, 
 }
 
 // Whether the fastest of a group is surely faster than each of the others.
-static bool kbi_judge_certain(const kb_result* results, const kbi_measured* const* m, double* const* samples, int n, int fastest,
-                              double noise) {
+static bool kbi_judge_certain(const kb_result* results, const kbi_measured* const* m, double* const* samples, int n,
+                              int fastest, double noise) {
     const double* mine = fastest < 0 ? NULL : kbi_judge_rounds(m[fastest], samples[fastest], false);
     for (int i = 0; i < n; i++) {
         double lo, hi;
@@ -5754,12 +5912,13 @@ static bool kbi_judge_certain(const kb_result* results, const kbi_measured* cons
 }
 
 typedef struct kbi_contest_end { // of a group
-    int fastest;  // its place, -1 without one
-    bool certain; // that it is the fastest
+    int fastest;                 // its place, -1 without one
+    bool certain;                // that it is the fastest
 } kbi_contest_end;
 
 // Speedup against the first of the group, and the rating against its best verified time.
-static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* const* m, double* const* samples, int n) {
+static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* const* m, double* const* samples,
+                                       int n) {
     kbi_contest_end end = { -1, false };
     double best = INFINITY, noise = 0, lo, hi;
     for (int i = 0; i < n; i++) {
@@ -5769,7 +5928,8 @@ static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* c
         if (r->verified == 1) best = KBI_MIN(best, r->time_ms);
         if (end.fastest < 0 || r->time_ms < results[end.fastest].time_ms) end.fastest = i;
     }
-    const double *one = n ? kbi_judge_rounds(m[0], samples[0], false) : NULL, *two = n ? kbi_judge_rounds(m[0], samples[0], true) : NULL;
+    const double *one = n ? kbi_judge_rounds(m[0], samples[0], false) : NULL,
+                 *two = n ? kbi_judge_rounds(m[0], samples[0], true) : NULL;
     if (one && two) {
         kbi_judge_ratio_of(one, two, m[0]->rounds, 0.05, &lo, &hi);
         noise = kbi_noise_floor(lo, hi);
@@ -5814,12 +5974,18 @@ static void kbi_json_text(kbi_text* t, const char* s) {
     kbi_puts(t, "\"");
     for (const unsigned char* p = (const unsigned char*)s; *p;) {
         int n = kbi_utf8(p);
-        if (*p == '"' || *p == '\\') kbi_putf(t, "\\%c", *p);
-        else if (*p == '\n') kbi_puts(t, "\\n");
-        else if (*p == '\t') kbi_puts(t, "\\t");
-        else if (*p < 0x20 || *p == 0x7f) kbi_putf(t, "\\u%04x", *p);
-        else if (n) kbi_put(t, (const char*)p, (size_t)n);
-        else kbi_puts(t, "\\ufffd"); // not UTF-8: the replacement character
+        if (*p == '"' || *p == '\\')
+            kbi_putf(t, "\\%c", *p);
+        else if (*p == '\n')
+            kbi_puts(t, "\\n");
+        else if (*p == '\t')
+            kbi_puts(t, "\\t");
+        else if (*p < 0x20 || *p == 0x7f)
+            kbi_putf(t, "\\u%04x", *p);
+        else if (n)
+            kbi_put(t, (const char*)p, (size_t)n);
+        else
+            kbi_puts(t, "\\ufffd"); // not UTF-8: the replacement character
         p += n ? n : 1;
     }
     kbi_puts(t, "\"");
@@ -5831,8 +5997,10 @@ static void kbi_json_real(kbi_text* t, double x) {
 }
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
-    if (x == KB_NONE) kbi_puts(t, "null");
-    else kbi_putf(t, "%lld", (long long)x);
+    if (x == KB_NONE)
+        kbi_puts(t, "null");
+    else
+        kbi_putf(t, "%lld", (long long)x);
 }
 
 static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
@@ -5844,9 +6012,12 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
         if (i) kbi_puts(t, ", ");
         kbi_json_text(t, p->name);
         kbi_puts(t, ": ");
-        if (p->type == KB_AXIS_STRINGS) kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS) kbi_json_real(t, p->r);
-        else kbi_json_whole(t, p->i);
+        if (p->type == KB_AXIS_STRINGS)
+            kbi_json_text(t, p->s);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_json_real(t, p->r);
+        else
+            kbi_json_whole(t, p->i);
     }
     kbi_puts(t, "}");
 }
@@ -5882,9 +6053,9 @@ static void kbi_json_verdict(kbi_text* t, kb_verdict v) {
 
 static void kbi_json_result(kbi_text* t, const kb_result* r) {
     const char* before = "{";
-#define KBI_X(kind, key)                                                                                         \
-    kbi_putf(t, "%s\"%s\": ", before, #key);                                                                     \
-    kbi_json_##kind(t, r->key);                                                                                  \
+#define KBI_X(kind, key)                     \
+    kbi_putf(t, "%s\"%s\": ", before, #key); \
+    kbi_json_##kind(t, r->key);              \
     before = ", ";
     KB_RECORD(KBI_X)
 #undef KBI_X
@@ -5954,8 +6125,8 @@ static void kbi_session_fill(kbi_session* s, const kbi_options* o) {
     kbi_session_cpu(s);
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
-    snprintf(s->build, sizeof s->build, "%.80s%s%s", __VERSION__, kbi_debug_build() ? ", not optimised" : ", optimised",
-             KBI_CUDA ? ", CUDA" : "");
+    snprintf(s->build, sizeof s->build, "%.80s%s%s", __VERSION__,
+             kbi_debug_build() ? ", not optimised" : ", optimised", KBI_CUDA ? ", CUDA" : "");
     for (int i = 0; i < o->argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", o->argv[i]);
     s->command = command.s;
     s->seed = o->seed;
@@ -6005,8 +6176,10 @@ static bool kbi_store_open_json(kbi_store* s) {
     kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", s->json, (long)getpid());
     s->json_file = kbi_open_file(name.s, O_WRONLY | O_CREAT | (plain ? O_TRUNC : 0));
     if (s->json_file < 0) kbi_error("cannot write --json %s: %s", s->json, strerror(errno));
-    if (plain && s->json_file >= 0) s->temporary = name.s;
-    else kbi_text_free(&name);
+    if (plain && s->json_file >= 0)
+        s->temporary = name.s;
+    else
+        kbi_text_free(&name);
     return s->json_file >= 0;
 }
 
@@ -6041,9 +6214,12 @@ static void kbi_store_add(kbi_store* s, const kb_result* r) {
     kbi_json_result(&line, r);
     if (s->json) kbi_putf(&s->array, "%s", s->array.n ? ",\n" : "[\n"), kbi_puts(&s->array, line.s);
     kbi_puts(&line, "\n");
-    if (kbi_is(s->jsonl, "-")) fputs(line.s, stdout), fflush(stdout);
-    else if (s->jsonl && !kbi_write_all(s->jsonl_file, line.s, line.n)) kbi_store_trouble(s, "jsonl", s->jsonl);
-    else if (s->jsonl) fsync(s->jsonl_file);
+    if (kbi_is(s->jsonl, "-"))
+        fputs(line.s, stdout), fflush(stdout);
+    else if (s->jsonl && !kbi_write_all(s->jsonl_file, line.s, line.n))
+        kbi_store_trouble(s, "jsonl", s->jsonl);
+    else if (s->jsonl)
+        fsync(s->jsonl_file);
     kbi_text_free(&line);
 }
 
@@ -6057,7 +6233,8 @@ static bool kbi_store_close(kbi_store* s) {
     } else if (s->json_file >= 0) {
         int again = s->temporary ? -1 : kbi_open_file(s->json, O_WRONLY | O_TRUNC); // what stands behind a link
         if (again >= 0) close(again);
-        bool good = kbi_write_all(s->json_file, s->array.s, s->array.n) && (fsync(s->json_file) == 0 || errno == EINVAL);
+        bool good =
+            kbi_write_all(s->json_file, s->array.s, s->array.n) && (fsync(s->json_file) == 0 || errno == EINVAL);
         if (close(s->json_file) != 0) good = false;
         if (good && s->temporary && rename(s->temporary, s->json) != 0) good = false;
         if (!good) kbi_store_trouble(s, "json", s->json);
@@ -6080,8 +6257,8 @@ typedef struct kbi_table {
     FILE* out;
     int width, label; // of the line, of the first column
     bool colour, verbose, wide;
-    bool equivalent, unresolved; // such verdicts were shown
-    bool alone; // the heading above is that of operations with one case each
+    bool equivalent, unresolved;                 // such verdicts were shown
+    bool alone;                                  // the heading above is that of operations with one case each
     char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
 } kbi_table;
 
@@ -6104,8 +6281,10 @@ static const char* kbi_colour(const kbi_table* t, const char* code) { return t->
 
 // "41.23 us": four digits and the unit that leaves one to three of them before the point.
 static const char* kbi_show_time(double ms, char out[40]) {
-    static const struct { double from, scale; const char* unit; } units[] = {
-        { 1e3, 1e-3, "s" }, { 1, 1, "ms" }, { 1e-3, 1e3, "us" }, { 0, 1e6, "ns" } };
+    static const struct {
+        double from, scale;
+        const char* unit;
+    } units[] = { { 1e3, 1e-3, "s" }, { 1, 1, "ms" }, { 1e-3, 1e3, "us" }, { 0, 1e6, "ns" } };
     char number[40];
     for (int i = 0; i < KBI_COUNT(units); i++) {
         if (ms * (1 + 5e-5) < units[i].from) continue;
@@ -6141,8 +6320,10 @@ static void kbi_table_wrap(const kbi_table* t, int indent, const char* s) {
     while (*s) {
         int n = (int)strcspn(s, " ");
         if (at && at + 1 + n > t->width) fputc('\n', t->out), at = 0;
-        if (!at) at = fprintf(t->out, "%*s%.*s", indent, "", n, s);
-        else at += fprintf(t->out, " %.*s", n, s);
+        if (!at)
+            at = fprintf(t->out, "%*s%.*s", indent, "", n, s);
+        else
+            at += fprintf(t->out, " %.*s", n, s);
         s += n;
         s += strspn(s, " ");
     }
@@ -6155,9 +6336,12 @@ static void kbi_table_params(kbi_text* s, const kb_result* r) {
         const kb_param* p = &r->params.of[i];
         if (kbi_is(p->name, "dtype") || kbi_is(p->name, "dir")) continue; // they stand elsewhere
         kbi_putf(s, "%s%s=", s->n ? " " : "", p->name);
-        if (p->type == KB_AXIS_STRINGS) kbi_puts(s, p->s);
-        else if (p->type == KB_AXIS_REALS) kbi_puts(s, kbi_number(p->r, number));
-        else kbi_putf(s, "%lld", (long long)p->i);
+        if (p->type == KB_AXIS_STRINGS)
+            kbi_puts(s, p->s);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_puts(s, kbi_number(p->r, number));
+        else
+            kbi_putf(s, "%lld", (long long)p->i);
     }
 }
 
@@ -6175,7 +6359,9 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
 
 // A new heading for each operation; those with a single case share one.
 static void kbi_table_follow(kbi_table* t, const kb_result* r, bool alone) {
-    bool same = t->heading[0] && (alone ? t->alone : kbi_is(t->heading, r->operation) && kbi_is(t->direction, r->direction ? r->direction : ""));
+    bool same = t->heading[0] &&
+                (alone ? t->alone
+                       : kbi_is(t->heading, r->operation) && kbi_is(t->direction, r->direction ? r->direction : ""));
     t->alone = alone;
     if (!same) kbi_table_heading(t, r), t->axes[0] = 0;
     snprintf(t->heading, sizeof t->heading, "%s", r->operation);
@@ -6211,11 +6397,13 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, const char* mark
     if (t->wide) used += fprintf(t->out, " %9s %7lld", kbi_show(r->gflops, 4, gflops), (long long)r->samples);
     // = and ~ stand for what the number alone would not say
     const char* sign = r->verdict == KB_EQUIVALENT ? "=" : r->verdict == KB_UNRESOLVED ? "~" : "";
-    if (kbi_finite(r->speedup)) used += fprintf(t->out, " %*s%s", *sign ? 6 : 7, kbi_digits(r->speedup, 3, speedup), sign);
+    if (kbi_finite(r->speedup))
+        used += fprintf(t->out, " %*s%s", *sign ? 6 : 7, kbi_digits(r->speedup, 3, speedup), sign);
     t->equivalent |= r->verdict == KB_EQUIVALENT;
     t->unresolved |= r->verdict == KB_UNRESOLVED || (mark && strchr(mark, '?'));
     if (t->wide && kbi_finite(r->speedup_low))
-        used += fprintf(t->out, " [%s, %s]", kbi_digits(r->speedup_low, 3, spread), kbi_digits(r->speedup_high, 3, rate));
+        used +=
+            fprintf(t->out, " [%s, %s]", kbi_digits(r->speedup_low, 3, spread), kbi_digits(r->speedup_high, 3, rate));
     if (mark) used += fprintf(t->out, " %s%s%s", kbi_colour(t, "\033[32m"), mark, kbi_colour(t, "\033[0m"));
     kbi_table_flags(t, r, used + t->label);
     if (t->verbose && r->message) kbi_table_wrap(t, 4, r->message);
@@ -6230,7 +6418,8 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
         advice = kb_flag_advice((kb_flag)f);
     }
     if (r->status == KB_SKIPPED) word = "skipped";
-    fprintf(t->out, " %s%s%s\n", kbi_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m"), word, kbi_colour(t, "\033[0m"));
+    fprintf(t->out, " %s%s%s\n", kbi_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m"), word,
+            kbi_colour(t, "\033[0m"));
     if (r->message) kbi_table_wrap(t, 4, r->message);
     if (advice && r->status == KB_FAILED) kbi_table_wrap(t, 4, advice);
 }
@@ -6248,7 +6437,8 @@ static bool kbi_table_short(kbi_text* s, kbi_text* axes, const kb_result* r) {
 
 static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool group, const char* params) {
     if (t->alone) kbi_putf(label, "%s%s%s ", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
-    if (group || !kbi_is(r->implementation, "default") || (!t->alone && !*params)) kbi_putf(label, "%s ", r->implementation);
+    if (group || !kbi_is(r->implementation, "default") || (!t->alone && !*params))
+        kbi_putf(label, "%s ", r->implementation);
     if (!group && r->dtype) kbi_putf(label, "%s ", r->dtype);
     if (!group) kbi_puts(label, params);
     while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
@@ -6286,8 +6476,13 @@ static void kbi_table_group(kbi_table* t, const kb_result* results, int n, kbi_c
     if (params.n && n > 1) kbi_table_wrap(t, 1, params.s);
     for (int i = 0; i < n; i++) {
         kbi_table_label(t, &results[i], params.s ? params.s : "", n > 1);
-        if (results[i].status == KB_OK) kbi_table_numbers(t, &results[i], n < 2 || i != end.fastest ? NULL : end.certain ? "fastest" : "fastest?");
-        else kbi_table_word(t, &results[i]);
+        if (results[i].status == KB_OK)
+            kbi_table_numbers(t, &results[i],
+                              n < 2 || i != end.fastest ? NULL
+                              : end.certain             ? "fastest"
+                                                        : "fastest?");
+        else
+            kbi_table_word(t, &results[i]);
     }
     kbi_text_free(&params);
     fflush(t->out);
@@ -6297,11 +6492,13 @@ static void kbi_table_group(kbi_table* t, const kb_result* results, int n, kbi_c
 static void kbi_table_machine(kbi_table* t, const kbi_machine* m, const kbi_session* s) {
     char line[512], roof[40];
     if (m->gpu_present)
-        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  %s  sm_%d  driver %s  CUDA %s  copy roof %s GB/s", m->gpu, m->sm,
-                 m->driver, m->cuda, kbi_show(m->copy_roof * 1e-9, 4, roof));
+        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  %s  sm_%d  driver %s  CUDA %s  copy roof %s GB/s",
+                 m->gpu, m->sm, m->driver, m->cuda, kbi_show(m->copy_roof * 1e-9, 4, roof));
     else
         snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  CPU times (%s)  %s",
-                 m->why[0] ? m->why : kbi_is(m->backend, "script") ? "scripted" : "built without CUDA",
+                 m->why[0]                      ? m->why
+                 : kbi_is(m->backend, "script") ? "scripted"
+                                                : "built without CUDA",
                  s->cpu[0] ? s->cpu : "processor unknown");
     kbi_table_wrap(t, 0, line);
 }
@@ -6333,8 +6530,10 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     double seconds = (double)(now - p->began) * 1e-9;
     if (done && seconds > 1) {
         double rest = seconds / done * (all - done);
-        if (rest >= 90) snprintf(time, sizeof time, "%.0f min", rest / 60);
-        else snprintf(time, sizeof time, "%.0f s", rest);
+        if (rest >= 90)
+            snprintf(time, sizeof time, "%.0f min", rest / 60);
+        else
+            snprintf(time, sizeof time, "%.0f s", rest);
         snprintf(left, sizeof left, "  %s left", time);
     }
     int room = KBI_MAX(10, kbi_terminal_width(stderr) - 30);
@@ -6363,7 +6562,8 @@ static const kbi_backend* kbi_backend_open(const kbi_options* o, int device, kbi
     const kbi_backend* b = &kbi_cpu;
     if (kbi_is(o->device, "script")) b = &kbi_scripted;
 #if KBI_CUDA
-    else if (!kbi_is(o->device, "cpu")) b = &kbi_cuda;
+    else if (!kbi_is(o->device, "cpu"))
+        b = &kbi_cuda;
 #endif
     if (b->open(machine, device)) return b;
     char why[sizeof machine->why];
@@ -6482,7 +6682,7 @@ typedef struct kbi_supervisor {
     const kbi_options* o;
     const kbi_plan* plan;
     kbi_machine machine;
-    bool known; // the machine
+    bool known;                 // the machine
     const kbi_backend* backend; // --no-isolate
     kbi_worker worker;
     kbi_group group;
@@ -6625,9 +6825,16 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
 }
 
 static const char* kbi_signal_name(int signal) {
-    static const struct { int number; const char* name; } names[] = {
-        { SIGSEGV, "segmentation fault" }, { SIGABRT, "abort" }, { SIGBUS, "bus error" }, { SIGILL, "illegal instruction" },
-        { SIGFPE, "arithmetic exception" }, { SIGKILL, "killed, perhaps for want of memory" }, { SIGTERM, "terminated" } };
+    static const struct {
+        int number;
+        const char* name;
+    } names[] = { { SIGSEGV, "segmentation fault" },
+                  { SIGABRT, "abort" },
+                  { SIGBUS, "bus error" },
+                  { SIGILL, "illegal instruction" },
+                  { SIGFPE, "arithmetic exception" },
+                  { SIGKILL, "killed, perhaps for want of memory" },
+                  { SIGTERM, "terminated" } };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (names[i].number == signal) return names[i].name;
     return "signal";
@@ -6643,7 +6850,8 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     if (WIFSIGNALED(status))
         kbi_case_lost(s, i, KB_FLAG_CRASHED, "signal %d (%s)", WTERMSIG(status), kbi_signal_name(WTERMSIG(status)));
     else
-        kbi_case_lost(s, i, KB_FLAG_CRASHED, "the benchmark ended the process with exit code %d", WEXITSTATUS(status));
+        kbi_case_lost(s, i, KB_FLAG_CRASHED, "the benchmark ended the process with exit code %d",
+                      WEXITSTATUS(status));
 }
 
 typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
@@ -6654,10 +6862,14 @@ static kbi_pump kbi_take_message(kbi_supervisor* s) {
     kbi_pump next = KBI_PUMP_ON;
     if (!kbi_read_all(s->worker.from, &m, sizeof m) || m.magic != KBI_MAGIC) return KBI_PUMP_LOST;
     body = (char*)kbi_grow(NULL, (size_t)m.size + 1);
-    if (!kbi_read_all(s->worker.from, body, m.size)) next = KBI_PUMP_LOST;
-    else if (m.type == KBI_HELLO) memcpy(&s->machine, body, sizeof s->machine), s->known = true;
-    else if (m.type == KBI_ENTER) kbi_take_enter(s, m.index);
-    else if (m.type == KBI_BEAT) kbi_take_beat(s);
+    if (!kbi_read_all(s->worker.from, body, m.size))
+        next = KBI_PUMP_LOST;
+    else if (m.type == KBI_HELLO)
+        memcpy(&s->machine, body, sizeof s->machine), s->known = true;
+    else if (m.type == KBI_ENTER)
+        kbi_take_enter(s, m.index);
+    else if (m.type == KBI_BEAT)
+        kbi_take_beat(s);
     else if (m.type == KBI_DONE) {
         next = KBI_PUMP_DONE;
         if (!m.index) kbi_worker_kill(&s->worker); // its device is lost
@@ -6713,7 +6925,8 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     memcpy(job.truth, s->truth, sizeof job.truth);
     g->current = -1;
     g->since = kbi_now();
-    return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) && kbi_write_all(s->worker.to, wanted, (size_t)g->n);
+    return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
+           kbi_write_all(s->worker.to, wanted, (size_t)g->n);
 }
 
 // Learns what machine this is: an empty job.
@@ -6764,15 +6977,20 @@ static void kbi_measure_group(kbi_supervisor* s) {
     while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_interrupted) {
         int device = s->worker.device;
         if (!s->worker.process && !kbi_worker_start(s, device)) return;
-        if (kbi_send_job(s, device, g->wanted)) kbi_listen(s);
-        else kbi_worker_lost(s);
+        if (kbi_send_job(s, device, g->wanted))
+            kbi_listen(s);
+        else
+            kbi_worker_lost(s);
     }
 }
 
 static void kbi_count(kbi_supervisor* s, const kb_result* r) {
-    if (r->status == KB_OK) s->ok++;
-    else if (r->status == KB_FAILED) s->failed++;
-    else s->skipped++;
+    if (r->status == KB_OK)
+        s->ok++;
+    else if (r->status == KB_FAILED)
+        s->failed++;
+    else
+        s->skipped++;
 }
 
 // Whether no other case of the plan has this one's operation and direction.
@@ -6876,11 +7094,13 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
 
 static void kbi_say_end(kbi_supervisor* s) {
     kbi_text line = { NULL, 0, 0 };
-    kbi_putf(&line, "\n%d case%s: %d ok", s->ok + s->failed + s->skipped, s->ok + s->failed + s->skipped == 1 ? "" : "s", s->ok);
+    kbi_putf(&line, "\n%d case%s: %d ok", s->ok + s->failed + s->skipped,
+             s->ok + s->failed + s->skipped == 1 ? "" : "s", s->ok);
     if (s->failed) kbi_putf(&line, ", %d failed", s->failed);
     if (s->skipped) kbi_putf(&line, ", %d skipped", s->skipped);
     if (s->absent)
-        kbi_putf(&line, "; %d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
+        kbi_putf(&line, "; %d not run: %s", s->absent,
+                 s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
     if (kbi_interrupted) kbi_puts(&line, "; interrupted");
     if (s->table.equivalent || s->table.unresolved)
         fprintf(s->table.out, "\n%s%s\n", s->table.equivalent ? "=: within 1 % of the baseline. " : "",
@@ -6890,7 +7110,8 @@ static void kbi_say_end(kbi_supervisor* s) {
     kbi_text_free(&line);
 }
 
-static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r), void* to) {
+static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
+                        void* to) {
     static kbi_supervisor s; // large
     int64_t first;
     bool all, stdout_taken = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
@@ -6952,8 +7173,9 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     if (!s.machine.gpu_present) return KBI_EXIT_FINE;
     const kbi_machine* m = &s.machine;
-    printf("  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s\n", "GPU", m->multiprocessors, (long long)(m->l2 >> 20),
-           m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off", m->clocks_locked == 1 ? "locked" : "not locked");
+    printf("  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s\n", "GPU", m->multiprocessors,
+           (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
+           m->clocks_locked == 1 ? "locked" : "not locked");
     kbi_env_line("copy roof", m->copy_roof * 1e-9, "GB/s");
     kbi_env_line("read roof", m->read_roof * 1e-9, "GB/s");
     kbi_env_line("write roof", m->write_roof * 1e-9, "GB/s");
@@ -6976,7 +7198,8 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     char text[40];
     kbi_list_cases(plan);
     double seconds = plan->n * KBI_MIN(1.5 * o->max_time, o->timeout);
-    printf("%d cases in %d comparison groups; at most about %s\n", plan->n, plan->groups, kbi_show_time(seconds * 1e3, text));
+    printf("%d cases in %d comparison groups; at most about %s\n", plan->n, plan->groups,
+           kbi_show_time(seconds * 1e3, text));
     return KBI_EXIT_FINE;
 }
 
@@ -6996,7 +7219,8 @@ static void kbi_spin_work(kb_state* kb, double cycles) {
 #endif
     } else {
         volatile uint32_t x = 1;
-        KB_TIME_HOST(kb) for (int64_t i = 0; i < (int64_t)cycles; i++) x = x * 1664525u + 1013904223u;
+        KB_TIME_HOST(kb)
+            for (int64_t i = 0; i < (int64_t)cycles; i++) x = x * 1664525u + 1013904223u;
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
@@ -7010,8 +7234,10 @@ static void kbi_test_pair(kb_state* kb) {
 static void kbi_test_wrong(kb_state* kb) {
     float *x = KB_ALLOC(kb, float, 256), want[256] = { 0 };
     kbi_fill(kb, x, KB_F32, 256, KB_ZERO);
-    if (kbi_is(kb->implementation, "unwritten")) x = KB_ALLOC(kb, float, 256); // still poison: NaN
-    else want[17] = 1;
+    if (kbi_is(kb->implementation, "unwritten"))
+        x = KB_ALLOC(kb, float, 256); // still poison: NaN
+    else
+        want[17] = 1;
     kbi_spin_work(kb, 1000);
     kb_check_typed(kb, x, KB_F32, want, KB_F32, 256, 1e-6);
 }
@@ -7022,10 +7248,19 @@ static void kbi_test_overrun(kb_state* kb) {
     kbi_spin_work(kb, 1000);
 }
 static void kbi_test_no_loop(kb_state* kb) { (void)kb; }
-static void kbi_test_left(kb_state* kb) { KB_TIME(kb) break; }
-static void kbi_test_crash(kb_state* kb) { KB_TIME(kb) abort(); }
-static void kbi_test_exit(kb_state* kb) { KB_TIME(kb) exit(0); }
-static void kbi_test_hang(kb_state* kb) { KB_TIME(kb) for (;;) kbi_readable(-1, 1000); }
+static void kbi_test_left(kb_state* kb) {
+    KB_TIME(kb) break;
+}
+static void kbi_test_crash(kb_state* kb) {
+    KB_TIME(kb) abort();
+}
+static void kbi_test_exit(kb_state* kb) {
+    KB_TIME(kb) exit(0);
+}
+static void kbi_test_hang(kb_state* kb) {
+    KB_TIME(kb)
+        for (;;) kbi_readable(-1, 1000);
+}
 
 #if KBI_CUDA
 static void kbi_test_copy(kb_state* kb) {
@@ -7035,7 +7270,8 @@ static void kbi_test_copy(kb_state* kb) {
     KB_TIME(kb) {
         uint64_t units = n / 16;
         void* arguments[] = { &y, &x, &units };
-        kbi_launch(KBI_F_COPY, (unsigned)KBI_MIN((units + 1023) / 1024, (uint64_t)kbi_gpu.multiprocessors * 8), 256, arguments);
+        kbi_launch(KBI_F_COPY, (unsigned)KBI_MIN((units + 1023) / 1024, (uint64_t)kbi_gpu.multiprocessors * 8), 256,
+                   arguments);
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
@@ -7066,18 +7302,26 @@ static void kbi_test_mistake(kb_state* kb) {
     }
     cudaStreamDestroy(other);
 }
-static void kbi_test_empty(kb_state* kb) { KB_TIME(kb) {} }
+static void kbi_test_empty(kb_state* kb) {
+    KB_TIME(kb) {}
+}
 #endif
 
-#define KBI_TEST_AXIS_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
-static const kb_axis kbi_test_cycles[] = {
-    KB_AXIS("cycles", 500, 1000, 3000, 7000, 20000, 100000, 1000000, 10000000), KBI_TEST_AXIS_END };
+#define KBI_TEST_AXIS_END                   \
+    {                                       \
+        0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
+    }
+static const kb_axis kbi_test_cycles[] = { KB_AXIS("cycles", 500, 1000, 3000, 7000, 20000, 100000, 1000000, 10000000),
+                                           KBI_TEST_AXIS_END };
 #if KBI_CUDA
-static const kb_axis kbi_test_kib[] = { KB_AXIS("kib", 16, 64, 256, 1024, 4096, 16384, 65536, 262144), KBI_TEST_AXIS_END };
+static const kb_axis kbi_test_kib[] = { KB_AXIS("kib", 16, 64, 256, 1024, 4096, 16384, 65536, 262144),
+                                        KBI_TEST_AXIS_END };
 #endif
-static const kb_axis kbi_test_pairs[] = { KB_SIZE("all", "pair=1:200"), KB_SIZE("some", "pair=10:200:+10"), KBI_TEST_AXIS_END };
+static const kb_axis kbi_test_pairs[] = { KB_SIZE("all", "pair=1:200"), KB_SIZE("some", "pair=10:200:+10"),
+                                          KBI_TEST_AXIS_END };
 
 // An operation's name says what is expected of it: accuracy, equal, slower, or the word that must replace the number.
+// clang-format off
 static kb_entry kbi_tests[] = {
 #define KBI_TEST(op, impl, body, axes) { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, NULL, 0, 0, NULL },
     KBI_TEST("accuracy", "spin", kbi_test_spin, kbi_test_cycles)
@@ -7109,6 +7353,7 @@ static kb_entry kbi_tests[] = {
 #endif
 #undef KBI_TEST
 };
+// clang-format on
 
 // In place of the program's own benchmarks: a worker of the self-test finds the same.
 static void kbi_selftest_register(void) {
@@ -7198,14 +7443,18 @@ static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
         if (error / bar > worst) worst = error / bar, snprintf(worst_at, sizeof worst_at, "%s", ours[i].name);
     }
     KBENCH_FREE(ours);
-    if (compared) kbi_bar(b, good == n, what, "%d of %d within max(0.15 us, 1 %%); worst %.2f of that, %s", good, n, worst, worst_at);
-    else printf("skip  %-30s CUPTI was not found; LD_LIBRARY_PATH can name its folder\n", what);
+    if (compared)
+        kbi_bar(b, good == n, what, "%d of %d within max(0.15 us, 1 %%); worst %.2f of that, %s", good, n, worst,
+                worst_at);
+    else
+        printf("skip  %-30s CUPTI was not found; LD_LIBRARY_PATH can name its folder\n", what);
 }
 
 static void kbi_bar_pairs(kbi_bars* b, const char* operation, bool fast, bool equal) {
     char arguments[128];
     int pairs = 0, different = 0, slower = 0;
-    snprintf(arguments, sizeof arguments, "--op %s --fast --precision 0.5 --rounds 40 --size %s", operation, fast ? "some" : "all");
+    snprintf(arguments, sizeof arguments, "--op %s --fast --precision 0.5 --rounds 40 --size %s", operation,
+             fast ? "some" : "all");
     if (!kbi_bars_run(b, arguments)) return;
     for (int i = 0; i < b->n; i++) {
         if (!strstr(b->seen[i].name, "impl=b")) continue;
@@ -7213,8 +7462,11 @@ static void kbi_bar_pairs(kbi_bars* b, const char* operation, bool fast, bool eq
         different += b->seen[i].verdict == KB_FASTER || b->seen[i].verdict == KB_SLOWER;
         slower += b->seen[i].verdict == KB_SLOWER;
     }
-    if (equal) kbi_bar(b, pairs && different <= 0.05 * pairs, "equal rivals called different", "%d of %d; at most 5 %%", different, pairs);
-    else kbi_bar(b, pairs && slower >= 0.95 * pairs, "2 % slower found", "%d of %d; at least 95 %%", slower, pairs);
+    if (equal)
+        kbi_bar(b, pairs && different <= 0.05 * pairs, "equal rivals called different", "%d of %d; at most 5 %%",
+                different, pairs);
+    else
+        kbi_bar(b, pairs && slower >= 0.95 * pairs, "2 % slower found", "%d of %d; at least 95 %%", slower, pairs);
 }
 
 // Every planted mistake must get its word, and no number.
@@ -7243,7 +7495,8 @@ static void kbi_bar_scale(kbi_bars* b) {
         least = KBI_MIN(least, each);
         most = KBI_MAX(most, each);
     }
-    kbi_bar(b, most <= 1.1 * least, "time grows with the work", "time of a step differs by %.1f %%; at most 10 %%", 100 * (most / least - 1));
+    kbi_bar(b, most <= 1.1 * least, "time grows with the work", "time of a step differs by %.1f %%; at most 10 %%",
+            100 * (most / least - 1));
 }
 
 static int kbi_selftest(const kbi_options* o) {
@@ -7265,7 +7518,8 @@ static int kbi_selftest(const kbi_options* o) {
     kbi_bar_pairs(&b, "slower", fast, false);
     KBENCH_FREE(b.seen);
     if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
-    printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU", (double)(kbi_now() - began) * 1e-9);
+    printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",
+           (double)(kbi_now() - began) * 1e-9);
     return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
 }
 
@@ -7286,11 +7540,16 @@ static int kbi_main(int argc, char** argv) {
     if (o.on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(&o, &plan);
     if (!kbi_plan_make(&plan, &o)) return KBI_EXIT_USAGE;
     int code = KBI_EXIT_FINE;
-    if (o.on[KBI_OPTION_list]) kbi_list_cases(&plan);
-    else if (o.on[KBI_OPTION_list_ops]) kbi_list_ops(&plan, o.on[KBI_OPTION_verbose]);
-    else if (o.on[KBI_OPTION_list_sizes]) kbi_list_sizes(&plan);
-    else if (o.on[KBI_OPTION_dry_run]) code = kbi_dry_run(&o, &plan);
-    else code = kbi_run_plan(&o, &plan, NULL, NULL);
+    if (o.on[KBI_OPTION_list])
+        kbi_list_cases(&plan);
+    else if (o.on[KBI_OPTION_list_ops])
+        kbi_list_ops(&plan, o.on[KBI_OPTION_verbose]);
+    else if (o.on[KBI_OPTION_list_sizes])
+        kbi_list_sizes(&plan);
+    else if (o.on[KBI_OPTION_dry_run])
+        code = kbi_dry_run(&o, &plan);
+    else
+        code = kbi_run_plan(&o, &plan, NULL, NULL);
     kbi_plan_free(&plan);
     if (fflush(stdout) != 0 && code == KBI_EXIT_FINE) {
         kbi_error("writing to stdout failed: %s", strerror(errno));
@@ -7445,7 +7704,8 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 
 // --- the case ---
 
-static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a, kb_axis_type b) {
+static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
+                                    kb_axis_type b) {
     const kbi_case* c = kb->run->of;
     kbi_text known = { NULL, 0, 0 };
     const kb_param* found = NULL;
@@ -7453,7 +7713,8 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
         if (strcmp(c->params[i].name, axis) == 0) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
     }
-    if (!found) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis, known.n ? known.s : "none");
+    if (!found)
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis, known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
     kbi_text_free(&known);
@@ -7477,8 +7738,10 @@ const char* kb_str(kb_state* kb, const char* axis) {
 }
 
 static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
-    if (!(amount >= 0) || !kbi_finite(amount)) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
-    else *to = amount;
+    if (!(amount >= 0) || !kbi_finite(amount))
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
+    else
+        *to = amount;
 }
 
 void kb_bytes(kb_state* kb, double bytes) { kbi_set_amount(kb, &kb->run->m.bytes, bytes, "kb_bytes"); }
@@ -7526,7 +7789,8 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
         const char *from = block->base + KBI_GUARD, *to = from + block->bytes;
         if ((char*)p < from || (char*)p >= to) continue;
         if ((char*)p + (size_t)n * kb_dtype_size(dtype) > to) {
-            kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n, block->bytes);
+            kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n,
+                     block->bytes);
             return;
         }
         if (block->place != KB_DEVICE) b = &kbi_cpu;
@@ -7574,13 +7838,13 @@ bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void
     return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_MIXED, tolerance);
 }
 
-bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
-                         double tolerance) {
+bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
+                         int64_t n, double tolerance) {
     return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_NORM, tolerance);
 }
 
-bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
-                        double ulps) {
+bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
+                        int64_t n, double ulps) {
     return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_ULP, ulps);
 }
 
@@ -7633,9 +7897,12 @@ void kb_expect(kb_state* kb, unsigned expectations) { kb->run->expect |= expecta
 
 // --- names ---
 
-static const struct { kb_dtype dtype; const char* name; } kbi_dtypes[] = {
-    { KB_F32, "f32" }, { KB_F64, "f64" }, { KB_F16, "f16" }, { KB_BF16, "bf16" }, { KB_I8, "i8" }, { KB_U8, "u8" },
-    { KB_I16, "i16" }, { KB_U16, "u16" }, { KB_I32, "i32" }, { KB_U32, "u32" }, { KB_I64, "i64" }, { KB_U64, "u64" } };
+static const struct {
+    kb_dtype dtype;
+    const char* name;
+} kbi_dtypes[] = { { KB_F32, "f32" }, { KB_F64, "f64" }, { KB_F16, "f16" }, { KB_BF16, "bf16" },
+                   { KB_I8, "i8" },   { KB_U8, "u8" },   { KB_I16, "i16" }, { KB_U16, "u16" },
+                   { KB_I32, "i32" }, { KB_U32, "u32" }, { KB_I64, "i64" }, { KB_U64, "u64" } };
 
 const char* kb_dtype_name(kb_dtype dtype) {
     for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
@@ -7651,7 +7918,10 @@ kb_dtype kb_dtype_of(const char* name) {
 
 size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
 
-static const struct { const char *name, *advice; bool error; } kbi_flag_table[] = {
+static const struct {
+    const char *name, *advice;
+    bool error;
+} kbi_flag_table[] = {
 #define KBI_LEVEL_ERROR true
 #define KBI_LEVEL_WARN false
 #define KBI_X(name, level, advice) { #name, advice, KBI_LEVEL_##level },

@@ -19,9 +19,9 @@ __global__ void scale(const float* x, float* y, int n) {
 
 KBENCH(scale) {
     int n = 1 << 24;
-    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);    // untimed, tracked, freed for you
-    kb_fill(kb, x, n, KB_NORMAL);                                      // seeded, the same on every machine
-    KB_TIME(kb) { scale<<<n / 256, 256, 0, kb->stream>>>(x, y, n); }   // timed, waited for, checked
-    kb_bytes(kb, 2.0 * sizeof(float) * n);                             // so GB/s and % of the machine can be said
+    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);  // untimed, tracked, freed for you
+    kb_fill(kb, x, n, KB_NORMAL);                                    // seeded, the same on every machine
+    KB_TIME(kb) { scale<<<n / 256, 256, 0, kb->stream>>>(x, y, n); } // timed, waited for, checked
+    kb_bytes(kb, 2.0 * sizeof(float) * n);                           // so GB/s and % of the machine can be said
 }
 KBENCH_MAIN()

@@ -42,7 +42,8 @@ static const suite_sizes on_gpu[] = {
 
 static const suite_sizes on_cpu[] = {
     { KBK_GEMM, NULL, "batch_size=1 sequence_length=64 tensor_dimension=64",
-      "batch_size=1 sequence_length=128 tensor_dimension=256", "batch_size=1 sequence_length=512 tensor_dimension=512",
+      "batch_size=1 sequence_length=128 tensor_dimension=256",
+      "batch_size=1 sequence_length=512 tensor_dimension=512",
       "batch_size=1,2,4 sequence_length=64 tensor_dimension=128" },
     { -1, NULL, "batch_size=1 sequence_length=64 tensor_dimension=256",
       "batch_size=1 sequence_length=256 tensor_dimension=1024",
@@ -102,8 +103,10 @@ static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s) {
         k->count[k->ranges] = piece;
         k->units += piece;
     }
-    if (op->family == KBK_MAP) k->s.rows = 1, k->s.cols = k->units;
-    else k->s.rows = k->units;
+    if (op->family == KBK_MAP)
+        k->s.rows = 1, k->s.cols = k->units;
+    else
+        k->s.rows = k->units;
 }
 
 // The sampled units of a tensor, as the device stores them; a tensor that belongs to no unit is taken whole.
@@ -112,7 +115,8 @@ static void* gather(kb_state* kb, const sample* k, const kbk_tensor* t, int size
     char* host = (char*)malloc((size_t)(count ? count : 1) * (size_t)size);
     if (!host) return kb_fail(kb, "no host memory for the oracle"), (void*)NULL;
     for (int i = 0; i < k->ranges; i++) {
-        int64_t from = t->per_unit ? k->from[i] * t->per_unit : 0, n = t->per_unit ? k->count[i] * t->per_unit : t->count;
+        int64_t from = t->per_unit ? k->from[i] * t->per_unit : 0,
+                n = t->per_unit ? k->count[i] * t->per_unit : t->count;
         kb_to_host(kb, host + at * size, (const char*)device + from * size, (size_t)(n * size));
         at += n;
         if (!t->per_unit) break;
@@ -170,8 +174,9 @@ static void verify(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype
         void* got = gather(kb, &known, &t[i], kbk_kind_size(t[i].kind, dtype), device[i]);
         bool good = got && kbk_verify(op, dtype, &known.s, k++, got, known.out, 0, known.units, &r);
         if (got)
-            kb_check_that(kb, good, r.norm, r.norm_bound, "%s: %s; element %lld of the sample is %.9g, should be %.9g",
-                          t[i].name, r.why ? r.why : "", (long long)r.index, r.got, r.want);
+            kb_check_that(kb, good, r.norm, r.norm_bound,
+                          "%s: %s; element %lld of the sample is %.9g, should be %.9g", t[i].name, r.why ? r.why : "",
+                          (long long)r.index, r.got, r.want);
         free(got);
     }
 }
@@ -211,8 +216,10 @@ static void run_variant(kb_state* kb) {
     for (int i = 0; i < n; i++) {
         device[i] = kb_alloc(kb, KB_DEVICE, (size_t)kbk_kind_size(t[i].kind, dtype), t[i].count);
         if (!device[i]) return; // out of memory: the harness knows
-        if (t[i].role == KBK_IN) fill_input(kb, &t[i], i, dtype, device[i]), a.in[ins++] = device[i];
-        else a.out[outs++] = device[i];
+        if (t[i].role == KBK_IN)
+            fill_input(kb, &t[i], i, dtype, device[i]), a.in[ins++] = device[i];
+        else
+            a.out[outs++] = device[i];
     }
     a.workspace_bytes = kbk_workspace(v, &s);
     a.workspace = a.workspace_bytes ? kb_alloc(kb, KB_DEVICE, 1, (int64_t)a.workspace_bytes) : NULL;
