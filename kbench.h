@@ -80,8 +80,10 @@ HOW A MEASUREMENT WORKS
     until the 95 % interval of the median is within 0.5 % of it (30 to 2,000 samples, about 1 s); kb_check
     then looks at what the last timed launch left behind. Host code inside the block runs in all of these.
 
-    A sample on a GPU: evict L2 by reading a clean buffer; event; the block; event. Several samples wait in the
-    stream behind one gate until all are queued, so that no launch latency lies between the events. The
+    A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. Eight launches wait in the
+    stream behind one gate until all are queued, so that no launch latency lies between the events, and a
+    sample is their mean (one launch where it takes longer than 5 ms). From it is taken what the same
+    events read around kernels whose own duration is known; time_ms_raw and bias_ms keep both. The
     stream is a blocking one: work put on the default stream by mistake is waited for, not missed.
     A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number.
 
@@ -251,7 +253,7 @@ typedef enum kb_flag {
 #define KBI_X(name, level, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
 #undef KBI_X
-    KB_FLAG_COUNT
+        KB_FLAG_COUNT
 } kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
@@ -2775,7 +2777,6 @@ typedef struct kbi_backend {
     int64_t (*plan)(struct kbi_run* run, int copies); // how often to capture the block in a row; 0: it cannot be
     void (*record)(struct kbi_run* run, int which,
                    bool begin);                    // begins or ends capturing it so often (0), twice so often (1)
-    void (*level)(struct kbi_run* run);            // when all samples are there
     void (*roofs)(kbi_machine* m, kb_dtype dtype); // of arithmetic, when first wanted
     double (*energy)(struct kbi_run* run);         // mJ a launch, NaN where it cannot be told
     void (*abandon)(void);                         // what a block that was left early keeps from ending
@@ -2995,8 +2996,8 @@ static const kbi_backend kbi_cpu = {
     kbi_cpu_alloc,  kbi_cpu_release, kbi_cpu_set,        kbi_cpu_copy,      kbi_cpu_fill,
     kbi_cpu_wait,   kbi_cpu_lost,    kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit,
     kbi_cpu_audit,  kbi_cpu_audit,   kbi_cpu_timer,      kbi_cpu_audit,     kbi_cpu_plan,
-    kbi_cpu_record, kbi_cpu_audit,   kbi_cpu_roofs,      kbi_cpu_energy,    kbi_cpu_abandon,
-    kbi_cpu_clock,  kbi_cpu_sense
+    kbi_cpu_record, kbi_cpu_roofs,   kbi_cpu_energy,     kbi_cpu_abandon,   kbi_cpu_clock,
+    kbi_cpu_sense
 };
 
 // The script backend, --device script: blocks run, and their times come from a function that the tests install before
@@ -3035,8 +3036,8 @@ static const kbi_backend kbi_scripted = {
     kbi_cpu_alloc,  kbi_cpu_release, kbi_cpu_set,        kbi_cpu_copy,      kbi_cpu_fill,
     kbi_cpu_wait,   kbi_cpu_lost,    kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit,
     kbi_cpu_audit,  kbi_cpu_audit,   kbi_script_choose,  kbi_cpu_audit,     kbi_cpu_plan,
-    kbi_cpu_record, kbi_cpu_audit,   kbi_cpu_roofs,      kbi_cpu_energy,    kbi_cpu_abandon,
-    kbi_cpu_clock,  kbi_cpu_sense
+    kbi_cpu_record, kbi_cpu_roofs,   kbi_cpu_energy,     kbi_cpu_abandon,   kbi_cpu_clock,
+    kbi_cpu_sense
 };
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -3803,6 +3804,8 @@ static struct kbi_gpu {
     int multiprocessors, max_threads;
     int at, size; // sample in its group
     bool closed;  // the gate
+    bool ungated; // under tools that wait for every launch nothing can be queued behind a gate
+    unsigned groups;
     char error[256];
 } kbi_gpu;
 
@@ -4245,7 +4248,8 @@ static struct kbi_calibration {
 static void kbi_events_open_group(bool gated, int size) {
     kbi_gpu.at = 0;
     kbi_gpu.size = size;
-    if (gated) kbi_gate_close();
+    for (unsigned i = kbi_gpu.groups++ % 7; i > 0; i--) cudaEventRecord(kbi_gpu.stop[0], kbi_gpu.stream);
+    if (gated && !kbi_gpu.ungated) kbi_gate_close();
 }
 
 static void kbi_events_start(bool cold) {
@@ -4274,6 +4278,15 @@ typedef struct kbi_graph { // the block captured once, and many times in a row
     int64_t launches; // N
 } kbi_graph;
 
+/*  A sample is the mean of the launches behind one gate. Where a launch stands there, and how its commands lie in the
+    buffer that the GPU's front end fetches in pieces, changes what its events read by up to 0.5 us, which is no property
+    of the kernel's: the mean is over all places, and a few idle commands before each gate shift how they lie.      */
+static double kbi_events_mean(int size) {
+    double sum = 0;
+    for (int i = 0; i < size; i++) sum += kbi_events_ns(i);
+    return sum / size;
+}
+
 static void kbi_wanted_way(const kbi_run* run, bool* cold, bool* graph) {
     const kbi_options* o = run->options;
     *cold = !o->on[KBI_OPTION_hot] && !o->on[KBI_OPTION_rotate];
@@ -4287,8 +4300,6 @@ static int64_t kbi_events_begin(kbi_run* run) {
         if (kbi_cupti.open) kbi_cupti_take(1, NULL, 0); // what set-up launched
         int64_t room = KBI_GATE_NODES / (run->nodes + 3);
         int64_t size = run->sampled || run->estimate_ns > 5000000 ? 1 : KBI_MAX(1, KBI_MIN(room, (int64_t)KBI_GROUP));
-        if (run->options->iters && run->phase == KBI_PHASE_SAMPLE)
-            size = KBI_MIN(size, run->options->iters - run->m.n);
         kbi_events_open_group(run->gated && run->nodes < KBI_GATE_NODES, (int)size);
         run->group_open = true;
     }
@@ -4314,7 +4325,7 @@ static void kbi_take_bias(kbi_run* run, kbi_way way) {
     double side = way != KBI_COLD ? 0 : run->memory.device > 0 ? 1 : -1;
     run->m.bias_ns = kbi_calibrated.bias[way] + side * kbi_calibrated.spread[way];
     run->m.floor_ns = kbi_calibrated.floor[way];
-    run->m.step_ns = way == KBI_GRAPH ? (double)NAN : kbi_calibrated.quantum;
+    run->m.step_ns = way == KBI_GRAPH ? (double)NAN : kbi_calibrated.quantum / KBI_MAX(run->group, 1);
 }
 
 static void kbi_events_end(kbi_run* run) {
@@ -4323,21 +4334,8 @@ static void kbi_events_end(kbi_run* run) {
     if (!kbi_events_complete(run)) return;
     kbi_wanted_way(run, &cold, &graph);
     kbi_take_bias(run, cold ? KBI_COLD : KBI_HOT);
-    for (int i = 0; i < size; i++) kbi_add_sample(run, kbi_events_ns(i));
     run->group = size;
-}
-
-/*  Where a sample stands behind the gate changes what its events read, by up to 0.5 us, always in the same way: the GPU's
-    front end fetches commands in pieces. The mean over the positions of their medians is what a group reads.        */
-static double kbi_over_positions(const double* ns, int64_t n, int group, double* at) {
-    double column[512], scratch[512], sum = 0;
-    for (int p = 0; p < group; p++) {
-        int64_t k = 0;
-        for (int64_t i = p; i < n && k < 512; i += group) column[k++] = ns[i];
-        at[p] = kbi_median_of(column, k, scratch);
-        sum += at[p];
-    }
-    return sum / group;
+    kbi_add_sample(run, kbi_events_mean(size));
 }
 
 // --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
@@ -4420,15 +4418,6 @@ static void kbi_graph_forget(kbi_run* run) {
     run->graph = NULL;
 }
 
-// Takes the effect of the position out of a case's samples; their mean over the positions stays what it was.
-static void kbi_gpu_level(kbi_run* run) {
-    double at[KBI_GROUP];
-    int group = run->group;
-    if (group < 2 || run->m.n < 3 * group || run->m.n % group) return;
-    double mean = kbi_over_positions(run->samples, run->m.n, group, at);
-    for (int64_t i = 0; i < run->m.n; i++) run->samples[i] -= at[i % group] - mean;
-}
-
 // --- CUPTI's durations instead of events ---
 
 static void kbi_cupti_end(kbi_run* run) {
@@ -4480,18 +4469,18 @@ static void kbi_calibration_launch(
 }
 
 static double kbi_calibrate_events(int which, bool cold) {
-    double ns[16 * KBI_GROUP], at[KBI_GROUP];
-    int n = 0;
-    for (int i = 0; i < 16; i++) {
+    double ns[28]; // four of each shift
+    for (int i = 0; i < KBI_COUNT(ns); i++) {
         kbi_events_open_group(true, KBI_GROUP);
         do {
             kbi_events_start(cold);
             if (which >= 0) kbi_calibration_launch(which);
         } while (!kbi_events_stop());
-        for (int j = 0; j < KBI_GROUP; j++) ns[n++] = kbi_events_ns(j);
+        kbi_gpu.ungated |= kbi_gate_alarmed != 0;
+        ns[i] = kbi_events_mean(KBI_GROUP);
     }
     kbi_gpu.at = 0;
-    return kbi_over_positions(ns, n, KBI_GROUP, at);
+    return kbi_trimmed(ns, KBI_COUNT(ns), KBI_COUNT(ns) / 7);
 }
 
 static kbi_graph kbi_calibration_graph(int which) {
@@ -4645,6 +4634,7 @@ static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams*
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
+    cudaStreamSynchronize(run->kb.stream); // what set-up launched is no work of the block's
     cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
@@ -4917,7 +4907,7 @@ static const kbi_backend kbi_cuda = { "cuda",
                                       kbi_graph_forget,
                                       kbi_graph_plan,
                                       kbi_gpu_record,
-                                      kbi_gpu_level,
+
                                       kbi_gpu_roofs,
                                       kbi_gpu_energy,
                                       kbi_gpu_abandon,
@@ -5256,7 +5246,6 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
 static void kbi_run_finish(kbi_run* run) {
     if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host)
         run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
-    run->backend->level(run);
     if (run->m.status == KB_OK) kbi_note_clock(run, run->backend->clock());
     run->backend->sense(&run->m);
     run->m.wall_ns = (double)(kbi_now() - run->began);
@@ -5403,7 +5392,8 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    a->run.slot_end = from + (a->run.estimate_ns > 2000000 ? 1 : 8);
+    a->run.slot_end =
+        from + (a->run.estimate_ns > 2000000 || a->run.group > 1 ? 1 : 8); // a group is a slot by itself
     if (c->options->iters) a->run.slot_end = KBI_MIN(a->run.slot_end, c->options->iters);
     if (a->run.slot_end == from) return NAN;
     kbi_go_on(c, a);
