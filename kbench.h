@@ -82,7 +82,7 @@ HOW A MEASUREMENT WORKS
 
     A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. Eight launches wait in the
     stream behind one gate until all are queued, so that no launch latency lies between the events, and a
-    sample is their mean (one launch where it takes longer than 5 ms). From it is taken what the same
+    sample is their mean (one launch where it takes longer than 0.5 ms). From it is taken what the same
     events read around kernels whose own duration is known; time_ms_raw and bias_ms keep both. The
     stream is a blocking one: work put on the default stream by mistake is waited for, not missed.
     A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number.
@@ -468,6 +468,7 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path);
 int64_t kb_int(kb_state* kb, const char* axis);
 double kb_real(kb_state* kb, const char* axis);
 const char* kb_str(kb_state* kb, const char* axis);
+bool kb_has(kb_state* kb, const char* axis); // whether the case has such an axis; fails nothing
 
 // --- what one launch of the block does; doubles, because products of sizes overflow ints ---
 
@@ -1799,7 +1800,7 @@ enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_G
 // clang-format off
 #define KBI_OPTIONS(X)                                                                                           \
     X(list,           "list",         NULL,            "choose",     "the selected cases, one a line")               \
-    X(list_ops,       "list-ops",     NULL,            "choose",     "operations: directions, dtypes, implementations") \
+    X(list_ops,       "list-ops",     NULL,            "choose",     "operations with directions, dtypes, variants") \
     X(list_sizes,     "list-sizes",   NULL,            "choose",     "the sizes of each operation, by category")     \
     X(op,             "op",           "A,B",           "choose",     "operations; swish, gelu, loss are understood") \
     X(impl,           "impl",         "A,B",           "choose",     "implementations")                              \
@@ -3766,7 +3767,7 @@ static const char* const kbi_ptx[] = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-enum { KBI_GROUP = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 2 };
+enum { KBI_GROUP = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 1 };
 enum kbi_function {
     KBI_F_NULL,
     KBI_F_READ,
@@ -3806,6 +3807,7 @@ static struct kbi_gpu {
     bool closed;  // the gate
     bool ungated; // under tools that wait for every launch nothing can be queued behind a gate
     unsigned groups;
+    int alarms;
     char error[256];
 } kbi_gpu;
 
@@ -3909,6 +3911,9 @@ static void kbi_gate_open(void) {
     *kbi_gpu.flag = 1;
     kbi_gpu.closed = false;
     kbi_gate_watch(0);
+    // a tool that waits for every launch (compute-sanitizer does) makes a gate worth nothing but the watchdog's seconds
+    kbi_gpu.alarms += kbi_gate_alarmed != 0;
+    if (kbi_gpu.alarms >= 2) kbi_gpu.ungated = true;
 }
 
 // --- what the engine asks for ---
@@ -4234,8 +4239,8 @@ typedef enum kbi_way {
 } kbi_way; // events after eviction, events, graphs of many
 
 // The duration that CUPTI gives an empty kernel and a copy of 64 KiB in each way, in ns: what the calibration is held
-// against. These are an H200's (driver 580.159, CUDA 13.0); --env, --thorough and --selftest measure them anew in a child
-// process, as does every start on another kind of GPU where CUPTI can be loaded.
+// against. These are an H200's (driver 580.159, CUDA 13.0); --env and --thorough measure them anew in a child process,
+// as does every start on another kind of GPU where CUPTI can be loaded.
 static double kbi_truth[KBI_WAYS][2] = { { 585, 1270 }, { 575, 900 }, { 700, 985 } };
 static const char* kbi_truth_source = "stated for the H200";
 
@@ -4279,8 +4284,8 @@ typedef struct kbi_graph { // the block captured once, and many times in a row
 } kbi_graph;
 
 /*  A sample is the mean of the launches behind one gate. Where a launch stands there, and how its commands lie in the
-    buffer that the GPU's front end fetches in pieces, changes what its events read by up to 0.5 us, which is no property
-    of the kernel's: the mean is over all places, and a few idle commands before each gate shift how they lie.      */
+    buffer that the GPU's front end fetches in pieces, changes what its events read by up to 0.5 us, which is no
+    property of the kernel's: the mean is over all places, and a few idle commands before each gate shift how they lie. */
 static double kbi_events_mean(int size) {
     double sum = 0;
     for (int i = 0; i < size; i++) sum += kbi_events_ns(i);
@@ -4299,7 +4304,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     if (!run->group_open) {
         if (kbi_cupti.open) kbi_cupti_take(1, NULL, 0); // what set-up launched
         int64_t room = KBI_GATE_NODES / (run->nodes + 3);
-        int64_t size = run->sampled || run->estimate_ns > 5000000 ? 1 : KBI_MAX(1, KBI_MIN(room, (int64_t)KBI_GROUP));
+        int64_t size = run->sampled || run->estimate_ns > 500000 ? 1 : KBI_MAX(1, KBI_MIN(room, (int64_t)KBI_GROUP));
         kbi_events_open_group(run->gated && run->nodes < KBI_GATE_NODES, (int)size);
         run->group_open = true;
     }
@@ -4476,7 +4481,6 @@ static double kbi_calibrate_events(int which, bool cold) {
             kbi_events_start(cold);
             if (which >= 0) kbi_calibration_launch(which);
         } while (!kbi_events_stop());
-        kbi_gpu.ungated |= kbi_gate_alarmed != 0;
         ns[i] = kbi_events_mean(KBI_GROUP);
     }
     kbi_gpu.at = 0;
@@ -4954,7 +4958,8 @@ static bool kbi_warm_enough(kbi_run* run) {
     if (run->timer == &kbi_script_timer) return true;
     if (o->warmup_count >= 0) return run->warm_units >= o->warmup_count;
     if (o->warmup_time >= 0) return run->warm_units > 0 && time >= o->warmup_time;
-    bool full = kbi_seconds_since(run->window.begin) >= 0.025 * scale && run->window.n >= 4;
+    bool full =
+        kbi_seconds_since(run->window.begin) >= 0.025 * scale && run->window.n >= (run->estimate_ns > 500000 ? 2 : 4);
     if (run->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
     bool out_of_time = time >= 0.5 * scale && run->warm_units >= 2;
     if (out_of_time && time < 10 * scale) run->m.settled = run->estimate_ns > 100000000; // long runs have no windows
@@ -5003,8 +5008,8 @@ static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
     run->unit = KBI_NO_UNIT;
 }
 
-// A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is measured
-// is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
+// A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
+// measured is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
 #if KBI_FIBERS
 typedef struct kbi_fiber {
     ucontext_t body, conductor;
@@ -5262,8 +5267,8 @@ static void kbi_run_case(kbi_run* run, const kbi_case* c) {
     run->kb.user = c->entry->user;
 }
 
-// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak if it
-// goes missing a second time: the first call may have loaded code.
+// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak
+// if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -7473,6 +7478,9 @@ static void kbi_bar_mistakes(kbi_bars* b) {
         bool flagged = false;
         for (int f = 0; f < KB_FLAG_COUNT; f++)
             if (kbi_is(kb_flag_name((kb_flag)f), s->operation)) flagged = (s->flags >> f) & 1;
+        // a synchronous copy shows as a wait where the driver waits before it looks at the stream
+        if (strstr(s->name, "impl=copy") && !strchr(strstr(s->name, "impl=copy"), '_'))
+            flagged |= s->flags >> KB_FLAG_SYNC_INSIDE & 1;
         bool right = flagged && s->status == KB_FAILED && !kbi_finite(s->ms);
         if (!right && s->status != KB_SKIPPED) printf("      %s: not found\n", s->name);
         good += right || s->status == KB_SKIPPED;
@@ -7730,6 +7738,13 @@ const char* kb_str(kb_state* kb, const char* axis) {
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
     const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
+}
+
+bool kb_has(kb_state* kb, const char* axis) {
+    const kbi_case* c = kb->run->of;
+    for (int i = 0; i < c->n_params; i++)
+        if (strcmp(c->params[i].name, axis) == 0) return true;
+    return kb->direction && kbi_is(axis, "dir");
 }
 
 static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {

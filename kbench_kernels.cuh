@@ -103,13 +103,34 @@
        >>numbers        Philox, rounding to 16 bits and back, reproducible inputs
        >>verify         compares a result with its oracle
        >>device         packs, reductions, the running softmax pair, tickets, launch helpers
-       >>elementwise    add
-       >>activation     gelu_erf, gelu_tanh, silu
+       >>elementwise    add, mul, div, and the ladder of every element-wise operation
+       >>memory         copy, fill, read, triad: how fast memory is
+       >>access         strided, gather, chase: what an access pattern costs
+       >>transfer       h2d, d2h, d2d, alloc, null: what the bus, the allocator and a launch cost
+       >>activation     relu; gelu_erf, gelu_tanh, silu, forward and backward
+       >>dropout        dropout: a mask that is a function of the index
+       >>rows           rows on their way while others are at work, clusters, column sums
        >>softmax        softmax over the last axis
+       >>softmax_bwd    softmax, backward
        >>layernorm      layer normalisation over the last axis
+       >>layernorm_bwd  layer normalisation, backward
+       >>rmsnorm        RMS normalisation over the last axis, forward and backward
+       >>reduction      the sum of many numbers
        >>mse            mean squared error
-       >>cross_entropy  loss and log-sum-exp of logits and targets
-       >>matmul_simt    matrix product without tensor cores, and the vendor's
+       >>wsum           weighted sum of each row: a matrix-vector product
+       >>transpose      rows to columns
+       >>cross_entropy  loss and log-sum-exp of logits and targets; gradient
+       >>cross_entropy_both loss and gradient of logits at once
+       >>embedding      rows of a table, picked by number
+       >>embedding_bwd  gradient of a table: many may want to add to the same row
+       >>matmul_simt    matrix product without tensor cores
+       >>matmul_tile    matrix product with cp.async and warp tiles
+       >>matmul_mma     matrix product with mma.sync
+       >>matmul_vendor  matrix product by the vendor's library
+       >>bmm            batched matrix product
+       >>attention_simt attention without tensor cores, and through the vendor's matrix products
+       >>attention_mma  attention on tensor cores, through mma.sync
+       >>attention_bwd  attention backward
        >>registry       the tables themselves; look-up and launch
 */
 #ifndef KBENCH_KERNELS_CUH
@@ -121,8 +142,10 @@
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Define before including:
+      KBK_NO_MEMORY KBK_NO_ACCESS KBK_NO_TRANSFER KBK_NO_DROPOUT
+      KBK_NO_REDUCTION KBK_NO_TRANSPOSE KBK_NO_EMBEDDING KBK_NO_RMSNORM KBK_NO_WSUM KBK_NO_ATTENTION
       KBK_NO_ELEMENTWISE KBK_NO_ACTIVATION KBK_NO_SOFTMAX KBK_NO_LAYERNORM KBK_NO_MSE KBK_NO_CROSS_ENTROPY
-      KBK_NO_MATMUL         leave a group's rows out of the tables, hence its kernels out of the build
+      KBK_NO_MATMUL KBK_NO_BMM   leave a group's rows out of the tables, hence its kernels out of the build
       KBK_NO_REGISTRY       no tables: only launchers that are called are compiled
       KBK_CUBLAS            the vendor's rows; needs cublas_v2.h to build, and opens libcublas when first
                             launched
@@ -166,16 +189,97 @@
       dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   Others are not even
                compiled.
       sm       least compute capability, 0 for any; 90a means exactly 9.0
-      origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come */
+      origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come;
+               | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE: see >>shapes */
 // clang-format off
+#ifndef KBK_NO_MEMORY
+#define KBK_OPS_MEMORY(X)                                                                                    \
+    X(copy,     run,  KBK_MAP,  none,       "y = x")                                                         \
+    X(fill,     run,  KBK_MAP,  none,       "y = 1")                                                         \
+    X(read,     run,  KBK_SUM,  read,       "fold = exclusive or of the bits of x")                          \
+    X(triad,    run,  KBK_MAP,  none,       "y = a + 3 b")
+#define KBK_TABLE_MEMORY(X)                                                                                  \
+    X(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                   \
+    X(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")      \
+    X(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                         \
+    X(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte packs in flight")              \
+    X(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out")                   \
+    X(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync")          \
+    X(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                   \
+    X(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")            \
+    X(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "the driver's memset of words")          \
+    X(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, the last CTA folds")     \
+    X(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte packs in flight")             \
+    X(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                   \
+    X(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")      \
+    X(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                         \
+    X(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two packs of each input in flight")        \
+    X(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies keep a ring of tiles full")
+#else
+#define KBK_OPS_MEMORY(X)
+#define KBK_TABLE_MEMORY(X)
+#endif
+
+#ifndef KBK_NO_ACCESS
+#define KBK_OPS_ACCESS(X)                                                                                    \
+    X(strided,  run,  KBK_PICK, none,       "y[i] = x[i stride]")                                            \
+    X(gather,   run,  KBK_PICK, none,       "y[i] = x[idx[i]]")                                              \
+    X(chase,    run,  KBK_PICK, chase,      "i = x[i], 16384 times")
+#define KBK_TABLE_ACCESS(X)                                                                                  \
+    X(strided, run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                   \
+    X(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread")        \
+    X(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                   \
+    X(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads")          \
+    X(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, each load waits for the last")
+#else
+#define KBK_OPS_ACCESS(X)
+#define KBK_TABLE_ACCESS(X)
+#endif
+
+#ifndef KBK_NO_TRANSFER
+#define KBK_OPS_TRANSFER(X)                                                                                  \
+    X(h2d,      run,  KBK_MAP,  none,       "y = x, host to device")                                         \
+    X(d2h,      run,  KBK_MAP,  none,       "y = x, device to host")                                         \
+    X(d2d,      run,  KBK_MAP,  none,       "y = x, device to device")                                       \
+    X(alloc,    run,  KBK_MAP,  none,       "a block of n elements, there and gone")                         \
+    X(null,     run,  KBK_MAP,  none,       "nothing")
+#define KBK_TABLE_TRANSFER(X)                                                                                \
+    X(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")        \
+    X(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                          \
+    X(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                           \
+    X(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")        \
+    X(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                          \
+    X(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                           \
+    X(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                   \
+    X(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                     \
+    X(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")             \
+    X(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that gives all back")       \
+    X(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps all")            \
+    X(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
+#else
+#define KBK_OPS_TRANSFER(X)
+#define KBK_TABLE_TRANSFER(X)
+#endif
+
 #ifndef KBK_NO_ELEMENTWISE
 #define KBK_OPS_ELEMENTWISE(X)                                                                               \
-    X(add,       fwd,  KBK_MAP,  none,       "y = a + b")
+    X(add,      fwd,  KBK_MAP,  none,       "y = a + b")                                                     \
+    X(mul,      fwd,  KBK_MAP,  none,       "y = a b")                                                       \
+    X(div,      fwd,  KBK_MAP,  none,       "y = a / b")
 #define KBK_TABLE_ELEMENTWISE(X)                                                                             \
-    X(add,       fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                      \
-    X(add,       fwd,  stride,   2,  KBK_ALL,  0,   KBK_OWN,  "device-sized grid, grid-stride loop")         \
-    X(add,       fwd,  vec,      3,  KBK_ALL,  0,   KBK_OWN,  "16-byte accesses")                            \
-    X(add,       fwd,  unroll,   4,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte packs of each input in flight")
+    X(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                        \
+    X(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")           \
+    X(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                              \
+    X(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")     \
+    X(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "bulk copies keep a ring of tiles full")         \
+    X(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                        \
+    X(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")           \
+    X(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                              \
+    X(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")     \
+    X(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                        \
+    X(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")           \
+    X(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                              \
+    X(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")
 #else
 #define KBK_OPS_ELEMENTWISE(X)
 #define KBK_TABLE_ELEMENTWISE(X)
@@ -183,39 +287,84 @@
 
 #ifndef KBK_NO_ACTIVATION
 #define KBK_OPS_ACTIVATION(X)                                                                                \
+    X(relu,      fwd,  KBK_MAP,  none,       "y = x < 0 ? 0 : x")                                            \
     X(gelu_erf,  fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + erf(x / sqrt 2))")                              \
+    X(gelu_erf,  bwd,  KBK_MAP,  none,       "dx = dy (Phi(x) + x phi(x))")                                  \
     X(gelu_tanh, fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + tanh(k x (1 + a x^2)))")                        \
-    X(silu,      fwd,  KBK_MAP,  none,       "y = x / (1 + exp(-x))")
+    X(gelu_tanh, bwd,  KBK_MAP,  none,       "dx = dy y'(x), y as forward")                                  \
+    X(silu,      fwd,  KBK_MAP,  none,       "y = x / (1 + exp(-x))")                                        \
+    X(silu,      bwd,  KBK_MAP,  none,       "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))")
 #define KBK_TABLE_ACTIVATION(X)                                                                              \
-    X(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, erfc")                \
-    X(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,   KBK_OWN,  "device-sized grid, grid-stride loop")         \
-    X(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,   KBK_OWN,  "16-byte accesses")                            \
-    X(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,   KBK_OWN,  "several 16-byte packs in flight")             \
-    X(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,   KBK_OWN,  "logistic of a polynomial instead of erfc")    \
-    X(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, exp and divide")      \
-    X(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,   KBK_OWN,  "device-sized grid, grid-stride loop")         \
-    X(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,   KBK_OWN,  "16-byte accesses")                            \
-    X(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,   KBK_OWN,  "several 16-byte packs in flight")             \
-    X(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,   KBK_OWN,  "hardware exp2 and reciprocal")                \
-    X(silu,      fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, exp and divide")      \
-    X(silu,      fwd,  stride,   2,  KBK_ALL,  0,   KBK_OWN,  "device-sized grid, grid-stride loop")         \
-    X(silu,      fwd,  vec,      3,  KBK_ALL,  0,   KBK_OWN,  "16-byte accesses")                            \
-    X(silu,      fwd,  unroll,   4,  KBK_ALL,  0,   KBK_OWN,  "several 16-byte packs in flight")             \
-    X(silu,      fwd,  approx,   6,  KBK_HALF, 0,   KBK_OWN,  "hardware exp2 and reciprocal")
+    X(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                       \
+    X(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
+    X(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
+    X(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                  \
+    X(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")  \
+    X(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
+    X(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
+    X(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                  \
+    X(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic of a short polynomial")               \
+    X(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")  \
+    X(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
+    X(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
+    X(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")            \
+    X(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "a polynomial of half the length")              \
+    X(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")       \
+    X(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
+    X(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
+    X(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                  \
+    X(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                 \
+    X(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")       \
+    X(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
+    X(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
+    X(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")            \
+    X(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                 \
+    X(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")       \
+    X(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
+    X(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
+    X(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                  \
+    X(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                 \
+    X(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")       \
+    X(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
+    X(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
+    X(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")            \
+    X(silu,      bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")
 #else
 #define KBK_OPS_ACTIVATION(X)
 #define KBK_TABLE_ACTIVATION(X)
 #endif
 
+#ifndef KBK_NO_DROPOUT
+#define KBK_OPS_DROPOUT(X)                                                                                   \
+    X(dropout,  fwd,  KBK_MAP,  none,       "y = keep ? x / (1 - p) : 0")                                    \
+    X(dropout,  bwd,  KBK_MAP,  none,       "dx = keep ? dy / (1 - p) : 0, the mask of fwd")
+#define KBK_TABLE_DROPOUT(X)                                                                                 \
+    X(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")              \
+    X(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack") \
+    X(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")                      \
+    X(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")              \
+    X(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack") \
+    X(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")
+#else
+#define KBK_OPS_DROPOUT(X)
+#define KBK_TABLE_DROPOUT(X)
+#endif
+
 #ifndef KBK_NO_SOFTMAX
 #define KBK_OPS_SOFTMAX(X)                                                                                   \
-    X(softmax,   fwd,  KBK_ROWS, none,       "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)")
+    X(softmax,   fwd,  KBK_ROWS, none,       "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)") \
+    X(softmax,   bwd,  KBK_ROWS, none,       "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])")
 #define KBK_TABLE_SOFTMAX(X)                                                                                 \
     X(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")    \
     X(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")\
     X(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, running (max, sum), two reads") \
     X(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")   \
-    X(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "row in shared memory, longer rows")
+    X(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")   \
+    X(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")     \
+    X(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")      \
+    X(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")           \
+    X(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")  \
+    X(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")
 #else
 #define KBK_OPS_SOFTMAX(X)
 #define KBK_TABLE_SOFTMAX(X)
@@ -223,38 +372,137 @@
 
 #ifndef KBK_NO_LAYERNORM
 #define KBK_OPS_LAYERNORM(X)                                                                                 \
-    X(layernorm, fwd,  KBK_ROWS, none,       "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]")
+    X(layernorm, fwd,  KBK_ROWS, none,       "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]")              \
+    X(layernorm, bwd,  KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db")
 #define KBK_TABLE_LAYERNORM(X)                                                                               \
-    X(layernorm, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")    \
-    X(layernorm, fwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, re-reads from cache") \
-    X(layernorm, fwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")
+    X(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes")       \
+    X(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")    \
+    X(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")      \
+    X(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows on their way")   \
+    X(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")        \
+    X(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")          \
+    X(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                \
+    X(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")      \
+    X(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 #else
 #define KBK_OPS_LAYERNORM(X)
 #define KBK_TABLE_LAYERNORM(X)
 #endif
 
+#ifndef KBK_NO_RMSNORM
+#define KBK_OPS_RMSNORM(X)                                                                                   \
+    X(rmsnorm,   fwd,  KBK_ROWS, none,       "y[r,c] = x[r,c] rstd[r] w[c]")                                 \
+    X(rmsnorm,   bwd,  KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw")
+#define KBK_TABLE_RMSNORM(X)                                                                                 \
+    X(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes")         \
+    X(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")    \
+    X(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")      \
+    X(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows on their way")         \
+    X(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")        \
+    X(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")          \
+    X(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                \
+    X(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")      \
+    X(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
+#else
+#define KBK_OPS_RMSNORM(X)
+#define KBK_TABLE_RMSNORM(X)
+#endif
+
+#ifndef KBK_NO_REDUCTION
+#define KBK_OPS_REDUCTION(X)                                                                                 \
+    X(sum,       run,  KBK_SUM,  sum,        "out = sum(x)")
+#define KBK_TABLE_REDUCTION(X)                                                                               \
+    X(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")        \
+    X(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, an atomic each") \
+    X(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, an atomic per warp") \
+    X(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes in order")
+#else
+#define KBK_OPS_REDUCTION(X)
+#define KBK_TABLE_REDUCTION(X)
+#endif
+
 #ifndef KBK_NO_MSE
 #define KBK_OPS_MSE(X)                                                                                       \
-    X(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")
+    X(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")                                        \
+    X(mse,       bwd,  KBK_MAP,  none,       "dx = (2 g / n) (x - y)")
 #define KBK_TABLE_MSE(X)                                                                                     \
     X(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")        \
     X(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, an atomic each")  \
-    X(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")
+    X(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")            \
+    X(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                      \
+    X(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte packs of each input in flight")
 #else
 #define KBK_OPS_MSE(X)
 #define KBK_TABLE_MSE(X)
 #endif
 
+#ifndef KBK_NO_WSUM
+#define KBK_OPS_WSUM(X)                                                                                      \
+    X(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]")                             \
+    X(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]")
+#define KBK_TABLE_WSUM(X)                                                                                    \
+    X(weighted_sum, fwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, uncoalesced")                 \
+    X(weighted_sum, fwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "two kernels: products to memory, row sums")   \
+    X(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding")      \
+    X(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read")            \
+    X(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight")       \
+    X(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw")  \
+    X(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "product to memory, its column sums, dx")      \
+    X(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                  \
+    X(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; dx")     \
+    X(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw in one kernel, 16-byte accesses")
+#else
+#define KBK_OPS_WSUM(X)
+#define KBK_TABLE_WSUM(X)
+#endif
+
+#ifndef KBK_NO_TRANSPOSE
+#define KBK_OPS_TRANSPOSE(X)                                                                                 \
+    X(transpose, run,  KBK_ROWS, none,       "y[c,r] = x[r,c]")
+#define KBK_TABLE_TRANSPOSE(X)                                                                               \
+    X(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes")      \
+    X(transpose, run,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tile, 32-way bank conflicts")         \
+    X(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts")                  \
+    X(transpose, run,  vec,      4,  KBK_ALL,  0,   KBK_OWN,  "4 x 4 or 8 x 8 per thread, 16-byte accesses")
+#else
+#define KBK_OPS_TRANSPOSE(X)
+#define KBK_TABLE_TRANSPOSE(X)
+#endif
+
 #ifndef KBK_NO_CROSS_ENTROPY
 #define KBK_OPS_CROSS_ENTROPY(X)                                                                             \
-    X(cross_entropy, fwd, KBK_ROWS, ce,      "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])")
+    X(cross_entropy, fwd, KBK_ROWS, ce,      "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])") \
+    X(cross_entropy, bwd, KBK_ROWS, none,    "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))")             \
+    X(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])")
 #define KBK_TABLE_CROSS_ENTROPY(X)                                                                           \
     X(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather") \
     X(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, running (max, sum), one read")   \
-    X(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, four in flight per thread")
+    X(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, four in flight per thread")    \
+    X(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                      \
+    X(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, two in flight per thread")    \
+    X(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll: three streams")  \
+    X(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row, second read backwards")          \
+    X(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory by bulk copy, one read") \
+    X(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums through DSMEM")
 #else
 #define KBK_OPS_CROSS_ENTROPY(X)
 #define KBK_TABLE_CROSS_ENTROPY(X)
+#endif
+
+#ifndef KBK_NO_EMBEDDING
+#define KBK_OPS_EMBEDDING(X)                                                                                 \
+    X(embedding, fwd,  KBK_LOOKUP, none,     "y[t,d] = W[ids[t],d]")                                         \
+    X(embedding, bwd,  KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v")
+#define KBK_TABLE_EMBEDDING(X)                                                                               \
+    X(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                      \
+    X(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")            \
+    X(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "two packs per thread, ids first")            \
+    X(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "an atomic per element")        \
+    X(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")       \
+    X(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids in order, one owner per row of dW")
+#else
+#define KBK_OPS_EMBEDDING(X)
+#define KBK_TABLE_EMBEDDING(X)
 #endif
 
 #ifndef KBK_NO_MATMUL
@@ -262,10 +510,18 @@
     X(matmul,    fwd,  KBK_GEMM, matmul,     "C = A B; NN, NT (B given as N x K), TN (A as K x M)")
 #define KBK_TABLE_MATMUL_SIMT(X)                                                                             \
     X(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C")                 \
-    X(matmul,    fwd,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")
+    X(matmul,    fwd,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")              \
+    X(matmul,    fwd,  regblock, 3,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")   \
+    X(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed on its way")   \
+    X(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async ring of four tiles")                 \
+    X(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragments ahead, bands, split K")
+#define KBK_TABLE_MATMUL_MMA(X)                                                                              \
+    X(matmul,    fwd,  mma,      7,  KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")      \
+    X(matmul,    fwd,  mmapipe,  8,  KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
 #else
 #define KBK_OPS_MATMUL(X)
 #define KBK_TABLE_MATMUL_SIMT(X)
+#define KBK_TABLE_MATMUL_MMA(X)
 #endif
 #if defined(KBK_CUBLAS) && !defined(KBK_NO_MATMUL)
 #define KBK_TABLE_MATMUL_VENDOR(X)                                                                           \
@@ -274,12 +530,56 @@
 #define KBK_TABLE_MATMUL_VENDOR(X)
 #endif
 
+#ifndef KBK_NO_BMM
+#define KBK_OPS_BMM(X)                                                                                       \
+    X(bmm,       fwd,  KBK_GEMM, bmm,        "C[b] = A[b] B[b]; layouts as matmul")
+#define KBK_TABLE_BMM(X)                                                                                     \
+    X(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "matmul's kernel, batch in grid.z")            \
+    X(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")
+#else
+#define KBK_OPS_BMM(X)
+#define KBK_TABLE_BMM(X)
+#endif
+#if defined(KBK_CUBLAS) && !defined(KBK_NO_BMM)
+#define KBK_TABLE_BMM_VENDOR(X)                                                                              \
+    X(bmm,       fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32")
+#else
+#define KBK_TABLE_BMM_VENDOR(X)
+#endif
+
+#ifndef KBK_NO_ATTENTION
+#define KBK_OPS_ATTENTION(X)                                                                                 \
+    X(attention, fwd,  KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and its lse; causal or not") \
+    X(attention, bwd,  KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse")
+#define KBK_TABLE_ATTENTION(X)                                                                               \
+    X(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")        \
+    X(attention, fwd,  flash,    3,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, running softmax, FMAs")        \
+    X(attention, fwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, P in registers, two buffers")       \
+    X(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")               \
+    X(attention, bwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")
+#else
+#define KBK_OPS_ATTENTION(X)
+#define KBK_TABLE_ATTENTION(X)
+#endif
+#if defined(KBK_CUBLAS) && !defined(KBK_NO_ATTENTION)
+#define KBK_TABLE_ATTENTION_VENDOR(X)                                                                        \
+    X(attention, fwd,  cublas,   2,  KBK_ALL,  0,   KBK_VENDOR, "vendor's batched GEMMs, own softmax")
+#else
+#define KBK_TABLE_ATTENTION_VENDOR(X)
+#endif
+
 #define KBK_OPS(X)                                                                                           \
-    KBK_OPS_ELEMENTWISE(X) KBK_OPS_ACTIVATION(X) KBK_OPS_SOFTMAX(X) KBK_OPS_LAYERNORM(X) KBK_OPS_MSE(X)      \
-    KBK_OPS_CROSS_ENTROPY(X) KBK_OPS_MATMUL(X)
+    KBK_OPS_MEMORY(X) KBK_OPS_ACCESS(X) KBK_OPS_TRANSFER(X) KBK_OPS_ELEMENTWISE(X) KBK_OPS_ACTIVATION(X)     \
+    KBK_OPS_DROPOUT(X) KBK_OPS_SOFTMAX(X) KBK_OPS_LAYERNORM(X) KBK_OPS_RMSNORM(X) KBK_OPS_REDUCTION(X)       \
+    KBK_OPS_MSE(X) KBK_OPS_WSUM(X) KBK_OPS_TRANSPOSE(X) KBK_OPS_CROSS_ENTROPY(X) KBK_OPS_EMBEDDING(X)        \
+    KBK_OPS_MATMUL(X) KBK_OPS_BMM(X) KBK_OPS_ATTENTION(X)
 #define KBK_TABLE(X)                                                                                         \
-    KBK_TABLE_ELEMENTWISE(X) KBK_TABLE_ACTIVATION(X) KBK_TABLE_SOFTMAX(X) KBK_TABLE_LAYERNORM(X)             \
-    KBK_TABLE_MSE(X) KBK_TABLE_CROSS_ENTROPY(X) KBK_TABLE_MATMUL_SIMT(X) KBK_TABLE_MATMUL_VENDOR(X)
+    KBK_TABLE_MEMORY(X) KBK_TABLE_ACCESS(X) KBK_TABLE_TRANSFER(X) KBK_TABLE_ELEMENTWISE(X)                   \
+    KBK_TABLE_ACTIVATION(X) KBK_TABLE_DROPOUT(X) KBK_TABLE_SOFTMAX(X) KBK_TABLE_LAYERNORM(X)                 \
+    KBK_TABLE_RMSNORM(X) KBK_TABLE_REDUCTION(X) KBK_TABLE_MSE(X) KBK_TABLE_WSUM(X) KBK_TABLE_TRANSPOSE(X)    \
+    KBK_TABLE_CROSS_ENTROPY(X) KBK_TABLE_EMBEDDING(X) KBK_TABLE_MATMUL_SIMT(X) KBK_TABLE_MATMUL_MMA(X)       \
+    KBK_TABLE_MATMUL_VENDOR(X) KBK_TABLE_BMM(X) KBK_TABLE_BMM_VENDOR(X) KBK_TABLE_ATTENTION(X)               \
+    KBK_TABLE_ATTENTION_VENDOR(X)
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
@@ -302,13 +602,16 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 // What shapes mean to an operation, so that a program can choose them without knowing it by name.
 enum {
     KBK_MAP,  // n = rows * cols independent elements
+    KBK_PICK, // n = rows * cols accesses; depth: their stride, or how many elements they fall among
     KBK_SUM,  // n = rows * cols elements, one result
     KBK_ROWS, // rows of cols elements
     KBK_GEMM, // M = rows, N = cols, K = depth; layout
-    KBK_ATTN  // batch, heads, S = rows, d = cols; causal
+    KBK_ATTN, // batch, heads, S = rows, d = cols; causal
+    KBK_LOOKUP // T = rows ids below V = depth, rows of D = cols elements
 };
 
-enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
+enum { KBK_NN, KBK_NT, KBK_TN };         // kbk_shape.layout of a matrix product
+enum { KBK_RANDOM, KBK_SEQUENTIAL };     // kbk_shape.layout of gather
 
 typedef struct kbk_shape {
     int64_t batch, heads, rows, cols, depth; // embedding: T = rows, D = cols, V = depth
@@ -316,6 +619,7 @@ typedef struct kbk_shape {
     int causal;
     int layout;
     int elem; // sizeof(T); formulas need it
+    uint64_t seed; // dropout: the key of its mask
 } kbk_shape;
 
 #ifdef __CUDACC__
@@ -339,7 +643,9 @@ typedef const char* (*kbk_launch_fn)(const kbk_args* a, kbk_stream stream);
 
 enum { KBK_IN, KBK_OUT, KBK_INOUT };                 // kbk_tensor.role
 enum { KBK_T, KBK_KF32, KBK_KI32, KBK_KI64 };        // kbk_tensor.kind; KBK_T is the element type
-enum { KBK_NORMAL, KBK_UNIFORM, KBK_IDS, KBK_SAME }; // kbk_tensor.fill
+enum { KBK_ON_DEVICE, KBK_ON_HOST };                 // kbk_tensor.place
+// kbk_tensor.fill
+enum { KBK_NORMAL, KBK_UNIFORM, KBK_IDS, KBK_SAME, KBK_SEQUENCE, KBK_CYCLE };
 
 typedef struct kbk_tensor {
     const char* name;
@@ -348,7 +654,8 @@ typedef struct kbk_tensor {
     int64_t per_unit; // elements per unit; 0: belongs to no unit (weights, column sums), always taken whole
     int64_t scales;   // outputs: magnitudes per unit that the oracle also gives: 0, 1 or per_unit
     int fill;         // normal: mean a, deviation b.  uniform: [a, b).  ids: integers of [a, b).  same: a
-    double a, b;
+    double a, b;      // sequence: i mod b.  cycle: what follows i on one cycle through all of [0, b)
+    int place;        // on the host: pinned, except for a variant whose origin says KBK_PAGEABLE
 } kbk_tensor;
 
 /*  How far a result may be from its oracle. Let w = max(|ref|, row scale, magnitude given by the oracle); the
@@ -379,7 +686,15 @@ typedef struct kbk_op {
     kbk_check check[KBK_DTYPES];
 } kbk_op;
 
-enum { KBK_OWN = 1, KBK_VENDOR = 2, KBK_UNORDERED = 4 }; // kbk_variant.origin
+// kbk_variant.origin: whose it is, and what a program has to know before it launches or times it
+enum {
+    KBK_OWN = 1,
+    KBK_VENDOR = 2,
+    KBK_UNORDERED = 4,  // atomics add in whatever order they come
+    KBK_COPIES = 8,     // a copy by the runtime is what is measured
+    KBK_ALLOCATES = 16, // allocation is what is measured, by the host's clock; cannot be captured
+    KBK_PAGEABLE = 32   // wants its host tensors in pageable memory
+};
 
 // Least compute capability. What needs an architecture's own instructions runs on that one alone.
 enum { KBK_SM_EXACT = 0x1000, KBK_SM_0 = 0, KBK_SM_80 = 80, KBK_SM_90 = 90, KBK_SM_90a = 90 | KBK_SM_EXACT };
@@ -404,15 +719,15 @@ KBK_FN int kbk_kind_size(int kind, int dtype) {
 
 // The rows of _tensors, one call each.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
-    kbk_tensor t = {name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1};
+    kbk_tensor t = {name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0};
     return t;
 }
 KBK_FN kbk_tensor kbki_ids(const char* name, int64_t count, int64_t per_unit, int64_t below) {
-    kbk_tensor t = {name, KBK_IN, KBK_KI32, count, per_unit, 0, KBK_IDS, 0, (double)below};
+    kbk_tensor t = {name, KBK_IN, KBK_KI32, count, per_unit, 0, KBK_IDS, 0, (double)below, 0};
     return t;
 }
 KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t per_unit, int64_t scales) {
-    kbk_tensor t = {name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0};
+    kbk_tensor t = {name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0};
     return t;
 }
 KBK_FN size_t kbki_scratch_none(const kbk_shape* s, const char* variant) {
@@ -430,19 +745,16 @@ typedef struct kbk_u4 {
     uint32_t w[4];
 } kbk_u4;
 
-KBK_FN KBK_HD uint32_t kbki_mulhi(uint32_t a, uint32_t b) { return (uint32_t)(((uint64_t)a * b) >> 32); }
-
 // Philox4x32 with 10 rounds (Salmon et al., SC 2011): a block cipher as a generator, so that word i of a
 // stream is a function of i alone, whatever the grid, the variant or the order.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
-        uint32_t hi0 = kbki_mulhi(0xD2511F53u, ctr.w[0]), lo0 = 0xD2511F53u * ctr.w[0];
-        uint32_t hi1 = kbki_mulhi(0xCD9E8D57u, ctr.w[2]), lo1 = 0xCD9E8D57u * ctr.w[2];
-        uint32_t w1 = ctr.w[1], w3 = ctr.w[3];
-        ctr.w[0] = hi1 ^ w1 ^ key0;
-        ctr.w[1] = lo1;
-        ctr.w[2] = hi0 ^ w3 ^ key1;
-        ctr.w[3] = lo0;
+        // Both halves of a product from one multiplication: on a GPU these are half of the work.
+        uint64_t p0 = (uint64_t)0xD2511F53u * ctr.w[0], p1 = (uint64_t)0xCD9E8D57u * ctr.w[2];
+        ctr.w[0] = (uint32_t)(p1 >> 32) ^ ctr.w[1] ^ key0;
+        ctr.w[1] = (uint32_t)p1;
+        ctr.w[2] = (uint32_t)(p0 >> 32) ^ ctr.w[3] ^ key1;
+        ctr.w[3] = (uint32_t)p0;
         key0 += 0x9E3779B9u;
         key1 += 0xBB67AE85u;
     }
@@ -560,6 +872,7 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     kbk_u4 r = kbk_random_block(seed, (uint64_t)i / 4, (uint32_t)id, 0);
     int w = (int)(i & 3);
     if (fill == KBK_SAME) return a;
+    if (fill == KBK_SEQUENCE) return (double)(i % (int64_t)b);
     if (fill == KBK_UNIFORM) return a + (b - a) * ((double)(r.w[w] >> 8) * top24);
     if (fill == KBK_IDS) return a + floor((b - a) * ((double)r.w[w] * word));
     double radius = sqrt(-2.0 * log(((double)r.w[w & 2] + 1.0) * word));
@@ -567,10 +880,37 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     return a + b * radius * (w & 1 ? sin(angle) : cos(angle));
 }
 
+/*  i -> (mul i + add) mod n is one cycle through all n numbers if add shares no factor with n, and mul - 1 has
+    every prime factor of n, and 4 if n has (Hull and Dobell). Powers of two come out well scattered; where n
+    has no square factor the cycle is a stride. n below 2^31. */
+KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
+    int64_t factor = n % 4 ? 1 : 2, rest = n;
+    for (int64_t p = 2; p * p <= rest; p++) {
+        if (rest % p == 0) factor *= p;
+        while (rest % p == 0) rest /= p;
+    }
+    factor *= rest;
+    *mul = 1 + factor * ((int64_t)(0.618 * (double)n / (double)factor) | 1);
+    for (*add = (int64_t)(0.382 * (double)n) | 1;; *add += 1) {
+        int64_t a = *add, b = n;
+        while (b) {
+            int64_t r = a % b;
+            a = b, b = r;
+        }
+        if (a == 1) return;
+    }
+}
+
 // Elements i0..i0+n-1 of input number id, as the oracle wants them: rounded to the type they are stored in.
 KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                      double* x) {
+    int64_t mul = 0, add = 0;
+    if (t->fill == KBK_CYCLE) kbki_cycle((int64_t)t->b, &mul, &add);
     for (int64_t i = 0; i < n; i++) {
+        if (t->fill == KBK_CYCLE) {
+            x[i] = (double)((mul * (i0 + i) + add) % (int64_t)t->b);
+            continue;
+        }
         double v = kbki_random(t->fill, t->a, t->b, seed, id, i0 + i);
         x[i] = t->kind >= KBK_KI32 ? v : kbk_round_value(t->kind == KBK_T ? dtype : KBK_F32, v);
     }
@@ -759,17 +1099,28 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
 
 /*  A pack holds W elements as they lie in memory: 16 bytes of them (W = KBKI_WIDTH), or one (W = 1), which is
     how the same kernel serves addresses that 16-byte accesses cannot. Data in flight stays packed: half the
-    registers of floats where T has 16 bits. load and store stream, that is, ask the caches to let go of the
-    line first. */
+    registers of floats where T has 16 bits. load and store are plain: asking the caches to let go of a line
+    first (ld.cs, no_allocate) costs a streaming kernel 3 to 12 % on an H200. Written in PTX: of a plain
+    assignment the compiler makes smaller accesses, and puts them between the arithmetic, where it can. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
 template <class T, int W> struct kbki_pack {
     static_assert(W == KBKI_WIDTH(T), "a pack is 16 bytes or one element");
     uint4 q;
-    __device__ __forceinline__ void load(const T* p) { q = __ldcs(reinterpret_cast<const uint4*>(p)); }
+    __device__ __forceinline__ void load(const T* p) {
+        asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
+                     : "l"(p)
+                     : "memory");
+    }
     __device__ __forceinline__ void load_cached(const T* p) { q = __ldg(reinterpret_cast<const uint4*>(p)); }
-    __device__ __forceinline__ void store(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
+    __device__ __forceinline__ void store(T* p) const {
+        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(q.x), "r"(q.y), "r"(q.z),
+                     "r"(q.w)
+                     : "memory");
+    }
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
+    __device__ __forceinline__ void store_eager(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
     // Makes the compiler unpack again in the next pass, instead of keeping the floats of this one in
     // registers.
@@ -789,10 +1140,11 @@ template <class T, int W> struct kbki_pack {
 };
 template <class T> struct kbki_pack<T, 1> {
     T v;
-    __device__ __forceinline__ void load(const T* p) { v = __ldcs(p); }
+    __device__ __forceinline__ void load(const T* p) { v = *p; }
     __device__ __forceinline__ void load_cached(const T* p) { v = __ldg(p); }
-    __device__ __forceinline__ void store(T* p) const { __stcs(p, v); }
+    __device__ __forceinline__ void store(T* p) const { *p = v; }
     __device__ __forceinline__ void store_cached(T* p) const { *p = v; }
+    __device__ __forceinline__ void store_eager(T* p) const { __stcs(p, v); }
     __device__ __forceinline__ void fill(uint32_t w) { memcpy(&v, &w, sizeof v); }
     __device__ __forceinline__ void forget() {}
     __device__ __forceinline__ void get(float* f) const { f[0] = kbki_float(v); }
@@ -968,6 +1320,60 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
+/*  Bulk copies (sm 90): one thread moves kilobytes between memory and shared memory, and neither registers
+    nor the other threads wait for them. An mbarrier counts the bytes that arrive; its parity flips each time
+    it is full. Addresses and sizes are multiples of 16. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+__device__ __forceinline__ unsigned kbki_shared(const void* p) {
+    return (unsigned)__cvta_generic_to_shared(p);
+}
+__device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
+}
+// After the last init, before the barrier that shows them to the other threads.
+__device__ __forceinline__ void kbki_bar_ready() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+// Arrives, and says how many bytes are to come in this phase.
+__device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
+    unsigned done = 0;
+    while (!done)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(kbki_shared(bar)), "r"(parity)
+                     : "memory");
+}
+__device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsigned bytes, uint64_t* bar) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(kbki_shared(to)),
+                 "l"(from), "r"(bytes), "r"(kbki_shared(bar))
+                 : "memory");
+}
+// A store and the end of its group. Shared memory written by ordinary stores: kbki_bulk_fence by each writer,
+// then a barrier, then this.
+__device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n\t"
+                 "cp.async.bulk.commit_group;" ::"l"(to),
+                 "r"(kbki_shared(from)), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void kbki_bulk_fence() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+// Until all stores of this thread but the last N have read their shared memory; until all are done.
+template <int N> __device__ __forceinline__ void kbki_bulk_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+}
+__device__ __forceinline__ void kbki_bulk_done() {
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+#endif
+
 // --- launching
 KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
@@ -1043,17 +1449,20 @@ template <class R, int TH> __device__ float kbki_tree(float v, float* s) {
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>elementwise     y[i] = f(a[i], ...): the ladder that every operation of this kind climbs, and addition.
-                    Public: kbk_add_fwd_*      Used by: >>activation takes its kernels
+  >>elementwise     y[i] = f(a[i], ...): the ladder that every operation of this kind climbs; add, mul, div.
+                    Public: kbk_add_*, kbk_mul_*, kbk_div_*      Used by: >>memory, >>activation
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Every element-wise operation -----------------------------------------------------------------------------
     1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
     2 stride   device-sized grid, threads walk   <- no CTA turnover, indexing amortised; same bytes in flight
     3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
-    4 unroll   2 to 4 packs before first use     <- 64 bytes in flight per thread, 128 KiB in a full SM
+    4 unroll   two packs before first use        <- 32 bytes in flight per thread and input; pays where the
+               arithmetic is long. Where it is short a full SM of single packs, 32 KiB per input, is enough
+    5 bulk     cp.async.bulk ring (sm 90)        <- one thread keeps tiles coming: bytes in flight cost no
+               registers and no occupancy. Taught by add and triad; on an H200 2 % behind vec
     bound by   memory: compare with bytes / copy bandwidth
-    Addresses: 3 and 4 take single elements up to the first 16-byte boundary and after the last; inputs and
+    Addresses: 3 to 5 take single elements up to the first 16-byte boundary and after the last; inputs and
     outputs that reach a boundary at different elements are taken one element at a time. */
 KBK_FN int64_t kbki_map_units(const kbk_shape* s) { return s->rows * s->cols; }
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -1096,33 +1505,95 @@ template <class T, class F> __global__ void kbki_map_stride_k(kbki_map_io<T> io)
         kbki_map_one<T, F>(io, i);
 }
 
+#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256, two packs in flight lose 3 %
+
 // U packs per thread and input, a CTA's width apart, so that every access of a warp is one contiguous 512
 // bytes.
 template <class T, class F, int W, int U>
-__global__ void __launch_bounds__(256) kbki_map_packs_k(kbki_map_io<T> io) {
+__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> io) {
     kbki_pack<T, W> v[F::inputs][U], y;
-    int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
+    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
 #pragma unroll
     for (int u = 0; u < U; u++)
 #pragma unroll
         for (int k = 0; k < F::inputs; k++)
-            if (first + u * 256 < io.packs) v[k][u].load(io.in[k] + io.head + (first + u * 256) * W);
+            if (first + u * KBKI_MAP_TH < io.packs)
+                v[k][u].load(io.in[k] + io.head + (first + u * KBKI_MAP_TH) * W);
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        if (first + u * 256 >= io.packs) continue;
+        if (first + u * KBKI_MAP_TH >= io.packs) continue;
         float f[3][W] = {};
 #pragma unroll
         for (int k = 0; k < F::inputs; k++) v[k][u].get(f[k]);
 #pragma unroll
         for (int j = 0; j < W; j++) f[0][j] = F::of(f[0][j], f[1][j], f[2][j]);
         y.set(f[0]);
-        y.store(io.out + io.head + (first + u * 256) * W);
+        y.store(io.out + io.head + (first + u * KBKI_MAP_TH) * W);
     }
     if (blockIdx.x == 0) {
-        kbki_span edges = {io.packs, io.head, io.tail};
+        kbki_span edges = { io.packs, io.head, io.tail };
         int64_t one = kbki_single(edges, io.n, threadIdx.x);
         if (one >= 0) kbki_map_one<T, F>(io, one);
     }
+}
+
+#define KBKI_TILE 256 // packs per tile and input: 4 KiB
+#define KBKI_STAGES 4 // tiles in shared memory, per input
+
+/*  Each CTA takes every gridDim-th tile. A tile comes to shared memory, is turned into the result where it
+    lies, and leaves from there. Its stage takes a new tile once that store has read it; this is looked at one
+    tile later, so that nobody waits for a store just begun. */
+template <class T, class F> __global__ void __launch_bounds__(256) kbki_map_bulk_k(kbki_map_io<T> io) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    constexpr int W = KBKI_WIDTH(T), S = KBKI_STAGES;
+    extern __shared__ uint4 kbki_ring[]; // S stages of F::inputs tiles
+    __shared__ uint64_t full[S];
+    int64_t tiles = (io.packs + KBKI_TILE - 1) / KBKI_TILE;
+    int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
+    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; }; // pack of my k-th tile
+    auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, io.packs - first(k)); };
+    auto load = [&](int64_t k) {
+        int s = (int)(k % S);
+        kbki_bar_expect(&full[s], F::inputs * packs(k) * 16);
+        for (int i = 0; i < F::inputs; i++)
+            kbki_bulk_load(kbki_ring + (s * F::inputs + i) * KBKI_TILE, io.in[i] + io.head + first(k) * W,
+                           packs(k) * 16, &full[s]);
+    };
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < S; s++) kbki_bar_init(&full[s], 1);
+        kbki_bar_ready();
+        for (int k = 0; k < S && k < mine; k++) load(k);
+    }
+    __syncthreads();
+    for (int64_t k = 0; k < mine; k++) {
+        int s = (int)(k % S), n = packs(k);
+        uint4* tile = kbki_ring + s * F::inputs * KBKI_TILE;
+        kbki_bar_wait(&full[s], k / S & 1);
+#pragma unroll
+        for (int p = threadIdx.x; p < KBKI_TILE; p += 256) {
+            if (p >= n) continue;
+            kbki_pack<T, W> v;
+            float f[3][W] = {};
+#pragma unroll
+            for (int i = 0; i < F::inputs; i++) v.q = tile[i * KBKI_TILE + p], v.get(f[i]);
+#pragma unroll
+            for (int j = 0; j < W; j++) f[0][j] = F::of(f[0][j], f[1][j], f[2][j]);
+            v.set(f[0]);
+            tile[p] = v.q;
+        }
+        kbki_bulk_fence();
+        __syncthreads();
+        if (threadIdx.x > 0) continue;
+        kbki_bulk_store(io.out + io.head + first(k) * W, tile, n * 16);
+        if (k == 0 || k - 1 + S >= mine) continue;
+        kbki_bulk_read<1>();
+        load(k - 1 + S);
+    }
+    if (threadIdx.x == 0) kbki_bulk_done();
+    kbki_span edges = { io.packs, io.head, io.tail };
+    int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
+    if (one >= 0) kbki_map_one<T, F>(io, one);
+#endif
 }
 
 template <class T, class F> const char* kbki_map_args(const kbk_args* a, kbki_map_io<T>* io, bool* vector) {
@@ -1161,44 +1632,91 @@ template <class T, class F> const char* kbki_map_stride(const kbk_args* a, kbk_s
     return kbki_launched();
 }
 
+// A tensor that does not give every SM its fill of threads takes one pack per thread, whatever U is.
 template <class T, class F, int U> const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
+    constexpr int TH = KBKI_MAP_TH;
     kbki_map_io<T> io;
     bool vector;
     const char* why = kbki_map_args<T, F>(a, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) io.packs = io.n, io.head = io.tail = 0;
     int64_t ctas =
-        kbki_ceil(io.packs ? io.packs : 1, 256 * U); // no whole pack: one CTA for the single elements
+        kbki_ceil(io.packs ? io.packs : 1, TH * U); // no whole pack: one CTA for the single elements
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    if (U > 1 && ctas < (int64_t)kbki_sms() * (2048 / TH)) return kbki_map_packs<T, F, 1>(a, stream);
     if (vector)
-        kbki_map_packs_k<T, F, KBKI_WIDTH(T), U><<<(unsigned)ctas, 256, 0, stream>>>(io);
+        kbki_map_packs_k<T, F, KBKI_WIDTH(T), U><<<(unsigned)ctas, TH, 0, stream>>>(io);
     else
-        kbki_map_packs_k<T, F, 1, U><<<(unsigned)ctas, 256, 0, stream>>>(io);
+        kbki_map_packs_k<T, F, 1, U><<<(unsigned)ctas, TH, 0, stream>>>(io);
+    return kbki_launched();
+}
+
+template <class T, class F> const char* kbki_map_bulk(const kbk_args* a, kbk_stream stream) {
+    constexpr int per_sm = F::inputs == 1 ? 4 : 2; // 64 KiB per SM: more is slower again
+    kbki_map_io<T> io;
+    bool vector;
+    size_t shared = (size_t)F::inputs * KBKI_STAGES * KBKI_TILE * 16;
+    const char* why = kbki_map_args<T, F>(a, &io, &vector);
+    if (why || io.n == 0) return why;
+    if (!vector) return kbki_map_packs<T, F, F::packs>(a, stream);
+    if ((why = kbki_want_shared(kbki_map_bulk_k<T, F>, &shared)) != NULL) return why;
+    if (shared == 0) return "this much shared memory is not to be had";
+    int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
+    kbki_map_bulk_k<T, F><<<(unsigned)(tiles < full ? tiles : full), 256, shared, stream>>>(io);
     return kbki_launched();
 }
 #endif // __CUDACC__
 
-/*  add fwd --------------------------------------------------------------------------------------------------
-    y = a + b            a, b, y: n = rows * cols
+/*  add fwd, mul fwd, div fwd --------------------------------------------------------------------------------
+    y = a + b     y = a b     y = a / b            a, b, y: n = rows * cols
     flops  n
     bytes  3*n*s
-    check  f32 bit-exact (double rounded once is the same); f16, bf16 1 ulp, norm-wise 3e-4, 2.5e-3
-    ladder as above; unroll has two packs of each input in flight */
+    check  f32 bit-exact (double rounded once is the same, division is IEEE); f16, bf16 1 ulp, norm-wise 3e-4,
+           2.5e-3; div 5e-4, 4e-3, one rounding at its worst, since one large quotient can be the whole norm
+    ladder as above; bulk: add only */
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
+#define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
+#define KBK_CHECK_div_fwd KBKI_CHECKS(0, 0, 0, 5e-4, 1, 0, 4e-3, 1, 0)
 KBK_FN int kbk_add_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
+KBK_FN int kbk_mul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
+KBK_FN int kbk_div_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
 KBK_FN int64_t kbk_add_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_mul_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_div_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
 KBK_FN double kbk_add_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
+KBK_FN double kbk_mul_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
+KBK_FN double kbk_div_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
 KBK_FN double kbk_add_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_mul_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_div_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
 KBK_FN void kbk_add_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                             int64_t u1) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + in[1][i];
+}
+KBK_FN void kbk_mul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                            int64_t u1) {
+    (void)s;
+    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] * in[1][i];
+}
+KBK_FN void kbk_div_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                            int64_t u1) {
+    (void)s;
+    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / in[1][i];
 }
 
 #ifdef __CUDACC__
 struct kbki_add {
     static constexpr int inputs = 2, packs = 2;
     static __device__ __forceinline__ float of(float a, float b, float) { return a + b; }
+};
+struct kbki_mul {
+    static constexpr int inputs = 2, packs = 2;
+    static __device__ __forceinline__ float of(float a, float b, float) { return a * b; }
+};
+struct kbki_div {
+    static constexpr int inputs = 2, packs = 2;
+    static __device__ __forceinline__ float of(float a, float b, float) { return __fdiv_rn(a, b); }
 };
 template <class T> const char* kbk_add_fwd_naive(const kbk_args* a, kbk_stream st) {
     return kbki_map_naive<T, kbki_add>(a, st);
@@ -1212,13 +1730,875 @@ template <class T> const char* kbk_add_fwd_vec(const kbk_args* a, kbk_stream st)
 template <class T> const char* kbk_add_fwd_unroll(const kbk_args* a, kbk_stream st) {
     return kbki_map_packs<T, kbki_add, kbki_add::packs>(a, st);
 }
+template <class T> const char* kbk_add_fwd_bulk(const kbk_args* a, kbk_stream st) {
+    return kbki_map_bulk<T, kbki_add>(a, st);
+}
+template <class T> const char* kbk_mul_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_map_naive<T, kbki_mul>(a, st);
+}
+template <class T> const char* kbk_mul_fwd_stride(const kbk_args* a, kbk_stream st) {
+    return kbki_map_stride<T, kbki_mul>(a, st);
+}
+template <class T> const char* kbk_mul_fwd_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_mul, 1>(a, st);
+}
+template <class T> const char* kbk_mul_fwd_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_mul, kbki_mul::packs>(a, st);
+}
+template <class T> const char* kbk_div_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_map_naive<T, kbki_div>(a, st);
+}
+template <class T> const char* kbk_div_fwd_stride(const kbk_args* a, kbk_stream st) {
+    return kbki_map_stride<T, kbki_div>(a, st);
+}
+template <class T> const char* kbk_div_fwd_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_div, 1>(a, st);
+}
+template <class T> const char* kbk_div_fwd_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_div, kbki_div::packs>(a, st);
+}
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>activation     GELU in its two forms, and SiLU. At 16 bits the special functions, not memory, set the
-  pace.
-                   Public: kbk_gelu_erf_*, kbk_gelu_tanh_*, kbk_silu_*      Used by: the table
+  >>memory     Copy, fill, read, triad: how fast memory is, and so what every other memory-bound number means.
+               Public: kbk_copy_*, kbk_fill_run_*, kbk_read_*, kbk_triad_*      Used by: >>transfer
 ------------------------------------------------------------------------------------------------------------*/
+
+/*  copy run -------------------------------------------------------------------------------------------------
+    y = x            x, y: n = rows * cols
+    flops  0
+    bytes  2*n*s
+    check  bit-exact
+    1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
+    2 stride   device-sized grid, threads walk   <- no CTA turnover; same bytes in flight
+    3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
+    4 unroll   two packs before the first store  <- no gain here: 32 KiB in flight in a full SM suffice, and
+               more of them reach memory's banks in a worse order. It pays where instructions are short
+    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA does it all, no data in registers; 7 %
+               behind vec on an H200: fewer, longer requests are not what memory likes best
+    99 cudart  cudaMemcpyAsync
+    bound by   memory: this is the ceiling that the others are compared with
+
+    fill run -------------------------------------------------------------------------------------------------
+    y = 1            y: n = rows * cols
+    flops  0
+    bytes  n*s
+    check  bit-exact
+    1 naive    one element per thread
+    2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
+    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's knows bytes only
+    bound by   memory; nothing is read, so it runs faster than a copy
+
+    read run -------------------------------------------------------------------------------------------------
+    fold = exclusive or of the bits of x         x: n = rows * cols of f32; fold: one int32
+    flops  0
+    bytes  4*n + 4
+    check  bit-exact
+    1 vec      16-byte accesses; a partial fold per CTA, folded by the last one. The fold only keeps the loads
+               from being optimised away: one instruction per four bytes
+    2 unroll   four packs before first use       <- 64 bytes in flight per thread instead of 16
+    bound by   memory; nothing is written
+
+    triad run ------------------------------------------------------------------------------------------------
+    y = a + 3 b      a, b, y: n = rows * cols
+    flops  2*n
+    bytes  3*n*s
+    check  2 ulp
+    ladder as every element-wise operation
+    bound by   memory */
+#define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
+#define KBK_CHECK_fill_run KBK_CHECK_copy_run
+#define KBK_CHECK_read_run KBK_CHECK_copy_run
+#define KBK_CHECK_triad_run KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
+#define KBKI_FILL 1.0
+#define KBKI_TRIAD 3.0
+#define KBKI_READ_CTAS 4096 // most partial folds
+KBK_FN int kbk_copy_run_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
+KBK_FN int kbk_triad_run_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
+KBK_FN int kbk_fill_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_out("y", KBK_T, s->rows * s->cols, 1, 0);
+    return 1;
+}
+KBK_FN int kbk_read_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("x", s->rows * s->cols, 0);
+    t[1] = kbki_out("fold", KBK_KI32, 1, 1, 0);
+    return 2;
+}
+KBK_FN int64_t kbk_copy_run_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_fill_run_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_triad_run_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_read_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
+KBK_FN double kbk_copy_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_fill_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_read_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_triad_run_flops(const kbk_shape* s) { return 2 * kbki_n(s); }
+KBK_FN double kbk_copy_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_fill_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
+KBK_FN double kbk_read_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
+KBK_FN double kbk_triad_run_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBK_FN size_t kbki_scratch_read(const kbk_shape* s, const char* variant) {
+    (void)s, (void)variant;
+    return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint32_t);
+}
+KBK_FN void kbk_copy_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                             int64_t u1) {
+    (void)s;
+    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i];
+}
+KBK_FN void kbk_fill_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                             int64_t u1) {
+    (void)s, (void)in;
+    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = KBKI_FILL;
+}
+KBK_FN void kbk_read_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                             int64_t u1) {
+    uint32_t fold = 0;
+    for (int64_t i = 0; i < s->rows * s->cols; i++) fold ^= kbk_round(KBK_F32, in[0][i]);
+    if (u0 < u1) out[0][0] = (double)(int32_t)fold;
+}
+KBK_FN void kbk_triad_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                              int64_t u1) {
+    (void)s;
+    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + KBKI_TRIAD * in[1][i];
+}
+
+#ifdef __CUDACC__
+// --- copy: values are moved as they are, never made floats of, so that every bit of a NaN arrives
+template <class T> struct kbki_copy_io {
+    const T* x;
+    T* y;
+    int64_t n, packs;
+    int head, tail;
+};
+template <class T> __global__ void kbk_copy_run_naive_k(kbki_copy_io<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < io.n) io.y[i] = io.x[i];
+}
+template <class T> __global__ void kbk_copy_run_stride_k(kbki_copy_io<T> io) {
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) io.y[i] = io.x[i];
+}
+// The few elements before the first whole pack and after the last.
+template <class T> __device__ __forceinline__ void kbki_copy_edges(const kbki_copy_io<T>& io) {
+    kbki_span edges = { io.packs, io.head, io.tail };
+    int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
+    if (one >= 0) io.y[one] = io.x[one];
+}
+// EAGER: written lines leave the cache at once. Host memory wants it: what the cache lets go in its own order
+// crosses the bus ten times slower.
+template <class T, int W, int U, bool EAGER>
+__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T> io) {
+    kbki_pack<T, W> v[U];
+    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (first + u * KBKI_MAP_TH < io.packs) v[u].load(io.x + io.head + (first + u * KBKI_MAP_TH) * W);
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (first + u * KBKI_MAP_TH < io.packs) {
+            T* to = io.y + io.head + (first + u * KBKI_MAP_TH) * W;
+            if (EAGER)
+                v[u].store_eager(to);
+            else
+                v[u].store(to);
+        }
+    kbki_copy_edges(io);
+}
+
+#define KBKI_COPY_TILE 256 // packs: 4 KiB
+#define KBKI_COPY_STAGES 8
+
+// Tiles are on their way in while others are on their way out; a stage is filled again as soon as the store
+// before the last has read it.
+template <class T> __global__ void __launch_bounds__(32) kbk_copy_run_bulk_k(kbki_copy_io<T> io) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    constexpr int W = KBKI_WIDTH(T), S = KBKI_COPY_STAGES, TILE = KBKI_COPY_TILE;
+    extern __shared__ uint4 kbki_ring[];
+    __shared__ uint64_t full[S];
+    kbki_copy_edges(io);
+    if (threadIdx.x > 0) return;
+    int64_t tiles = (io.packs + TILE - 1) / TILE;
+    int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
+    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * TILE; };
+    auto bytes = [&](int64_t k) { return (unsigned)min((int64_t)TILE, io.packs - first(k)) * 16; };
+    auto load = [&](int64_t k) {
+        int s = (int)(k % S);
+        kbki_bar_expect(&full[s], bytes(k));
+        kbki_bulk_load(kbki_ring + s * TILE, io.x + io.head + first(k) * W, bytes(k), &full[s]);
+    };
+    for (int s = 0; s < S; s++) kbki_bar_init(&full[s], 1);
+    kbki_bar_ready();
+    for (int k = 0; k < S && k < mine; k++) load(k);
+    for (int64_t k = 0; k < mine; k++) {
+        int s = (int)(k % S);
+        kbki_bar_wait(&full[s], k / S & 1);
+        kbki_bulk_store(io.y + io.head + first(k) * W, kbki_ring + s * TILE, bytes(k));
+        if (k == 0 || k - 1 + S >= mine) continue;
+        kbki_bulk_read<1>();
+        load(k - 1 + S);
+    }
+    kbki_bulk_done();
+#endif
+}
+
+template <class T> const char* kbki_copy_args(const kbk_args* a, kbki_copy_io<T>* io, bool* vector) {
+    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols, 0, 0, 0 };
+    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
+    kbki_span sp = kbki_split<T, KBKI_WIDTH(T)>(io->y, io->n);
+    *vector = kbki_congruent(io->x, io->y);
+    io->packs = *vector ? sp.packs : io->n;
+    if (*vector) io->head = sp.head, io->tail = sp.tail;
+    return NULL;
+}
+template <class T> const char* kbk_copy_run_naive(const kbk_args* a, kbk_stream st) {
+    kbki_copy_io<T> io;
+    bool vector;
+    const char* why = kbki_copy_args(a, &io, &vector);
+    if (why || io.n == 0) return why;
+    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
+    kbk_copy_run_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_copy_run_stride(const kbk_args* a, kbk_stream st) {
+    kbki_copy_io<T> io;
+    bool vector;
+    const char* why = kbki_copy_args(a, &io, &vector);
+    if (why || io.n == 0) return why;
+    int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8;
+    kbk_copy_run_stride_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T, int U, bool EAGER = false> const char* kbki_copy_packs(const kbk_args* a, kbk_stream st) {
+    kbki_copy_io<T> io;
+    bool vector;
+    const char* why = kbki_copy_args(a, &io, &vector);
+    if (why || io.n == 0) return why;
+    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, KBKI_MAP_TH * U);
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    if (vector)
+        kbki_copy_packs_k<T, KBKI_WIDTH(T), U, EAGER><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
+    else
+        kbki_copy_packs_k<T, 1, U, EAGER><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_copy_run_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_copy_packs<T, 1>(a, st);
+}
+template <class T> const char* kbk_copy_run_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_copy_packs<T, 2>(a, st);
+}
+template <class T> const char* kbk_copy_run_bulk(const kbk_args* a, kbk_stream st) {
+    kbki_copy_io<T> io;
+    bool vector;
+    size_t shared = KBKI_COPY_STAGES * KBKI_COPY_TILE * 16;
+    const char* why = kbki_copy_args(a, &io, &vector);
+    if (why || io.n == 0) return why;
+    if (!vector) return kbki_copy_packs<T, 2>(a, st);
+    if ((why = kbki_want_shared(kbk_copy_run_bulk_k<T>, &shared)) != NULL) return why;
+    if (shared == 0) return "this much shared memory is not to be had";
+    int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_COPY_TILE), full = (int64_t)kbki_sms() * 4;
+    kbk_copy_run_bulk_k<T><<<(unsigned)(tiles < full ? tiles : full), 32, shared, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbki_copy_cudart(const kbk_args* a, cudaMemcpyKind kind, kbk_stream st) {
+    kbki_copy_io<T> io;
+    bool vector;
+    const char* why = kbki_copy_args(a, &io, &vector);
+    if (why || io.n == 0) return why;
+    cudaError_t e = cudaMemcpyAsync(io.y, io.x, (size_t)io.n * sizeof(T), kind, st);
+    return e == cudaSuccess ? NULL : cudaGetErrorString(e);
+}
+template <class T> const char* kbk_copy_run_cudart(const kbk_args* a, kbk_stream st) {
+    return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
+}
+
+// --- fill: the copy's arguments, with y in the place of x
+template <class T> __global__ void kbk_fill_run_naive_k(kbki_copy_io<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < io.n) io.y[i] = kbki_type<T>::from((float)KBKI_FILL);
+}
+template <class T> __global__ void __launch_bounds__(KBKI_MAP_TH) kbk_fill_run_unroll_k(kbki_copy_io<T> io) {
+    constexpr int W = KBKI_WIDTH(T), U = 2;
+    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
+    float f[W];
+    kbki_pack<T, W> v;
+#pragma unroll
+    for (int j = 0; j < W; j++) f[j] = (float)KBKI_FILL;
+    v.set(f);
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (first + u * KBKI_MAP_TH < io.packs) v.store(io.y + io.head + (first + u * KBKI_MAP_TH) * W);
+    kbki_span edges = { io.packs, io.head, io.tail };
+    int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
+    if (one >= 0) io.y[one] = kbki_type<T>::from((float)KBKI_FILL);
+}
+template <class T> const char* kbki_fill_args(const kbk_args* a, kbki_copy_io<T>* io) {
+    kbk_args both = *a;
+    bool vector;
+    both.in[0] = a->out[0];
+    return kbki_copy_args(&both, io, &vector);
+}
+template <class T> const char* kbk_fill_run_naive(const kbk_args* a, kbk_stream st) {
+    kbki_copy_io<T> io;
+    const char* why = kbki_fill_args(a, &io);
+    if (why || io.n == 0) return why;
+    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
+    kbk_fill_run_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_fill_run_unroll(const kbk_args* a, kbk_stream st) {
+    kbki_copy_io<T> io;
+    const char* why = kbki_fill_args(a, &io);
+    if (why || io.n == 0) return why;
+    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, 2 * KBKI_MAP_TH);
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbk_fill_run_unroll_k<T><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream st) {
+    typedef int (*memset32)(uintptr_t to, unsigned word, size_t count, kbk_stream st); // and D16 alike
+    typedef int (*memset16)(uintptr_t to, unsigned short word, size_t count, kbk_stream st);
+    kbki_copy_io<T> io;
+    void* f = NULL;
+    const char* why = kbki_fill_args(a, &io);
+    const char* name = sizeof(T) == 4 ? "cuMemsetD32Async" : "cuMemsetD16Async";
+    cudaDriverEntryPointQueryResult found;
+    if (why || io.n == 0) return why;
+#if CUDART_VERSION >= 12050
+    cudaError_t e = cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found);
+#else
+    cudaError_t e = cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found);
+#endif
+    if (e != cudaSuccess || !f) return "the driver has no such memset";
+    double one = KBKI_FILL;
+    uint32_t word = 0;
+    constexpr int dtype = kbki_type<T>::cuda == CUDA_R_32F   ? KBK_F32
+                          : kbki_type<T>::cuda == CUDA_R_16F ? KBK_F16
+                                                             : KBK_BF16;
+    kbk_narrow(KBK_T, dtype, &one, &word, 1);
+    int error = sizeof(T) == 4 ? ((memset32)f)((uintptr_t)io.y, word, (size_t)io.n, st)
+                               : ((memset16)f)((uintptr_t)io.y, (unsigned short)word, (size_t)io.n, st);
+    return error ? "the driver's memset failed" : NULL;
+}
+
+// --- read
+template <class T> struct kbki_read_io {
+    const T* x;
+    uint32_t* fold;
+    int64_t n;
+    unsigned* counter;
+    uint32_t* part;
+};
+struct kbki_xor {
+    typedef uint32_t type;
+    static __device__ __forceinline__ uint32_t none() { return 0; }
+    static __device__ __forceinline__ uint32_t join(uint32_t a, uint32_t b) { return a ^ b; }
+    static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) {
+        return __shfl_xor_sync(~0u, v, d);
+    }
+};
+
+// T is float; a template like every kernel.
+template <class T, int U> __global__ void __launch_bounds__(512) kbk_read_run_k(kbki_read_io<T> io) {
+    constexpr int TH = 512;
+    __shared__ uint32_t slots[32], slots2[32];
+    kbki_span sp = kbki_split<T, 4>(io.x, io.n);
+    int64_t one = kbki_single(sp, io.n, threadIdx.x), step = (int64_t)gridDim.x * (TH * U);
+    uint32_t fold = blockIdx.x == 0 && one >= 0 ? __float_as_uint(io.x[one]) : 0;
+    for (int64_t i = (int64_t)blockIdx.x * (TH * U) + threadIdx.x; i < sp.packs; i += step) {
+        kbki_pack<T, 4> v[U];
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            v[u].fill(0);
+            if (i + u * TH < sp.packs) v[u].load(io.x + sp.head + (i + u * TH) * 4);
+        }
+#pragma unroll
+        for (int u = 0; u < U; u++) fold ^= v[u].q.x ^ v[u].q.y ^ v[u].q.z ^ v[u].q.w;
+    }
+    fold = kbki_all<kbki_xor, TH>(fold, slots);
+    if (threadIdx.x == 0) io.part[blockIdx.x] = fold;
+    if (!kbki_last_cta(io.counter, gridDim.x)) return;
+    fold = 0;
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += TH) fold ^= __ldcg(io.part + i);
+    fold = kbki_all<kbki_xor, TH>(fold, slots2);
+    if (threadIdx.x == 0) *io.fold = fold;
+}
+template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st) {
+    char* w = (char*)a->workspace;
+    kbki_read_io<T> io = { (const T*)a->in[0], (uint32_t*)a->out[0], a->s.rows * a->s.cols, (unsigned*)w,
+                           (uint32_t*)(w + KBK_TICKETS) };
+    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
+    if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.fold, 4)) return KBKI_TEXT_ALIGN;
+    if (io.n == 0) return NULL;
+    const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, ""));
+    if (why) return why;
+    int64_t ctas = kbki_ceil(io.n, 512 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
+    if (ctas > full) ctas = full;
+    if (ctas > KBKI_READ_CTAS) ctas = KBKI_READ_CTAS;
+    kbk_read_run_k<T, U><<<(unsigned)ctas, 512, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_read_run_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_read<T, 1>(a, st);
+}
+template <class T> const char* kbk_read_run_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_read<T, 4>(a, st);
+}
+
+// --- triad
+struct kbki_triad {
+    static constexpr int inputs = 2, packs = 2;
+    static __device__ __forceinline__ float of(float a, float b, float) {
+        return fmaf((float)KBKI_TRIAD, b, a);
+    }
+};
+template <class T> const char* kbk_triad_run_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_map_naive<T, kbki_triad>(a, st);
+}
+template <class T> const char* kbk_triad_run_stride(const kbk_args* a, kbk_stream st) {
+    return kbki_map_stride<T, kbki_triad>(a, st);
+}
+template <class T> const char* kbk_triad_run_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_triad, 1>(a, st);
+}
+template <class T> const char* kbk_triad_run_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_triad, kbki_triad::packs>(a, st);
+}
+template <class T> const char* kbk_triad_run_bulk(const kbk_args* a, kbk_stream st) {
+    return kbki_map_bulk<T, kbki_triad>(a, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>access     Strided and random reads, and a chain of dependent ones: what an access pattern costs.
+               Public: kbk_strided_*, kbk_gather_*, kbk_chase_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  strided run ----------------------------------------------------------------------------------------------
+    y[i] = x[i * stride]     y: n = rows * cols     x: n * stride, stride = depth (0: 1), 1 = coalesced
+    flops  0
+    bytes  2*n*s     useful ones
+    check  bit-exact
+    1 naive    one element per thread                    <- the useful rate falls as 1 / stride until a read
+               has a sector of 32 bytes to itself, and once more as memory delivers 64
+    2 unroll   four independent reads before first use   <- more sectors in flight; those moved stay as many
+    bound by   memory, in sectors
+
+    gather run -----------------------------------------------------------------------------------------------
+    y[i] = x[idx[i]]     idx, y: n = rows * cols     x: depth elements (0: n)
+                         idx uniform, or i mod depth (layout KBK_SEQUENTIAL). An index outside of x gives NaN
+    flops  0
+    bytes  (2*s + 8)*n   useful ones: index, element read, element written
+    check  bit-exact
+    1 naive    one element per thread              <- two latencies in a row, one small read in flight
+    2 unroll   eight indices, then eight reads     <- eight in flight per thread: a random read is as slow as
+               memory is far, so their number is the rate
+    bound by   memory, in sectors; in-cache tables by the caches' request rate
+
+    chase run ------------------------------------------------------------------------------------------------
+    i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
+    walk = hops made, end index (2 int32); indices are trusted. Clocks of the hops: int64 at workspace +
+    KBK_TICKETS, for per-hop latency without launch; each hop includes one address calculation
+    flops  0
+    bytes  4*KBK_HOPS     useful ones
+    check  equal
+    1 naive    one thread; a cycle of up to KBKI_CHASE_WARM bytes is read once before, by the whole CTA, and
+               so is found in the cache that it fits
+    bound by   latency alone: nothing can be in flight beside a dependent load */
+#define KBK_CHECK_strided_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
+#define KBK_CHECK_gather_run KBK_CHECK_strided_run
+#define KBK_CHECK_chase_run KBK_CHECK_strided_run
+#define KBK_HOPS 16384
+#define KBKI_CHASE_WARM (32 << 20)
+KBK_FN int64_t kbki_stride(const kbk_shape* s) { return s->depth > 0 ? s->depth : 1; }
+KBK_FN int64_t kbki_among(const kbk_shape* s) { return s->depth > 0 ? s->depth : s->rows * s->cols; }
+KBK_FN int kbk_strided_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    int64_t n = s->rows * s->cols;
+    t[0] = kbki_in("x", n * kbki_stride(s), kbki_stride(s));
+    t[1] = kbki_out("y", KBK_T, n, 1, 0);
+    return 2;
+}
+KBK_FN int kbk_gather_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    int64_t n = s->rows * s->cols;
+    t[0] = kbki_in("x", kbki_among(s), 0);
+    t[1] = kbki_ids("idx", n, 1, kbki_among(s));
+    t[1].kind = KBK_KI64;
+    if (s->layout == KBK_SEQUENTIAL) t[1].fill = KBK_SEQUENCE;
+    t[2] = kbki_out("y", KBK_T, n, 1, 0);
+    return 3;
+}
+KBK_FN int kbk_chase_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    int64_t n = s->rows * s->cols;
+    t[0] = kbki_ids("x", n, 0, n > 0 ? n : 1);
+    t[0].fill = KBK_CYCLE;
+    t[1] = kbki_out("walk", KBK_KI32, 2, 2, 0);
+    return 2;
+}
+KBK_FN int64_t kbk_strided_run_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_gather_run_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_chase_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
+KBK_FN double kbk_strided_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_gather_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_chase_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_strided_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) { return kbki_n(s) * (2.0 * s->elem + 8); }
+KBK_FN double kbk_chase_run_bytes(const kbk_shape* s) { return (void)s, 4.0 * KBK_HOPS; }
+KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, const char* variant) {
+    (void)s, (void)variant;
+    return KBK_TICKETS + sizeof(int64_t);
+}
+KBK_FN void kbk_strided_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                int64_t u1) {
+    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i * kbki_stride(s)];
+}
+KBK_FN void kbk_gather_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                               int64_t u1) {
+    for (int64_t i = u0; i < u1; i++) {
+        double at = in[1][i];
+        int inside = at >= 0 && at < (double)kbki_among(s);
+        out[0][i - u0] = inside ? in[0][(int64_t)at] : kbki_from_bits(0x7FF8ull << 48);
+    }
+}
+KBK_FN void kbk_chase_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                              int64_t u1) {
+    int64_t at = 0;
+    (void)s;
+    if (u0 >= u1) return;
+    for (int hop = 0; hop < KBK_HOPS; hop++) at = (int64_t)in[0][at];
+    out[0][0] = KBK_HOPS, out[0][1] = (double)at;
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_access_io {
+    const T* x;
+    const int64_t* idx;
+    T* y;
+    int64_t n, stride, among;
+};
+// U reads of each thread, a CTA's width apart: neighbouring threads always have neighbouring results.
+template <class T, int U> __global__ void __launch_bounds__(256) kbk_strided_run_k(kbki_access_io<T> io) {
+    int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
+    T v[U];
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (first + u * 256 < io.n) v[u] = io.x[(first + u * 256) * io.stride];
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (first + u * 256 < io.n) io.y[first + u * 256] = v[u];
+}
+// Streams are asked to leave the caches to x.
+template <class T, int U> __global__ void __launch_bounds__(256) kbk_gather_run_k(kbki_access_io<T> io) {
+    int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, at[U];
+    T v[U];
+#pragma unroll
+    for (int u = 0; u < U; u++) at[u] = first + u * 256 < io.n ? __ldcs(io.idx + first + u * 256) : -1;
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        v[u] = (uint64_t)at[u] < (uint64_t)io.among ? __ldg(io.x + at[u]) : kbki_type<T>::from(NAN);
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (first + u * 256 < io.n) __stcs(io.y + first + u * 256, v[u]);
+}
+
+template <class T> const char* kbki_access_args(const kbk_args* a, kbki_access_io<T>* io) {
+    *io = { (const T*)a->in[0],    (const int64_t*)a->in[1], (T*)a->out[0],
+            a->s.rows * a->s.cols, kbki_stride(&a->s),       kbki_among(&a->s) };
+    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
+    return kbki_aligned(io->x, sizeof(T)) && kbki_aligned(io->y, sizeof(T)) ? NULL : KBKI_TEXT_ALIGN;
+}
+template <class T, int U> const char* kbki_strided(const kbk_args* a, kbk_stream st) {
+    kbki_access_io<T> io;
+    const char* why = kbki_access_args(a, &io);
+    if (why || io.n == 0) return why;
+    if (!kbki_grid_ok(kbki_ceil(io.n, 256 * U))) return KBKI_TEXT_GRID;
+    kbk_strided_run_k<T, U><<<(unsigned)kbki_ceil(io.n, 256 * U), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T, int U> const char* kbki_gather(const kbk_args* a, kbk_stream st) {
+    kbki_access_io<T> io;
+    const char* why = kbki_access_args(a, &io);
+    if (why || io.n == 0) return why;
+    if (!kbki_aligned(io.idx, 8)) return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(kbki_ceil(io.n, 256 * U))) return KBKI_TEXT_GRID;
+    kbk_gather_run_k<T, U><<<(unsigned)kbki_ceil(io.n, 256 * U), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_strided_run_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_strided<T, 1>(a, st);
+}
+template <class T> const char* kbk_strided_run_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_strided<T, 4>(a, st);
+}
+template <class T> const char* kbk_gather_run_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_gather<T, 1>(a, st);
+}
+template <class T> const char* kbk_gather_run_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_gather<T, 8>(a, st);
+}
+
+// --- chase; T is float, a template like every kernel
+template <class T>
+__global__ void __launch_bounds__(256)
+    kbk_chase_run_naive_k(const int* x, int* walk, int64_t* clocks, int n) {
+    int seen = 0, at = 0;
+    if ((int64_t)n * 4 <= KBKI_CHASE_WARM)
+        for (int i = threadIdx.x; i < n; i += 256) seen ^= x[i];
+    if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return; // never so: indices are not negative
+    int64_t begin = clock64();
+#pragma unroll 16
+    for (int hop = 0; hop < KBK_HOPS; hop++) at = x[at];
+    walk[1] = at; // before the clock: it is what the last hop brought
+    asm volatile("" ::"r"(at) : "memory");
+    *clocks = clock64() - begin;
+    walk[0] = KBK_HOPS;
+}
+template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream st) {
+    const char* why = kbki_check_dims(&a->s);
+    int64_t n = a->s.rows * a->s.cols;
+    if (why || n == 0) return why;
+    if (n > INT32_MAX) return "indices are 32 bits wide";
+    if (!kbki_aligned(a->in[0], 4) || !kbki_aligned(a->out[0], 4)) return KBKI_TEXT_ALIGN;
+    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, ""))) != NULL) return why;
+    int64_t* clocks = (int64_t*)((char*)a->workspace + KBK_TICKETS);
+    kbk_chase_run_naive_k<T><<<1, 256, 0, st>>>((const int*)a->in[0], (int*)a->out[0], clocks, (int)n);
+    return kbki_launched();
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>transfer     Host to device and back, within the device; allocation; an empty kernel.
+                 Public: kbk_h2d_*, kbk_d2h_*, kbk_d2d_*, kbk_alloc_*, kbk_null_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  h2d run, d2h run, d2d run --------------------------------------------------------------------------------
+    y = x          x, y: n = rows * cols of f32; host to device, device to host, device to device
+    flops  0
+    bytes  2*n*s   as every copy; the bus carries n*s of them
+    check  bit-exact
+    1 pageable   cudaMemcpyAsync on memory of malloc     <- slow: pages may move, so the driver copies through
+                 a pinned buffer of its own; the host waits meanwhile
+    2 pinned     the same call on pinned memory          <- the copy engine reads it directly
+    3 sm         a kernel on mapped pinned memory        <- no copy engine to start; the bus is used as
+                 16-byte accesses come, which costs large copies more than it saves
+    99 cudart    d2d: cudaMemcpyAsync
+    bound by     the bus; d2d: memory
+
+    alloc run ------------------------------------------------------------------------------------------------
+    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can
+    be written and read; that is looked at only where out[0] is not NULL, and takes a kernel
+    flops  0
+    bytes  4        usable; there is no traffic to speak of
+    check  equal
+    1 malloc   cudaMalloc, cudaFree            <- slow: page tables change, the whole device is waited for
+    2 async    cudaMallocFromPoolAsync and cudaFreeAsync, threshold 0
+                                               <- ordered by the stream, nobody waits; but the memory goes
+               back to the driver at each synchronisation
+    3 pool     the same, threshold without end <- the memory stays: no call of the driver's at all
+    These are calls of the host: they are timed by its clock and cannot be captured. Pools live as long as the
+    program.
+
+    null run -------------------------------------------------------------------------------------------------
+    an empty kernel
+    flops  0
+    bytes  0
+    check  nothing to check
+    1 naive    one warp that does nothing: what is left of a time when the work is taken away */
+#define KBK_CHECK_h2d_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
+#define KBK_CHECK_d2h_run KBK_CHECK_h2d_run
+#define KBK_CHECK_d2d_run KBK_CHECK_h2d_run
+#define KBK_CHECK_alloc_run KBK_CHECK_h2d_run
+#define KBK_CHECK_null_run KBK_CHECK_h2d_run
+KBK_FN int kbk_h2d_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    int n = kbki_map1_tensors(s, t);
+    t[0].place = KBK_ON_HOST;
+    return n;
+}
+KBK_FN int kbk_d2h_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    int n = kbki_map1_tensors(s, t);
+    t[1].place = KBK_ON_HOST;
+    return n;
+}
+KBK_FN int kbk_d2d_run_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
+KBK_FN int kbk_alloc_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_out("usable", KBK_KI32, s->rows && s->cols ? 1 : 0, 1, 0);
+    return 1;
+}
+KBK_FN int kbk_null_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    (void)s;
+    t[0] = kbki_out("nothing", KBK_T, 0, 1, 0);
+    return 1;
+}
+KBK_FN int64_t kbk_h2d_run_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_d2h_run_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_d2d_run_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_alloc_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
+KBK_FN int64_t kbk_null_run_units(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_h2d_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_d2h_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_d2d_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_alloc_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_null_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN double kbk_h2d_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_d2h_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_d2d_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_alloc_run_bytes(const kbk_shape* s) { return s->rows && s->cols ? 4 : 0; }
+KBK_FN double kbk_null_run_bytes(const kbk_shape* s) { return (void)s, 0; }
+KBK_FN void kbk_h2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                            int64_t u1) {
+    kbk_copy_run_ref(s, in, out, u0, u1);
+}
+KBK_FN void kbk_d2h_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                            int64_t u1) {
+    kbk_copy_run_ref(s, in, out, u0, u1);
+}
+KBK_FN void kbk_d2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                            int64_t u1) {
+    kbk_copy_run_ref(s, in, out, u0, u1);
+}
+KBK_FN void kbk_alloc_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                              int64_t u1) {
+    (void)s, (void)in;
+    for (int64_t u = u0; u < u1; u++) out[0][u - u0] = 1;
+}
+KBK_FN void kbk_null_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                             int64_t u1) {
+    (void)s, (void)in, (void)out, (void)u0, (void)u1;
+}
+
+#ifdef __CUDACC__
+// Host memory that is not what the variant says would give a number for something else, or a fault.
+KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pinned) {
+    cudaPointerAttributes at;
+    if (a->s.rows == 0 || a->s.cols == 0) return NULL;
+    cudaError_t e = cudaPointerGetAttributes(&at, host);
+    if (e != cudaSuccess) return cudaGetErrorString(cudaGetLastError());
+    if (pinned) return at.type == cudaMemoryTypeHost ? NULL : "this variant wants pinned host memory";
+    return at.type == cudaMemoryTypeUnregistered ? NULL : "this variant wants pageable host memory";
+}
+template <class T> const char* kbk_h2d_run_pageable(const kbk_args* a, kbk_stream st) {
+    const char* why = kbki_check_host(a, a->in[0], false);
+    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyHostToDevice, st);
+}
+template <class T> const char* kbk_h2d_run_pinned(const kbk_args* a, kbk_stream st) {
+    const char* why = kbki_check_host(a, a->in[0], true);
+    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyHostToDevice, st);
+}
+template <class T> const char* kbk_h2d_run_sm(const kbk_args* a, kbk_stream st) {
+    const char* why = kbki_check_host(a, a->in[0], true);
+    return why ? why : kbki_copy_packs<T, 2>(a, st);
+}
+template <class T> const char* kbk_d2h_run_pageable(const kbk_args* a, kbk_stream st) {
+    const char* why = kbki_check_host(a, a->out[0], false);
+    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyDeviceToHost, st);
+}
+template <class T> const char* kbk_d2h_run_pinned(const kbk_args* a, kbk_stream st) {
+    const char* why = kbki_check_host(a, a->out[0], true);
+    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyDeviceToHost, st);
+}
+template <class T> const char* kbk_d2h_run_sm(const kbk_args* a, kbk_stream st) {
+    const char* why = kbki_check_host(a, a->out[0], true);
+    return why ? why : kbki_copy_packs<T, 2, true>(a, st);
+}
+template <class T> const char* kbk_d2d_run_sm(const kbk_args* a, kbk_stream st) {
+    return kbki_copy_packs<T, 2>(a, st);
+}
+template <class T> const char* kbk_d2d_run_cudart(const kbk_args* a, kbk_stream st) {
+    return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
+}
+
+// --- alloc
+template <class T> __global__ void kbki_usable_k(volatile char* block, size_t bytes, int* usable) {
+    block[0] = 1, block[bytes - 1] = 1;
+    *usable = block[0] & block[bytes - 1];
+}
+template <class T>
+const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { // no pool: cudaMalloc
+    const char* why = kbki_check_dims(&a->s);
+    size_t bytes = (size_t)(a->s.rows * a->s.cols) * sizeof(T);
+    void* block = NULL;
+    if (why || bytes == 0) return why;
+    cudaError_t e = pool ? cudaMallocFromPoolAsync(&block, bytes, pool, st) : cudaMalloc(&block, bytes);
+    if (e == cudaSuccess && a->out[0])
+        kbki_usable_k<T><<<1, 1, 0, st>>>((char*)block, bytes, (int*)a->out[0]);
+    if (e == cudaSuccess) e = pool ? cudaFreeAsync(block, st) : cudaFree(block);
+    return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
+}
+template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t threshold, kbk_stream st) {
+    static cudaMemPool_t pools[16][2]; // device, with or without threshold
+    int device = 0;
+    cudaError_t e = cudaGetDevice(&device);
+    if (e != cudaSuccess || device >= 16) return "no pool for this device";
+    cudaMemPool_t* pool = &pools[device][threshold != 0];
+    if (!*pool) {
+        cudaMemPoolProps props = {};
+        props.allocType = cudaMemAllocationTypePinned;
+        props.location.type = cudaMemLocationTypeDevice;
+        props.location.id = device;
+        e = cudaMemPoolCreate(pool, &props);
+        if (e == cudaSuccess) e = cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &threshold);
+    }
+    return e == cudaSuccess ? kbki_alloc<T>(a, *pool, st) : cudaGetErrorString(cudaGetLastError());
+}
+template <class T> const char* kbk_alloc_run_malloc(const kbk_args* a, kbk_stream st) {
+    return kbki_alloc<T>(a, NULL, st);
+}
+template <class T> const char* kbk_alloc_run_async(const kbk_args* a, kbk_stream st) {
+    return kbki_alloc_pool<T>(a, 0, st);
+}
+template <class T> const char* kbk_alloc_run_pool(const kbk_args* a, kbk_stream st) {
+    return kbki_alloc_pool<T>(a, UINT64_MAX, st);
+}
+
+// --- null
+template <class T> __global__ void kbk_null_run_naive_k() {}
+template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream st) {
+    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
+    kbk_null_run_naive_k<T><<<1, 32, 0, st>>>();
+    return kbki_launched();
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>activation     ReLU, GELU in its two forms, SiLU. At 16 bits special functions set the pace, not memory.
+                   Public: kbk_relu_*, kbk_gelu_erf_*, kbk_gelu_tanh_*, kbk_silu_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  relu fwd -------------------------------------------------------------------------------------------------
+    y = x < 0 ? 0 : x     x, y: n = rows * cols. A NaN stays one, where a maximum would drop it
+    flops  n
+    bytes  2*n*s
+    check  bit-exact
+    ladder as every element-wise operation; unroll has two packs in flight */
+#define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
+KBK_FN int kbk_relu_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
+KBK_FN int64_t kbk_relu_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN double kbk_relu_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
+KBK_FN double kbk_relu_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBK_FN void kbk_relu_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                             int64_t u1) {
+    (void)s;
+    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] < 0 ? 0 : in[0][i];
+}
+
+#ifdef __CUDACC__
+struct kbki_relu {
+    static constexpr int inputs = 1, packs = 2;
+    static __device__ __forceinline__ float of(float x, float, float) { return x < 0 ? 0 : x; }
+};
+template <class T> const char* kbk_relu_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_map_naive<T, kbki_relu>(a, st);
+}
+template <class T> const char* kbk_relu_fwd_stride(const kbk_args* a, kbk_stream st) {
+    return kbki_map_stride<T, kbki_relu>(a, st);
+}
+template <class T> const char* kbk_relu_fwd_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_relu, 1>(a, st);
+}
+template <class T> const char* kbk_relu_fwd_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_relu, kbki_relu::packs>(a, st);
+}
+#endif // __CUDACC__
 
 /*  gelu_erf fwd, gelu_tanh fwd, silu fwd --------------------------------------------------------------------
     gelu_erf   y = 0.5 x (1 + erf(x / sqrt 2))
@@ -1230,10 +2610,11 @@ template <class T> const char* kbk_add_fwd_unroll(const kbk_args* a, kbk_stream 
     bytes  2*n*s
     check  f32 norm-wise 1e-6, 2 ulp + 2e-6; 16-bit 1 ulp + 2e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). The two
            GELUs differ by 4.7e-4 at x = -2.7: they are never compared with each other
-    1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0;
-               erfc and the logistic form x / (1 + exp(-2u)) of the same formulas keep them
+    1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0; the
+               normal distribution's tail and the logistic form x / (1 + exp(-2u)) keep them. The tail is one
+               exp2 and a polynomial, 30 instructions: erfcf takes more than f32 has time for
     6 approx   one exp2 and one reciprocal      <- a 16-bit element leaves time for about 29 f32 instructions;
-               erfc or an exact division alone take more. The tanh instruction is off by up to 2e-4 near 1,
+               the tail or an exact division takes more. The tanh instruction is off by up to 2e-4 near 1,
                which the tail cannot bear
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
@@ -1276,21 +2657,45 @@ KBK_FN void kbk_silu_fwd_ref(const kbk_shape* s, const double* const* in, double
 }
 
 #ifdef __CUDACC__
+// The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0: relative 1e-7 up to t =
+// 5.6, where Phi is 1e-8; t is cut where the exponential is 0.
+__device__ __forceinline__ float kbki_tail(float t) {
+    float u = t - 2.0f, p = 2.28728217e-10f;
+    p = fmaf(p, u, -4.00803923e-9f);
+    p = fmaf(p, u, 2.98378247e-8f);
+    p = fmaf(p, u, -1.31859451e-7f);
+    p = fmaf(p, u, 4.75982546e-7f);
+    p = fmaf(p, u, -1.96149836e-6f);
+    p = fmaf(p, u, 8.84564088e-6f);
+    p = fmaf(p, u, -3.7270609e-5f);
+    p = fmaf(p, u, 1.46345439e-4f);
+    p = fmaf(p, u, -5.50173747e-4f);
+    p = fmaf(p, u, 1.97547209e-3f);
+    p = fmaf(p, u, -6.70434115e-3f);
+    p = fmaf(p, u, 2.13129502e-2f);
+    p = fmaf(p, u, -6.27382845e-2f);
+    return fmaf(p, u, 0.168101981f);
+}
+__device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
+__device__ __forceinline__ float kbki_cut(float x) {
+    return fminf(fabsf(x), 16.0f);
+} // a NaN stays in the bell
 struct kbki_gelu_erf {
-    static constexpr int inputs = 1, packs = 4;
+    static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) {
-        return 0.5f * x * erfcf(x * -0.70710678f);
+        float p = kbki_bell(x) * kbki_tail(kbki_cut(x));
+        return x * (x < 0 ? p : 1.0f - p);
     }
 };
 struct kbki_gelu_tanh {
-    static constexpr int inputs = 1, packs = 4;
+    static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) {
         float u2 = (float)(-2 * KBKI_GELU_K) * x * fmaf((float)KBKI_GELU_A * x, x, 1.0f);
         return x / (1.0f + expf(u2));
     }
 };
 struct kbki_silu {
-    static constexpr int inputs = 1, packs = 4;
+    static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) { return x / (1.0f + expf(-x)); }
 };
 
@@ -1299,7 +2704,7 @@ __device__ __forceinline__ float kbki_logistic(float x, float q) {
     return x * kbki_reciprocal(1.0f + kbki_exp2(q));
 }
 struct kbki_gelu_erf_fast {
-    static constexpr int inputs = 1, packs = 4;
+    static constexpr int inputs = 1, packs = 2;
     // q(x) = log2(Phi(-x) / Phi(x)) is odd. Minimax fit of q(x) / x in x^2 over |x| <= 5.6, weighted so that
     // y is off by at most 0.45 * (2e-6 + 2.2e-4 |y|); beyond, q runs off to the right side, where y is 0 or x
     // to every digit.
@@ -1313,14 +2718,14 @@ struct kbki_gelu_erf_fast {
     }
 };
 struct kbki_gelu_tanh_fast {
-    static constexpr int inputs = 1, packs = 4;
+    static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) {
         constexpr double c = -2 * KBKI_GELU_K * 1.4426950408889634;
         return kbki_logistic(x, x * fmaf(x * x, (float)(c * KBKI_GELU_A), (float)c));
     }
 };
 struct kbki_silu_fast {
-    static constexpr int inputs = 1, packs = 4;
+    static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) {
         return kbki_logistic(x, x * -KBKI_LOG2E);
     }
@@ -1373,9 +2778,632 @@ template <class T> const char* kbk_silu_fwd_approx(const kbk_args* a, kbk_stream
 }
 #endif // __CUDACC__
 
+/*  gelu_erf bwd, gelu_tanh bwd, silu bwd --------------------------------------------------------------------
+    gelu_erf   dx = dy (Phi(x) + x phi(x))          Phi, phi: the normal distribution and its density
+    gelu_tanh  dx = dy (0.5 (1 + t) + 0.5 x (1 - t^2) k (1 + 3 a x^2))    t = tanh(u), u = k x (1 + a x^2)
+    silu       dx = dy s (1 + x (1 - s))            s = 1 / (1 + exp(-x))          dy, x, dx: n = rows * cols
+    flops  11*n    gelu_erf: Phi 4 (/ sqrt 2, erf, + 1, 0.5), phi 4 (x^2, -0.5, exp, scale), x, +, dy
+           18*n    gelu_tanh: u 5, tanh 1, 0.5 (1 + t) 2, u' 3, 0.5 x (1 - t^2) u' 5 (t^2 is one), +, dy
+           8*n     silu: s 3, 1 - s, x, 1 +, s, dy
+    bytes  3*n*s   dy, x, dx
+    check  f32 norm-wise 2e-6, 4 ulp + 4e-6; 16-bit 1 ulp + 4e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). Left of
+           0 all three derivatives cross zero, as the difference of two terms: ulps are of the terms there
+    1 to 4     as every element-wise operation; unroll has two packs of each input in flight. With e =
+               exp(-2 |u|) both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails
+    6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
+               instead of 14
+    bound by   memory in f32 and from approx on; instructions before that at 16 bits */
+#define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
+#define KBK_CHECK_gelu_erf_bwd KBKI_CHECK_ACTIVATION_BWD
+#define KBK_CHECK_gelu_tanh_bwd KBKI_CHECK_ACTIVATION_BWD
+#define KBK_CHECK_silu_bwd KBKI_CHECK_ACTIVATION_BWD
+#define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0: x may as well be this, which inf * 0 is not
+KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    int64_t n = s->rows * s->cols;
+    t[0] = kbki_in("dy", n, 1);
+    t[1] = kbki_in("x", n, 1);
+    t[2] = kbki_out("dx", KBK_T, n, 1, 1);
+    return 3;
+}
+KBK_FN int kbk_gelu_erf_bwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map_bwd_tensors(s, t); }
+KBK_FN int kbk_gelu_tanh_bwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map_bwd_tensors(s, t); }
+KBK_FN int kbk_silu_bwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map_bwd_tensors(s, t); }
+KBK_FN int64_t kbk_gelu_erf_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_gelu_tanh_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_silu_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN double kbk_gelu_erf_bwd_flops(const kbk_shape* s) { return 11 * kbki_n(s); }
+KBK_FN double kbk_gelu_tanh_bwd_flops(const kbk_shape* s) { return 18 * kbki_n(s); }
+KBK_FN double kbk_silu_bwd_flops(const kbk_shape* s) { return 8 * kbki_n(s); }
+KBK_FN double kbk_gelu_erf_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_gelu_tanh_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_silu_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+
+// dy (p + q), and the size of the terms.
+KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
+    if (out[0]) out[0][i] = dy * (p + q);
+    if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
+}
+KBK_FN double kbki_near(double x) { return x > KBKI_FAR ? KBKI_FAR : x < -KBKI_FAR ? -KBKI_FAR : x; }
+KBK_FN void kbk_gelu_erf_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                 int64_t u1) {
+    (void)s;
+    for (int64_t i = u0; i < u1; i++) {
+        double x = kbki_near(in[1][i]);
+        kbki_bwd_terms(in[0][i], 0.5 * erfc(-x * 0.7071067811865476),
+                       x * exp(-0.5 * x * x) * 0.3989422804014327, out, i - u0);
+    }
+}
+KBK_FN void kbk_gelu_tanh_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                  int64_t u1) {
+    (void)s;
+    for (int64_t i = u0; i < u1; i++) {
+        double x = kbki_near(in[1][i]), u = KBKI_GELU_K * x * (1 + KBKI_GELU_A * x * x);
+        double slope = KBKI_GELU_K * (1 + 3 * KBKI_GELU_A * x * x), p = 1 / (1 + exp(-2 * u));
+        kbki_bwd_terms(in[0][i], p, 2 * x * p / (1 + exp(2 * u)) * slope, out, i - u0);
+    }
+}
+KBK_FN void kbk_silu_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                             int64_t u1) {
+    (void)s;
+    for (int64_t i = u0; i < u1; i++) {
+        double x = in[1][i], p = 1 / (1 + exp(-x));
+        x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x; // exp in double reaches further
+        kbki_bwd_terms(in[0][i], p, x * p / (1 + exp(x)), out, i - u0);
+    }
+}
+
+#ifdef __CUDACC__
+__device__ __forceinline__ float kbki_near(float x) {
+    return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR); // a NaN is lost here, and kept by every exp(x)
+}
+// s + s (1 - s) w, s the logistic function of v.
+__device__ __forceinline__ float kbki_logistic_bwd(float v, float w) {
+    float e = expf(-fabsf(v)), d = 1.0f / (1.0f + e), s = v < 0 ? e * d : d;
+    return fmaf(e * d * d, w, s);
+}
+__device__ __forceinline__ float kbki_logistic_bwd_fast(float q, float w) { // q = -v log2(e)
+    float s = kbki_reciprocal(1.0f + kbki_exp2(q));
+    return fmaf(s * w, 1.0f - s, s);
+}
+struct kbki_gelu_erf_bwd {
+    static constexpr int inputs = 2, packs = 2;
+    static __device__ __forceinline__ float of(float dy, float x, float) {
+        float t = kbki_cut(x), p = kbki_bell(x) * fmaf(t, -0.39894228f, kbki_tail(t));
+        return dy * (x < 0 ? p : 1.0f - p);
+    }
+};
+struct kbki_gelu_tanh_bwd {
+    static constexpr int inputs = 2, packs = 2;
+    static __device__ __forceinline__ float of(float dy, float x, float) {
+        constexpr double k2 = 2 * KBKI_GELU_K;
+        float n = kbki_near(x), z = n * n, v = (float)k2 * x * fmaf((float)KBKI_GELU_A * x, x, 1.0f);
+        return dy * kbki_logistic_bwd(v, n * fmaf(z, (float)(k2 * 3 * KBKI_GELU_A), (float)k2));
+    }
+};
+struct kbki_silu_bwd {
+    static constexpr int inputs = 2, packs = 2;
+    static __device__ __forceinline__ float of(float dy, float x, float) {
+        return dy * kbki_logistic_bwd(x, kbki_near(x));
+    }
+};
+struct kbki_gelu_erf_bwd_fast {
+    static constexpr int inputs = 2, packs = 2;
+    // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t), for x = t one minus that. p: minimax fit over
+    // 0 <= t <= 6.2, off by at most 7.4e-5 of the two terms together; beyond, the exponential ends it.
+    static __device__ __forceinline__ float of(float dy, float x, float) {
+        float t = kbki_cut(x), p = 4.25944017e-6f;
+        p = fmaf(p, t, -1.18291209e-4f);
+        p = fmaf(p, t, 1.40115758e-3f);
+        p = fmaf(p, t, -9.35200229e-3f);
+        p = fmaf(p, t, 3.95011865e-2f);
+        p = fmaf(p, t, -0.114087939f);
+        p = fmaf(p, t, 0.241892591f);
+        p = fmaf(p, t, -0.796530426f);
+        p = fmaf(p, t, 0.499962837f) * kbki_bell(x);
+        return dy * (x < 0 ? p : 1.0f - p);
+    }
+};
+struct kbki_gelu_tanh_bwd_fast {
+    static constexpr int inputs = 2, packs = 2;
+    static __device__ __forceinline__ float of(float dy, float x, float) {
+        constexpr double k2 = 2 * KBKI_GELU_K, c = -k2 * 1.4426950408889634;
+        float n = kbki_near(x), z = n * n, w = n * fmaf(z, (float)(k2 * 3 * KBKI_GELU_A), (float)k2);
+        return dy * kbki_logistic_bwd_fast(x * fmaf(x * x, (float)(c * KBKI_GELU_A), (float)c), w);
+    }
+};
+struct kbki_silu_bwd_fast {
+    static constexpr int inputs = 2, packs = 2;
+    static __device__ __forceinline__ float of(float dy, float x, float) {
+        return dy * kbki_logistic_bwd_fast(x * -KBKI_LOG2E, kbki_near(x));
+    }
+};
+
+template <class T> const char* kbk_gelu_erf_bwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_map_naive<T, kbki_gelu_erf_bwd>(a, st);
+}
+template <class T> const char* kbk_gelu_erf_bwd_stride(const kbk_args* a, kbk_stream st) {
+    return kbki_map_stride<T, kbki_gelu_erf_bwd>(a, st);
+}
+template <class T> const char* kbk_gelu_erf_bwd_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_gelu_erf_bwd, 1>(a, st);
+}
+template <class T> const char* kbk_gelu_erf_bwd_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_gelu_erf_bwd, kbki_gelu_erf_bwd::packs>(a, st);
+}
+template <class T> const char* kbk_gelu_erf_bwd_approx(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_gelu_erf_bwd_fast, kbki_gelu_erf_bwd_fast::packs>(a, st);
+}
+template <class T> const char* kbk_gelu_tanh_bwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_map_naive<T, kbki_gelu_tanh_bwd>(a, st);
+}
+template <class T> const char* kbk_gelu_tanh_bwd_stride(const kbk_args* a, kbk_stream st) {
+    return kbki_map_stride<T, kbki_gelu_tanh_bwd>(a, st);
+}
+template <class T> const char* kbk_gelu_tanh_bwd_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_gelu_tanh_bwd, 1>(a, st);
+}
+template <class T> const char* kbk_gelu_tanh_bwd_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_gelu_tanh_bwd, kbki_gelu_tanh_bwd::packs>(a, st);
+}
+template <class T> const char* kbk_gelu_tanh_bwd_approx(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, kbki_gelu_tanh_bwd_fast::packs>(a, st);
+}
+template <class T> const char* kbk_silu_bwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_map_naive<T, kbki_silu_bwd>(a, st);
+}
+template <class T> const char* kbk_silu_bwd_stride(const kbk_args* a, kbk_stream st) {
+    return kbki_map_stride<T, kbki_silu_bwd>(a, st);
+}
+template <class T> const char* kbk_silu_bwd_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_silu_bwd, 1>(a, st);
+}
+template <class T> const char* kbk_silu_bwd_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_silu_bwd, kbki_silu_bwd::packs>(a, st);
+}
+template <class T> const char* kbk_silu_bwd_approx(const kbk_args* a, kbk_stream st) {
+    return kbki_map_packs<T, kbki_silu_bwd_fast, kbki_silu_bwd_fast::packs>(a, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>dropout     Dropout. The mask is a function of seed and index: never stored, made again backward.
+                Public: kbk_dropout_*, kbk_dropout_keeps      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  dropout fwd, dropout bwd ---------------------------------------------------------------------------------
+    y[i] = keep(i) ? x[i] * scale : 0     dx[i] = keep(i) ? dy[i] * scale : 0     n = rows * cols, p = shape.p
+    keep(i)  16-bit half i mod 8 (low half of a word first) of Philox block i / 8 is at least threshold =
+             round(65536 p); key = shape.seed, counter = (block, 0, 1). scale = 65536 / (65536 - threshold) in
+             f32, so that the mean is kept exactly; p = 1 gives zeros. A dropped NaN or infinity is 0
+    flops  n
+    bytes  2*n*s     no mask in memory
+    check  bit-exact: x * scale rounded to f32, then to T
+    1 naive    one Philox call per element       <- slow: 20 multiplications, 7/8 of their bits unused
+    2 vec      16-byte accesses, a call per pack <- a call serves 8 elements (f32: 4); 2 to 8 bytes in flight
+               become 16
+    3 unroll   two packs before first use        <- the second pack's generator runs while memory answers the
+               first
+    bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
+#define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
+#define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
+#define KBKI_PURPOSE_DROPOUT 1 // counter word 3; 0 is the inputs'
+KBK_FN int kbk_dropout_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
+KBK_FN int kbk_dropout_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    kbki_map1_tensors(s, t);
+    t[0].name = "dy", t[1].name = "dx";
+    return 2;
+}
+KBK_FN int64_t kbk_dropout_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN int64_t kbk_dropout_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
+KBK_FN double kbk_dropout_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
+KBK_FN double kbk_dropout_bwd_flops(const kbk_shape* s) { return kbki_n(s); }
+KBK_FN double kbk_dropout_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_dropout_bwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+
+KBK_FN KBK_HD uint32_t kbki_dropout_threshold(double p) { return (uint32_t)(65536 * p + 0.5); }
+KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
+    return threshold >= 65536 ? 0.0f : 65536.0f / (float)(65536 - threshold);
+}
+KBK_FN KBK_HD kbk_u4 kbki_dropout_block(uint64_t seed, int64_t i) {
+    return kbk_random_block(seed, (uint64_t)i / 8, 0, KBKI_PURPOSE_DROPOUT);
+}
+// Half h of a block. No indexing by a variable: that would put the block into local memory.
+KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
+    uint32_t a = h & 2 ? r.w[1] : r.w[0], b = h & 2 ? r.w[3] : r.w[2], w = h & 4 ? b : a;
+    return h & 1 ? w >> 16 : w & 0xFFFFu;
+}
+// Whether element i is kept.
+KBK_FN KBK_HD int kbk_dropout_keeps(uint64_t seed, double p, int64_t i) {
+    return kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= kbki_dropout_threshold(p);
+}
+KBK_FN void kbk_dropout_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                int64_t u1) {
+    double scale = (double)kbki_dropout_scale(kbki_dropout_threshold(s->p));
+    for (int64_t i = u0; i < u1; i++)
+        out[0][i - u0] = kbk_dropout_keeps(s->seed, s->p, i) ? kbk_round_value(KBK_F32, in[0][i] * scale) : 0;
+}
+KBK_FN void kbk_dropout_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                int64_t u1) {
+    kbk_dropout_fwd_ref(s, in, out, u0, u1);
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_dropout_io {
+    const T* x;
+    T* y;
+    int64_t n;
+    uint64_t seed;
+    uint32_t threshold;
+    float scale;
+};
+template <class T> __device__ __forceinline__ void kbki_dropout_one(const kbki_dropout_io<T>& io, int64_t i) {
+    bool keep = kbki_half(kbki_dropout_block(io.seed, i), (int)(i & 7)) >= io.threshold;
+    io.y[i] = kbki_type<T>::from(keep ? kbki_float(io.x[i]) * io.scale : 0.0f);
+}
+
+template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < io.n) kbki_dropout_one(io, i);
+}
+
+// Pack p holds elements p * W to p * W + W - 1: a whole block of the generator, half of one (f32), or one
+// element.
+template <class T, int W, int U>
+__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout_io<T> io) {
+    kbki_pack<T, W> v[U];
+    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = io.n / W;
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (first + u * KBKI_MAP_TH < packs) v[u].load(io.x + (first + u * KBKI_MAP_TH) * W);
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        int64_t i = (first + u * KBKI_MAP_TH) * W;
+        if (first + u * KBKI_MAP_TH >= packs) continue;
+        kbk_u4 r = kbki_dropout_block(io.seed, i);
+        int from = W == 8 ? 0 : (int)(i & 7); // the first half that is this pack's
+        float f[W];
+        v[u].get(f);
+#pragma unroll
+        for (int j = 0; j < W; j++) f[j] = kbki_half(r, from + j) >= io.threshold ? f[j] * io.scale : 0.0f;
+        v[u].set(f);
+        v[u].store(io.y + i);
+    }
+    int64_t rest = packs * W + threadIdx.x;
+    if (blockIdx.x == 0 && rest < io.n) kbki_dropout_one(io, rest);
+}
+
+template <class T> const char* kbki_dropout_args(const kbk_args* a, kbki_dropout_io<T>* io) {
+    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols, a->s.seed, 0, 0 };
+    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (!(a->s.p >= 0 && a->s.p <= 1)) return "p is not a probability";
+    io->threshold = kbki_dropout_threshold(a->s.p), io->scale = kbki_dropout_scale(io->threshold);
+    return NULL;
+}
+template <class T> const char* kbki_dropout_naive(const kbk_args* a, kbk_stream st) {
+    kbki_dropout_io<T> io;
+    const char* why = kbki_dropout_args(a, &io);
+    if (why || io.n == 0) return why;
+    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
+    kbki_dropout_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+// A pack that begins inside a block of the generator would need two of them: such addresses are taken one
+// element at a time.
+template <class T, int U> const char* kbki_dropout_packs(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T);
+    kbki_dropout_io<T> io;
+    const char* why = kbki_dropout_args(a, &io);
+    if (why || io.n == 0) return why;
+    bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16);
+    int64_t ctas = kbki_ceil(io.n, KBKI_MAP_TH * U * (vector ? W : 1));
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    if (vector)
+        kbki_dropout_packs_k<T, W, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
+    else
+        kbki_dropout_packs_k<T, 1, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
+    return kbki_launched();
+}
+
+template <class T> const char* kbk_dropout_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_dropout_naive<T>(a, st);
+}
+template <class T> const char* kbk_dropout_fwd_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_dropout_packs<T, 1>(a, st);
+}
+template <class T> const char* kbk_dropout_fwd_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_dropout_packs<T, 2>(a, st);
+}
+template <class T> const char* kbk_dropout_bwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_dropout_naive<T>(a, st);
+}
+template <class T> const char* kbk_dropout_bwd_vec(const kbk_args* a, kbk_stream st) {
+    return kbki_dropout_packs<T, 1>(a, st);
+}
+template <class T> const char* kbk_dropout_bwd_unroll(const kbk_args* a, kbk_stream st) {
+    return kbki_dropout_packs<T, 2>(a, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>rows     What the row operations share beyond >>device: rows on their way while others are at work, CTA
+             clusters that see each other's shared memory, column sums by many CTAs.
+             Public: nothing      Used by: softmax, the norms, weighted_sum
+------------------------------------------------------------------------------------------------------------*/
+
+/*  Column sums by many CTAs: each leaves `width` partial sums in memory and takes a ticket. One CTA that read
+    all of them would take longer than all the others before it: an SM draws about 100 GB/s from the L2 cache.
+    So the last of every 16 CTAs adds 16 parts, and the last of those adds the sums. */
+#define KBKI_PART_GROUP 16
+KBK_FN int64_t kbki_part_ctas(int64_t width) { // at most 320: 20 groups, 21 counters
+    int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
+    return n < KBKI_PART_GROUP ? KBKI_PART_GROUP : n > 320 ? 320 : n;
+}
+KBK_FN size_t kbki_part_bytes(int64_t width) {
+    int64_t n = kbki_part_ctas(width);
+    return KBK_TICKETS + (size_t)(n + (n + KBKI_PART_GROUP - 1) / KBKI_PART_GROUP) * (size_t)width * 4;
+}
+#ifdef __CUDACC__
+
+/*  The next rows, on their way while this one is at work: every thread copies its own packs into its own
+    places of shared memory and later takes them from there, so no barrier is needed, and what is in flight
+    costs no registers. */
+__device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+                 "l"(__cvta_generic_to_global(from))
+                 : "memory");
+#else
+    *to = __ldcs(reinterpret_cast<const uint4*>(from));
+#endif
+}
+__device__ __forceinline__ void kbki_ahead_close() { // what was asked for since the last call is one group
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int N>
+__device__ __forceinline__ void kbki_ahead_wait() { // until at most N groups are on their way
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+// The threads of a CTA that gives TH threads to a row: of a short row, four warps, each with its own.
+#define KBKI_CTA(TH) ((TH) == 32 ? 128 : (TH))
+// The sum of many terms by one thread, in blocks: added one by one, 100 000 terms lose three digits.
+struct kbki_long_sum {
+    float sum = 0, block = 0;
+    int n = 0;
+    __device__ __forceinline__ void add(float x) {
+        block += x;
+        if (++n == 256) sum += block, block = 0, n = 0;
+    }
+    __device__ __forceinline__ float get() const { return sum + block; }
+};
+
+// kbki_all for TH threads of a CTA that may hold several groups of so many, with one named barrier each.
+template <class R, int TH>
+__device__ __forceinline__ typename R::type kbki_group_all(typename R::type v, typename R::type* slots) {
+    constexpr int warps = TH / 32;
+    v = kbki_warp_all<R>(v);
+    if (warps == 1) return v;
+    if (threadIdx.x % 32 == 0) slots[threadIdx.x % TH / 32] = v;
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / TH), "n"(TH) : "memory");
+    v = slots[threadIdx.x % warps];
+#pragma unroll
+    for (int d = warps / 2; d; d >>= 1) v = R::join(v, R::shuffle(v, d));
+    return v;
+}
+
+// P packs of a row, TH threads apart; packs past the end are left out.
+template <class T, int P, int TH>
+__device__ __forceinline__ void kbki_ahead_row(uint4* ring, const T* row, int t, int packs) {
+    row += t * KBKI_WIDTH(T), ring += threadIdx.x;
+#pragma unroll
+    for (int u = 0; u < P; u++)
+        if (t + u * TH < packs) kbki_ahead(ring + u * KBKI_CTA(TH), row + u * TH * KBKI_WIDTH(T));
+}
+template <class T, int P, int TH>
+__device__ __forceinline__ void kbki_ahead_take(const uint4* ring, int t, int packs, uint32_t neutral,
+                                                kbki_pack<T, KBKI_WIDTH(T)>* v) {
+#pragma unroll
+    for (int u = 0; u < P; u++) {
+        v[u].fill(neutral);
+        if (t + u * TH < packs) v[u].q = ring[u * KBKI_CTA(TH) + threadIdx.x];
+        v[u].forget();
+    }
+}
+
+/*  What pack.forget() asks of the compiler, also asked of the assembler, which otherwise finds that two
+    passes unpack the same words, and keeps all of the floats. gridDim.z is below 65536. */
+template <class T, int W> __device__ __forceinline__ void kbki_reread(kbki_pack<T, W>& v) {
+    v.forget();
+    if constexpr (sizeof(T) == 2 && W > 1) {
+        unsigned zero = gridDim.z >> 16;
+        v.q.x ^= zero, v.q.y ^= zero, v.q.z ^= zero, v.q.w ^= zero;
+    }
+}
+
+// --- clusters: CTAs that see each other's shared memory
+__device__ __forceinline__ unsigned kbki_cluster_rank() {
+    unsigned r = 0;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+#endif
+    return r;
+}
+__device__ __forceinline__ unsigned kbki_cluster_size() {
+    unsigned r = 1;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(r));
+#endif
+    return r;
+}
+__device__ __forceinline__ void kbki_cluster_barrier() { // also makes shared memory written before it visible
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+/*  Joins one value of 8 bytes per CTA; every thread has its CTA's value and gets the cluster's, joined in
+    order of rank. Calls take turns with two sets of slots: whoever comes to the next barrier has read this
+    one's. */
+template <class R>
+__device__ __forceinline__ typename R::type kbki_cluster_all(typename R::type v, typename R::type* slots) {
+    static_assert(sizeof v == 8, "slots of 8 bytes");
+    unsigned size = kbki_cluster_size();
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x < size) {
+        unsigned at = (unsigned)__cvta_generic_to_shared(slots + kbki_cluster_rank()), there;
+        unsigned long long bits;
+        memcpy(&bits, &v, 8);
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(threadIdx.x));
+        asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(there), "l"(bits) : "memory");
+    }
+#endif
+    kbki_cluster_barrier();
+    typename R::type all = slots[0];
+    for (unsigned k = 1; k < size; k++) all = R::join(all, slots[k]);
+    return all;
+}
+#define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
+
+// How many CTAs of a kernel the device holds at once, at most `most`; 0 where the shared memory is too much.
+template <class K>
+const char* kbki_resident(K* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
+    int per_sm = 0;
+    const char* why = kbki_want_shared(kernel, &shared);
+    *ctas = 0;
+    if (why || !shared) return why;
+    cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, threads, shared);
+    if (e != cudaSuccess) return cudaGetErrorString(e);
+    int64_t n = (int64_t)per_sm * kbki_sms();
+    *ctas = (unsigned)(n < most ? n : most);
+    return NULL;
+}
+template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
+    return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
+}
+/*  Launches kernel(args...) as clusters of `size` CTAs of 512 threads, as many as the device holds at once
+    and at most one per row: with fewer rows than that, each row has its own. */
+template <class... A>
+const char* kbki_launch_clusters(void (*kernel)(A...), int size, size_t shared, int64_t rows, kbk_stream st,
+                                 A... args) {
+    int n = 0;
+    const char* why = kbki_want_shared(kernel, &shared);
+    if (why || !shared) return why ? why : "a CTA cannot have that much shared memory here";
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = (unsigned)size, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3(512), cfg.dynamicSmemBytes = shared;
+    cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
+    cudaError_t e = cudaOccupancyMaxActiveClusters(&n, kernel, &cfg);
+    if (e == cudaSuccess && n < 1) return "the device holds no such cluster";
+    cfg.gridDim = dim3((unsigned)(rows < n ? rows : n) * (unsigned)size);
+    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
+    return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
+}
+// As few CTAs as leave each at most 2048 packs, or 4096 in the largest cluster; P packs per thread.
+#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096)
+KBK_FN int kbki_cluster_ctas(int64_t packs) { return packs <= 4096 ? 2 : packs <= 8192 ? 4 : KBKI_CLUSTER; }
+
+// --- column sums
+__device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, int64_t width, int64_t c) {
+    float sum = 0;
+    part += c;
+#pragma unroll 4
+    for (unsigned i = 0; i < n; i++, part += width) sum += __ldcg(part);
+    return sum;
+}
+// put(column, sum) for all columns; four at a time where their number allows it.
+template <class F>
+__device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, int64_t width, F put) {
+    if (width % 4) {
+        for (int64_t c = threadIdx.x; c < width; c += blockDim.x) put(c, kbki_part_sum(part, n, width, c));
+        return;
+    }
+    for (int64_t c = threadIdx.x * 4; c < width; c += blockDim.x * 4) {
+        float4 s = make_float4(0, 0, 0, 0);
+        const float* p = part + c;
+#pragma unroll 8
+        for (unsigned i = 0; i < n; i++, p += width) {
+            float4 v = __ldcg(reinterpret_cast<const float4*>(p));
+            s.x += v.x, s.y += v.y, s.z += v.z, s.w += v.w;
+        }
+        put(c, s.x), put(c + 1, s.y), put(c + 2, s.z), put(c + 3, s.w);
+    }
+}
+// All threads of all CTAs call it, with their own part (row blockIdx.x of `part`) written; put(column, sum)
+// is called once per column. CTAs of equal blockIdx.x share a part.
+template <class F>
+__device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, F put) {
+    unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
+    unsigned groups = (gridDim.x + KBKI_PART_GROUP - 1) / KBKI_PART_GROUP;
+    unsigned members = gridDim.x - first < KBKI_PART_GROUP ? gridDim.x - first : KBKI_PART_GROUP;
+    if (!kbki_last_cta(counters + 1 + group, members * gridDim.y)) return;
+    float* sums = part + gridDim.x * width;
+    kbki_part_sums(part + first * width, members, width,
+                   [&](int64_t c, float sum) { sums[group * width + c] = sum; });
+    if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
+}
+
+/*  The same sums by a kernel of its own: a second launch, but every SM reads a share of the parts, so that
+    wide results do not wait for one SM. 32 columns per CTA, 16 threads to a column. */
+template <class F>
+__global__ void __launch_bounds__(512) kbki_part_add_k(F f, const float* part, unsigned n, int64_t width) {
+    __shared__ float tile[16][33];
+    int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    int64_t c = (int64_t)blockIdx.x * 32 + x;
+    float sum = 0;
+#pragma unroll 8
+    for (unsigned i = y; c < width && i < n; i += 16) sum += __ldcg(part + i * width + c);
+    tile[y][x] = sum;
+    __syncthreads();
+    if (y || c >= width) return;
+#pragma unroll
+    for (int i = 1; i < 16; i++) sum += tile[i][x];
+    f.put(c, sum);
+}
+
+/*  Column sums of anything: f.term(row, column) gives one or two values, f.put(column, sum) takes the result,
+    the second sums being columns cols to 2 cols - 1. 32 columns by 32 rows at a time. */
+template <class F, bool TWO>
+__global__ void __launch_bounds__(1024)
+    kbki_columns_k(F f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
+    __shared__ float2 tile[32][33];
+    int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    int64_t width = TWO ? 2 * cols : cols;
+    for (int64_t c0 = (int64_t)blockIdx.y * 32; c0 < cols; c0 += (int64_t)gridDim.y * 32) {
+        float2 s = make_float2(0, 0);
+        for (int64_t r = (int64_t)blockIdx.x * 32 + y; c0 + x < cols && r < rows; r += gridDim.x * 32) {
+            float2 v = f.term(r, c0 + x);
+            s.x += v.x, s.y += v.y;
+        }
+        tile[y][x] = s;
+        __syncthreads();
+        s = kbki_warp_all<kbki_sum2>(tile[x][y]);
+        if (x == 0 && c0 + y < cols) {
+            part[blockIdx.x * width + c0 + y] = s.x;
+            if (TWO) part[blockIdx.x * width + cols + c0 + y] = s.y;
+        }
+        __syncthreads();
+    }
+    kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
+}
+template <class F, bool TWO>
+const char* kbki_columns(F f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
+    int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
+    if (y > 65535) y = 65535;
+    if (x > most) x = most;
+    if (x > kbki_part_ctas(TWO ? 2 * cols : cols)) x = kbki_part_ctas(TWO ? 2 * cols : cols);
+    kbki_columns_k<F, TWO><<<dim3((unsigned)x, (unsigned)y), 1024, 0, st>>>(f, part, counters, rows, cols);
+    return kbki_launched();
+}
+#endif // __CUDACC__
+
 /*------------------------------------------------------------------------------------------------------------
   >>softmax     Softmax over the last axis: from three reads of a row to one.
-                Public: kbk_softmax_fwd_*      Used by: the table
+                Public: kbk_softmax_fwd_*      Used by: the table, norms
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  softmax fwd ----------------------------------------------------------------------------------------------
@@ -1387,7 +3415,11 @@ template <class T> const char* kbk_silu_fwd_approx(const kbk_args* a, kbk_stream
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 18 barriers
     3 online   warp per row, running (max, sum)      <- two reads: one sweep finds maximum and sum
     4 onepass  16-byte accesses, row in registers    <- one read, up to 128 KiB per row; beyond, two reads
-    5 shared   row in shared memory                  <- one read, up to 227 KiB; more rows at work per SM
+    5 shared   as many CTAs as fit; while a row is finished, the next ones are on their way into shared
+               memory                                <- the memory never waits; rows of 64 to 227 KiB live
+                                                        in shared memory themselves, one at a time
+    6 cluster  row split over 2, 4 or 8 CTAs, (max, sum) exchanged through distributed shared memory
+                                                     <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
                formula does; x and y that reach a 16-byte boundary at different elements are taken one element
                at a time */
@@ -1417,10 +3449,11 @@ template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
     x += row * cols, y += row * cols;
-    float top = -INFINITY, sum = 0;
+    float top = -INFINITY;
+    kbki_long_sum sum;
     for (int64_t c = 0; c < cols; c++) top = fmaxf(top, kbki_float(x[c]));
-    for (int64_t c = 0; c < cols; c++) sum += expf(kbki_float(x[c]) - top);
-    for (int64_t c = 0; c < cols; c++) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
+    for (int64_t c = 0; c < cols; c++) sum.add(expf(kbki_float(x[c]) - top));
+    for (int64_t c = 0; c < cols; c++) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum.get());
 }
 
 template <class T>
@@ -1477,7 +3510,7 @@ __global__ void __launch_bounds__(TH == 32 ? 128 : TH, P* TH == 4096 ? 2 : 1)
         v[u].get(f);
 #pragma unroll
         for (int k = 0; k < W; k++) top = fmaxf(top, f[k]);
-        v[u].forget();
+        kbki_reread(v[u]);
     }
     float base = kbki_base(kbki_all<kbki_max, TH>(top, slots[0]));
     sum = kbki_exp_from(edge, base);
@@ -1487,7 +3520,7 @@ __global__ void __launch_bounds__(TH == 32 ? 128 : TH, P* TH == 4096 ? 2 : 1)
 #pragma unroll
         for (int k = 0; k < W; k++) sum += f[k] = kbki_exp_from(f[k], base);
         if (sizeof(T) == 4) v[u].set(f);
-        v[u].forget();
+        kbki_reread(v[u]);
     }
     float inv = 1.0f / kbki_all<kbki_sum<float>, TH>(sum, slots[1]);
 #pragma unroll
@@ -1569,6 +3602,139 @@ __global__ void __launch_bounds__(512)
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, base) * inv);
 }
 
+__device__ __half2 kbki_two(__half*);
+__device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
+// The greater of two words, element by element; a NaN is passed over, as fmaxf does.
+__device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
+    return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
+}
+template <class T> __device__ __forceinline__ uint32_t kbki_max_word(T*, uint32_t a, uint32_t b) {
+    typedef decltype(kbki_two((T*)0)) two;
+    two x, y;
+    memcpy(&x, &a, 4), memcpy(&y, &b, 4);
+    x = __hmax2(x, y);
+    memcpy(&a, &x, 4);
+    return a;
+}
+// The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. At 16 bits
+// the second exp2 per element is cheaper than the registers that would save it.
+template <class T, int P> struct kbki_softmax_row {
+    static constexpr int W = KBKI_WIDTH(T);
+    kbki_pack<T, W> v[P];
+    __device__ __forceinline__ float top() { // of packed words: exact, and a quarter of the instructions
+        float f[2];
+        uint32_t r = v[0].q.x;
+#pragma unroll
+        for (int u = 0; u < P; u++)
+            r = kbki_max_word((T*)0, kbki_max_word((T*)0, r, v[u].q.x),
+                              kbki_max_word((T*)0, kbki_max_word((T*)0, v[u].q.y, v[u].q.z), v[u].q.w));
+        kbki_unword((T*)0, r, f);
+        return W == 4 ? f[0] : fmaxf(f[0], f[1]);
+    }
+    __device__ __forceinline__ float sum(float base) {
+        float f[W], r = 0;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            v[u].get(f);
+#pragma unroll
+            for (int k = 0; k < W; k++) r += f[k] = kbki_exp_from(f[k], base);
+            if (sizeof(T) == 4) v[u].set(f);
+            kbki_reread(v[u]);
+        }
+        return r;
+    }
+    // base and factor of the exponentials not kept; the factor of those kept
+    template <int TH>
+    __device__ __forceinline__ void put(T* y, int t, int packs, float base, float inv, float kept) {
+        float f[W];
+        y += t * W;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            kbki_reread(v[u]);
+            v[u].get(f);
+#pragma unroll
+            for (int k = 0; k < W; k++) f[k] = sizeof(T) == 4 ? f[k] * kept : kbki_exp_from(f[k], base) * inv;
+            v[u].set(f);
+            if (t + u * TH < packs) v[u].store(y + u * TH * W);
+        }
+    }
+};
+
+/*  A row comes in P / C chunks of C packs per thread; S of them are on their way, so that a long row's first
+    chunks are, while the row before it is at work. Rows must begin at 16 bytes and be whole packs. */
+template <class T, int P, int C, int TH, int S> struct kbki_softmax_ahead {
+    static constexpr int W = KBKI_WIDTH(T), H = P / C, room = C * KBKI_CTA(TH);
+    const T* x; // this CTA's part of row 0
+    int64_t row, step, rows, cols;
+    int t, packs, slot;
+    uint4* ring;
+    __device__ __forceinline__ void ask(int64_t which, int h, int to) {
+        if (which < rows)
+            kbki_ahead_row<T, C, TH>(ring + to * room, x + which * cols + h * C * TH * W, t,
+                                     packs - h * C * TH);
+        kbki_ahead_close();
+    }
+    __device__ __forceinline__ void start() {
+        slot = 0;
+#pragma unroll
+        for (int i = 0; i < S; i++) ask(row + i / H * step, i % H, i);
+    }
+    __device__ __forceinline__ void take(kbki_softmax_row<T, P>& r) {
+#pragma unroll
+        for (int h = 0; h < H; h++, slot = slot + 1 == S ? 0 : slot + 1) {
+            kbki_ahead_wait<S - 1>();
+            kbki_ahead_take<T, C, TH>(ring + slot * room, t, packs - h * C * TH, kbki_type<T>::minus_inf,
+                                      r.v + h * C);
+            ask(row + (h + S) / H * step, (h + S) % H, slot);
+        }
+    }
+};
+template <class T, int P, int C, int TH, int S>
+__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
+    kbki_softmax_fwd_ahead_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[2][32];
+    constexpr int G = TH == 32 ? 4 : 1;
+    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(cols / KBKI_WIDTH(T));
+    int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
+    kbki_softmax_ahead<T, P, C, TH, S> in = { x, row, step, rows, cols, t, packs, 0, kbki_row };
+    kbki_softmax_row<T, P> r;
+    in.start();
+    for (; in.row < rows; in.row += step) {
+        in.take(r);
+        float base = kbki_base(kbki_group_all<kbki_max, TH>(r.top(), slots[0]));
+        float inv = 1.0f / kbki_group_all<kbki_sum<float>, TH>(r.sum(base), slots[1]);
+        r.template put<TH>(y + in.row * cols, t, packs, base, inv, inv);
+    }
+}
+
+template <class T, int P, int C, int S>
+__global__ void __launch_bounds__(512, 2)
+    kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[2][32];
+    __shared__ uint2 room[2][KBKI_CLUSTER]; // pairs
+    constexpr int W = KBKI_WIDTH(T), TH = 512;
+    int size = (int)kbki_cluster_size(), t = threadIdx.x, turn = 0;
+    int share = ((int)(cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(cols / W) - first);
+    int64_t row = blockIdx.x / size, step = gridDim.x / size;
+    kbki_softmax_ahead<T, P, C, TH, S> in = { x + first * W, row, step, rows, cols, t, packs, 0, kbki_row };
+    kbki_softmax_row<T, P> r;
+    in.start();
+    kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
+    for (; in.row < rows; in.row += step, turn ^= 1) {
+        in.take(r);
+        kbki_pair p = { kbki_group_all<kbki_max, TH>(r.top(), slots[0]), 0 };
+        p.s = kbki_group_all<kbki_sum<float>, TH>(r.sum(kbki_base(p.m)), slots[1]);
+        kbki_pair all = kbki_cluster_all<kbki_pair>(p, reinterpret_cast<kbki_pair*>(room[turn]));
+        float base = kbki_base(all.m), inv = 1.0f / all.s;
+        r.template put<TH>(y + first * W + in.row * cols, t, packs, base, inv,
+                           kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - base) * inv);
+    }
+    kbki_cluster_barrier(); // nobody leaves while others may still write to it
+}
+
 template <class T> struct kbki_xy {
     const T* x;
     T* y;
@@ -1576,7 +3742,7 @@ template <class T> struct kbki_xy {
     bool vector;
 };
 template <class T> const char* kbki_xy_args(const kbk_args* a, int64_t rows_per_cta, kbki_xy<T>* io) {
-    *io = {(const T*)a->in[0], (T*)a->out[0], a->s.rows, a->s.cols, kbki_congruent(a->in[0], a->out[0])};
+    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows, a->s.cols, kbki_congruent(a->in[0], a->out[0]) };
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
@@ -1635,16 +3801,310 @@ template <class T, int W> const char* kbki_softmax_shared(const kbki_xy<T>& io, 
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T);
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    return io.vector ? kbki_softmax_shared<T, KBKI_WIDTH(T)>(io, st) : kbki_softmax_shared<T, 1>(io, st);
+    auto longer = [&] {
+        return io.vector ? kbki_softmax_shared<T, W>(io, st) : kbki_softmax_shared<T, 1>(io, st);
+    };
+    int64_t packs = io.cols / W;
+    if (!kbki_whole_packs<T>(io.x, io.y, io.cols) || packs > 4096) return longer();
+    auto run = [&](auto plan) {
+        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = P == 8 ? 3 : 2;
+        auto kernel = kbki_softmax_fwd_ahead_k<T, P, 4, TH, S>;
+        size_t bytes = (size_t)S * 4 * KBKI_CTA(TH) * 16;
+        unsigned ctas = 0;
+        int64_t most = TH == 32 ? kbki_ceil(io.rows, 4) : io.rows;
+        const char* no = kbki_resident(kernel, KBKI_CTA(TH), bytes, most, &ctas);
+        if (no || !ctas) return no ? no : longer();
+        kernel<<<ctas, KBKI_CTA(TH), bytes, st>>>(io.x, io.y, io.rows, io.cols);
+        return kbki_launched();
+    };
+    if (packs <= 128) return run(kbki_plan<W, 4, 32>());
+    if (packs <= 512) return run(kbki_plan<W, 4, 128>());
+    if (packs <= 1024) return run(kbki_plan<W, 4, 256>());
+    return packs <= 2048 ? run(kbki_plan<W, 4, 512>()) : run(kbki_plan<W, 8, 512>());
+}
+
+template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_stream st) {
+    kbki_xy<T> io;
+    const char* why = kbki_xy_args(a, 1, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    int64_t packs = io.cols / KBKI_WIDTH(T);
+    if (!kbki_whole_packs<T>(io.x, io.y, io.cols) || packs > KBKI_CLUSTER_PACKS)
+        return kbk_softmax_fwd_onepass<T>(a, st);
+    int size = kbki_cluster_ctas(packs);
+    int64_t share = kbki_ceil(packs, size);
+    auto run = [&](auto kernel, size_t packs_ahead) {
+        return kbki_launch_clusters(kernel, size, packs_ahead * 512 * 16, io.rows, st, io.x, io.y, io.rows,
+                                    io.cols);
+    };
+    if (share > 2048) return run(kbk_softmax_fwd_cluster_k<T, 8, 4, 3>, 12);
+    return share > 1024 ? run(kbk_softmax_fwd_cluster_k<T, 4, 4, 2>, 8)
+                        : run(kbk_softmax_fwd_cluster_k<T, 2, 2, 2>, 4);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>softmax_bwd     Softmax, backward: two rows in, one out.
+                    Public: kbk_softmax_bwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  softmax bwd ----------------------------------------------------------------------------------------------
+    dx[r,c] = y[r,c] * (dy[r,c] - sum_c dy[r,c] * y[r,c])      dy, y, dx: R x C
+    flops  4*R*C     multiply-add 2, subtract 1, scale 1 per element
+    bytes  3*R*C*s
+    check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 relative to sum |dy y| too, which dy cancels with
+    1 naive    thread per row                        <- slow: neighbours are C elements apart; two reads
+    2 warp     warp per row, shuffles                <- coalesced; the second read is from the caches, at best
+    3 onepass  16-byte accesses, rows in registers   <- one read, up to 64 KiB per row; beyond, two reads
+    4 shared   as many CTAs as fit; while two rows are finished, the next two are on their way into shared
+               memory                                <- the memory never waits, up to 64 KiB per row
+    bound by   memory: compare with bytes / copy bandwidth */
+#define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
+KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
+    t[1] = kbki_in("y", s->rows * s->cols, s->cols);
+    t[1].fill = KBK_UNIFORM, t[1].a = 0, t[1].b = s->cols ? 2.0 / (double)s->cols : 0; // as probabilities are
+    t[2] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
+    return 3;
+}
+KBK_FN int64_t kbk_softmax_bwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN double kbk_softmax_bwd_flops(const kbk_shape* s) { return 4 * kbki_n(s); }
+KBK_FN double kbk_softmax_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBK_FN void kbk_softmax_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                int64_t u1) {
+    int64_t n = s->cols;
+    for (int64_t r = u0; r < u1; r++) {
+        const double *dy = in[0] + r * n, *y = in[1] + r * n;
+        double dot = 0, size = 0, square = 0;
+        for (int64_t c = 0; c < n; c++) {
+            dot += dy[c] * y[c];
+            if (!kbk_is_nan(dy[c]) && !kbk_is_inf(dy[c])) size += fabs(dy[c] * y[c]);
+            square += y[c] * y[c];
+        }
+        for (int64_t c = 0; out[0] && c < n; c++) out[0][(r - u0) * n + c] = y[c] * (dy[c] - dot);
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size * sqrt(square / (double)n) : 0;
+    }
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_dsoftmax {
+    const T *dy, *y;
+    T* dx;
+    int64_t rows, cols;
+    bool vector;
+};
+template <class T> __device__ __forceinline__ float kbki_dsoftmax_term(const T* dy, const T* y, int64_t c) {
+    return kbki_float(dy[c]) * kbki_float(y[c]);
+}
+template <class T>
+__device__ __forceinline__ void kbki_dsoftmax_one(const kbki_dsoftmax<T>& io, int64_t i, float dot) {
+    io.dx[i] = kbki_type<T>::from(kbki_float(io.y[i]) * (kbki_float(io.dy[i]) - dot));
+}
+
+template <class T> __global__ void kbk_softmax_bwd_naive_k(kbki_dsoftmax<T> io) {
+    int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= io.rows) return;
+    kbki_long_sum dot;
+    for (int64_t c = 0; c < io.cols; c++) dot.add(kbki_dsoftmax_term(io.dy, io.y, row * io.cols + c));
+    for (int64_t c = 0; c < io.cols; c++) kbki_dsoftmax_one(io, row * io.cols + c, dot.get());
+}
+
+template <class T> __global__ void __launch_bounds__(128) kbk_softmax_bwd_warp_k(kbki_dsoftmax<T> io) {
+    int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
+    if (row >= io.rows) return;
+    float dot = 0;
+    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32)
+        dot += kbki_dsoftmax_term(io.dy, io.y, row * io.cols + c);
+    dot = kbki_warp_all<kbki_sum<float>>(dot);
+    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) kbki_dsoftmax_one(io, row * io.cols + c, dot);
+}
+
+// Both rows stay packed; the result takes the place of dy.
+template <class T, int W, int P> struct kbki_dsoftmax_row {
+    kbki_pack<T, W> dy[P], y[P];
+    __device__ __forceinline__ float dot() {
+        float f[W], g[W], r = 0;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            dy[u].get(f), y[u].get(g);
+#pragma unroll
+            for (int k = 0; k < W; k++) r = fmaf(f[k], g[k], r);
+            kbki_reread(dy[u]), kbki_reread(y[u]);
+        }
+        return r;
+    }
+    template <int TH> __device__ __forceinline__ void put(T* dx, int t, int packs, float dot) {
+        float f[W], g[W];
+        dx += t * W;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            kbki_reread(dy[u]), kbki_reread(y[u]);
+            dy[u].get(f), y[u].get(g);
+#pragma unroll
+            for (int k = 0; k < W; k++) f[k] = g[k] * (f[k] - dot);
+            dy[u].set(f);
+            if (t + u * TH < packs) dy[u].store(dx + u * TH * W);
+        }
+    }
+};
+template <class T, int W, int P, int TH>
+__global__ void __launch_bounds__(KBKI_CTA(TH)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
+    __shared__ float slots[32];
+    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x;
+    int64_t row = TH == 32 ? (int64_t)blockIdx.x * 4 + threadIdx.x / 32 : blockIdx.x, at = row * io.cols;
+    if (row >= io.rows) return;
+    kbki_span sp = kbki_split<T, W>(io.dy + at, io.cols);
+    int packs = (int)sp.packs, one = (int)kbki_single(sp, io.cols, t);
+    kbki_dsoftmax_row<T, W, P> r;
+#pragma unroll
+    for (int u = 0; u < P; u++) {
+        r.dy[u].fill(0), r.y[u].fill(0);
+        if (t + u * TH >= packs) continue;
+        r.dy[u].load(io.dy + at + sp.head + t * W + u * TH * W);
+        r.y[u].load(io.y + at + sp.head + t * W + u * TH * W);
+    }
+    float dot = one >= 0 ? kbki_dsoftmax_term(io.dy, io.y, at + one) : 0;
+    dot = kbki_all<kbki_sum<float>, TH>(dot + r.dot(), slots);
+    r.template put<TH>(io.dx + at + sp.head, t, packs, dot);
+    if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
+}
+
+// Rows that do not fit: two reads, the second one backwards, while the end of the row is still in the L2
+// cache.
+template <class T, int W>
+__global__ void __launch_bounds__(512) kbki_softmax_bwd_long_k(kbki_dsoftmax<T> io) {
+    __shared__ float slots[32];
+    int64_t at = blockIdx.x * io.cols;
+    int t = threadIdx.x;
+    kbki_span sp = kbki_split<T, W>(io.dy + at, io.cols);
+    int64_t one = kbki_single(sp, io.cols, t);
+    const T *dy = io.dy + at + sp.head, *y = io.y + at + sp.head;
+    kbki_dsoftmax_row<T, W, 1> r;
+    float dot = one >= 0 ? kbki_dsoftmax_term(io.dy, io.y, at + one) : 0;
+#pragma unroll 4
+    for (int64_t i = t; i < sp.packs; i += 512) {
+        r.dy[0].load_cached(dy + i * W), r.y[0].load_cached(y + i * W);
+        dot += r.dot();
+    }
+    dot = kbki_all<kbki_sum<float>, 512>(dot, slots);
+#pragma unroll 4
+    for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 512) {
+        r.dy[0].load(dy + i * W), r.y[0].load(y + i * W);
+        r.template put<0>(io.dx + at + sp.head + i * W, 0, 1, dot);
+    }
+    if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
+}
+
+// S pairs of rows ahead; the slots of the reduction take turns, as there is one reduction per row only.
+template <class T, int P, int TH, int S>
+__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 2048 ? 2 : 1)
+    kbk_softmax_bwd_shared_k(kbki_dsoftmax<T> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[2][32];
+    constexpr int G = TH == 32 ? 4 : 1;
+    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / KBKI_WIDTH(T)), slot = 0;
+    int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
+    constexpr int room = P * KBKI_CTA(TH);
+    kbki_dsoftmax_row<T, KBKI_WIDTH(T), P> r;
+    auto ask = [&](int64_t which, uint4* ring) {
+        if (which < io.rows) {
+            kbki_ahead_row<T, P, TH>(ring, io.dy + which * io.cols, t, packs);
+            kbki_ahead_row<T, P, TH>(ring + room, io.y + which * io.cols, t, packs);
+        }
+        kbki_ahead_close();
+    };
+#pragma unroll
+    for (int i = 0; i < S; i++) ask(row + i * step, kbki_row + i * 2 * room);
+    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
+        uint4* ring = kbki_row + slot * 2 * room;
+        kbki_ahead_wait<S - 1>();
+        kbki_ahead_take<T, P, TH>(ring, t, packs, 0, r.dy);
+        kbki_ahead_take<T, P, TH>(ring + room, t, packs, 0, r.y);
+        ask(row + S * step, ring);
+        float dot = kbki_group_all<kbki_sum<float>, TH>(r.dot(), slots[turn]);
+        r.template put<TH>(io.dx + row * io.cols, t, packs, dot);
+    }
+}
+
+template <class T>
+const char* kbki_dsoftmax_args(const kbk_args* a, int64_t rows_per_cta, kbki_dsoftmax<T>* io) {
+    *io = { (const T*)a->in[0], (const T*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, false };
+    io->vector = kbki_congruent(io->dy, io->y) && kbki_congruent(io->dy, io->dx);
+    if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) ||
+        !kbki_aligned(io->dx, sizeof(T)))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
+    return kbki_check_dims(&a->s);
+}
+template <class T> const char* kbk_softmax_bwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_dsoftmax<T> io;
+    const char* why = kbki_dsoftmax_args(a, 128, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbk_softmax_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_softmax_bwd_warp(const kbk_args* a, kbk_stream st) {
+    kbki_dsoftmax<T> io;
+    const char* why = kbki_dsoftmax_args(a, 4, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbk_softmax_bwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T, int W> const char* kbki_dsoftmax_long(const kbki_dsoftmax<T>& io, kbk_stream st) {
+    kbki_softmax_bwd_long_k<T, W><<<(unsigned)io.rows, 512, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_stream st) {
+    constexpr int V = KBKI_WIDTH(T);
+    kbki_dsoftmax<T> io;
+    const char* why = kbki_dsoftmax_args(a, 1, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    auto run = [&](auto plan) {
+        constexpr int W = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
+        unsigned ctas = (unsigned)(TH == 32 ? kbki_ceil(io.rows, 4) : io.rows);
+        kbk_softmax_bwd_onepass_k<T, W, P, TH><<<ctas, TH == 32 ? 128 : TH, 0, st>>>(io);
+        return kbki_launched();
+    };
+    if (!io.vector)
+        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_dsoftmax_long<T, 1>(io, st);
+    int64_t packs = io.cols / V;
+    if (packs <= 128) return run(kbki_plan<V, 4, 32>());
+    if (packs <= 512) return run(kbki_plan<V, 4, 128>());
+    if (packs <= 1024) return run(kbki_plan<V, 4, 256>());
+    return packs <= 4096 ? run(kbki_plan<V, 8, 512>()) : kbki_dsoftmax_long<T, V>(io, st);
+}
+template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T);
+    kbki_dsoftmax<T> io;
+    const char* why = kbki_dsoftmax_args(a, 1, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    int64_t packs = io.cols / W;
+    if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || packs > 4096)
+        return kbk_softmax_bwd_onepass<T>(a, st);
+    auto run = [&](auto plan) {
+        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = P * TH >= 2048 ? 1 : 2;
+        constexpr int all = TH == 32 ? 128 : TH;
+        auto kernel = kbk_softmax_bwd_shared_k<T, P, TH, S>;
+        size_t bytes = (size_t)S * 2 * P * all * 16;
+        unsigned ctas = 0;
+        const char* no = kbki_resident(kernel, all, bytes, TH == 32 ? kbki_ceil(io.rows, 4) : io.rows, &ctas);
+        if (no || !ctas) return no ? no : kbk_softmax_bwd_onepass<T>(a, st);
+        kernel<<<ctas, all, bytes, st>>>(io);
+        return kbki_launched();
+    };
+    if (packs <= 128) return run(kbki_plan<W, 4, 32>());
+    if (packs <= 512) return run(kbki_plan<W, 4, 128>());
+    if (packs <= 1024) return run(kbki_plan<W, 4, 256>());
+    return packs <= 2048 ? run(kbki_plan<W, 4, 512>()) : run(kbki_plan<W, 4, 1024>());
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
   >>layernorm     Layer normalisation over the last axis, with the true two-pass variance.
-                  Public: kbk_layernorm_fwd_*      Used by: the table
+                  Public: kbk_layernorm_fwd_*      Used by: the table, >>rmsnorm
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  layernorm fwd --------------------------------------------------------------------------------------------
@@ -1660,6 +4120,11 @@ template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_str
     1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: uncoalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
     3 onepass  16-byte accesses, row in registers        <- one read, up to 128 KiB per row; beyond, three
+    4 persist  as many CTAs as fit, w and b in registers, the next rows on their way into shared memory
+                                                         <- w and b read once per CTA, not once per row; the
+                                                            memory never waits; up to 32 KiB per row
+    5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
+                                                         <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -1698,7 +4163,8 @@ KBK_FN void kbk_layernorm_fwd_ref(const kbk_shape* s, const double* const* in, d
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_norm {
+// LN: layer normalisation; otherwise without mean and bias, which is >>rmsnorm.
+template <class T, bool LN> struct kbki_norm {
     const T *x, *w, *b;
     T* y;
     float *mean, *rstd;
@@ -1706,51 +4172,52 @@ template <class T> struct kbki_norm {
     bool vector;
     // first: the mean before its correction, which is NaN where the mean is infinite.
     __device__ __forceinline__ void stats(int64_t row, float first, float2 m) const {
-        if (mean) mean[row] = m.x == m.x ? first + m.x : first;
+        if (LN && mean) mean[row] = m.x == m.x ? first + m.x : first;
         if (rstd) rstd[row] = m.y;
     }
     __device__ __forceinline__ void one(int64_t row, int64_t c, float xhat) const {
-        y[row * cols + c] = kbki_type<T>::from(fmaf(xhat, kbki_float(w[c]), kbki_float(b[c])));
+        y[row * cols + c] = kbki_type<T>::from(fmaf(xhat, kbki_float(w[c]), LN ? kbki_float(b[c]) : 0));
     }
 };
 // Deviations d from a first mean give the rest of the mean and the variance at once: s.x = sum d, s.y = sum
 // d^2.
-__device__ __forceinline__ float2 kbki_moments(float2 s, int64_t cols) {
-    float rest = s.x / (float)cols, var = s.y / (float)cols - rest * rest;
+template <bool LN> __device__ __forceinline__ float2 kbki_moments(float2 s, int64_t cols) {
+    float rest = LN ? s.x / (float)cols : 0, var = s.y / (float)cols - rest * rest;
     return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays one
 }
 
-template <class T> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<T> io) {
+template <class T, bool LN> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<T, LN> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
     const T* x = io.x + row * io.cols;
-    float first = isinf(kbki_float(x[0])) ? 0 : kbki_float(x[0]), mean = 0;
-    float2 s = make_float2(0, 0);
-    for (int64_t c = 0; c < io.cols; c++) mean += kbki_float(x[c]) - first;
-    mean = first + mean / (float)io.cols;
+    float first = !LN || isinf(kbki_float(x[0])) ? 0 : kbki_float(x[0]);
+    kbki_long_sum sum, rest, square;
+    for (int64_t c = 0; LN && c < io.cols; c++) sum.add(kbki_float(x[c]) - first);
+    float mean = first + sum.get() / (float)io.cols;
     for (int64_t c = 0; c < io.cols; c++) {
         float d = kbki_float(x[c]) - mean;
-        s.x += d, s.y = fmaf(d, d, s.y);
+        rest.add(d), square.add(d * d);
     }
-    float2 m = kbki_moments(s, io.cols);
+    float2 m = kbki_moments<LN>(make_float2(rest.get(), square.get()), io.cols);
     for (int64_t c = 0; c < io.cols; c++) io.one(row, c, (kbki_float(x[c]) - mean - m.x) * m.y);
     io.stats(row, mean, m);
 }
 
-template <class T> __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T> io) {
+template <class T, bool LN>
+__global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, LN> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     int lane = threadIdx.x % 32;
     if (row >= io.rows) return;
     const T* x = io.x + row * io.cols;
     float mean = 0;
-    float2 s = make_float2(0, 0);
-    for (int64_t c = lane; c < io.cols; c += 32) mean += kbki_float(x[c]);
-    mean = kbki_warp_all<kbki_sum<float>>(mean) / (float)io.cols;
+    kbki_long_sum sum, rest, square;
+    for (int64_t c = lane; LN && c < io.cols; c += 32) sum.add(kbki_float(x[c]));
+    if (LN) mean = kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)io.cols;
     for (int64_t c = lane; c < io.cols; c += 32) {
         float d = kbki_float(x[c]) - mean;
-        s.x += d, s.y = fmaf(d, d, s.y);
+        rest.add(d), square.add(d * d);
     }
-    float2 m = kbki_moments(kbki_warp_all<kbki_sum2>(s), io.cols);
+    float2 m = kbki_moments<LN>(kbki_warp_all<kbki_sum2>(make_float2(rest.get(), square.get())), io.cols);
     for (int64_t c = lane; c < io.cols; c += 32) io.one(row, c, (kbki_float(x[c]) - mean - m.x) * m.y);
     if (lane == 0) io.stats(row, mean, m);
 }
@@ -1768,12 +4235,12 @@ template <class T, int W> __device__ __forceinline__ void kbki_weights(const T* 
     }
 }
 // y of one pack, from the deviations d.
-template <class T, int W>
-__device__ __forceinline__ void kbki_norm_pack(const kbki_norm<T>& io, int64_t row, int64_t c, bool aw,
+template <class T, bool LN, int W>
+__device__ __forceinline__ void kbki_norm_pack(const kbki_norm<T, LN>& io, int64_t row, int64_t c, bool aw,
                                                bool ab, float* d, float2 m) {
-    float w[W], b[W];
+    float w[W], b[W] = {};
     kbki_weights<T, W>(io.w + c, aw, w);
-    kbki_weights<T, W>(io.b + c, ab, b);
+    if (LN) kbki_weights<T, W>(io.b + c, ab, b);
 #pragma unroll
     for (int k = 0; k < W; k++) d[k] = fmaf((d[k] - m.x) * m.y, w[k], b[k]);
     kbki_pack<T, W> v;
@@ -1784,9 +4251,9 @@ template <class T, int W> __device__ __forceinline__ bool kbki_at_16(const T* p)
     return W == 1 || ((uintptr_t)p & 15) == 0;
 }
 
-template <class T, int W, int P, int TH>
-__global__ void __launch_bounds__(TH == 32 ? 128 : TH, P* TH == 4096 ? 2 : 1)
-    kbk_layernorm_fwd_onepass_k(kbki_norm<T> io) {
+template <class T, bool LN, int W, int P, int TH>
+__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
+    kbk_layernorm_fwd_onepass_k(kbki_norm<T, LN> io) {
     __shared__ float slots[32];
     __shared__ float2 slots2[32];
     int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x;
@@ -1809,9 +4276,9 @@ __global__ void __launch_bounds__(TH == 32 ? 128 : TH, P* TH == 4096 ? 2 : 1)
         v[u].get(f);
 #pragma unroll
         for (int k = 0; k < W; k++) sum += f[k];
-        v[u].forget();
+        kbki_reread(v[u]);
     }
-    float mean = kbki_all<kbki_sum<float>, TH>(sum, slots) / (float)io.cols;
+    float mean = LN ? kbki_all<kbki_sum<float>, TH>(sum, slots) / (float)io.cols : 0;
     float2 s = one >= 0 ? make_float2(edge - mean, (edge - mean) * (edge - mean)) : make_float2(0, 0);
 #pragma unroll
     for (int u = 0; u < P; u++) {
@@ -1819,9 +4286,9 @@ __global__ void __launch_bounds__(TH == 32 ? 128 : TH, P* TH == 4096 ? 2 : 1)
         v[u].get(f);
 #pragma unroll
         for (int k = 0; k < W; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
-        v[u].forget();
+        kbki_reread(v[u]);
     }
-    float2 m = kbki_moments(kbki_all<kbki_sum2, TH>(s, slots2), io.cols);
+    float2 m = kbki_moments<LN>(kbki_all<kbki_sum2, TH>(s, slots2), io.cols);
     bool aw = kbki_at_16<T, W>(io.w + sp.head), ab = kbki_at_16<T, W>(io.b + sp.head);
 #pragma unroll
     for (int u = 0; u < P; u++) {
@@ -1829,13 +4296,14 @@ __global__ void __launch_bounds__(TH == 32 ? 128 : TH, P* TH == 4096 ? 2 : 1)
         v[u].get(f);
 #pragma unroll
         for (int k = 0; k < W; k++) f[k] -= mean;
-        kbki_norm_pack<T, W>(io, row, sp.head + (t + u * TH) * W, aw, ab, f, m);
+        kbki_norm_pack<T, LN, W>(io, row, sp.head + (t + u * TH) * W, aw, ab, f, m);
     }
     if (one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
 }
 
-template <class T, int W> __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T> io) {
+template <class T, bool LN, int W>
+__global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, LN> io) {
     __shared__ float slots[32];
     __shared__ float2 slots2[32];
     int64_t row = blockIdx.x;
@@ -1846,13 +4314,13 @@ template <class T, int W> __global__ void __launch_bounds__(512) kbki_layernorm_
     kbki_pack<T, W> v;
     float f[W], edge = one >= 0 ? kbki_float(x[one]) : 0, sum = edge;
 #pragma unroll 4
-    for (int64_t i = t; i < sp.packs; i += 512) {
+    for (int64_t i = t; LN && i < sp.packs; i += 512) {
         v.load_cached(x + sp.head + i * W);
         v.get(f);
 #pragma unroll
         for (int k = 0; k < W; k++) sum += f[k];
     }
-    float mean = kbki_all<kbki_sum<float>, 512>(sum, slots) / (float)io.cols;
+    float mean = LN ? kbki_all<kbki_sum<float>, 512>(sum, slots) / (float)io.cols : 0;
     float2 s = one >= 0 ? make_float2(edge - mean, (edge - mean) * (edge - mean)) : make_float2(0, 0);
 #pragma unroll 4
     for (int64_t i = t; i < sp.packs; i += 512) {
@@ -1861,7 +4329,7 @@ template <class T, int W> __global__ void __launch_bounds__(512) kbki_layernorm_
 #pragma unroll
         for (int k = 0; k < W; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
     }
-    float2 m = kbki_moments(kbki_all<kbki_sum2, 512>(s, slots2), io.cols);
+    float2 m = kbki_moments<LN>(kbki_all<kbki_sum2, 512>(s, slots2), io.cols);
     bool aw = kbki_at_16<T, W>(io.w + sp.head), ab = kbki_at_16<T, W>(io.b + sp.head);
 #pragma unroll 2
     for (int64_t i = t; i < sp.packs; i += 512) {
@@ -1869,61 +4337,952 @@ template <class T, int W> __global__ void __launch_bounds__(512) kbki_layernorm_
         v.get(f);
 #pragma unroll
         for (int k = 0; k < W; k++) f[k] -= mean;
-        kbki_norm_pack<T, W>(io, row, sp.head + i * W, aw, ab, f, m);
+        kbki_norm_pack<T, LN, W>(io, row, sp.head + i * W, aw, ab, f, m);
     }
     if (one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
 }
 
-template <class T> const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T>* io) {
-    *io = {(const T*)a->in[0], (const T*)a->in[1], (const T*)a->in[2],
-           (T*)a->out[0],      (float*)a->out[1],  (float*)a->out[2],
-           a->s.rows,          a->s.cols,          kbki_congruent(a->in[0], a->out[0])};
-    for (int k = 0; k < 3; k++)
-        if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], k ? 4 : sizeof(T)))
-            return KBKI_TEXT_ALIGN;
+/*  The arithmetic of a row that is whole packs, in registers. At 16 bits, arithmetic is as scarce as
+    bandwidth: the correction of the mean is left out there, and centring and scaling are one multiply-add;
+    both only matter in f32. TIGHT: no registers to spare for the floats of one pass until the next. */
+template <class T, bool LN, int P, int TH, bool TIGHT> struct kbki_norm_row {
+    static constexpr int W = KBKI_WIDTH(T);
+    static constexpr bool exact = sizeof(T) == 4;
+    kbki_pack<T, W> v[P];
+    __device__ __forceinline__ float sum() {
+        float f[W], r = 0;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            v[u].get(f);
+#pragma unroll
+            for (int k = 0; k < W; k++) r += f[k];
+            if (TIGHT) kbki_reread(v[u]);
+        }
+        return r;
+    }
+    __device__ __forceinline__ float2 squares(float mean, int t, int packs) {
+        float f[W];
+        float2 s = make_float2(0, 0);
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            if (t + u * TH >= packs) continue;
+            v[u].get(f);
+#pragma unroll
+            for (int k = 0; k < W; k++) {
+                float d = LN ? f[k] - mean : f[k];
+                if (LN && exact) s.x += d;
+                s.y = fmaf(d, d, s.y);
+            }
+            if (TIGHT) kbki_reread(v[u]);
+        }
+        return s;
+    }
+    __device__ __forceinline__ void put(T* y, int u, float mean, float2 m, const float* g, const float* h) {
+        float f[W], shift = -mean * m.y;
+        if (TIGHT) kbki_reread(v[u]);
+        v[u].get(f);
+#pragma unroll
+        for (int k = 0; k < W; k++) {
+            float xhat = !LN ? f[k] * m.y : exact ? (f[k] - mean - m.x) * m.y : fmaf(f[k], m.y, shift);
+            f[k] = LN ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
+        }
+        v[u].set(f);
+        v[u].store(y);
+    }
+};
+
+// HOLD: w and b stay in registers; rows so long that they would crowd out a second CTA take them from the L1
+// cache.
+template <class T, bool LN, int P, int TH, int S, bool HOLD>
+__global__ void __launch_bounds__(KBKI_CTA(TH), HOLD ? 1 : 2)
+    kbk_layernorm_fwd_persist_k(kbki_norm<T, LN> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[32];
+    __shared__ float2 slots2[2][32];
+    constexpr int W = KBKI_WIDTH(T), G = TH == 32 ? 4 : 1, room = P * KBKI_CTA(TH);
+    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / W), slot = 0;
+    int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
+    float each = 1 / (float)io.cols;
+    kbki_norm_row<T, LN, P, TH, !HOLD> r;
+    kbki_pack<T, W> w[P], b[P];
+#pragma unroll
+    for (int i = 0; i < S; i++) {
+        if (row + i * step < io.rows)
+            kbki_ahead_row<T, P, TH>(kbki_row + i * room, io.x + (row + i * step) * io.cols, t, packs);
+        kbki_ahead_close();
+    }
+#pragma unroll
+    for (int u = 0; u < P; u++) {
+        w[u].fill(0), b[u].fill(0);
+        if (HOLD && t + u * TH < packs) w[u].load_cached(io.w + (t + u * TH) * W);
+        if (HOLD && LN && t + u * TH < packs) b[u].load_cached(io.b + (t + u * TH) * W);
+    }
+    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
+        kbki_ahead_wait<S - 1>();
+        kbki_ahead_take<T, P, TH>(kbki_row + slot * room, t, packs, 0, r.v);
+        if (row + S * step < io.rows)
+            kbki_ahead_row<T, P, TH>(kbki_row + slot * room, io.x + (row + S * step) * io.cols, t, packs);
+        kbki_ahead_close();
+        float mean = LN ? kbki_group_all<kbki_sum<float>, TH>(r.sum(), slots) * each : 0;
+        float2 s = r.squares(mean, t, packs);
+        s = LN && sizeof(T) == 4
+                ? kbki_group_all<kbki_sum2, TH>(s, slots2[turn])
+                : make_float2(0, kbki_group_all<kbki_sum<float>, TH>(s.y, &slots2[turn][0].x));
+        float2 m = kbki_moments<LN>(s, io.cols);
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            float g[W], h[W];
+            if (t + u * TH >= packs) continue;
+            if (!HOLD) w[u].load_cached(io.w + (t + u * TH) * W);
+            if (!HOLD && LN) b[u].load_cached(io.b + (t + u * TH) * W);
+            if (HOLD && P == 4) kbki_reread(w[u]), kbki_reread(b[u]);
+            w[u].get(g), b[u].get(h);
+            r.put(io.y + row * io.cols + t * W + u * TH * W, u, mean, m, g, h);
+        }
+        if (t == 0) io.stats(row, mean, m);
+    }
+}
+
+template <class T, bool LN, int P>
+__global__ void __launch_bounds__(512, P == 8 ? 1 : 2) kbk_layernorm_fwd_cluster_k(kbki_norm<T, LN> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[32];
+    __shared__ float2 slots2[32], room[2][KBKI_CLUSTER];
+    constexpr int W = KBKI_WIDTH(T), TH = 512;
+    int size = (int)kbki_cluster_size(), t = threadIdx.x;
+    int share = ((int)(io.cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(io.cols / W) - first), turn = 0;
+    int64_t row = blockIdx.x / size, step = gridDim.x / size;
+    const T *x = io.x + first * W, *w = io.w + (first + t) * W, *b = io.b + (first + t) * W;
+    kbki_norm_row<T, LN, P, TH, P == 8> r;
+    kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
+    kbki_ahead_row<T, P, TH>(kbki_row, x + row * io.cols, t, packs);
+    kbki_ahead_close();
+    for (; row < io.rows; row += step) {
+        kbki_ahead_wait<0>();
+        kbki_ahead_take<T, P, TH>(kbki_row, t, packs, 0, r.v);
+        if (row + step < io.rows) kbki_ahead_row<T, P, TH>(kbki_row, x + (row + step) * io.cols, t, packs);
+        kbki_ahead_close();
+        float mean = 0;
+        if (LN) {
+            mean = kbki_all<kbki_sum<float>, TH>(r.sum(), slots);
+            mean = kbki_cluster_all<kbki_sum2>(make_float2(mean, 0), room[turn]).x / (float)io.cols;
+            turn ^= 1;
+        }
+        float2 s = kbki_all<kbki_sum2, TH>(r.squares(mean, t, packs), slots2);
+        float2 m = kbki_moments<LN>(kbki_cluster_all<kbki_sum2>(s, room[turn]), io.cols);
+        turn ^= 1;
+        T* y = io.y + row * io.cols + (first + t) * W;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            float g[W], h[W] = {};
+            if (t + u * TH >= packs) continue;
+            kbki_weights<T, W>(w + u * TH * W, true, g);
+            if (LN) kbki_weights<T, W>(b + u * TH * W, true, h);
+            r.put(y + u * TH * W, u, mean, m, g, h);
+        }
+        if (t == 0 && kbki_cluster_rank() == 0) io.stats(row, mean, m);
+    }
+    kbki_cluster_barrier(); // nobody leaves while others may still write to it
+}
+
+template <class T, bool LN>
+const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T, LN>* io) {
+    *io = { (const T*)a->in[0],
+            (const T*)a->in[1],
+            LN ? (const T*)a->in[2] : NULL,
+            (T*)a->out[0],
+            LN ? (float*)a->out[1] : NULL,
+            (float*)a->out[LN ? 2 : 1],
+            a->s.rows,
+            a->s.cols,
+            kbki_congruent(a->in[0], a->out[0]) };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->w, sizeof(T)) ||
+        !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->mean, 4) ||
+        !kbki_aligned(io->rstd, 4))
+        return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
 }
-template <class T> const char* kbk_layernorm_fwd_naive(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T> io;
+template <class T, bool LN> bool kbki_norm_whole(const kbki_norm<T, LN>& io) {
+    return kbki_whole_packs<T>(io.x, io.y, io.cols) && kbki_aligned(io.w, 16) && kbki_aligned(io.b, 16);
+}
+template <class T, bool LN> const char* kbki_norm_naive(const kbk_args* a, kbk_stream st) {
+    kbki_norm<T, LN> io;
     const char* why = kbki_norm_args(a, 128, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_layernorm_fwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    kbk_layernorm_fwd_naive_k<T, LN><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T> const char* kbk_layernorm_fwd_warp(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T> io;
+template <class T, bool LN> const char* kbki_norm_warp(const kbk_args* a, kbk_stream st) {
+    kbki_norm<T, LN> io;
     const char* why = kbki_norm_args(a, 4, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_layernorm_fwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    kbk_layernorm_fwd_warp_k<T, LN><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, int W> const char* kbki_layernorm_long(const kbki_norm<T>& io, kbk_stream st) {
-    kbki_layernorm_fwd_long_k<T, W><<<(unsigned)io.rows, 512, 0, st>>>(io);
+template <class T, bool LN, int W> const char* kbki_norm_long(const kbki_norm<T, LN>& io, kbk_stream st) {
+    kbki_layernorm_fwd_long_k<T, LN, W><<<(unsigned)io.rows, 512, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T> const char* kbk_layernorm_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T> io;
+template <class T, bool LN> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
+    kbki_norm<T, LN> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
     auto run = [&](auto plan) {
         constexpr int W = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
         unsigned ctas = (unsigned)(TH == 32 ? kbki_ceil(io.rows, 4) : io.rows);
-        kbk_layernorm_fwd_onepass_k<T, W, P, TH><<<ctas, TH == 32 ? 128 : TH, 0, st>>>(io);
+        kbk_layernorm_fwd_onepass_k<T, LN, W, P, TH><<<ctas, KBKI_CTA(TH), 0, st>>>(io);
         return kbki_launched();
     };
     if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_layernorm_long<T, 1>(io, st);
+        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_norm_long<T, LN, 1>(io, st);
     int64_t packs = io.cols / KBKI_WIDTH(T);
     return packs <= KBKI_LONG ? kbki_by_row<KBKI_WIDTH(T)>(packs, run)
-                              : kbki_layernorm_long<T, KBKI_WIDTH(T)>(io, st);
+                              : kbki_norm_long<T, LN, KBKI_WIDTH(T)>(io, st);
+}
+template <class T, bool LN> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T);
+    kbki_norm<T, LN> io;
+    const char* why = kbki_norm_args(a, 1, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    int64_t packs = io.cols / W;
+    if (!kbki_norm_whole(io) || packs > 2048) return kbki_norm_onepass<T, LN>(a, st);
+    auto run = [&](auto plan) {
+        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = TH == 32 ? 4 : 2;
+        auto kernel = kbk_layernorm_fwd_persist_k<T, LN, P, TH, S, TH != 512>;
+        size_t bytes = (size_t)S * P * KBKI_CTA(TH) * 16;
+        unsigned ctas = 0;
+        int64_t most = TH == 32 ? kbki_ceil(io.rows, 4) : io.rows;
+        const char* no = kbki_resident(kernel, KBKI_CTA(TH), bytes, most, &ctas);
+        if (no || !ctas) return no ? no : kbki_norm_onepass<T, LN>(a, st);
+        kernel<<<ctas, KBKI_CTA(TH), bytes, st>>>(io);
+        return kbki_launched();
+    };
+    if (packs <= 64) return run(kbki_plan<W, 2, 32>());
+    if (packs <= 128) return run(kbki_plan<W, 4, 32>());
+    if (packs <= 256) return run(kbki_plan<W, 2, 128>());
+    if (packs <= 512) return run(kbki_plan<W, 4, 128>());
+    return packs <= 1024 ? run(kbki_plan<W, 4, 256>()) : run(kbki_plan<W, 4, 512>());
+}
+template <class T, bool LN> const char* kbki_norm_cluster(const kbk_args* a, kbk_stream st) {
+    kbki_norm<T, LN> io;
+    const char* why = kbki_norm_args(a, 1, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    int64_t packs = io.cols / KBKI_WIDTH(T);
+    if (!kbki_norm_whole(io) || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, LN>(a, st);
+    int size = kbki_cluster_ctas(packs);
+    int64_t share = kbki_ceil(packs, size);
+    if (share > 2048)
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 8>, size, 8 * 512 * 16, io.rows, st,
+                                    io);
+    if (share > 1024)
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 4>, size, 4 * 512 * 16, io.rows, st,
+                                    io);
+    return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 2>, size, 2 * 512 * 16, io.rows, st, io);
+}
+template <class T> const char* kbk_layernorm_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_naive<T, true>(a, st);
+}
+template <class T> const char* kbk_layernorm_fwd_warp(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_warp<T, true>(a, st);
+}
+template <class T> const char* kbk_layernorm_fwd_onepass(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_onepass<T, true>(a, st);
+}
+template <class T> const char* kbk_layernorm_fwd_persist(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_persist<T, true>(a, st);
+}
+template <class T> const char* kbk_layernorm_fwd_cluster(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_cluster<T, true>(a, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>layernorm_bwd     Layer normalisation, backward: sums along rows and along columns from one read.
+                      Public: kbk_layernorm_bwd_*      Used by: the table, >>rmsnorm
+------------------------------------------------------------------------------------------------------------*/
+
+/*  layernorm bwd --------------------------------------------------------------------------------------------
+    xhat = (x - mean) * rstd     g = dy * w     dx = (g - mean_c g - xhat * mean_c(g * xhat)) * rstd
+    dw[c] = sum_r dy * xhat      db[c] = sum_r dy     dy, x, dx: R x C   w, dw, db: C   mean, rstd: R, f32
+    flops  13*R*C + 2*R   xhat 2, g 1, its sum 1, its sum with xhat 2, dx 4, dw 2, db 1; per row 1/C twice
+    bytes  (3*R*C + 3*C)*s + 8*R
+    check  dx norm-wise f32 1e-5, f16 5e-4, bf16 4e-3, in f32 relative to what cancels in it; dw, db: f32 1e-5
+           of the sum of |terms|, 16 bits 2 ulp more
+    1 atomic   CTA per row, one atomic per element for dw, db     <- slow: R additions wait for each column
+    2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
+    3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
+               <- one launch, the same bits every time; the second look at a row is from the caches
+    4 onepass  a row's x and dy in registers from one sum to the other, column sums in registers, the next
+               rows on their way into shared memory, 16-byte accesses; a second kernel adds the column sums
+               <- one read, and the memory never waits; all SMs share the last addition. Up to 16 KiB per row
+               at 16 bits, 32 KiB in f32, otherwise as ticket
+    bound by   memory: compare with bytes / copy bandwidth */
+#define KBK_CHECK_layernorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
+KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
+    t[1] = kbki_in("x", s->rows * s->cols, s->cols);
+    t[2] = kbki_in("w", s->cols, 0);
+    t[3] = kbki_in("mean", s->rows, 1);
+    t[4] = kbki_in("rstd", s->rows, 1);
+    t[3].kind = t[4].kind = KBK_KF32;
+    t[4].fill = KBK_UNIFORM, t[4].a = 0.5, t[4].b = 1.5;
+    t[5] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
+    t[6] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
+    t[7] = kbki_out("db", KBK_T, s->cols, 0, s->cols);
+    return 8;
+}
+KBK_FN int64_t kbk_layernorm_bwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN double kbk_layernorm_bwd_flops(const kbk_shape* s) { return 13 * kbki_n(s) + 2 * (double)s->rows; }
+KBK_FN double kbk_layernorm_bwd_bytes(const kbk_shape* s) {
+    return (3 * kbki_n(s) + 3 * (double)s->cols) * s->elem + 8 * (double)s->rows;
+}
+// dx of one row, and the size of what cancels in it; mean 0 and `centre` 0 is RMS normalisation.
+KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean,
+                              double rstd, int centre, double* dx, double* size) {
+    double a = 0, b = 0, square = 0, big = 0;
+    for (int64_t c = 0; c < n; c++) {
+        double g = dy[c] * w[c], xhat = (x[c] - mean) * rstd;
+        a += g, b += g * xhat;
+        if (kbk_is_nan(g) || kbk_is_inf(g)) continue;
+        square += g * g, big += fabs(g * xhat);
+    }
+    a = centre ? a / (double)n : 0, b /= (double)n;
+    for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
+    if (size) *size = (sqrt(square / (double)n) + big / (double)n) * fabs(rstd) * 2;
+}
+// dw and db, or their sums of |terms|, over all rows
+KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
+                                  const double* rstd, double* dw, double* db, double size) {
+    int64_t n = s->cols;
+    for (int64_t c = 0; c < n; c++) {
+        if (dw) dw[c] = 0;
+        if (db) db[c] = 0;
+    }
+    for (int64_t r = 0; (dw || db) && r < s->rows; r++)
+        for (int64_t c = 0; c < n; c++) {
+            double g = dy[r * n + c], term = g * ((x[r * n + c] - (mean ? mean[r] : 0)) * rstd[r]);
+            if (dw) dw[c] += size ? fabs(term) * size : term;
+            if (db) db[c] += size ? fabs(g) * size : g;
+        }
+}
+KBK_FN void kbk_layernorm_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                  int64_t u1) {
+    int64_t n = s->cols;
+    double size = 0;
+    for (int64_t r = u0; r < u1; r++) {
+        kbki_norm_bwd_row(n, in[0] + r * n, in[1] + r * n, in[2], in[3][r], in[4][r], 1,
+                          out[0] ? out[0] + (r - u0) * n : NULL, &size);
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size : 0.001 * size;
+    }
+    kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[1], out[2], 0);
+    kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[KBK_OUTS + 1], out[KBK_OUTS + 2],
+                          s->elem == 4 ? 1 : 0.01);
+}
+KBK_FN size_t kbki_scratch_layernorm_bwd(const kbk_shape* s, const char* variant) {
+    (void)variant;
+    return kbki_part_bytes(2 * s->cols);
+}
+
+#ifdef __CUDACC__
+template <class T, bool LN> struct kbki_dnorm {
+    const T *dy, *x, *w;
+    const float *mean, *rstd;
+    T *dx, *dw, *db;
+    int64_t rows, cols;
+    unsigned* counters;
+    float* part;
+    static constexpr int sums = LN ? 2 : 1;                      // of each column
+    __device__ __forceinline__ float2 stats(int64_t row) const { // mean, rstd
+        return make_float2(LN ? __ldg(mean + row) : 0, __ldg(rstd + row));
+    }
+    __device__ __forceinline__ float xhat(int64_t i, float2 st) const {
+        return (kbki_float(x[i]) - st.x) * st.y;
+    }
+    // What one element adds to the row's sums.
+    __device__ __forceinline__ float2 term_of_row(int64_t i, int64_t c, float2 st) const {
+        float g = kbki_float(dy[i]) * kbki_float(w[c]);
+        return make_float2(LN ? g : 0, g * xhat(i, st));
+    }
+    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const { // of column c
+        float g = kbki_float(dy[row * cols + c]);
+        return make_float2(g * xhat(row * cols + c, stats(row)), g);
+    }
+    // s: the row's sums divided by its length
+    __device__ __forceinline__ void one(int64_t i, int64_t c, float2 st, float2 s) const {
+        float g = kbki_float(dy[i]) * kbki_float(w[c]);
+        dx[i] = kbki_type<T>::from((g - s.x - xhat(i, st) * s.y) * st.y);
+    }
+    __device__ __forceinline__ void put(int64_t c, float sum) const {
+        (!LN || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
+    }
+};
+
+template <class T, bool LN>
+__global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, LN> io) {
+    __shared__ float2 slots[32];
+    int64_t row = blockIdx.x, at = row * io.cols;
+    float2 st = io.stats(row), s = make_float2(0, 0), n = make_float2((float)io.cols, (float)io.cols);
+    for (int64_t c = threadIdx.x; c < io.cols; c += 256)
+        s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
+    s = kbki_all<kbki_sum2, 256>(s, slots);
+    s.x /= n.x, s.y /= n.y;
+    for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
+        float2 v = io.term(row, c);
+        io.one(at + c, c, st, s);
+        atomicAdd(io.part + c, v.x);
+        if (LN) atomicAdd(io.part + io.cols + c, v.y);
+    }
+}
+template <class T, bool LN> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, LN> io) {
+    int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (c < io.sums * io.cols) io.put(c, io.part[c]);
+}
+
+template <class T, bool LN>
+__global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, LN> io) {
+    int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32, at = row * io.cols;
+    if (row >= io.rows) return;
+    float2 st = io.stats(row), s = make_float2(0, 0);
+    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32)
+        s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
+    s = kbki_warp_all<kbki_sum2>(s);
+    s.x /= (float)io.cols, s.y /= (float)io.cols;
+    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) io.one(at + c, c, st, s);
+}
+
+// A thread meets the same columns in every row, so their sums in shared memory are its own: no barrier for
+// them.
+template <class T, bool LN>
+__global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, LN> io) {
+    extern __shared__ float kbki_sums[];
+    __shared__ float2 slots[2][32];
+    int turn = 0;
+    for (int64_t c = threadIdx.x; c < io.cols; c += 512) {
+        kbki_sums[c] = 0;
+        if (LN) kbki_sums[io.cols + c] = 0;
+    }
+    for (int64_t row = blockIdx.x; row < io.rows; row += gridDim.x, turn ^= 1) {
+        int64_t at = row * io.cols;
+        float2 st = io.stats(row), s = make_float2(0, 0);
+#pragma unroll 4
+        for (int64_t c = threadIdx.x; c < io.cols; c += 512)
+            s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
+        s = kbki_all<kbki_sum2, 512>(s, slots[turn]);
+        s.x /= (float)io.cols, s.y /= (float)io.cols;
+#pragma unroll 4
+        for (int64_t c = threadIdx.x; c < io.cols; c += 512) {
+            float g = kbki_float(io.dy[at + c]);
+            kbki_sums[c] += g * io.xhat(at + c, st);
+            if (LN) kbki_sums[io.cols + c] += g;
+            io.one(at + c, c, st, s);
+        }
+    }
+    for (int64_t c = threadIdx.x; c < io.cols; c += 512) {
+        io.part[blockIdx.x * (io.sums * io.cols) + c] = kbki_sums[c];
+        if (LN) io.part[blockIdx.x * (io.sums * io.cols) + io.cols + c] = kbki_sums[io.cols + c];
+    }
+    kbki_part_finish(io.part, io.counters, io.sums * io.cols, [&](int64_t c, float sum) { io.put(c, sum); });
+}
+
+/*  A row in registers, and the sums of its columns over all rows that this thread has seen. KEEP: xhat and g
+    stay as floats between the row's sums and dx, which saves computing them twice; at 16 bits with many
+    columns per thread there are no registers for that. */
+template <class T, bool LN, int P, int TH, bool KEEP> struct kbki_dnorm_row {
+    static constexpr int W = KBKI_WIDTH(T);
+    kbki_pack<T, W> dy[P], x[P], w[P];
+    float dw[P][W], db[LN ? P : 1][W], xhat[KEEP ? P : 1][W], g[KEEP ? P : 1][W];
+    __device__ __forceinline__ float centred(float v, float2 st) const {
+        return !LN ? v * st.y : W == 4 ? (v - st.x) * st.y : fmaf(v, st.y, -st.x * st.y);
+    }
+    __device__ __forceinline__ float2 add(float2 st) {
+        float2 s = make_float2(0, 0);
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            float f[W], e[W], h[W];
+            dy[u].get(e), x[u].get(f), w[u].get(h);
+#pragma unroll
+            for (int k = 0; k < W; k++) {
+                float v = centred(f[k], st), gw = e[k] * h[k];
+                dw[u][k] = fmaf(e[k], v, dw[u][k]);
+                if (LN) db[u][k] += e[k], s.x += gw;
+                s.y = fmaf(gw, v, s.y);
+                if (KEEP) xhat[u][k] = v, g[u][k] = gw;
+            }
+            if (!KEEP) kbki_reread(dy[u]), kbki_reread(x[u]), kbki_reread(w[u]);
+        }
+        return s;
+    }
+    // s: the row's sums divided by its length
+    __device__ __forceinline__ void put(T* dx, int t, int packs, float2 st, float2 s) {
+        float a = LN ? -s.x * st.y : 0, b = -s.y * st.y;
+        dx += t * W;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            float f[W], e[W], h[W];
+            if (t + u * TH >= packs) continue;
+            if (!KEEP) kbki_reread(dy[u]), kbki_reread(x[u]), kbki_reread(w[u]);
+            if (!KEEP) dy[u].get(e), x[u].get(f), w[u].get(h);
+#pragma unroll
+            for (int k = 0; k < W; k++) {
+                float v = KEEP ? xhat[KEEP ? u : 0][k] : centred(f[k], st),
+                      gw = KEEP ? g[KEEP ? u : 0][k] : e[k] * h[k];
+                f[k] = LN && W == 4 ? fmaf(-s.y, v, gw - s.x) * st.y : fmaf(gw, st.y, fmaf(v, b, a));
+            }
+            dy[u].set(f);
+            dy[u].store(dx + u * TH * W);
+        }
+    }
+};
+// G groups of TH threads, a row each; what they have summed meets in shared memory, in order.
+template <class T, bool LN, int P, int TH, int G, int S>
+__global__ void __launch_bounds__(TH* G, (P == 1 ? 1024 : 512) / (TH * G))
+    kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, LN> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float2 slots[G][2][32];
+    constexpr int W = KBKI_WIDTH(T), all = TH * G, room = P * all;
+    constexpr bool KEEP = P * W <= 16;
+    int t = threadIdx.x % TH, group = threadIdx.x / TH, packs = (int)(io.cols / W), slot = 0;
+    int64_t row = (int64_t)blockIdx.x * G + group, step = (int64_t)gridDim.x * G;
+    float each = 1 / (float)io.cols;
+    kbki_dnorm_row<T, LN, P, TH, KEEP> r = {};
+    auto ask = [&](int64_t which, uint4* ring) {
+#pragma unroll
+        for (int u = 0; u < P; u++)
+            if (which < io.rows && t + u * TH < packs) {
+                int64_t at = which * io.cols + t * W + u * TH * W;
+                kbki_ahead(ring + u * all + threadIdx.x, io.dy + at);
+                kbki_ahead(ring + room + u * all + threadIdx.x, io.x + at);
+            }
+        kbki_ahead_close();
+    };
+#pragma unroll
+    for (int u = 0; u < P; u++) {
+        r.w[u].fill(0), r.dy[u].fill(0), r.x[u].fill(0);
+        if (t + u * TH < packs) r.w[u].load_cached(io.w + (t + u * TH) * W);
+    }
+#pragma unroll
+    for (int i = 0; i < S; i++) ask(row + i * step, kbki_row + i * 2 * room);
+    float2 st, next = row < io.rows ? io.stats(row) : make_float2(0, 0);
+    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
+        uint4* ring = kbki_row + slot * 2 * room + threadIdx.x;
+        st = next;
+        if (row + step < io.rows) next = io.stats(row + step); // a row ahead: nobody waits for it
+        kbki_ahead_wait<S - 1>();
+#pragma unroll
+        for (int u = 0; u < P; u++)
+            if (t + u * TH < packs) r.dy[u].q = ring[u * all], r.x[u].q = ring[room + u * all];
+#pragma unroll
+        for (int u = 0; u < P; u++) r.dy[u].forget(), r.x[u].forget();
+        ask(row + S * step, ring - threadIdx.x);
+        float2 s = r.add(st);
+        s = LN ? kbki_group_all<kbki_sum2, TH>(s, slots[group][turn])
+               : make_float2(0, kbki_group_all<kbki_sum<float>, TH>(s.y, &slots[group][turn][0].x));
+        s.x *= each, s.y *= each;
+        r.put(io.dx + row * io.cols, t, packs, st, s);
+    }
+    kbki_ahead_wait<0>();
+    float4* meet = reinterpret_cast<float4*>(kbki_row);
+    float* part = io.part + blockIdx.x * (io.sums * io.cols);
+#pragma unroll
+    for (int i = 0; i < P * W / 4 * io.sums; i++) { // four columns at a time
+        int k = i * 4 % W, u = i * 4 / W % P;
+        bool second = LN && i >= P * W / 4;
+        const float* of = second ? r.db[LN ? u : 0] + k : r.dw[u] + k;
+        float4 sum = make_float4(of[0], of[1], of[2], of[3]);
+        if (G > 1) {
+            __syncthreads();
+            meet[threadIdx.x] = sum;
+            __syncthreads();
+            for (int g = 1; g < G && group == 0; g++) {
+                float4 v = meet[g * TH + t];
+                sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+            }
+        }
+        int64_t c = (int64_t)(t + u * TH) * W + k + (second ? io.cols : 0);
+        if (group == 0 && t + u * TH < packs) *reinterpret_cast<float4*>(part + c) = sum;
+    }
+}
+
+template <class T, bool LN> const char* kbki_dnorm_args(const kbk_args* a, kbki_dnorm<T, LN>* io) {
+    char* work = (char*)a->workspace;
+    *io = { (const T*)a->in[0],
+            (const T*)a->in[1],
+            (const T*)a->in[2],
+            LN ? (const float*)a->in[3] : NULL,
+            (const float*)a->in[LN ? 4 : 3],
+            (T*)a->out[0],
+            (T*)a->out[1],
+            LN ? (T*)a->out[2] : NULL,
+            a->s.rows,
+            a->s.cols,
+            (unsigned*)work,
+            (float*)(work + KBK_TICKETS) };
+    for (int k = 0; k < 3; k++)
+        if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(io->mean, 4) || !kbki_aligned(io->rstd, 4)) return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(io->rows) || !kbki_grid_ok(2 * io->cols)) return KBKI_TEXT_GRID;
+    const char* why = kbki_check_dims(&a->s);
+    if (why || io->rows * io->cols == 0) return why;
+    return kbki_check_workspace(a, kbki_part_bytes(io->sums * io->cols));
+}
+template <class T, bool LN> const char* kbki_dnorm_atomic(const kbk_args* a, kbk_stream st) {
+    kbki_dnorm<T, LN> io;
+    const char* why = kbki_dnorm_args(a, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    int64_t width = io.sums * io.cols;
+    if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
+    kbk_layernorm_bwd_atomic_k<T, LN><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    kbki_dnorm_finish_k<T, LN><<<(unsigned)kbki_ceil(width, 256), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T, bool LN> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
+    kbki_dnorm<T, LN> io;
+    const char* why = kbki_dnorm_args(a, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbk_layernorm_bwd_split_k<T, LN><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    return kbki_columns<kbki_dnorm<T, LN>, LN>(io, io.part, io.counters, io.rows, io.cols, st);
+}
+template <class T, bool LN> const char* kbki_dnorm_ticket(const kbk_args* a, kbk_stream st) {
+    kbki_dnorm<T, LN> io;
+    const char* why = kbki_dnorm_args(a, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    size_t bytes = (size_t)(io.sums * io.cols) * 4;
+    int64_t most = kbki_part_ctas(io.sums * io.cols);
+    unsigned ctas = 0;
+    why =
+        kbki_resident(kbk_layernorm_bwd_ticket_k<T, LN>, 512, bytes, most < io.rows ? most : io.rows, &ctas);
+    if (why || !ctas) return why ? why : kbki_dnorm_split<T, LN>(a, st);
+    kbk_layernorm_bwd_ticket_k<T, LN><<<ctas, 512, bytes, st>>>(io);
+    return kbki_launched();
+}
+template <class T, bool LN> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T);
+    kbki_dnorm<T, LN> io;
+    const char* why = kbki_dnorm_args(a, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    int64_t packs = io.cols / W, most = kbki_part_ctas(io.sums * io.cols);
+    if (!kbki_whole_packs<T>(io.dy, io.x, io.cols) || !kbki_whole_packs<T>(io.dx, io.w, io.cols) ||
+        packs > (W == 4 || !LN ? 2048 : 1024))
+        return kbki_dnorm_ticket<T, LN>(a, st);
+    auto run = [&](auto plan, auto groups) {
+        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, G = decltype(groups)::TH;
+        constexpr int S = P * TH * G <= 512 ? 3 : 2;
+        auto kernel = kbk_layernorm_bwd_onepass_k<T, LN, P, TH, G, S>;
+        size_t bytes = (size_t)S * 2 * P * TH * G * 16;
+        unsigned ctas = 0;
+        int64_t fit = kbki_ceil(io.rows, G);
+        const char* no = kbki_resident(kernel, TH * G, bytes, fit < most ? fit : most, &ctas);
+        if (no || !ctas) return no ? no : kbki_dnorm_ticket<T, LN>(a, st);
+        kernel<<<ctas, TH * G, bytes, st>>>(io);
+        int64_t width = io.sums * io.cols;
+        kbki_part_add_k<<<(unsigned)kbki_ceil(width, 32), 512, 0, st>>>(io, io.part, ctas, width);
+        return kbki_launched();
+    };
+    if (packs <= 64) return run(kbki_plan<W, 2, 32>(), kbki_plan<W, 1, 8>());
+    if (packs <= 128) return run(kbki_plan<W, 2, 64>(), kbki_plan<W, 1, 4>());
+    if (packs <= 256) return run(kbki_plan<W, 2, 128>(), kbki_plan<W, 1, 2>());
+    if (packs <= 512) return run(kbki_plan<W, 2, 256>(), kbki_plan<W, 1, 1>());
+    if constexpr (W == 4)
+        if (packs <= 1024) return run(kbki_plan<W, 4, 256>(), kbki_plan<W, 1, 1>());
+    if (packs <= 1024) return run(kbki_plan<W, 2, 512>(), kbki_plan<W, 1, 1>());
+    if constexpr (W == 4 || !LN) return run(kbki_plan<W, 4, 512>(), kbki_plan<W, 1, 1>());
+    return kbki_dnorm_ticket<T, LN>(a, st);
+}
+template <class T> const char* kbk_layernorm_bwd_atomic(const kbk_args* a, kbk_stream st) {
+    return kbki_dnorm_atomic<T, true>(a, st);
+}
+template <class T> const char* kbk_layernorm_bwd_split(const kbk_args* a, kbk_stream st) {
+    return kbki_dnorm_split<T, true>(a, st);
+}
+template <class T> const char* kbk_layernorm_bwd_ticket(const kbk_args* a, kbk_stream st) {
+    return kbki_dnorm_ticket<T, true>(a, st);
+}
+template <class T> const char* kbk_layernorm_bwd_onepass(const kbk_args* a, kbk_stream st) {
+    return kbki_dnorm_onepass<T, true>(a, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>rmsnorm     RMS normalisation over the last axis: the kernels of >>layernorm and >>layernorm_bwd with the
+                mean and the bias left out at compile time (their template parameter LN = false).
+                Public: kbk_rmsnorm_fwd_*, kbk_rmsnorm_bwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  rmsnorm fwd ----------------------------------------------------------------------------------------------
+    y[r,c] = x[r,c] * rstd[r] * w[c]     rstd[r] = 1 / sqrt(mean_c(x^2) + eps), eps 1e-5
+    x, y: R x C   w: C   rstd: R, f32, written where the pointer is not null
+    flops  4*R*C + 3*R   square-add 2, scale 1, weight 1 per element; per row 1/C, +eps, rsqrt
+    bytes  (2*R*C + C)*s + 4*R
+    check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits
+    1 naive    thread per row                            <- slow: uncoalesced, two reads
+    2 warp     warp per row, shuffles                    <- coalesced; two reads, the second from cache
+    3 onepass  16-byte accesses, row in registers        <- one read, up to 128 KiB per row; beyond, two
+    4 persist  as many CTAs as fit, w in registers, the next rows on their way into shared memory
+                                                         <- w read once per CTA; the memory never waits
+    5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
+    bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
+#define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
+KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
+    t[1] = kbki_in("w", s->cols, 0);
+    t[2] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
+    t[3] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0);
+    return 4;
+}
+KBK_FN int64_t kbk_rmsnorm_fwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN double kbk_rmsnorm_fwd_flops(const kbk_shape* s) { return 4 * kbki_n(s) + 3 * (double)s->rows; }
+KBK_FN double kbk_rmsnorm_fwd_bytes(const kbk_shape* s) {
+    return (2 * kbki_n(s) + (double)s->cols) * s->elem + 4 * (double)s->rows;
+}
+KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                int64_t u1) {
+    int64_t n = s->cols;
+    for (int64_t r = u0; r < u1; r++) {
+        const double* x = in[0] + r * n;
+        double sum = 0;
+        for (int64_t c = 0; c < n; c++) sum += x[c] * x[c];
+        double rstd = 1 / sqrt(sum / (double)n + KBK_EPS);
+        for (int64_t c = 0; out[0] && c < n; c++) out[0][(r - u0) * n + c] = x[c] * rstd * in[1][c];
+        if (out[1]) out[1][r - u0] = rstd;
+    }
+}
+
+/*  rmsnorm bwd ----------------------------------------------------------------------------------------------
+    xhat = x * rstd     g = dy * w     dx = (g - xhat * mean_c(g * xhat)) * rstd     dw[c] = sum_r dy * xhat
+    dy, x, dx: R x C   w, dw: C   rstd: R, f32
+    flops  9*R*C + R     xhat 1, g 1, its sum with xhat 2, dx 3, dw 2; per row 1/C
+    bytes  (3*R*C + 2*C)*s + 4*R
+    check  as layernorm bwd
+    1 atomic   CTA per row, one atomic per element for dw         <- slow: R additions wait for each column
+    2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
+    3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
+               <- one launch, the same bits every time; the second look at a row is from the caches
+    4 onepass  rows and column sums in registers, the next rows on their way into shared memory
+               <- one read, and the memory never waits; up to 32 KiB per row, otherwise as ticket
+    bound by   memory: compare with bytes / copy bandwidth */
+#define KBK_CHECK_rmsnorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
+KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
+    t[1] = kbki_in("x", s->rows * s->cols, s->cols);
+    t[2] = kbki_in("w", s->cols, 0);
+    t[3] = kbki_in("rstd", s->rows, 1);
+    t[3].kind = KBK_KF32, t[3].fill = KBK_UNIFORM, t[3].a = 0.5, t[3].b = 1.5;
+    t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
+    t[5] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
+    return 6;
+}
+KBK_FN int64_t kbk_rmsnorm_bwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN double kbk_rmsnorm_bwd_flops(const kbk_shape* s) { return 9 * kbki_n(s) + (double)s->rows; }
+KBK_FN double kbk_rmsnorm_bwd_bytes(const kbk_shape* s) {
+    return (3 * kbki_n(s) + 2 * (double)s->cols) * s->elem + 4 * (double)s->rows;
+}
+KBK_FN void kbk_rmsnorm_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                int64_t u1) {
+    int64_t n = s->cols;
+    double size = 0;
+    for (int64_t r = u0; r < u1; r++) {
+        kbki_norm_bwd_row(n, in[0] + r * n, in[1] + r * n, in[2], 0, in[3][r], 0,
+                          out[0] ? out[0] + (r - u0) * n : NULL, &size);
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size : 0.001 * size;
+    }
+    kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[1], NULL, 0);
+    kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[KBK_OUTS + 1], NULL, s->elem == 4 ? 1 : 0.01);
+}
+KBK_FN size_t kbki_scratch_rmsnorm_bwd(const kbk_shape* s, const char* variant) {
+    (void)variant;
+    return kbki_part_bytes(s->cols);
+}
+
+#ifdef __CUDACC__
+template <class T> const char* kbk_rmsnorm_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_naive<T, false>(a, st);
+}
+template <class T> const char* kbk_rmsnorm_fwd_warp(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_warp<T, false>(a, st);
+}
+template <class T> const char* kbk_rmsnorm_fwd_onepass(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_onepass<T, false>(a, st);
+}
+template <class T> const char* kbk_rmsnorm_fwd_persist(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_persist<T, false>(a, st);
+}
+template <class T> const char* kbk_rmsnorm_fwd_cluster(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_cluster<T, false>(a, st);
+}
+template <class T> const char* kbk_rmsnorm_bwd_atomic(const kbk_args* a, kbk_stream st) {
+    return kbki_dnorm_atomic<T, false>(a, st);
+}
+template <class T> const char* kbk_rmsnorm_bwd_split(const kbk_args* a, kbk_stream st) {
+    return kbki_dnorm_split<T, false>(a, st);
+}
+template <class T> const char* kbk_rmsnorm_bwd_ticket(const kbk_args* a, kbk_stream st) {
+    return kbki_dnorm_ticket<T, false>(a, st);
+}
+template <class T> const char* kbk_rmsnorm_bwd_onepass(const kbk_args* a, kbk_stream st) {
+    return kbki_dnorm_onepass<T, false>(a, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>reduction     The sum of n numbers: how threads, warps and CTAs agree on one.
+                  Public: kbk_sum_run_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  sum run --------------------------------------------------------------------------------------------------
+    out = sum_i x[i]      x: n = rows * cols     out: one f32
+    flops  n
+    bytes  n*s + 4
+    check  1e-6 of sum_i |x[i]|, which the oracle gives as the magnitude
+    1 atomic   one atomic per thread            <- slow: every addition waits for the one address. In f64: an
+               f32 sum stops growing at 2^24 times a term
+    2 shared   sum per CTA, tree in shared memory
+                                                <- one atomic per CTA; but a barrier for every halving
+    3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
+    4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
+                                                <- one launch, no atomic addition, the same bits every time
+    bound by   memory: compare with bytes / read bandwidth */
+#define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
+#define KBKI_SUM_CTAS 4096 // most partial sums
+KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("x", s->rows * s->cols, 0);
+    t[1] = kbki_out("out", KBK_KF32, 1, 1, 1);
+    return 2;
+}
+KBK_FN int64_t kbk_sum_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
+KBK_FN double kbk_sum_run_flops(const kbk_shape* s) { return kbki_n(s); }
+KBK_FN double kbk_sum_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
+KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, const char* variant) {
+    (void)s, (void)variant;
+    return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(float);
+}
+KBK_FN void kbk_sum_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+    double sum = 0, magnitude = 0;
+    int64_t n = s->rows * s->cols;
+    for (int64_t i = 0; i < n; i++) sum += in[0][i], magnitude += fabs(in[0][i]);
+    if (u0 >= u1) return;
+    if (out[0]) out[0][0] = sum;
+    if (out[KBK_OUTS]) out[KBK_OUTS][0] = magnitude;
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_sum_io {
+    const T* x;
+    float* out;
+    int64_t n;
+    unsigned* counter;
+    double* total; // where atomics add
+    float* part;   // where CTAs leave their sums; the same place
+};
+
+template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < io.n) atomicAdd(io.total, (double)kbki_float(io.x[i]));
+}
+// One thread's share of a grid-stride loop.
+template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_sum_io<T>& io) {
+    float sum = 0;
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) sum += kbki_float(io.x[i]);
+    return sum;
+}
+template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(kbki_sum_io<T> io) {
+    __shared__ float s[256];
+    float sum = kbki_tree<kbki_sum<float>, 256>(kbki_sum_share(io), s);
+    if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
+}
+template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbki_sum_io<T> io) {
+    float sum = kbki_warp_all<kbki_sum<float>>(kbki_sum_share(io));
+    if (threadIdx.x % 32 == 0) atomicAdd(io.total, (double)sum);
+}
+template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) { *io.out = (float)*io.total; }
+
+template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
+    constexpr int W = KBKI_WIDTH(T), TH = 512;
+    __shared__ float slots[32];
+    __shared__ double slots2[32];
+    kbki_span sp = kbki_split<T, W>(io.x, io.n);
+    int64_t one = kbki_single(sp, io.n, threadIdx.x);
+    float sum[U] = {};
+    if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_float(io.x[one]);
+    for (int64_t i = (int64_t)blockIdx.x * (TH * U) + threadIdx.x; i < sp.packs; i += (int64_t)gridDim.x * (TH * U)) {
+        kbki_pack<T, W> v[U];
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            v[u].fill(0);
+            if (i + u * TH < sp.packs) v[u].load(io.x + sp.head + (i + u * TH) * W);
+        }
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            float f[W];
+            v[u].get(f);
+#pragma unroll
+            for (int k = 0; k < W; k++) sum[u] += f[k];
+        }
+    }
+#pragma unroll
+    for (int u = 1; u < U; u++) sum[0] += sum[u];
+    float part = kbki_all<kbki_sum<float>, TH>(sum[0], slots);
+    if (threadIdx.x == 0) io.part[blockIdx.x] = part;
+    if (!kbki_last_cta(io.counter, gridDim.x)) return;
+    double all = 0;
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += TH) all += __ldcg(io.part + i);
+    all = kbki_all<kbki_sum<double>, TH>(all, slots2);
+    if (threadIdx.x == 0) *io.out = (float)all;
+}
+
+template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* io) {
+    char* w = (char*)a->workspace;
+    *io = { (const T*)a->in[0], (float*)a->out[0],          a->s.rows * a->s.cols,
+            (unsigned*)w,       (double*)(w + KBK_TICKETS), (float*)(w + KBK_TICKETS) };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->out, 4)) return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
+    const char* why = kbki_check_dims(&a->s);
+    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, ""));
+}
+// What the first three have in common: a total of 0, the kernel with at most `full` CTAs, one rounding.
+template <class T, class K> const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, K kernel, int64_t full) {
+    kbki_sum_io<T> io;
+    const char* why = kbki_sum_args(a, &io);
+    if (why || io.n == 0) return why;
+    int64_t ctas = kbki_ceil(io.n, 256);
+    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
+    kernel<<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
+    kbki_sum_run_finish_k<T><<<1, 1, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_sum_run_atomic(const kbk_args* a, kbk_stream st) {
+    return kbki_sum_atomics<T>(a, st, kbk_sum_run_atomic_k<T>, 0x7FFFFFFF);
+}
+template <class T> const char* kbk_sum_run_shared(const kbk_args* a, kbk_stream st) {
+    return kbki_sum_atomics<T>(a, st, kbk_sum_run_shared_k<T>, (int64_t)kbki_sms() * 8);
+}
+template <class T> const char* kbk_sum_run_warp(const kbk_args* a, kbk_stream st) {
+    return kbki_sum_atomics<T>(a, st, kbk_sum_run_warp_k<T>, (int64_t)kbki_sms() * 8);
+}
+template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream st) {
+    // What fills an SM with bytes in flight: fewer packs and more CTAs where unpacking takes its time.
+    constexpr int U = sizeof(T) == 4 ? 8 : 2, CTAS = sizeof(T) == 4 ? 2 : 4;
+    kbki_sum_io<T> io;
+    const char* why = kbki_sum_args(a, &io);
+    if (why || io.n == 0) return why;
+    int64_t ctas = kbki_ceil(io.n, 512 * KBKI_WIDTH(T)), full = (int64_t)kbki_sms() * CTAS;
+    if (ctas > full) ctas = full;
+    if (ctas > KBKI_SUM_CTAS) ctas = KBKI_SUM_CTAS;
+    // Few elements: one pack per thread on as many CTAs as there are packs for.
+    if (ctas * (512 * U) * KBKI_WIDTH(T) > 2 * io.n)
+        kbk_sum_run_ticket_k<T, 1><<<(unsigned)ctas, 512, 0, st>>>(io);
+    else
+        kbk_sum_run_ticket_k<T, U><<<(unsigned)ctas, 512, 0, st>>>(io);
+    return kbki_launched();
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
   >>mse     Mean squared error: many numbers to one, and how CTAs agree on a sum.
-            Public: kbk_mse_fwd_*      Used by: the table
+            Public: kbk_mse_fwd_*, kbk_mse_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  mse fwd --------------------------------------------------------------------------------------------------
@@ -1952,8 +5311,7 @@ KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, const char* variant) {
     (void)s, (void)variant;
     return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
 }
-KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                            int64_t u1) {
+KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     double sum = 0;
     int64_t n = s->rows * s->cols;
     for (int64_t i = 0; i < n; i++) sum += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
@@ -1982,8 +5340,7 @@ template <class T> __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(kb
     __shared__ float s[256];
     float sum = 0;
     int64_t step = (int64_t)gridDim.x * 256;
-    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step)
-        sum += kbki_mse_term(io, i);
+    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step) sum += kbki_mse_term(io, i);
     sum = kbki_tree<kbki_sum<float>, 256>(sum, s);
     if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
 }
@@ -2026,8 +5383,8 @@ template <class T, int W> __global__ void __launch_bounds__(512) kbk_mse_fwd_tic
 
 template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* io) {
     char* w = (char*)a->workspace;
-    *io = {(const T*)a->in[0], (const T*)a->in[1],         (float*)a->out[0],        a->s.rows * a->s.cols,
-           (unsigned*)w,       (double*)(w + KBK_TICKETS), (float*)(w + KBK_TICKETS)};
+    *io = { (const T*)a->in[0], (const T*)a->in[1],         (float*)a->out[0],        a->s.rows * a->s.cols,
+            (unsigned*)w,       (double*)(w + KBK_TICKETS), (float*)(w + KBK_TICKETS) };
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->out, 4))
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
@@ -2069,9 +5426,654 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
 }
 #endif // __CUDACC__
 
+/*  mse bwd --------------------------------------------------------------------------------------------------
+    dx[i] = (2 g / n) (x[i] - y[i])      x, y, dx: n = rows * cols     g: one f32
+    flops  2*n + 2     subtract 1, scale 1; per tensor 2 g and / n
+    bytes  3*n*s + 4
+    check  2 ulp; norm-wise f32 1e-6, f16 3e-4, bf16 2.5e-3
+    1 naive    one element per thread           <- slow: 4 or 2 bytes in flight per thread and input
+    2 unroll   two 16-byte packs of each input  <- 64 bytes in flight per thread; a fresh CTA for every 512
+               packs, so that stores of one overlap loads of the next
+    bound by   memory: compare with bytes / copy bandwidth. Inputs and dx that reach a 16-byte boundary at
+               different elements are taken one element at a time */
+#define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
+KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    int64_t n = s->rows * s->cols;
+    t[0] = kbki_in("x", n, 1);
+    t[1] = kbki_in("y", n, 1);
+    t[2] = kbki_in("g", 1, 0), t[2].kind = KBK_KF32;
+    t[3] = kbki_out("dx", KBK_T, n, 1, 0);
+    return 4;
+}
+KBK_FN int64_t kbk_mse_bwd_units(const kbk_shape* s) { return s->rows * s->cols; }
+KBK_FN double kbk_mse_bwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) + 2; }
+KBK_FN double kbk_mse_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem + 4; }
+KBK_FN void kbk_mse_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+    double c = 2 * in[2][0] / ((double)s->rows * (double)s->cols);
+    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = c * (in[0][i] - in[1][i]);
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_mse_grad {
+    const T *x, *y;
+    const float* g;
+    T* dx;
+    int64_t n;
+    double two_over_n;
+    __device__ __forceinline__ float factor() const { return (float)(two_over_n * __ldg(g)); }
+    __device__ __forceinline__ void one(int64_t i, float c) const {
+        dx[i] = kbki_type<T>::from(c * (kbki_float(x[i]) - kbki_float(y[i])));
+    }
+};
+template <class T> __global__ void kbk_mse_bwd_naive_k(kbki_mse_grad<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < io.n) io.one(i, io.factor());
+}
+template <class T, int W, int U> __global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
+    kbki_pack<T, W> x[U], y[U];
+    kbki_span sp = kbki_split<T, W>(io.dx, io.n);
+    int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        int64_t at = sp.head + (first + u * 256) * W;
+        if (first + u * 256 < sp.packs) x[u].load_cached(io.x + at), y[u].load_cached(io.y + at);
+    }
+    float c = io.factor();
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        if (first + u * 256 >= sp.packs) continue;
+        float f[W], g[W];
+        x[u].get(f), y[u].get(g);
+#pragma unroll
+        for (int k = 0; k < W; k++) f[k] = c * (f[k] - g[k]);
+        x[u].set(f);
+        x[u].store_cached(io.dx + sp.head + (first + u * 256) * W);
+    }
+    if (blockIdx.x == 0 && one >= 0) io.one(one, c);
+}
+
+template <class T> const char* kbki_mse_grad_args(const kbk_args* a, kbki_mse_grad<T>* io) {
+    int64_t n = a->s.rows * a->s.cols;
+    *io = { (const T*)a->in[0], (const T*)a->in[1], (const float*)a->in[2], (T*)a->out[0], n, 2.0 / (double)n };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(io->dx, sizeof(T)) || !kbki_aligned(io->g, 4)) return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(kbki_ceil(n, 256))) return KBKI_TEXT_GRID;
+    return kbki_check_dims(&a->s);
+}
+template <class T> const char* kbk_mse_bwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_mse_grad<T> io;
+    const char* why = kbki_mse_grad_args(a, &io);
+    if (why || io.n == 0) return why;
+    kbk_mse_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream st) {
+    constexpr int U = 2;
+    kbki_mse_grad<T> io;
+    const char* why = kbki_mse_grad_args(a, &io);
+    if (why || io.n == 0) return why;
+    bool vector = kbki_congruent(io.x, io.dx) && kbki_congruent(io.y, io.dx);
+    unsigned ctas = (unsigned)kbki_ceil(io.n, 256 * U * (vector ? KBKI_WIDTH(T) : 1));
+    if (vector)
+        kbk_mse_bwd_unroll_k<T, KBKI_WIDTH(T), U><<<ctas, 256, 0, st>>>(io);
+    else
+        kbk_mse_bwd_unroll_k<T, 1, U><<<ctas, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>wsum     Weighted sum of each row: a matrix-vector product, and its gradients.
+             Public: kbk_weighted_sum_fwd_*, kbk_weighted_sum_bwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  weighted_sum fwd -----------------------------------------------------------------------------------------
+    y[r] = sum_c x[r,c] * w[c]      x: R x C   w: C   y: R
+    flops  2*R*C     multiply-add
+    bytes  (R*C + R + C)*s
+    check  f32 1e-6 of sum_c |x w|; 16 bits: 1 ulp more
+    1 naive    thread per row                         <- slow: neighbours are C elements apart
+    2 split    the manual form in two kernels: products to memory, then row sums
+                                                      <- coalesced, but three times the compulsory traffic
+    3 matmul   a GEMM with one column                 <- no intermediate; of a 32 x 32 tile 31 columns are
+               padding: a GEMM is the wrong tool for a matrix-vector product
+    4 warp     warp per row, shuffles                 <- one read of x, coalesced; nothing else moves
+    5 vec      16-byte loads of several rows before the first use, each pack of w serves them all; short
+               rows share a warp                      <- enough bytes in flight, few instructions
+    bound by   memory: compare with bytes / read bandwidth */
+#define KBK_CHECK_weighted_sum_fwd KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
+KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
+    t[1] = kbki_in("w", s->cols, 0);
+    t[2] = kbki_out("y", KBK_T, s->rows, 1, 1);
+    return 3;
+}
+KBK_FN int64_t kbk_weighted_sum_fwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN double kbk_weighted_sum_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s); }
+KBK_FN double kbk_weighted_sum_fwd_bytes(const kbk_shape* s) {
+    return (kbki_n(s) + (double)s->rows + (double)s->cols) * s->elem;
+}
+KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out,
+                                     int64_t u0, int64_t u1) {
+    for (int64_t r = u0; r < u1; r++) {
+        const double* x = in[0] + r * s->cols;
+        double sum = 0, size = 0;
+        for (int64_t c = 0; c < s->cols; c++) sum += x[c] * in[1][c], size += fabs(x[c] * in[1][c]);
+        if (out[0]) out[0][r - u0] = sum;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size : 0.002 * size;
+    }
+}
+
+/*  weighted_sum bwd -----------------------------------------------------------------------------------------
+    dx[r,c] = dy[r] * w[c]     dw[c] = sum_r dy[r] * x[r,c]      dy: R   x, dx: R x C   w, dw: C
+    flops  3*R*C     dx 1, dw 2 per element
+    bytes  (2*R*C + R + 2*C)*s
+    check  dx rounded once; dw f32 1e-5 of sum_r |dy x|, 16 bits: 2 ulp more
+    1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
+    2 split    product to memory, column sums of it, dx by itself      <- many readers, twice the traffic
+    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                 <- no intermediate, tiles mostly padding
+    4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
+               index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
+    5 fused    16-byte accesses, dx and dw in one kernel   <- one launch; reads of x and writes of dx overlap
+    bound by   memory: compare with bytes / copy bandwidth */
+#define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
+KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("dy", s->rows, 1);
+    t[1] = kbki_in("x", s->rows * s->cols, s->cols);
+    t[2] = kbki_in("w", s->cols, 0);
+    t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 0);
+    t[4] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
+    return 5;
+}
+KBK_FN int64_t kbk_weighted_sum_bwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN double kbk_weighted_sum_bwd_flops(const kbk_shape* s) { return 3 * kbki_n(s); }
+KBK_FN double kbk_weighted_sum_bwd_bytes(const kbk_shape* s) {
+    return (2 * kbki_n(s) + (double)s->rows + 2 * (double)s->cols) * s->elem;
+}
+KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out,
+                                     int64_t u0, int64_t u1) {
+    int64_t n = s->cols;
+    double *dw = out[1], *size = out[KBK_OUTS + 1];
+    for (int64_t r = u0; out[0] && r < u1; r++)
+        for (int64_t c = 0; c < n; c++) out[0][(r - u0) * n + c] = in[0][r] * in[2][c];
+    for (int64_t c = 0; c < n; c++) {
+        if (dw) dw[c] = 0;
+        if (size) size[c] = 0;
+    }
+    for (int64_t r = 0; (dw || size) && r < s->rows; r++)
+        for (int64_t c = 0; c < n; c++) {
+            double term = in[0][r] * in[1][r * n + c];
+            if (dw) dw[c] += term;
+            if (size) size[c] += fabs(term) * (s->elem == 4 ? 1 : 0.01);
+        }
+}
+
+KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, const char* variant) {
+    return strcmp(variant, "split") ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
+}
+KBK_FN size_t kbki_scratch_weighted_sum_bwd(const kbk_shape* s, const char* variant) {
+    int split = !strcmp(variant, "split"), parts = !strcmp(variant, "ticket") || !strcmp(variant, "fused");
+    return split   ? (kbki_part_bytes(s->cols) + 255) / 256 * 256 + (size_t)s->rows * (size_t)s->cols * 4
+           : parts ? kbki_part_bytes(s->cols)
+                   : 0;
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_wsum {
+    const T *x, *w, *dy;
+    T *y, *dx, *dw; // y: fwd; dx, dw: bwd
+    int64_t rows, cols;
+    unsigned* counters;
+    float *part, *product;
+};
+
+template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io) {
+    int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= io.rows) return;
+    float sum = 0;
+    for (int64_t c = 0; c < io.cols; c++)
+        sum = fmaf(kbki_float(io.x[row * io.cols + c]), kbki_float(io.w[c]), sum);
+    io.y[row] = kbki_type<T>::from(sum);
+}
+
+// Products of x with a factor per column (w) or per row (dy), kept in f32: rounded to 16 bits, they would
+// spoil the sum.
+template <class T, bool ROW> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
+    int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+        io.product[i] = kbki_float(io.x[i]) * kbki_float(ROW ? io.dy[i / io.cols] : io.w[i % io.cols]);
+}
+template <class T> __global__ void __launch_bounds__(128) kbki_wsum_rows_k(kbki_wsum<T> io) {
+    int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
+    if (row >= io.rows) return;
+    float sum = 0;
+    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) sum += io.product[row * io.cols + c];
+    sum = kbki_warp_all<kbki_sum<float>>(sum);
+    if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
+}
+
+template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_warp_k(kbki_wsum<T> io) {
+    int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
+    if (row >= io.rows) return;
+    float sum = 0;
+    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32)
+        sum = fmaf(kbki_float(io.x[row * io.cols + c]), kbki_float(io.w[c]), sum);
+    sum = kbki_warp_all<kbki_sum<float>>(sum);
+    if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
+}
+
+/*  L lanes take R rows at a time, U packs of each: R * U loads on their way before the first is used, while w
+    comes from the L1 cache once for R rows. */
+template <class T, int W, int L, int R, int U>
+__device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t row, int lane) {
+    int64_t packs = io.cols / W;
+    const T* x = io.x + row * io.cols;
+    float sum[R] = {}, y = 0;
+    for (int64_t i = lane; i < packs; i += U * L) {
+        kbki_pack<T, W> v[U][R], w;
+#pragma unroll
+        for (int u = 0; u < U; u++)
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                v[u][r].fill(0);
+                if (row + r < io.rows && i + u * L < packs) v[u][r].load(x + r * io.cols + (i + u * L) * W);
+            }
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            float f[W], g[W];
+            if (i + u * L >= packs) continue;
+            w.load_cached(io.w + (i + u * L) * W);
+            w.get(g);
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                v[u][r].get(f);
+#pragma unroll
+                for (int k = 0; k < W; k++) sum[r] = fmaf(f[k], g[k], sum[r]);
+            }
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+#pragma unroll
+        for (int d = L / 2; d; d /= 2) sum[r] += __shfl_xor_sync(~0u, sum[r], d);
+        if (lane % R == r) y = sum[r];
+    }
+    if (lane < R && row + lane < io.rows) io.y[row + lane] = kbki_type<T>::from(y);
+}
+template <class T, int W, int L, int R, int U>
+__global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> io) {
+    constexpr int block = 32 / L * R; // rows of a warp, which stays together
+    int64_t first = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * block;
+    for (; first < io.rows; first += (int64_t)gridDim.x * 4 * block)
+        kbki_wsum_rows<T, W, L, R, U>(io, first + threadIdx.x % 32 / L * R, threadIdx.x % L);
+}
+
+template <class T> __global__ void kbki_wsum_dx_k(kbki_wsum<T> io) {
+    int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+        io.dx[i] = kbki_type<T>::from(kbki_float(io.dy[i / io.cols]) * kbki_float(io.w[i % io.cols]));
+}
+template <class T> __global__ void kbk_weighted_sum_bwd_naive_k(kbki_wsum<T> io) {
+    int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= io.cols) return;
+    float sum = 0;
+    for (int64_t r = 0; r < io.rows; r++)
+        sum = fmaf(kbki_float(io.dy[r]), kbki_float(io.x[r * io.cols + c]), sum);
+    io.dw[c] = kbki_type<T>::from(sum);
+}
+
+template <class T> struct kbki_wsum_columns {
+    const float* product;
+    T* dw;
+    int64_t cols;
+    __device__ __forceinline__ float2 term(int64_t r, int64_t c) const {
+        return make_float2(__ldcs(product + r * cols + c), 0);
+    }
+    __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
+};
+
+/*  A thread owns one pack of columns. CW threads lie along a row, 512 / CW rows side by side, U of them per
+    thread on their way. What the groups of CW threads have summed meets in shared memory, in order. */
+template <class T, int W, int CW, int U, bool DX>
+__global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
+    constexpr int G = 512 / CW;
+    __shared__ float meet[G > 1 ? 512 * W : 1];
+    int group = threadIdx.x / CW;
+    int64_t c = ((int64_t)blockIdx.y * CW + threadIdx.x % CW) * W, step = (int64_t)gridDim.x * (G * U);
+    bool mine = c < io.cols;
+    float sum[W] = {}, f[W], g[W];
+    kbki_pack<T, W> v[U], w;
+    w.fill(0);
+    if (mine) w.load_cached(io.w + c);
+    for (int64_t row = (int64_t)blockIdx.x * (G * U) + group; mine && row < io.rows; row += step) {
+        float dy[U];
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            v[u].fill(0);
+            dy[u] = 0;
+            if (row + u * G >= io.rows) continue;
+            v[u].load(io.x + (row + u * G) * io.cols + c);
+            dy[u] = kbki_float(__ldg(io.dy + row + u * G));
+        }
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            v[u].get(f);
+            w.forget();
+            w.get(g);
+#pragma unroll
+            for (int k = 0; k < W; k++) sum[k] = fmaf(dy[u], f[k], sum[k]), g[k] *= dy[u];
+            v[u].set(g);
+            if (DX && row + u * G < io.rows) v[u].store(io.dx + (row + u * G) * io.cols + c);
+        }
+    }
+    if (G > 1) {
+#pragma unroll
+        for (int k = 0; k < W; k++) meet[k * 512 + threadIdx.x] = sum[k];
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < W; k++)
+            for (int g = 1; g < G && group == 0; g++) sum[k] += meet[k * 512 + g * CW + threadIdx.x];
+    }
+#pragma unroll
+    for (int k = 0; k < W; k++)
+        if (mine && group == 0) io.part[blockIdx.x * io.cols + c + k] = sum[k];
+    kbki_part_finish(io.part, io.counters, io.cols,
+                     [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
+}
+
+template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
+
+template <class T> const char* kbki_wsum_args(const kbk_args* a, bool bwd, size_t scratch, kbki_wsum<T>* io) {
+    char* work = (char*)a->workspace;
+    const void* const* in = a->in + (bwd ? 1 : 0);
+    *io = {};
+    io->x = (const T*)in[0], io->w = (const T*)in[1], io->dy = bwd ? (const T*)a->in[0] : NULL;
+    (bwd ? io->dx : io->y) = (T*)a->out[0];
+    io->dw = bwd ? (T*)a->out[1] : NULL;
+    io->rows = a->s.rows, io->cols = a->s.cols, io->counters = (unsigned*)work;
+    io->part = (float*)(work + KBK_TICKETS);
+    io->product = (float*)(work + (bwd ? (kbki_part_bytes(io->cols) + 255) / 256 * 256 : KBK_TICKETS));
+    for (int k = 0; k < 3; k++)
+        if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(io->rows) || !kbki_grid_ok(io->cols)) return KBKI_TEXT_GRID;
+    const char* why = kbki_check_dims(&a->s);
+    return why || !scratch || io->rows * io->cols == 0 ? why : kbki_check_workspace(a, scratch);
+}
+// A grid that fills the device for a grid-stride loop over n elements.
+KBK_FN unsigned kbki_wsum_grid(int64_t n) {
+    int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
+    return (unsigned)(ctas < most ? ctas : most);
+}
+template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, false, 0, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbk_weighted_sum_fwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, "split"), &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+    kbki_wsum_rows_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
+    kbk_args m = *a;
+    const char* why = kbki_check_dims(&a->s);
+    if (why || a->s.rows * a->s.cols == 0) return why;
+    m.s.cols = 1, m.s.depth = a->s.cols, m.s.layout = KBK_NN;
+    return kbk_matmul_fwd_shared<T>(&m, st);
+}
+template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, false, 0, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbk_weighted_sum_fwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T, int W, int L, int R, int U>
+const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
+    int64_t ctas = kbki_ceil(io.rows, 128 / L * R), most = (int64_t)kbki_sms() * 16;
+    if (U == 1 && ctas > most)
+        ctas = most; // short rows: a CTA that began for each few would wait more than read
+    kbk_weighted_sum_fwd_vec_k<T, W, L, R, U><<<(unsigned)ctas, 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T);
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, false, 0, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    if (io.cols % W || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
+        return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
+    if (io.cols / W <= 8) return kbki_wsum_vec<T, W, 8, 8, 1>(io, st);
+    return io.cols / W <= 64 ? kbki_wsum_vec<T, W, 32, 32 / W, 1>(io, st)
+                             : kbki_wsum_vec<T, W, 32, 2, 4>(io, st);
+}
+
+template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, true, 0, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+    kbk_weighted_sum_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "split"), &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+    kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
+    return kbki_columns<kbki_wsum_columns<T>, false>(f, io.part, io.counters, io.rows, io.cols, st);
+}
+template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kbk_stream st) {
+    kbk_args dx = *a, dw = *a;
+    const char* why = kbki_check_dims(&a->s);
+    if (why || a->s.rows * a->s.cols == 0) return why;
+    dx.in[1] = a->in[2], dx.s.depth = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
+    dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.depth = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
+    why = kbk_matmul_fwd_shared<T>(&dx, st);
+    return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
+}
+template <class T, int W, int CW, int U, bool DX>
+const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
+    int64_t y = kbki_ceil(io.cols, CW * W), x = 2 * kbki_sms() / y, most = kbki_ceil(io.rows, 512 / CW * U);
+    if (y > 65535) return KBKI_TEXT_GRID;
+    if (x > most) x = most;
+    if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
+    if (x < 1) x = 1;
+    kbki_wsum_bwd_k<T, W, CW, U, DX><<<dim3((unsigned)x, (unsigned)y), 512, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "ticket"), &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+    return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
+}
+template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T);
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "fused"), &io);
+    if (why || io.rows * io.cols == 0) return why;
+    bool vector =
+        io.cols % W == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
+    if (!vector) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
+    return io.cols / W <= 32 ? kbki_wsum_bwd<T, W, 32, 4, true>(io, st)
+                             : kbki_wsum_bwd<T, W, 512, 4, true>(io, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>transpose     Rows to columns: nothing is computed, everything is about who touches which address when.
+                  Public: kbk_transpose_run_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  transpose run --------------------------------------------------------------------------------------------
+    y[c,r] = x[r,c]      x: R x C = rows x cols     y: C x R
+    flops  0
+    bytes  2*R*C*s
+    check  bit-exact
+    1 naive    one element per thread, reads along rows   <- slow: a warp writes 32 elements R apart, each a
+               piece of a 32-byte sector of its own
+    2 shared   32 x 32 tile in shared memory              <- both sides coalesced; but a column of the tile lies
+               in one bank, so a warp reads it in 32 steps
+    3 padded   a column more than needed                  <- neighbours of a column are a bank apart: no conflict
+    4 vec      each thread turns a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
+               at a time through shared memory            <- a sixteenth (16 bits: a sixty-fourth) of the
+               accesses, 64 or 128 bytes in flight per thread, 256-byte pieces of rows on both sides
+    bound by   memory: compare with bytes / copy bandwidth. vec needs rows of x and of y that are multiples of
+               16 bytes, and addresses as well; it goes the way of padded otherwise */
+#define KBK_CHECK_transpose_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
+KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("x", s->rows * s->cols, 0);
+    t[1] = kbki_out("y", KBK_T, s->rows * s->cols, s->rows, 0);
+    return 2;
+}
+KBK_FN int64_t kbk_transpose_run_units(const kbk_shape* s) { return s->rows ? s->cols : 0; }
+KBK_FN double kbk_transpose_run_flops(const kbk_shape* s) {
+    (void)s;
+    return 0;
+}
+KBK_FN double kbk_transpose_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBK_FN void kbk_transpose_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                  int64_t u1) {
+    for (int64_t c = u0; c < u1; c++)
+        for (int64_t r = 0; r < s->rows; r++) out[0][(c - u0) * s->rows + r] = in[0][r * s->cols + c];
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_transpose_io {
+    const T* x;
+    T* y;
+    int64_t rows, cols;
+};
+template <class T> __global__ void kbk_transpose_run_naive_k(kbki_transpose_io<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols, c = i - r * io.cols;
+    if (r < io.rows) io.y[c * io.rows + r] = io.x[i];
+}
+
+// 32 x 8 threads, four elements each.
+template <class T, int PAD>
+__global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose_io<T> io, unsigned across) {
+    __shared__ T tile[32][32 + PAD];
+    int64_t r0 = (int64_t)(blockIdx.x / across) * 32, c0 = (int64_t)(blockIdx.x % across) * 32;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int i = warp; i < 32; i += 8)
+        if (r0 + i < io.rows && c0 + lane < io.cols) tile[i][lane] = io.x[(r0 + i) * io.cols + c0 + lane];
+    __syncthreads();
+#pragma unroll
+    for (int i = warp; i < 32; i += 8)
+        if (c0 + i < io.cols && r0 + lane < io.rows) io.y[(c0 + i) * io.rows + r0 + lane] = tile[lane][i];
+}
+
+// A square of W x W elements, W packs; the rows become the columns.
+template <int W> struct kbki_square {
+    uint32_t w[W][4];
+    __device__ __forceinline__ void row(int i, uint4 q) {
+        w[i][0] = q.x, w[i][1] = q.y, w[i][2] = q.z, w[i][3] = q.w;
+    }
+    __device__ __forceinline__ uint4 column(int j) const {
+        if (W == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
+        const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410; // the upper or the lower halves of two words
+        return make_uint4(
+            __byte_perm(w[0][from], w[1 % W][from], half), __byte_perm(w[2 % W][from], w[3 % W][from], half),
+            __byte_perm(w[4 % W][from], w[5 % W][from], half), __byte_perm(w[6 % W][from], w[7 % W][from], half));
+    }
+};
+
+/*  16 x 16 squares, one per thread. The tile holds rows of y, 16 packs each; pack p of row o lies at p ^ (o / W
+    mod 8), so that the eight threads whose 16 bytes go together meet all banks, writing and reading.
+    Tiles are taken down a band of `band` rows of tiles before the next column: what runs at one time then
+    covers long pieces of rows of x and of rows of y. */
+template <class T>
+__global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
+    kbk_transpose_run_vec_k(kbki_transpose_io<T> io, unsigned down, unsigned across, unsigned band) {
+    constexpr int W = KBKI_WIDTH(T), SIDE = 16;
+    __shared__ uint4 tile[SIDE * W][SIDE];
+    unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
+    unsigned high = down - b * band < band ? down - b * band : band;
+    int64_t r0 = (int64_t)(b * band + rest % high) * (SIDE * W), c0 = (int64_t)(rest / high) * (SIDE * W);
+    int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE;
+    kbki_square<W> square;
+    if (r0 + ty * W < io.rows && c0 + tx * W < io.cols) {
+        const T* x = io.x + (r0 + ty * W) * io.cols + c0 + tx * W;
+        kbki_pack<T, W> v[W];
+#pragma unroll
+        for (int i = 0; i < W; i++) W == 4 ? v[i].load(x + i * io.cols) : v[i].load_cached(x + i * io.cols);
+#pragma unroll
+        for (int i = 0; i < W; i++) square.row(i, v[i].q);
+#pragma unroll
+        for (int j = 0; j < W; j++) tile[tx * W + j][ty ^ (tx & 7)] = square.column(j);
+    }
+    __syncthreads();
+    T* y = io.y + (c0 + ty) * io.rows + r0 + tx * W;
+#pragma unroll
+    for (int i = 0; i < W; i++) {
+        int o = i * SIDE + ty;
+        kbki_pack<T, W> v;
+        v.q = tile[o][tx ^ (o / W & 7)];
+        if (c0 + o < io.cols && r0 + tx * W < io.rows)
+            W == 4 ? v.store(y + i * SIDE * io.rows) : v.store_cached(y + i * SIDE * io.rows);
+    }
+}
+
+template <class T> const char* kbki_transpose_args(const kbk_args* a, kbki_transpose_io<T>* io) {
+    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows, a->s.cols };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
+    return kbki_check_dims(&a->s);
+}
+template <class T> const char* kbk_transpose_run_naive(const kbk_args* a, kbk_stream st) {
+    kbki_transpose_io<T> io;
+    const char* why = kbki_transpose_args(a, &io);
+    int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
+    if (why || ctas == 0) return why;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbk_transpose_run_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T, int PAD> const char* kbki_transpose_tiles(const kbki_transpose_io<T>& io, kbk_stream st) {
+    int64_t down = kbki_ceil(io.rows, 32), across = kbki_ceil(io.cols, 32);
+    if (io.rows == 0 || io.cols == 0) return NULL;
+    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
+    kbk_transpose_run_shared_k<T, PAD><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)across);
+    return kbki_launched();
+}
+template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_stream st) {
+    kbki_transpose_io<T> io;
+    const char* why = kbki_transpose_args(a, &io);
+    return why ? why : kbki_transpose_tiles<T, 0>(io, st);
+}
+// Padded by one bank: one element of 4 bytes, two of 2.
+template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
+    kbki_transpose_io<T> io;
+    const char* why = kbki_transpose_args(a, &io);
+    return why ? why : kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
+}
+template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T), BAND = 64;
+    kbki_transpose_io<T> io;
+    const char* why = kbki_transpose_args(a, &io);
+    if (why || io.rows == 0 || io.cols == 0) return why;
+    bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16) && io.rows % W == 0 && io.cols % W == 0;
+    int64_t down = kbki_ceil(io.rows, 16 * W), across = kbki_ceil(io.cols, 16 * W);
+    if (!vector) return kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
+    if (!kbki_grid_ok(down) || !kbki_grid_ok(across * BAND) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
+    kbk_transpose_run_vec_k<T><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)down, (unsigned)across, BAND);
+    return kbki_launched();
+}
+#endif // __CUDACC__
+
 /*------------------------------------------------------------------------------------------------------------
   >>cross_entropy     Loss of integer targets against rows of logits, the softmax never written down.
-                      Public: kbk_cross_entropy_fwd_*      Used by: the table
+                      Public: kbk_cross_entropy_fwd_*, kbk_cross_entropy_bwd_*
+                      Used by: the table, >>cross_entropy_both
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  cross_entropy fwd ----------------------------------------------------------------------------------------
@@ -2098,15 +6100,13 @@ KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 }
 KBK_FN int64_t kbk_cross_entropy_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
 KBK_FN double kbk_cross_entropy_fwd_flops(const kbk_shape* s) { return 4 * kbki_n(s) + 3 * (double)s->rows; }
-KBK_FN double kbk_cross_entropy_fwd_bytes(const kbk_shape* s) {
-    return kbki_n(s) * s->elem + 12 * (double)s->rows;
-}
+KBK_FN double kbk_cross_entropy_fwd_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 12 * (double)s->rows; }
 KBK_FN size_t kbki_scratch_ce(const kbk_shape* s, const char* variant) {
     if (strcmp(variant, "split") != 0) return 0;
     return KBK_TICKETS + (size_t)(s->rows * s->cols) * sizeof(float);
 }
-KBK_FN void kbk_cross_entropy_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out,
-                                      int64_t u0, int64_t u1) {
+KBK_FN void kbk_cross_entropy_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                      int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * s->cols;
         double top = -HUGE_VAL, sum = 0, loss = 0, t = in[1][r];
@@ -2127,13 +6127,14 @@ template <class T> struct kbki_ce_io {
     const int* t;
     float *loss, *lse, *logp;
     int64_t rows, cols;
-    bool vector;
+    kbki_pair* pair; // where the row's pair goes as well, or NULL
     // One thread per row calls this with the row's pair.
     __device__ __forceinline__ void finish(int64_t row, kbki_pair p) const {
         bool empty = p.m == -INFINITY && p.s == 0; // every logit is -inf: log(0) without a NaN on the way
         float log_sum = empty ? -INFINITY : p.log_sum();
         int at = t[row];
         if (lse) lse[row] = p.m + log_sum;
+        if (pair) pair[row] = p;
         float value = at == KBK_IGNORE ? 0.0f : __int_as_float(0x7FC00000);
         if (at >= 0 && at < cols) value = (p.m - kbki_float(x[row * cols + at])) + log_sum;
         loss[row] = value;
@@ -2172,8 +6173,7 @@ template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_
     if (threadIdx.x == 0) io.finish(blockIdx.x, p);
 }
 
-template <class T, int W>
-__global__ void __launch_bounds__(256, 4) kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
+template <class T, int W> __global__ void __launch_bounds__(256, 4) kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
     kbki_pair p = kbki_row_pair<T, W, 4>(io.x + blockIdx.x * io.cols, io.cols, threadIdx.x, 256);
     p = kbki_all<kbki_pair, 256>(p, slots);
@@ -2181,14 +6181,14 @@ __global__ void __launch_bounds__(256, 4) kbk_cross_entropy_fwd_unroll_k(kbki_ce
 }
 
 template <class T> const char* kbki_ce_args(const kbk_args* a, kbki_ce_io<T>* io) {
-    *io = {(const T*)a->in[0],
-           (const int*)a->in[1],
-           (float*)a->out[0],
-           (float*)a->out[1],
-           NULL,
-           a->s.rows,
-           a->s.cols,
-           true};
+    *io = { (const T*)a->in[0],
+            (const int*)a->in[1],
+            (float*)a->out[0],
+            (float*)a->out[1],
+            NULL,
+            a->s.rows,
+            a->s.cols,
+            NULL };
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->t, 4)) return KBKI_TEXT_ALIGN;
     if (!kbki_aligned(io->loss, 4) || !kbki_aligned(io->lse, 4)) return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(io->rows)) return KBKI_TEXT_GRID;
@@ -2220,9 +6220,1031 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
 }
 #endif // __CUDACC__
 
+/*  cross_entropy bwd ----------------------------------------------------------------------------------------
+    dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))     x, dx: R x V   t: R, int32   lse: R, f32   g: one f32
+    flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row - 1
+    bytes  2*R*V*s + 8*R + 4
+    check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits, + 2e-6.
+           The 1 is taken off in f32, before rounding
+    targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
+    1 naive    thread per element           <- slow: a division for the row, 2 or 4 bytes in flight per thread
+    2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
+               8 or 16 logits; alignment is peeled row by row
+    bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
+               elements are taken one element at a time */
+#define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, 64, 2e-6, 4e-4, 2, 2e-6, 3e-3, 2, 2e-6)
+KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
+    t[1] = kbki_ids("t", s->rows, 1, s->cols);
+    t[2] = kbki_in("lse", s->rows, 1), t[2].kind = KBK_KF32;
+    t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32;
+    t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 0);
+    t[2].a = log((double)(s->cols ? s->cols : 1)) + 0.5, t[2].b = 0.1; // near that of normal logits
+    t[3].fill = KBK_SAME, t[3].a = 0.75;
+    return 5;
+}
+KBK_FN int64_t kbk_cross_entropy_bwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
+KBK_FN double kbk_cross_entropy_bwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + (double)s->rows; }
+KBK_FN double kbk_cross_entropy_bwd_bytes(const kbk_shape* s) {
+    return 2 * kbki_n(s) * s->elem + 8 * (double)s->rows + 4;
+}
+KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                      int64_t u1) {
+    for (int64_t r = u0; r < u1; r++) {
+        const double *x = in[0] + r * s->cols, t = in[1][r], lse = in[2][r], g = in[3][0];
+        double* dx = out[0] + (r - u0) * s->cols;
+        int good = t >= 0 && t < (double)s->cols;
+        for (int64_t c = 0; c < s->cols; c++) {
+            dx[c] = good ? g * (exp(x[c] - lse) - (t == (double)c)) : kbki_from_bits(0x7FF8ull << 48);
+            if (t == KBK_IGNORE) dx[c] = 0;
+        }
+    }
+}
+
+#ifdef __CUDACC__
+// What turns a row's logits into its gradients: factor * exp(x - m), less `unit` at the target.
+template <class T> struct kbki_ce_row {
+    float base, factor, unit;
+    int64_t at;
+    bool ignore;
+    __device__ __forceinline__ void target(int t, int64_t cols) {
+        at = t, ignore = t == KBK_IGNORE;
+        if (!ignore && (t < 0 || t >= cols)) factor = __int_as_float(0x7FC00000);
+    }
+    // W logits, the first of them in column c.
+    template <int W> __device__ __forceinline__ void gradient(kbki_pack<T, W>& v, int64_t c) const {
+        float f[W];
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < W; k++) f[k] = kbki_exp_from(f[k], base) * factor;
+        if (at >= c && at < c + W) {
+#pragma unroll
+            for (int k = 0; k < W; k++)
+                if (at == c + k) f[k] -= unit;
+        }
+        v.set(f);
+        if (ignore) v.fill(0);
+    }
+    __device__ __forceinline__ void gradient_at(const T* x, T* dx, int64_t c) const {
+        kbki_pack<T, 1> v;
+        v.load(x + c), gradient<1>(v, c), v.store(dx + c);
+    }
+};
+
+// Neither streaming nor read-only loads: dx may be x.
+template <class T, int W> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, W>& v, const T* p) {
+    v = *reinterpret_cast<const kbki_pack<T, W>*>(p);
+}
+
+template <class T> struct kbki_ce_grad {
+    const T* x;
+    const int* t;
+    const float *lse, *g;
+    T* dx;
+    int64_t rows, cols;
+    const kbki_pair* pair; // NULL: lse and g; otherwise this and scale
+    float scale;
+    __device__ __forceinline__ kbki_ce_row<T> row(int64_t r) const {
+        kbki_ce_row<T> row;
+        if (pair) {
+            row.base = kbki_base(pair[r].m), row.factor = scale / pair[r].s, row.unit = scale;
+        } else {
+            row.base = __ldg(lse + r) * KBKI_LOG2E, row.factor = row.unit = __ldg(g);
+        }
+        row.target(__ldg(t + r), cols);
+        return row;
+    }
+};
+template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols;
+    if (r < io.rows) io.row(r).gradient_at(io.x + r * io.cols, io.dx + r * io.cols, i - r * io.cols);
+}
+template <class T, int W, int U>
+__global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
+    unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
+    const T* x = io.x + r * io.cols;
+    T* dx = io.dx + r * io.cols;
+    kbki_span sp = kbki_split<T, W>(x, io.cols);
+    kbki_pack<T, W> v[U];
+    int64_t first = (int64_t)part * (256 * U) + threadIdx.x, one = kbki_single(sp, io.cols, threadIdx.x);
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (first + u * 256 < sp.packs) kbki_ce_load(v[u], x + sp.head + (first + u * 256) * W);
+    kbki_ce_row<T> row = io.row(r);
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        int64_t c = sp.head + (first + u * 256) * W;
+        if (first + u * 256 >= sp.packs) continue;
+        row.template gradient<W>(v[u], c);
+        v[u].store_cached(dx + c);
+    }
+    if (part == 0 && one >= 0) row.gradient_at(x, dx, one);
+}
+
+template <class T> const char* kbki_ce_grad_args(const kbk_args* a, kbki_ce_grad<T>* io) {
+    *io = { (const T*)a->in[0],
+            (const int*)a->in[1],
+            (const float*)a->in[2],
+            (const float*)a->in[3],
+            (T*)a->out[0],
+            a->s.rows,
+            a->s.cols,
+            NULL,
+            0 };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->dx, sizeof(T)) || !kbki_aligned(io->t, 4))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(io->lse, 4) || !kbki_aligned(io->g, 4)) return KBKI_TEXT_ALIGN;
+    return kbki_check_dims(&a->s);
+}
+template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_ce_grad<T> io;
+    const char* why = kbki_ce_grad_args(a, &io);
+    int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
+    if (why || ctas == 0) return why;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbk_cross_entropy_bwd_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce_grad<T>& io, kbk_stream st) {
+    constexpr int U = 2;
+    bool vector = kbki_congruent(io.x, io.dx);
+    int64_t per_row = kbki_ceil(io.cols, 256 * U * (vector ? KBKI_WIDTH(T) : 1));
+    if (io.rows == 0 || io.cols == 0) return NULL;
+    if (!kbki_grid_ok(io.rows) || !kbki_grid_ok(per_row * io.rows)) return KBKI_TEXT_GRID;
+    unsigned ctas = (unsigned)(per_row * io.rows);
+    if (vector)
+        kbk_cross_entropy_bwd_unroll_k<T, KBKI_WIDTH(T), U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
+    else
+        kbk_cross_entropy_bwd_unroll_k<T, 1, U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
+    return kbki_launched();
+}
+template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, kbk_stream st) {
+    kbki_ce_grad<T> io;
+    const char* why = kbki_ce_grad_args(a, &io);
+    return why ? why : kbki_ce_bwd_unroll(io, st);
+}
+#endif // __CUDACC__
+
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_simt     Matrix product without tensor cores, and the vendor's to compare with.
-                    Public: kbk_matmul_fwd_naive, _shared, _cublas      Used by: the table
+  >>cross_entropy_both     Loss and gradient at once: what it takes to read a long row only once.
+                           Public: kbk_cross_entropy_fwdbwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  cross_entropy fwdbwd -------------------------------------------------------------------------------------
+    loss[r] = lse[r] - x[r,t[r]]     dx[r,c] = scale (exp(x[r,c] - lse[r]) - (c == t[r]))
+    x, dx: R x V = rows x cols     t: R, int32     loss: R, f32     scale: args.scalar, 0 stands for 1
+    flops  5*R*V + 5*R     max 1, subtract 1, exp 1, sum 1, times scale / sum 1 per logit; per row log, + max,
+                           - target logit, scale / sum, - scale
+    bytes  2*R*V*s + 8*R   two streams, if a row is read only once
+    check  as cross_entropy bwd; its targets too. dx may be x itself: the target logit is read before the
+           barrier that every store of the row comes after
+    1 split    fwd unroll, then bwd unroll    <- slow: three streams, the logits come from memory twice. What
+               passes between them is (max, sum): an f32 lse is too coarse where logits are near 1000
+    2 fused    CTA per row; the second read runs backwards
+                                              <- one launch; the end of the row is still in the L2 cache
+    3 shared   row in shared memory, through a ring of pieces that bulk copies fill
+                                              <- one read of x. Two CTAs per SM up to 112 KiB per row; a piece
+               is given to the next row as soon as it is stored, so loads never stop
+    4 cluster  row split over 2 to 8 CTAs, their (max, sum) through each other's shared memory
+                                              <- one read of rows up to 1.7 MiB
+    bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
+               boundary at different elements, take the way of rung 2 */
+#define KBK_CHECK_cross_entropy_fwdbwd KBKI_CHECKS(1e-5, 64, 2e-6, 4e-4, 2, 2e-6, 3e-3, 2, 2e-6)
+KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
+    t[1] = kbki_ids("t", s->rows, 1, s->cols);
+    t[2] = kbki_out("loss", KBK_KF32, s->rows, 1, 0);
+    t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 0);
+    return 4;
+}
+KBK_FN int64_t kbk_cross_entropy_fwdbwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
+KBK_FN double kbk_cross_entropy_fwdbwd_flops(const kbk_shape* s) { return 5 * kbki_n(s) + 5 * (double)s->rows; }
+KBK_FN double kbk_cross_entropy_fwdbwd_bytes(const kbk_shape* s) {
+    return 2 * kbki_n(s) * s->elem + 8 * (double)s->rows;
+}
+KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, const char* variant) {
+    return strcmp(variant, "split") ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
+}
+KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                         int64_t u1) {
+    for (int64_t r = u0; r < u1; r++) {
+        double loss, lse, one = 1, *both[2] = { &loss, &lse }, *dx[1] = { NULL };
+        const double* grad[4] = { in[0], in[1], NULL, &one };
+        kbk_cross_entropy_fwd_ref(s, in, both, r, r + 1);
+        if (out[0]) out[0][r - u0] = loss;
+        if (!out[1]) continue;
+        grad[0] += r * s->cols, grad[1] += r, grad[2] = &lse, dx[0] = out[1] + (r - u0) * s->cols;
+        kbk_cross_entropy_bwd_ref(s, grad, dx, 0, 1);
+    }
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_ce_both {
+    const T* x;
+    const int* t;
+    float* loss;
+    T* dx;
+    int64_t rows, cols;
+    float scale;
+    bool vector;
+    __device__ __forceinline__ float logit(int64_t r, int at) const {
+        return at >= 0 && at < cols ? kbki_float(x[r * cols + at]) : __int_as_float(0x7FC00000);
+    }
+    // The row's pair is complete. logit: of the target, as it was before dx was written.
+    __device__ __forceinline__ kbki_ce_row<T> row(kbki_pair p, int at) const {
+        kbki_ce_row<T> row;
+        row.base = kbki_base(p.m), row.factor = scale / p.s, row.unit = scale;
+        row.target(at, cols);
+        return row;
+    }
+    __device__ __forceinline__ void finish(int64_t r, kbki_pair p, int at, float logit) const {
+        loss[r] = at == KBK_IGNORE ? 0.0f : (p.m - logit) + p.log_sum();
+    }
+};
+
+template <class T, int W>
+__global__ void __launch_bounds__(512) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_both<T> io) {
+    __shared__ kbki_pair slots[32];
+    const T* x = io.x + blockIdx.x * io.cols;
+    T* dx = io.dx + blockIdx.x * io.cols;
+    int t = threadIdx.x, at = __ldg(io.t + blockIdx.x);
+    float logit = t == 0 ? io.logit(blockIdx.x, at) : 0.0f;
+    kbki_span sp = kbki_split<T, W>(x, io.cols);
+    kbki_pair p = kbki_all<kbki_pair, 512>(kbki_row_pair<T, W, 4>(x, io.cols, t, 512), slots);
+    kbki_ce_row<T> row = io.row(p, at);
+    if (t == 0) io.finish(blockIdx.x, p, at, logit);
+    int64_t one = kbki_single(sp, io.cols, t);
+    if (one >= 0) row.gradient_at(x, dx, one);
+    for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 4 * 512) {
+        kbki_pack<T, W> v[4];
+#pragma unroll
+        for (int u = 0; u < 4; u++)
+            if (i >= u * 512) kbki_ce_load(v[u], x + sp.head + (i - u * 512) * W);
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+            if (i < u * 512) continue;
+            row.template gradient<W>(v[u], sp.head + (i - u * 512) * W);
+            v[u].store_cached(dx + sp.head + (i - u * 512) * W);
+        }
+    }
+}
+
+/*  The ring. A CTA's share of its rows, one after the other, is a sequence of pieces;
+    piece q lies in slot q mod slots, and its arrival completes phase q / slots of that slot's mbarrier.
+    Thread 0 alone asks for pieces; everybody waits for them. A piece has as many packs as the CTA has threads,
+    so that each finds its own pack in every piece. 512 threads take half of an SM, 1024 all of it. */
+#define KBKI_CE_SLOTS 14 // of 8 KiB twice, or of 16 KiB once: what an SM has
+// The packs of a row that belong to CTA `rank` of the cluster: [from, from + count) of those after the head.
+struct kbki_ce_part {
+    int64_t head, from;
+    int count;
+    template <class T>
+    static __device__ __forceinline__ kbki_ce_part of(const T* row, int64_t cols, int share, int rank) {
+        kbki_span sp = kbki_split<T, KBKI_WIDTH(T)>(row, cols);
+        int64_t from = (int64_t)share * rank, count = sp.packs - from < share ? sp.packs - from : share;
+        return { sp.head, from, count > 0 ? (int)count : 0 };
+    }
+};
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+__device__ __forceinline__ int kbki_ce_rank() {
+    int r;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+    return r;
+}
+__device__ __forceinline__ void kbki_ce_meet() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/*  Thread i < CL sends its CTA's pair to place `rank` of CTA i's table; the bytes count as arrivals at the
+    mbarrier there, so nobody waits for more than the CL pairs. A cluster barrier would do as well, but its
+    release also waits for every store to dx that is under way. All join the table in its order. */
+template <int CL>
+__device__ __forceinline__ kbki_pair kbki_ce_join(kbki_pair p, kbki_pair* table, uint64_t* bar, unsigned parity,
+                                                  int rank) {
+    if (CL == 1) return p;
+    if (threadIdx.x == 0) kbki_bar_expect(bar, CL * (unsigned)sizeof p);
+    if (threadIdx.x < CL) {
+        unsigned to, at;
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(kbki_shared(table + rank)), "r"(threadIdx.x));
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(kbki_shared(bar)), "r"(threadIdx.x));
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to),
+                     "f"(p.m), "f"(p.s), "r"(at)
+                     : "memory");
+    }
+    unsigned done = 0;
+    while (!done)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(kbki_shared(bar)), "r"(parity)
+                     : "memory");
+    p = table[0];
+#pragma unroll
+    for (int i = 1; i < CL; i++) p = kbki_pair::join(p, table[i]);
+    return p;
+}
+
+// One thread's pair of its packs, piece by piece as they arrive. The sum is rescaled only when a pack has a
+// new maximum, which soon becomes rare.
+template <class T, int TH>
+__device__ __forceinline__ kbki_pair kbki_ce_sweep(const uint4* data, uint64_t* full, int count, int pieces, int slot,
+                                                   unsigned phase) {
+    constexpr int W = KBKI_WIDTH(T);
+    kbki_pair p = kbki_pair::none();
+    float base = kbki_base(p.m), f[W];
+    for (int i = 0; i < pieces; i++) {
+        kbki_bar_wait(full + slot, phase);
+        if (i * TH + (int)threadIdx.x < count) {
+            kbki_pack<T, W> v;
+            v.q = data[slot * TH + threadIdx.x];
+            v.get(f);
+            float top = f[0], sum = 0;
+#pragma unroll
+            for (int k = 1; k < W; k++) top = fmaxf(top, f[k]);
+            if (top > p.m) {
+                base = kbki_base(top);
+                p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - base), p.m = top;
+            }
+#pragma unroll
+            for (int k = 0; k < W; k++) sum += kbki_exp_from(f[k], base);
+            p.s += sum;
+        }
+        if (++slot == KBKI_CE_SLOTS) slot = 0, phase ^= 1;
+    }
+    return p;
+}
+#endif
+
+/*  Rows first, first + step, ... of the cluster; CTA `rank` keeps `share` packs of each, that is `pieces`
+    pieces. Two sweeps over the pieces of a row: the running pair as they arrive, then the gradients, straight
+    from shared memory to dx; every 32 KiB all meet, and thread 0 fills the places that are free now. Targets
+    are looked up a row or two ahead: they come from memory, and nobody should have to wait for them. */
+template <class T, int CL, int TH>
+__global__ void __launch_bounds__(TH, 1024 / TH)
+    kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    constexpr int W = KBKI_WIDTH(T), OFTEN = 2048 / TH;
+    extern __shared__ uint4 kbki_ce_data[];
+    __shared__ uint64_t full[KBKI_CE_SLOTS], met[2];
+    __shared__ kbki_pair warps[32], table[2][8];
+    const int t = threadIdx.x, rank = CL == 1 ? 0 : kbki_ce_rank();
+    const int64_t first = blockIdx.x / CL, step = gridDim.x / CL;
+    int64_t next_row = first;                                          // thread 0: the piece to ask for next
+    int next_piece = 0, next_slot = 0, room = KBKI_CE_SLOTS, slot = 0; // slot: of the row's first piece
+    unsigned phase = 0, turn = 0;
+    auto refill = [&]() {
+        for (; room > 0 && next_row < io.rows && pieces; room--) {
+            const T* row = io.x + next_row * io.cols;
+            kbki_ce_part part = kbki_ce_part::of(row, io.cols, share, rank);
+            int packs = part.count - next_piece * TH, bytes = packs > TH ? TH * 16 : packs > 0 ? packs * 16 : 0;
+            kbki_bar_expect(full + next_slot, bytes);
+            row += part.head + (part.from + next_piece * TH) * W;
+            if (bytes) kbki_bulk_load(kbki_ce_data + next_slot * TH, row, bytes, full + next_slot);
+            if (++next_slot == KBKI_CE_SLOTS) next_slot = 0;
+            if (++next_piece == pieces) next_piece = 0, next_row += step;
+        }
+    };
+    if (t < KBKI_CE_SLOTS) kbki_bar_init(full + t, 1);
+    if (t < 2) kbki_bar_init(met + t, 1);
+    kbki_bar_ready();
+    __syncthreads();
+    if (CL > 1) kbki_ce_meet(); // nobody writes into a CTA that has not begun
+    if (t == 0) refill();
+    const bool leads = rank == 0 && t == 0;
+    auto target = [&](int64_t r) { return r < io.rows ? __ldg(io.t + r) : 0; };
+    int at = target(first), at_next = target(first + step);
+    float logit = leads ? io.logit(first, at) : 0.0f, logit_next = 0;
+    for (int64_t r = first; r < io.rows; r += step, turn++) {
+        const T* x = io.x + r * io.cols;
+        T* dx = io.dx + r * io.cols;
+        const int at_after = target(r + 2 * step);
+        if (leads && r + step < io.rows) logit_next = io.logit(r + step, at_next);
+        kbki_ce_part part = kbki_ce_part::of(x, io.cols, share, rank);
+        int64_t one = rank ? -1 : kbki_single(kbki_split<T, W>(x, io.cols), io.cols, t);
+        float edge = one >= 0 ? kbki_float(x[one]) : -INFINITY;
+        kbki_pair p = kbki_ce_sweep<T, TH>(kbki_ce_data, full, part.count, pieces, slot, phase);
+        if (one >= 0) p.add(edge);
+        p = kbki_all<kbki_pair, TH>(p, warps);
+        p = kbki_ce_join<CL>(p, table[turn & 1], met + (turn & 1), turn >> 1 & 1, rank);
+        kbki_ce_row<T> row = io.row(p, at);
+        if (leads) io.finish(r, p, at, logit);
+        if (one >= 0) row.gradient_at(x, dx, one);
+        int64_t c = part.head + (part.from + t) * W;
+        for (int i = 0; i < pieces; i++, c += TH * W) {
+            kbki_pack<T, W> v;
+            if (i * TH + t < part.count) {
+                v.q = kbki_ce_data[slot * TH + t];
+                row.template gradient<W>(v, c);
+                v.store_cached(dx + c);
+            }
+            if (++slot == KBKI_CE_SLOTS) slot = 0, phase ^= 1;
+            if (i % OFTEN != OFTEN - 1) continue;
+            __syncthreads();
+            if (t == 0) room += OFTEN, refill();
+        }
+        __syncthreads();
+        if (t == 0) room += pieces % OFTEN, refill();
+        at = at_next, at_next = at_after, logit = logit_next;
+    }
+    if (CL > 1) kbki_ce_meet();
+#endif
+}
+
+template <class T> const char* kbki_ce_both_args(const kbk_args* a, kbki_ce_both<T>* io) {
+    *io = { (const T*)a->in[0],
+            (const int*)a->in[1],
+            (float*)a->out[0],
+            (T*)a->out[1],
+            a->s.rows,
+            a->s.cols,
+            a->scalar != 0 ? a->scalar : 1,
+            kbki_congruent(a->in[0], a->out[1]) };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->dx, sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(io->t, 4) || !kbki_aligned(io->loss, 4)) return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(io->rows)) return KBKI_TEXT_GRID;
+    return kbki_check_dims(&a->s);
+}
+template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a, kbk_stream st) {
+    kbki_ce_both<T> io;
+    const char* why = kbki_ce_both_args(a, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, "split"))) != NULL) return why;
+    kbki_pair* pair = (kbki_pair*)((char*)a->workspace + KBK_TICKETS);
+    kbki_ce_io<T> fwd = { io.x, io.t, io.loss, NULL, NULL, io.rows, io.cols, pair };
+    kbki_ce_grad<T> bwd = { io.x, io.t, NULL, NULL, io.dx, io.rows, io.cols, pair, io.scale };
+    kbk_cross_entropy_fwd_unroll_k<T, KBKI_WIDTH(T)><<<(unsigned)io.rows, 256, 0, st>>>(fwd);
+    return kbki_ce_bwd_unroll(bwd, st);
+}
+template <class T> const char* kbki_ce_fused(const kbki_ce_both<T>& io, kbk_stream st) {
+    if (io.vector)
+        kbk_cross_entropy_fwdbwd_fused_k<T, KBKI_WIDTH(T)><<<(unsigned)io.rows, 512, 0, st>>>(io);
+    else
+        kbk_cross_entropy_fwdbwd_fused_k<T, 1><<<(unsigned)io.rows, 512, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
+    kbki_ce_both<T> io;
+    const char* why = kbki_ce_both_args(a, &io);
+    return why || io.rows * io.cols == 0 ? why : kbki_ce_fused(io, st);
+}
+
+template <class T, int CL, int TH> const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, kbk_stream st) {
+    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), CL), pieces = kbki_ceil(share, TH);
+    size_t bytes = (size_t)KBKI_CE_SLOTS * TH * 16;
+    if (!io.vector || pieces > KBKI_CE_SLOTS) return kbki_ce_fused(io, st);
+    const char* why = kbki_want_shared(kbki_cross_entropy_fwdbwd_ring_k<T, CL, TH>, &bytes);
+    if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
+    int64_t clusters = (int64_t)kbki_sms() * (1024 / TH) / CL;
+    if (clusters > io.rows) clusters = io.rows;
+    cudaLaunchAttribute cluster = {};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = CL, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)clusters * CL), config.blockDim = dim3(TH);
+    config.dynamicSmemBytes = bytes, config.stream = st;
+    config.attrs = &cluster, config.numAttrs = CL > 1;
+    cudaLaunchKernelEx(&config, kbki_cross_entropy_fwdbwd_ring_k<T, CL, TH>, io, (int)share, (int)pieces);
+    return kbki_launched();
+}
+template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
+    kbki_ce_both<T> io;
+    const char* why = kbki_ce_both_args(a, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    bool half = io.cols / KBKI_WIDTH(T) <= KBKI_CE_SLOTS * 512;
+    return half ? kbki_ce_ring_launch<T, 1, 512>(io, st) : kbki_ce_ring_launch<T, 1, 1024>(io, st);
+}
+// The smallest cluster whose CTAs have room for their share.
+template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
+    kbki_ce_both<T> io;
+    const char* why = kbki_ce_both_args(a, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    int64_t packs = io.cols / KBKI_WIDTH(T), most = KBKI_CE_SLOTS * 1024;
+    if (packs <= most) return kbki_ce_ring_launch<T, 2, 512>(io, st);
+    if (packs <= 2 * most) return kbki_ce_ring_launch<T, 2, 1024>(io, st);
+    if (packs <= 4 * most) return kbki_ce_ring_launch<T, 4, 1024>(io, st);
+    return kbki_ce_ring_launch<T, 8, 1024>(io, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>embedding     Rows of a table, picked by number.
+                  Public: kbk_embedding_fwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  embedding fwd --------------------------------------------------------------------------------------------
+    y[t,d] = W[ids[t],d]      W: V x D = depth x cols     ids: T = rows, int32     y: T x D
+    flops  0
+    bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), what uniform ids give
+    check  bit-exact; an id outside [0, V) gives a row of NaN, and W is not read there
+    1 naive    thread per element            <- slow: a division and a load of the id for every element
+    2 vec      warp per token, 16-byte accesses  <- the id once per warp; but its latency, then that of the row
+    3 unroll   two packs per thread, ids first  <- rows of several tokens in flight per warp: random rows need
+               more of them outstanding than a copy does
+    bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
+               not multiples of 16 bytes, or W or y is not aligned to 16 */
+#define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
+KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("W", s->depth * s->cols, 0);
+    t[1] = kbki_ids("ids", s->rows, 1, s->depth);
+    t[2] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
+    return 3;
+}
+KBK_FN int64_t kbk_embedding_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
+KBK_FN double kbk_embedding_fwd_flops(const kbk_shape* s) {
+    (void)s;
+    return 0;
+}
+KBK_FN double kbk_embedding_fwd_bytes(const kbk_shape* s) {
+    double rows = (double)s->rows, all = (double)s->depth, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
+    if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
+    return (distinct + rows) * (double)s->cols * s->elem + 4 * rows;
+}
+KBK_FN void kbk_embedding_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                  int64_t u1) {
+    for (int64_t t = u0; t < u1; t++) {
+        double id = in[1][t];
+        int good = id >= 0 && id < (double)s->depth;
+        for (int64_t d = 0; d < s->cols; d++)
+            out[0][(t - u0) * s->cols + d] =
+                good ? in[0][(int64_t)id * s->cols + d] : kbki_from_bits(0x7FF8ull << 48);
+    }
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_embedding_io {
+    const T* w;
+    const int* ids;
+    T* y;
+    int64_t tokens, cols, entries;
+    bool vector;
+    __device__ __forceinline__ const T* row(int id) const { return id >= 0 && id < entries ? w + id * cols : NULL; }
+};
+template <class T, int W>
+__device__ __forceinline__ void kbki_row_pack(kbki_pack<T, W>& v, const T* row, int64_t at) {
+    float none[W];
+    if (row) {
+        v.load_cached(row + at);
+    } else {
+        for (int k = 0; k < W; k++) none[k] = __int_as_float(0x7FC00000);
+        v.set(none);
+    }
+}
+
+template <class T> __global__ void kbk_embedding_fwd_naive_k(kbki_embedding_io<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, t = i / io.cols;
+    if (t >= io.tokens) return;
+    const T* row = io.row(io.ids[t]);
+    io.y[i] = row ? row[i - t * io.cols] : kbki_type<T>::from(__int_as_float(0x7FC00000));
+}
+template <class T, int W> __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io<T> io) {
+    int64_t t = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
+    if (t >= io.tokens) return;
+    const T* row = io.row(__ldg(io.ids + t));
+    for (int64_t c = threadIdx.x % 32 * W; c < io.cols; c += 32 * W) {
+        kbki_pack<T, W> v;
+        kbki_row_pack<T, W>(v, row, c), v.store_cached(io.y + t * io.cols + c);
+    }
+}
+// Packs of y one after the other, whatever token they belong to; `per` of them make a row.
+template <class T, int W, int U>
+__global__ void __launch_bounds__(256) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
+    unsigned row = (unsigned)per; // fewer than 2^31
+    int64_t start = (int64_t)blockIdx.x * (256 * U), t0 = start >> 32 ? start / per : (unsigned)start / row;
+    unsigned c0 = (unsigned)(start - t0 * per) + threadIdx.x;
+    kbki_pack<T, W> v[U];
+    const T* from[U];
+    int64_t c[U];
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        unsigned ahead = (c0 + u * 256) / row;
+        c[u] = (int64_t)(c0 + u * 256 - ahead * row) * W;
+        from[u] = t0 + ahead < io.tokens ? io.row(__ldg(io.ids + t0 + ahead)) : NULL;
+    }
+#pragma unroll
+    for (int u = 0; u < U; u++) kbki_row_pack<T, W>(v[u], from[u], c[u]);
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        int64_t p = start + threadIdx.x + u * 256;
+        if (p < per * io.tokens) v[u].store_cached(io.y + p * W);
+    }
+}
+
+template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
+    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.depth, false };
+    if (!kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
+        return KBKI_TEXT_ALIGN;
+    io->vector = kbki_aligned(io->w, 16) && kbki_aligned(io->y, 16) && io->cols % KBKI_WIDTH(T) == 0;
+    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(kbki_ceil(io->tokens * io->cols, 256))) return KBKI_TEXT_GRID;
+    return kbki_check_dims(&a->s);
+}
+template <class T> const char* kbk_embedding_fwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_embedding_io<T> io;
+    const char* why = kbki_embedding_args(a, &io);
+    if (why || io.tokens * io.cols == 0) return why;
+    kbk_embedding_fwd_naive_k<T><<<(unsigned)kbki_ceil(io.tokens * io.cols, 256), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_embedding_fwd_vec(const kbk_args* a, kbk_stream st) {
+    kbki_embedding_io<T> io;
+    const char* why = kbki_embedding_args(a, &io);
+    if (why || io.tokens * io.cols == 0) return why;
+    unsigned ctas = (unsigned)kbki_ceil(io.tokens, 8);
+    if (io.vector)
+        kbk_embedding_fwd_vec_k<T, KBKI_WIDTH(T)><<<ctas, 256, 0, st>>>(io);
+    else
+        kbk_embedding_fwd_vec_k<T, 1><<<ctas, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_stream st) {
+    constexpr int U = 2;
+    kbki_embedding_io<T> io;
+    const char* why = kbki_embedding_args(a, &io);
+    if (why || io.tokens * io.cols == 0) return why;
+    int64_t per = io.vector ? io.cols / KBKI_WIDTH(T) : io.cols;
+    unsigned ctas = (unsigned)kbki_ceil(io.tokens * per, 256 * U);
+    if (io.vector)
+        kbk_embedding_fwd_unroll_k<T, KBKI_WIDTH(T), U><<<ctas, 256, 0, st>>>(io, per);
+    else
+        kbk_embedding_fwd_unroll_k<T, 1, U><<<ctas, 256, 0, st>>>(io, per);
+    return kbki_launched();
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>embedding_bwd     The gradient of a table of which rows were picked: many may want to add to the same row.
+                      Public: kbk_embedding_bwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  embedding bwd --------------------------------------------------------------------------------------------
+    dW[v,d] = sum of dy[t,d] over the t with ids[t] == v      dy: T x D     dW: V x D, all rows written
+    flops  T*D
+    bytes  (T + V)*D*s + 4*T
+    check  f32 norm-wise 1e-5, 8 ulp of the sum of the terms' magnitudes; f16 4e-4, bf16 3e-3, 2 ulp of it.
+           An id outside [0, V) adds nothing
+    1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW written twice, and tokens with the same
+               id wait for each other
+    2 vec      f32, sm 90: red.global.add.v4.f32             <- a quarter of the atomics
+    3 sorted   one CTA for the ids of the same remainder modulo G, and for some 128 packs of the columns: it
+               picks its tokens in order, counts them by id, places them (a stable radix sort whose last digit
+               is the CTA), and owns the rows       <- one launch; every row is written once, zero or a sum in
+               f32 in token order: no zero-fill, no contention, deterministic. Rows of equal remainder lie G
+               apart, so that frequent ids, which are often neighbours, meet different CTAs
+    bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA reads all ids, from the L2
+               cache */
+#define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
+#define KBKI_EMB_TH 896    // threads of a CTA of sorted, one per SM: 72 registers each
+#define KBKI_EMB_ROWS 4096 // most rows that one CTA owns
+#define KBKI_EMB_LIST 2048 // tokens whose order fits in shared memory; more of them go to the workspace
+#define KBKI_EMB_PACKS 128 // packs of a row that one CTA owns
+#define KBKI_EMB_HOT 32    // more tokens than this, and all warps of the CTA add up one row together
+KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("dy", s->rows * s->cols, 0);
+    t[1] = kbki_ids("ids", s->rows, 0, s->depth);
+    t[2] = kbki_out("dW", KBK_T, s->depth * s->cols, s->cols, s->cols);
+    return 3;
+}
+KBK_FN int64_t kbk_embedding_bwd_units(const kbk_shape* s) { return s->cols ? s->depth : 0; }
+KBK_FN double kbk_embedding_bwd_flops(const kbk_shape* s) { return kbki_n(s); }
+KBK_FN double kbk_embedding_bwd_bytes(const kbk_shape* s) {
+    return ((double)s->rows + (double)s->depth) * (double)s->cols * s->elem + 4 * (double)s->rows;
+}
+// Per CTA column: 12 bytes per token, for lists that shared memory cannot hold.
+KBK_FN size_t kbki_scratch_embedding(const kbk_shape* s, const char* variant) {
+    size_t columns = (size_t)((s->cols + KBKI_EMB_PACKS - 1) / KBKI_EMB_PACKS);
+    return strcmp(variant, "sorted") ? 0 : KBK_TICKETS + (size_t)s->rows * 12 * columns;
+}
+KBK_FN void kbk_embedding_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                  int64_t u1) {
+    double *dw = out[0], *magnitude = out[KBK_OUTS];
+    for (int64_t i = 0; i < (u1 - u0) * s->cols; i++) {
+        if (dw) dw[i] = 0;
+        if (magnitude) magnitude[i] = 0;
+    }
+    for (int64_t t = 0; t < s->rows; t++) {
+        if (!(in[1][t] >= (double)u0 && in[1][t] < (double)u1)) continue;
+        int64_t at = ((int64_t)in[1][t] - u0) * s->cols;
+        for (int64_t d = 0; d < s->cols; d++) {
+            if (dw) dw[at + d] += in[0][t * s->cols + d];
+            if (magnitude) magnitude[at + d] += fabs(in[0][t * s->cols + d]);
+        }
+    }
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_embedding_grad {
+    const T* dy;
+    const int* ids;
+    T* dw;
+    int64_t tokens, cols, entries;
+    bool vector;
+};
+__device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 1>& v) { atomicAdd(p, v.v); }
+__device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>& v) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(__uint_as_float(v.q.x)),
+                 "f"(__uint_as_float(v.q.y)), "f"(__uint_as_float(v.q.z)), "f"(__uint_as_float(v.q.w))
+                 : "memory");
+#endif
+}
+// Thread per pack of dy.
+template <class T, int W> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_grad<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / W, t = i / per;
+    if (t >= io.tokens) return;
+    int64_t id = __ldg(io.ids + t);
+    kbki_pack<T, W> v;
+    v.load(io.dy + i * W);
+    if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * W, v);
+}
+
+// What a CTA of `sorted` works on. Its ids are remainder + (row << bits), row < rows.
+struct kbki_emb_cta {
+    unsigned remainder, bits;
+    int rows;
+    unsigned *count, *cursor; // per row: its tokens; the place in `order` that the next of them gets
+    uint2* list;              // (token, row), in token order
+    unsigned* order;          // tokens, row by row
+    unsigned* only;           // per row: its token, if there is just one
+    unsigned total;           // how many
+    // The row of an id, or ~0 if that is another CTA's or nobody's.
+    __device__ __forceinline__ unsigned row(int id) const {
+        unsigned r = (unsigned)id >> bits;
+        return ((unsigned)id & ((1u << bits) - 1)) == remainder && id >= 0 && r < (unsigned)rows ? r : ~0u;
+    }
+};
+
+// Calls use(id, token) for each token of this warp's share, 32 at a time, twenty loads in flight.
+template <class F> __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, F use) {
+    constexpr int WARPS = KBKI_EMB_TH / 32, U = 20;
+    int64_t share = (tokens + KBKI_EMB_TH - 1) / KBKI_EMB_TH * 32, from = share * (threadIdx.x / 32);
+    int64_t end = from + share < tokens ? from + share : tokens;
+    static_assert(WARPS <= 32, "one value per lane in the sums over warps");
+    for (int64_t t = from + threadIdx.x % 32; t - threadIdx.x % 32 < end; t += 32 * U) {
+        int id[U];
+#pragma unroll
+        for (int u = 0; u < U; u++) id[u] = t + u * 32 < end ? __ldg(ids + t + u * 32) : -1;
+#pragma unroll
+        for (int u = 0; u < U; u++) use(id[u], t + u * 32);
+    }
+}
+// The sum of v over the warps before this one, and over all; v is the same in all lanes.
+__device__ __forceinline__ unsigned kbki_emb_before(unsigned v, unsigned* slots, unsigned* all) {
+    unsigned warp = threadIdx.x / 32, before = 0;
+    if (threadIdx.x % 32 == 0) slots[warp] = v;
+    __syncthreads();
+    *all = 0;
+    for (unsigned w = 0; w < KBKI_EMB_TH / 32; w++) before += w < warp ? slots[w] : 0, *all += slots[w];
+    __syncthreads();
+    return before;
+}
+
+// Picks the CTA's tokens in their order and counts them by row. A list that is too long goes to the workspace,
+// behind those of smaller remainders, whose length it counts for itself.
+__device__ __forceinline__ void kbki_emb_pick(kbki_emb_cta& c, const int* ids, int64_t tokens, char* work,
+                                              unsigned* slots) {
+    unsigned mine = 0, below = 0, all;
+    for (int j = threadIdx.x; j < c.rows; j += KBKI_EMB_TH) c.count[j] = 0;
+    kbki_emb_scan_ids(ids, tokens, [&](int id, int64_t) { mine += c.row(id) != ~0u; });
+    unsigned at = kbki_emb_before(kbki_warp_all<kbki_sum<unsigned>>(mine), slots, &c.total);
+    if (c.total > KBKI_EMB_LIST) {
+        kbki_emb_scan_ids(ids, tokens, [&](int id, int64_t) {
+            below += id >= 0 && ((unsigned)id & ((1u << c.bits) - 1)) < c.remainder;
+        });
+        kbki_emb_before(kbki_warp_all<kbki_sum<unsigned>>(below), slots, &all);
+        // ids that are too great are counted too, so that the lists may have gaps, but never overlap
+        c.list = reinterpret_cast<uint2*>(work) + all;
+        c.order = reinterpret_cast<unsigned*>(work + 8 * tokens) + all;
+    }
+    kbki_emb_scan_ids(ids, tokens, [&](int id, int64_t t) {
+        unsigned row = c.row(id), who = __ballot_sync(~0u, row != ~0u), lower = (1u << threadIdx.x % 32) - 1;
+        if (row != ~0u) {
+            c.list[at + __popc(who & lower)] = make_uint2((unsigned)t, row);
+            atomicAdd(c.count + row, 1u), c.only[row] = (unsigned)t;
+        }
+        at += __popc(who);
+    });
+    __syncthreads();
+}
+// One warp puts the tokens in the order of their rows. First cursor[j] = sum of count[i], i < j. Then it walks
+// the list: stable, because it takes 32 tokens at a time and knows which of them share a row.
+__device__ __forceinline__ void kbki_emb_place(const kbki_emb_cta& c) {
+    const unsigned lane = threadIdx.x % 32, lower = (1u << lane) - 1;
+    unsigned start = 0;
+    for (int j = lane; j - (int)lane < c.rows; j += 32) {
+        unsigned n = j < c.rows ? c.count[j] : 0, upto = n;
+#pragma unroll
+        for (unsigned d = 1; d < 32; d *= 2) {
+            unsigned v = __shfl_up_sync(~0u, upto, d);
+            if (lane >= d) upto += v;
+        }
+        if (j < c.rows) c.cursor[j] = start + upto - n;
+        start += __shfl_sync(~0u, upto, 31);
+    }
+    __syncwarp();
+    for (unsigned i = lane; i - lane < c.total; i += 32) {
+        uint2 e = i < c.total ? c.list[i] : make_uint2(0, ~0u);
+        unsigned same = __match_any_sync(~0u, e.y), rank = __popc(same & lower), at = 0;
+        if (e.y != ~0u) at = c.cursor[e.y], c.order[at + rank] = e.x;
+        __syncwarp();
+        if (e.y != ~0u && rank == 0) c.cursor[e.y] = at + __popc(same);
+        __syncwarp();
+    }
+}
+// This lane's packs of one row of dW: sums in f32 over tokens order[from], order[from + step], ...
+template <class T, int W> struct kbki_emb_sum {
+    static constexpr int U = KBKI_EMB_PACKS / 32;
+    static constexpr unsigned AT_ONCE = W == 8 ? 1 : 2; // tokens; what there are registers for
+    float f[U][W];
+    __device__ __forceinline__ void zero() {
+#pragma unroll
+        for (int u = 0; u < U; u++)
+#pragma unroll
+            for (int w = 0; w < W; w++) f[u][w] = 0;
+    }
+    __device__ __forceinline__ void add(const T* dy, int64_t cols, const unsigned* order, unsigned from, unsigned to,
+                                        unsigned step, int packs) {
+        int lane = threadIdx.x % 32;
+#pragma unroll 1
+        for (unsigned i = from; i < to; i += AT_ONCE * step) {
+            kbki_pack<T, W> v[AT_ONCE][U];
+#pragma unroll
+            for (unsigned k = 0; k < AT_ONCE; k++) {
+                const T* row = dy + order[i + k * step < to ? i + k * step : i] * cols;
+#pragma unroll
+                for (int u = 0; u < U; u++) {
+                    v[k][u].fill(0);
+                    if (lane + u * 32 < packs && i + k * step < to) v[k][u].load_cached(row + (lane + u * 32) * W);
+                }
+            }
+#pragma unroll
+            for (unsigned k = 0; k < AT_ONCE; k++)
+#pragma unroll
+                for (int u = 0; u < U; u++) {
+                    float g[W];
+                    v[k][u].get(g);
+#pragma unroll
+                    for (int w = 0; w < W; w++) f[u][w] += g[w];
+                }
+        }
+    }
+    __device__ __forceinline__ void write(T* row, int packs) const {
+        int lane = threadIdx.x % 32;
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            kbki_pack<T, W> v;
+            v.set(f[u]);
+            if (lane + u * 32 < packs) v.store_cached(row + (lane + u * 32) * W);
+        }
+    }
+    // The warps one after the other: the sum of the earlier ones plus mine. The last has it all.
+    __device__ __forceinline__ void chain(float* shared) {
+        int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll 1
+        for (int w = 0; w < KBKI_EMB_TH / 32; w++) {
+            if (w == warp) {
+#pragma unroll
+                for (int j = 0; j < U * W; j++) {
+                    if (w) f[j / W][j % W] += shared[j * 32 + lane];
+                    shared[j * 32 + lane] = f[j / W][j % W];
+                }
+            }
+            __syncthreads();
+        }
+    }
+};
+
+// Row j of a CTA's share of dW where there is no token or one. The rows go by in order, a warp each: together
+// the CTAs write dW from front to end.
+template <class T, int W> __device__ __forceinline__ void kbki_emb_copy(T* to, const T* from, bool zero, int packs) {
+    constexpr int U = KBKI_EMB_PACKS / 32;
+    const int lane = threadIdx.x % 32;
+    kbki_pack<T, W> v[U];
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        v[u].fill(0);
+        if (!zero && lane + u * 32 < packs) v[u].load_cached(from + (lane + u * 32) * W);
+    }
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (lane + u * 32 < packs) v[u].store_cached(to + (lane + u * 32) * W);
+}
+
+template <class T, int W>
+__global__ void __launch_bounds__(KBKI_EMB_TH, 1)
+    kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, unsigned bits, int columns, int packs, char* work) {
+    constexpr unsigned WARPS = KBKI_EMB_TH / 32, HOTS = 64;
+    extern __shared__ uint2 kbki_emb_memory[];
+    __shared__ float chained[KBKI_EMB_PACKS * W];
+    __shared__ unsigned slots[32], hot[HOTS], hots;
+    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    kbki_emb_cta c;
+    const unsigned column = blockIdx.x % (unsigned)columns;
+    c.remainder = blockIdx.x / (unsigned)columns, c.bits = bits;
+    c.rows = (int)((io.entries - c.remainder + (1ll << bits) - 1) >> bits);
+    c.list = kbki_emb_memory, c.order = reinterpret_cast<unsigned*>(c.list + KBKI_EMB_LIST);
+    c.count = reinterpret_cast<unsigned*>(kbki_emb_memory) + 3 * KBKI_EMB_LIST, c.cursor = c.count + c.rows;
+    c.only = c.cursor + c.rows;
+    if (threadIdx.x == 0) hots = 0;
+    kbki_emb_pick(c, io.ids, io.tokens, work + io.tokens * 12 * column, slots);
+    const int64_t first = (int64_t)column * packs * W;
+    const int mine = io.cols - first < packs * W ? (int)(io.cols - first) / W : packs;
+    auto target = [&](int row) { return io.dw + (c.remainder + ((int64_t)row << bits)) * io.cols + first; };
+    if (warp == 0) kbki_emb_place(c); // and meanwhile the others do what needs no order
+#pragma unroll 1
+    for (int j = warp - 1; warp && j < c.rows; j += WARPS - 1)
+        if (c.count[j] < 2)
+            kbki_emb_copy<T, W>(target(j), io.dy + c.only[j] * io.cols + first, c.count[j] == 0, mine);
+    __syncthreads();
+    kbki_emb_sum<T, W> sum;
+#pragma unroll 1
+    for (int j0 = warp * 32; j0 < c.rows; j0 += WARPS * 32) {
+        unsigned many = __ballot_sync(~0u, j0 + (int)lane < c.rows && c.count[j0 + lane] >= 2);
+#pragma unroll 1
+        for (; many; many &= many - 1) {
+            int j = j0 + __ffs(many) - 1;
+            unsigned n = c.count[j], place = HOTS;
+            if (n > KBKI_EMB_HOT && lane == 0) place = atomicAdd(&hots, 1u);
+            place = __shfl_sync(~0u, place, 0);
+            if (place < HOTS) {
+                hot[place] = j;
+                continue;
+            }
+            sum.zero();
+            sum.add(io.dy + first, io.cols, c.order, c.cursor[j] - n, c.cursor[j], 1, mine);
+            sum.write(target(j), mine);
+        }
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (unsigned h = 0; h < hots && h < HOTS; h++) {
+        int j = hot[h];
+        sum.zero();
+        sum.add(io.dy + first, io.cols, c.order, c.cursor[j] - c.count[j] + warp, c.cursor[j], WARPS, mine);
+        sum.chain(chained);
+        if (warp == WARPS - 1) sum.write(target(j), mine);
+    }
+}
+
+template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_embedding_grad<T>* io) {
+    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.depth, false };
+    if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->dw, sizeof(T)) || !kbki_aligned(io->ids, 4))
+        return KBKI_TEXT_ALIGN;
+    io->vector = kbki_aligned(io->dy, 16) && kbki_aligned(io->dw, 16) && io->cols % KBKI_WIDTH(T) == 0;
+    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(io->tokens) || !kbki_grid_ok(io->entries)) return KBKI_TEXT_GRID;
+    return kbki_check_dims(&a->s);
+}
+// dW = 0, then additions; dW may have rows where there are no tokens.
+template <class T, int W> const char* kbki_embedding_add(const kbki_embedding_grad<T>& io, kbk_stream st) {
+    int64_t ctas = kbki_ceil(io.tokens * (io.cols / W), 256);
+    if (!io.dw || io.entries * io.cols == 0) return NULL;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    if (cudaMemsetAsync(io.dw, 0, (size_t)(io.entries * io.cols) * sizeof(T), st) != cudaSuccess)
+        return kbki_launched();
+    if (ctas) kbk_embedding_bwd_atomic_k<T, W><<<(unsigned)ctas, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_embedding_bwd_atomic(const kbk_args* a, kbk_stream st) {
+    kbki_embedding_grad<T> io;
+    const char* why = kbki_embedding_grad_args(a, &io);
+    return why ? why : kbki_embedding_add<T, 1>(io, st);
+}
+template <class T> const char* kbk_embedding_bwd_vec(const kbk_args* a, kbk_stream st) {
+    kbki_embedding_grad<T> io;
+    const char* why = kbki_embedding_grad_args(a, &io);
+    if (why) return why;
+    return io.vector ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
+}
+// As many remainders as make one CTA per SM; more where one would own too many rows.
+template <class T, int W>
+const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, kbk_stream st) {
+    int64_t per = io.cols / W, columns = kbki_ceil(per, KBKI_EMB_PACKS);
+    int64_t packs = kbki_ceil(kbki_ceil(per, columns), 32) * 32;
+    columns = kbki_ceil(per, packs);
+    int64_t room = kbki_sms();
+    unsigned bits = 0;
+    while ((2ll << bits) * columns <= room && (2ll << bits) <= io.entries) bits++;
+    while (kbki_ceil(io.entries, 1ll << bits) > KBKI_EMB_ROWS) bits++;
+    size_t bytes = KBKI_EMB_LIST * 12 + (size_t)kbki_ceil(io.entries, 1ll << bits) * 12;
+    if (!kbki_grid_ok(columns << bits)) return KBKI_TEXT_GRID;
+    const char* why = kbki_want_shared(kbk_embedding_bwd_sorted_k<T, W>, &bytes);
+    if (why || !bytes) return why ? why : "not enough shared memory";
+    kbk_embedding_bwd_sorted_k<T, W>
+        <<<(unsigned)(columns << bits), KBKI_EMB_TH, bytes, st>>>(io, bits, (int)columns, (int)packs, work);
+    return kbki_launched();
+}
+template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_stream st) {
+    kbki_embedding_grad<T> io;
+    const char* why = kbki_embedding_grad_args(a, &io);
+    if (why || !io.dw || io.entries * io.cols == 0) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, "sorted"))) != NULL) return why;
+    char* work = (char*)a->workspace + KBK_TICKETS;
+    return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
+                     : kbki_embedding_sorted<T, 1>(io, work, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_simt     Matrix product without tensor cores: what a tile is for, at every level of memory.
+                    Public: kbk_matmul_fwd_*      Used by: >>matmul_mma, >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd -----------------------------------------------------------------------------------------------
@@ -2230,17 +7252,30 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     layout  KBK_NN: A M x K, B K x N.   KBK_NT: B given as N x K.   KBK_TN: A given as K x M.   All row-major
     flops  2*M*N*K
     bytes  (M*K + K*N + M*N)*s
-    check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp of the row scale in f32, 6 ulp at 16
-           bits. K = 0: zeros
+    check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
+           sqrt(sum_k (A[m,k] B[k,n])^2), the size of a sum of random signs. K = 0: zeros
+    backward is this operation again: dA = dC B' (NT of an NN product), dB = A' dC (TN)
     1 naive    one thread per element of C       <- slow: every FMA fetches both operands from cache
-    2 shared   32 x 32 tiles in shared memory    <- global reads drop 32-fold; now shared memory limits
-    99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB */
+    2 shared   32 x 32 tiles in shared memory    <- global reads drop 32-fold; now shared memory limits: two
+               reads per FMA
+    3 regblock 8 x 8 results per thread          <- 16 numbers from shared memory feed 64 FMAs
+    4 vec      16-byte accesses, A transposed on its way in
+                                                 <- a quarter of the instructions that are not FMAs
+    5 cpasync  cp.async ring of four tiles       <- loads run under the FMAs and pass through no register
+    6 warptile CTA, warp and thread tiles; fragments of the next step are read during this one; CTAs in
+               bands; K split where tiles are few
+                                                 <- 128 FMAs per six 16-byte reads that nothing waits for;
+               a band's rows and columns stay in L2; a small product fills the device too
+    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 15: wgmma and what follows from it
+    99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
+    bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
+#define KBKI_MM_TILE 128 // edge of a CTA's tile
 KBK_FN int kbk_matmul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("A", s->rows * s->depth, s->layout == KBK_TN ? 0 : s->depth);
     t[1] = kbki_in("B", s->depth * s->cols, 0);
-    t[2] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, 0);
+    t[2] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 3;
 }
 KBK_FN int64_t kbk_matmul_fwd_units(const kbk_shape* s) { return s->rows; }
@@ -2249,23 +7284,46 @@ KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s) {
     double m = (double)s->rows, n = (double)s->cols, k = (double)s->depth;
     return (m * k + k * n + m * n) * s->elem;
 }
+/*  Into how many pieces K is cut, so that few tiles of 128 x 256 become enough CTAs: one for each of 132
+    multiprocessors, but no piece shorter than 64. The answer depends on the shape alone: so does the result,
+    to the last bit. */
+KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
+    int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->depth / 64;
+    int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
+    if (n > most) n = most;
+    return n < 1 ? 1 : n < 32 ? n : 32;
+}
+// 16-bit lines that do not start on 16 bytes are copied to such that do: so many elements of room.
+KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
+KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
+    int64_t whole = (b ? s->cols : s->rows) * s->depth, line = s->depth;
+    if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
+    return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
+}
+KBK_FN size_t kbki_mm_copies(const kbk_shape* s) { // bytes, of one product of a batch
+    return s->elem == 2 ? 2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) : 0;
+}
 KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, const char* variant) {
-    (void)s;
-    return strcmp(variant, "cublas") == 0 ? KBK_TICKETS + KBKI_CUBLAS_BYTES : 0;
+    int64_t splits = kbki_mm_splits(s);
+    if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
+    if (strcmp(variant, "mmapipe") == 0 && kbki_mm_copies(s)) return KBK_TICKETS + kbki_mm_copies(s);
+    if (strcmp(variant, "warptile") || splits == 1) return 0;
+    return KBK_TICKETS + (size_t)(splits * s->rows * s->cols) * sizeof(float);
 }
 KBK_FN void kbk_matmul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                int64_t u1) {
-    int64_t M = s->rows, N = s->cols, K = s->depth;
+    int64_t M = s->rows, N = s->cols, K = s->depth, jump = s->layout == KBK_NT ? K : 1;
     for (int64_t m = u0; m < u1; m++) {
-        double* c = out[0] + (m - u0) * N;
+        double *c = out[0] + (m - u0) * N, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * N : NULL;
         for (int64_t n = 0; n < N; n++) c[n] = 0;
+        for (int64_t n = 0; size && n < N; n++) size[n] = 0;
         for (int64_t k = 0; k < K; k++) {
             double a = s->layout == KBK_TN ? in[0][k * M + m] : in[0][m * K + k];
-            if (s->layout == KBK_NT)
-                for (int64_t n = 0; n < N; n++) c[n] += a * in[1][n * K + k];
-            else
-                for (int64_t n = 0; n < N; n++) c[n] += a * in[1][k * N + n];
+            const double* b = in[1] + (s->layout == KBK_NT ? k : k * N);
+            for (int64_t n = 0; n < N; n++) c[n] += a * b[n * jump];
+            for (int64_t n = 0; size && n < N; n++) size[n] += a * b[n * jump] * (a * b[n * jump]);
         }
+        for (int64_t n = 0; size && n < N; n++) size[n] = sqrt(size[n]);
     }
 }
 
@@ -2274,31 +7332,50 @@ template <class T> struct kbki_mm {
     const T *a, *b;
     T* c;
     int64_t m, n, k, am, ak, bk, bn; // A[i,k] at i * am + k * ak, B[k,j] at k * bk + j * bn
-    int64_t across; // tiles per row of tiles; CTAs are numbered along rows, since grid.y is short
+    int64_t lda, ldb;                // whichever of them is not 1
+    int64_t across, down; // tiles per row and column of tiles; grid.x numbers them, since grid.y is short
+    int64_t sa, sb, sc;   // from one product of a batch to the next, in grid.z
+    float* part;          // K in pieces: piece y of the grid adds up deep products and leaves them here
+    int64_t deep;
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
     const kbk_shape* s = &a->s;
-    *io = {(const T*)a->in[0],
-           (const T*)a->in[1],
-           (T*)a->out[0],
-           s->rows,
-           s->cols,
-           s->depth,
-           s->depth,
-           1,
-           s->cols,
-           1,
-           0};
-    if (s->layout == KBK_NT) io->bk = 1, io->bn = s->depth;
-    if (s->layout == KBK_TN) io->am = 1, io->ak = s->rows;
-    io->across = kbki_ceil(s->cols, tile_n);
-    *ctas = io->across * kbki_ceil(s->rows, tile_m);
+    int64_t m = s->rows, n = s->cols, k = s->depth;
+    *io = {};
+    io->a = (const T*)a->in[0], io->b = (const T*)a->in[1], io->c = (T*)a->out[0];
+    io->m = m, io->n = n, io->k = k, io->am = k, io->ak = 1, io->bk = n, io->bn = 1;
+    if (s->layout == KBK_NT) io->bk = 1, io->bn = k;
+    if (s->layout == KBK_TN) io->am = 1, io->ak = m;
+    io->lda = s->layout == KBK_TN ? m : k, io->ldb = s->layout == KBK_NT ? k : n;
+    io->sa = m * k, io->sb = k * n, io->sc = m * n, io->deep = k;
+    io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m);
+    *ctas = io->across * io->down;
     if (s->layout < KBK_NN || s->layout > KBK_TN) return "no such layout";
     if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->c, sizeof(T)))
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
+}
+// Lines of memory that all start on a 16-byte boundary; they are then whole 16-byte packs, too.
+template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
+    return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
+}
+// A batch of products: z of the grid, 65535 at a time.
+template <class T, class L> const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, L launch) {
+    const int64_t most = 65535;
+    for (int64_t z = 0; z < batch; z += most) {
+        launch(io, dim3((unsigned)ctas, 1, (unsigned)(batch - z < most ? batch - z : most)));
+        io.a += most * io.sa, io.b += most * io.sb, io.c += most * io.sc;
+    }
+    return kbki_launched();
+}
+// Which operands have lines along k: A in NN and NT, B in NT.
+template <bool A, bool B> struct kbki_lines { static constexpr bool a = A, b = B; };
+template <class F> const char* kbki_mm_by_layout(int layout, F run) {
+    if (layout == KBK_NT) return run(kbki_lines<true, true>());
+    if (layout == KBK_TN) return run(kbki_lines<false, false>());
+    return run(kbki_lines<true, false>());
 }
 
 template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
@@ -2335,6 +7412,130 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
     if (i0 + y < io.m && j0 + x < io.n) io.c[(i0 + y) * io.n + j0 + x] = kbki_type<T>::from(sum);
 }
 
+#define KBKI_MM_BAND 16
+// Which tile a CTA takes: down a band of 16 rows of tiles first, so that CTAs that run together share
+// operands.
+template <class T>
+__device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0,
+                                              int64_t* j0) {
+    int64_t band = KBKI_MM_BAND * io.across, first = blockIdx.x / band * KBKI_MM_BAND;
+    int64_t in = blockIdx.x % band, high = io.down - first < KBKI_MM_BAND ? io.down - first : KBKI_MM_BAND;
+    *i0 = (first + in % high) * tm, *j0 = in / high * tn;
+}
+template <int TM, int TN>
+__device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, float (*c)[TN]) {
+#pragma unroll
+    for (int i = 0; i < TM; i++)
+#pragma unroll
+        for (int j = 0; j < TN; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
+}
+// Four neighbours in row i of an m x n matrix, as one access where rows allow it.
+__device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int64_t i, int64_t j,
+                                            const float* v, bool wide) {
+    if (i >= m) return;
+    c += i * n + j;
+    if (wide) {
+        if (j < n) *reinterpret_cast<float4*>(c) = make_float4(v[0], v[1], v[2], v[3]);
+    } else {
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (j + e < n) c[e] = v[e];
+    }
+}
+
+template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regblock_k(kbki_mm<T> io) {
+    __shared__ float a[8][129], b[8][129]; // odd: tiles are written without bank conflicts either way round
+    int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
+    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
+    bool along_a = io.ak == 1, along_b = io.bk == 1; // threads run along whichever index is contiguous
+    float c[8][8] = {};
+    io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
+    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
+#pragma unroll 2
+        for (int p = 0; p < 4; p++) {
+            int ai = along_a ? t / 8 + 32 * p : t % 128, ak = along_a ? t % 8 : t / 128 + 2 * p;
+            int bj = along_b ? t / 8 + 32 * p : t % 128, bk = along_b ? t % 8 : t / 128 + 2 * p;
+            bool ina = i0 + ai < io.m && k0 + ak < io.k, inb = j0 + bj < io.n && k0 + bk < io.k;
+            a[ak][ai] = ina ? kbki_float(io.a[(i0 + ai) * io.am + (k0 + ak) * io.ak]) : 0.0f;
+            b[bk][bj] = inb ? kbki_float(io.b[(k0 + bk) * io.bk + (j0 + bj) * io.bn]) : 0.0f;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 8; k++) { // past the end of K both factors are 0, never 0 times infinity
+            float u[8], v[8];
+#pragma unroll
+            for (int e = 0; e < 8; e++) u[e] = a[k][y + e], v[e] = b[k][x + e];
+            kbki_mm_fma<8, 8>(u, v, c);
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            if (i0 + y + i < io.m && j0 + x + j < io.n)
+                io.c[(i0 + y + i) * io.n + j0 + x + j] = kbki_type<T>::from(c[i][j]);
+}
+
+/*  From here on tiles lie in shared memory as [k][i] and [k][j], 132 wide: what comes along k is transposed
+    on the way, and lands in 32 different banks. A thread's 8 x 8 results are four pieces of 4 x 4, 64 apart,
+    so that the 16-byte reads of neighbouring threads are neighbours. */
+#define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
+template <bool ALONG> // the lines of this operand run along k
+__device__ __forceinline__ float4 kbki_mm_load(const float* p, int64_t ld, int64_t x0, int64_t size,
+                                               int64_t k0, int64_t depth) {
+    int64_t x = x0 + (ALONG ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
+    int64_t k = k0 + (ALONG ? threadIdx.x % 2 * 4 : threadIdx.x / 32);
+    if (x >= size || k >= depth) return make_float4(0, 0, 0, 0);
+    return *reinterpret_cast<const float4*>(p + (ALONG ? x * ld + k : k * ld + x));
+}
+template <bool ALONG> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KBKI_MM_PITCH], float4 v) {
+    int t = threadIdx.x;
+    if (ALONG) {
+        int k = t % 2 * 4, x = t / 2;
+        s[k][x] = v.x, s[k + 1][x] = v.y, s[k + 2][x] = v.z, s[k + 3][x] = v.w;
+    } else {
+        *reinterpret_cast<float4*>(&s[t / 32][t % 32 * 4]) = v;
+    }
+}
+// One step of 8 along k.
+__device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH],
+                                              const float (*b)[KBKI_MM_PITCH], float (*c)[8]) {
+    int y = threadIdx.x / 16 * 4, x = threadIdx.x % 16 * 4;
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+        float u[8], v[8];
+        *reinterpret_cast<float4*>(u) = *reinterpret_cast<const float4*>(&a[k][y]);
+        *reinterpret_cast<float4*>(u + 4) = *reinterpret_cast<const float4*>(&a[k][y + 64]);
+        *reinterpret_cast<float4*>(v) = *reinterpret_cast<const float4*>(&b[k][x]);
+        *reinterpret_cast<float4*>(v + 4) = *reinterpret_cast<const float4*>(&b[k][x + 64]);
+        kbki_mm_fma<8, 8>(u, v, c);
+    }
+}
+__device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_t i0, int64_t j0,
+                                                float (*c)[8]) {
+    bool wide = io.n % 4 == 0 && ((uintptr_t)io.c & 15) == 0;
+    i0 += threadIdx.x / 16 * 4, j0 += threadIdx.x % 16 * 4;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0, c[i], wide);
+        kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0 + 64, c[i] + 4, wide);
+    }
+}
+template <bool KA, bool KB> __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<float> io) {
+    __shared__ __align__(16) float a[8][KBKI_MM_PITCH], b[8][KBKI_MM_PITCH];
+    int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
+    float c[8][8] = {};
+    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
+        kbki_mm_keep<KA>(a, kbki_mm_load<KA>(io.a, io.lda, i0, io.m, k0, io.k));
+        kbki_mm_keep<KB>(b, kbki_mm_load<KB>(io.b, io.ldb, j0, io.n, k0, io.k));
+        __syncthreads();
+        kbki_mm_step8(a, b, c);
+        __syncthreads();
+    }
+    kbki_mm_finish8(io, i0, j0, c);
+}
+
 template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -2351,8 +7552,667 @@ template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stre
     kbk_matmul_fwd_shared_k<T><<<(unsigned)ctas, dim3(32, 32), 0, st>>>(io);
     return kbki_launched();
 }
+template <class T> const char* kbk_matmul_fwd_regblock(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
+    if (why || ctas == 0) return why;
+    kbk_matmul_fwd_regblock_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_regblock<T>(a, st);
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        kbk_matmul_fwd_vec_k<l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        return kbki_launched();
+    });
+}
 #endif // __CUDACC__
 
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul, whose card is in
+>>matmul_simt. Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_mma, the table
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+// --- cp.async: memory to shared memory without a register in between
+__device__ __forceinline__ uint32_t kbki_mm_shared(const void* p) {
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+template <int BYTES> __device__ __forceinline__ void kbki_mm_copy(uint32_t to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
+#else
+    __trap();
+#endif
+}
+// Zeros where there is nothing to copy; nothing is read then.
+template <int BYTES> __device__ __forceinline__ void kbki_mm_copy_if(uint32_t to, const void* from, bool in) {
+#if __CUDA_ARCH__ >= 800
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(in ? 16 : 0));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(in ? 4 : 0));
+#endif
+}
+__device__ __forceinline__ void kbki_mm_commit() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;");
+#endif
+}
+// Until at most N of this thread's groups are under way.
+template <int N> __device__ __forceinline__ void kbki_mm_wait() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+
+/*  A CTA's way through one operand: X wide, KT deep, tile after tile. Lines along k are copied number by
+    number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
+template <bool ALONG, bool WIDE, bool FLAT, int X, int KT, int TH> struct kbki_mm_feed {
+    static constexpr int W = WIDE && !ALONG ? 4 : 1, PITCH = X + 4, SIZE = KT * PITCH;
+    static constexpr int PER = ALONG ? TH / KT : TH / (X / W); // lines per pass
+    static constexpr int PASSES = (ALONG ? X : KT) / PER, STEP = ALONG ? PER : PER * PITCH;
+    static_assert(PER > 0 && PASSES * PER == (ALONG ? X : KT), "threads take whole passes");
+    const float *p, *base;
+    int64_t ld;
+    int left, k, at; // of the tile's width from this thread's place on; that place
+    bool whole;
+    __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size,
+                                          int64_t k0) {
+        int t = threadIdx.x, x = ALONG ? t / KT : t % (X / W) * W;
+        k = ALONG ? t % KT : t / (X / W), at = k * PITCH + x;
+        base = tensor, ld = line, p = tensor + (ALONG ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
+        whole = x0 + X <= size, left = whole ? X - x : (int)(size - x0) - x;
+    }
+    __device__ __forceinline__ void next(uint32_t s,
+                                         int64_t depth) { // depth: what there is of K from here on
+        const float* q = p;
+        s += at * 4;
+        if (whole && depth >= KT) {
+#pragma unroll
+            for (int i = 0; i < PASSES; i++, q += PER * ld) kbki_mm_copy<4 * W>(s + i * STEP * 4, q);
+        } else {
+            // FLAT: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
+            // fill the gaps between copies. Rolled, it stays a branch. NN gains by the one, others by the
+            // other.
+#pragma unroll FLAT ? PASSES : 1
+
+            for (int i = 0; i < PASSES; i++, q += PER * ld) {
+                bool in = ALONG ? k < depth && i * PER < left : k + i * PER < depth && left > 0;
+                kbki_mm_copy_if<4 * W>(s + i * STEP * 4, in ? q : base, in);
+            }
+        }
+        p += ALONG ? KT : KT * ld;
+    }
+};
+
+template <bool KA, bool KB, bool WIDE>
+__global__ void __launch_bounds__(256, WIDE || KB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
+    constexpr int STAGES = 4;
+    __shared__ __align__(16) float a[STAGES][8][KBKI_MM_PITCH], b[STAGES][8][KBKI_MM_PITCH];
+    kbki_mm_feed<KA, WIDE, KA && WIDE, KBKI_MM_TILE, 8, 256> fa;
+    kbki_mm_feed<KB, WIDE, KA && WIDE, KBKI_MM_TILE, 8, 256> fb;
+    int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
+    uint32_t sa = kbki_mm_shared(a), sb = kbki_mm_shared(b), size = sizeof a[0];
+    float c[8][8] = {};
+    fa.start(io.a, io.lda, i0, io.m, 0), fb.start(io.b, io.ldb, j0, io.n, 0);
+    for (int s = 0; s < STAGES - 1; s++) {
+        fa.next(sa + s * size, io.k - 8 * s), fb.next(sb + s * size, io.k - 8 * s);
+        kbki_mm_commit();
+    }
+    int now = 0, then = STAGES - 1;
+    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
+        kbki_mm_wait<STAGES - 2>();
+        __syncthreads(); // this tile is there for all; and all are done with the one before, filled again now
+        int64_t left = io.k - k0 - 8 * (STAGES - 1);
+        fa.next(sa + then * size, left), fb.next(sb + then * size, left);
+        kbki_mm_commit(); // counted even where empty, so that the same wait fits the last tiles
+        kbki_mm_step8(a[now], b[now], c);
+        now = now + 1 == STAGES ? 0 : now + 1, then = then + 1 == STAGES ? 0 : then + 1;
+    }
+    kbki_mm_wait<0>();
+    kbki_mm_finish8(io, i0, j0, c);
+}
+
+// CTA tile BM x BN, KT deep; warp tile WM x WN; LM of a warp's lanes along M; stages of the ring; CTAs per
+// SM.
+template <int BM_, int BN_, int KT_, int WM_, int WN_, int LM_, int STAGES_, int CTAS_> struct kbki_mm_plan {
+    static constexpr int BM = BM_, BN = BN_, KT = KT_, WM = WM_, WN = WN_, LM = LM_, LN = 32 / LM_;
+    static constexpr int TM = WM / LM, TN = WN / LN, TH = BM / WM * (BN / WN) * 32, STAGES = STAGES_,
+                         CTAS = CTAS_;
+    static constexpr int A = KT * (BM + 4), STAGE = A + KT * (BN + 4), BYTES = STAGES * STAGE * 4;
+};
+// A thread's numbers for one k: pieces of four, a warp's width apart.
+template <int N, int APART> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
+#pragma unroll
+    for (int e = 0; e < N; e += 4)
+        *reinterpret_cast<float4*>(v + e) = *reinterpret_cast<const float4*>(s + e * APART);
+}
+template <class P>
+__device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
+                                               float (*c)[P::TN]) {
+    float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
+    bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
+#pragma unroll
+    for (int y = 0; y < P::TM; y++)
+#pragma unroll
+        for (int x = 0; x < P::TN; x += 4)
+            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * P::LM, j + x * P::LN, c[y] + x, wide);
+}
+template <bool KA, bool KB, bool WIDE, class P>
+__global__ void __launch_bounds__(P::TH, P::CTAS) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
+    extern __shared__ uint4 kbki_mm_ring[];
+    float *ring = reinterpret_cast<float*>(kbki_mm_ring), c[P::TM][P::TN] = {}, a[2][P::TM], b[2][P::TN];
+    kbki_mm_feed<KA, WIDE, KA && WIDE, P::BM, P::KT, P::TH> fa;
+    kbki_mm_feed<KB, WIDE, KA && WIDE, P::BN, P::KT, P::TH> fb;
+    uint32_t s0 = kbki_mm_shared(ring);
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int y = warp / (P::BN / P::WN) * P::WM + lane / P::LN * 4,
+        x = warp % (P::BN / P::WN) * P::WN + lane % P::LN * 4;
+    int64_t i0, j0, k0 = blockIdx.y * io.deep, depth = io.k - k0 < io.deep ? io.k - k0 : io.deep;
+    kbki_mm_where(io, P::BM, P::BN, &i0, &j0);
+    fa.start(io.a, io.lda, i0, io.m, k0), fb.start(io.b, io.ldb, j0, io.n, k0);
+    for (int s = 0; s < P::STAGES - 1; s++) {
+        fa.next(s0 + s * P::STAGE * 4, depth - P::KT * s);
+        fb.next(s0 + (s * P::STAGE + P::A) * 4, depth - P::KT * s);
+        kbki_mm_commit();
+    }
+    kbki_mm_wait<P::STAGES - 2>();
+    __syncthreads();
+    float *now = ring, *end = ring + P::STAGES * P::STAGE;
+    uint32_t then = s0 + (P::STAGES - 1) * P::STAGE * 4, last = then;
+    kbki_mm_piece<P::TM, P::LM>(now + y, a[0]), kbki_mm_piece<P::TN, P::LN>(now + P::A + x, b[0]);
+    int64_t ahead = depth - P::KT * (P::STAGES - 1);
+#pragma unroll 1
+    for (; depth > 0; depth -= P::KT, ahead -= P::KT) {
+#pragma unroll
+        for (int k = 0; k < P::KT; k++) {
+            constexpr int LAST = P::KT - 1;
+            if (k == LAST) { // everyone has read all of this tile; the next has arrived
+                now = now + P::STAGE == end ? ring : now + P::STAGE;
+                kbki_mm_wait<P::STAGES - 2>();
+                __syncthreads();
+            }
+            const float* s = now + (k == LAST ? 0 : (k + 1) * (P::BM + 4));
+            kbki_mm_piece<P::TM, P::LM>(s + y, a[(k + 1) % 2]);
+            s = now + P::A + (k == LAST ? 0 : (k + 1) * (P::BN + 4));
+            kbki_mm_piece<P::TN, P::LN>(s + x, b[(k + 1) % 2]);
+            if (k == 0) {
+                fa.next(then, ahead), fb.next(then + P::A * 4, ahead);
+                kbki_mm_commit();
+                then = then == last ? s0 : then + P::STAGE * 4;
+            }
+            kbki_mm_fma<P::TM, P::TN>(a[k % 2], b[k % 2], c);
+        }
+    }
+    kbki_mm_wait<0>();
+    kbki_mm_finish<P>(io, i0 + y, j0 + x, c);
+}
+// The pieces of K, added in order: the same bits every time.
+template <class T> __global__ void __launch_bounds__(256) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
+    int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)256 + threadIdx.x;
+    float sum = 0;
+    if (i >= n) return;
+    for (int64_t p = 0; p < splits; p++) sum += io.part[p * n + i];
+    io.c[i] = kbki_type<T>::from(sum);
+}
+
+template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
+    if (why || ctas == 0) return why;
+    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        if (wide)
+            kbk_matmul_fwd_cpasync_k<l.a, l.b, !l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        else
+            kbk_matmul_fwd_cpasync_k<l.a, l.b, false><<<(unsigned)ctas, 256, 0, st>>>(io);
+        return kbki_launched();
+    });
+}
+typedef kbki_mm_plan<128, 256, 16, 64, 64, 8, 3, 1> kbki_mm_best;
+template <bool KA, bool KB, bool WIDE, class P>
+const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
+    size_t bytes = P::BYTES;
+    const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<KA, KB, WIDE, P>, &bytes);
+    if (why || bytes == 0) return why ? why : "too little shared memory";
+    dim3 grid((unsigned)ctas, (unsigned)splits);
+    kbk_matmul_fwd_warptile_k<KA, KB, WIDE, P><<<grid, P::TH, bytes, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_stream st) {
+    typedef kbki_mm_best P;
+    kbki_mm<T> io;
+    int64_t ctas, splits = kbki_mm_splits(&a->s);
+    const char* why = kbki_mm_args(a, P::BM, P::BN, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if (splits > 1) {
+        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, "warptile"))) != NULL) return why;
+        io.part = (float*)((char*)a->workspace + KBK_TICKETS);
+        io.deep = kbki_ceil(kbki_ceil(io.k, splits), P::KT) * P::KT, splits = kbki_ceil(io.k, io.deep);
+    }
+    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    why = kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, P>(io, ctas, splits, st);
+        return kbki_mm_warptile<l.a, l.b, false, P>(io, ctas, splits, st);
+    });
+    if (why || !io.part) return why;
+    kbki_mm_sum_k<T><<<(unsigned)kbki_ceil(io.m * io.n, 256), 256, 0, st>>>(io, splits);
+    return kbki_launched();
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
+                   compute capability 8.0 has.
+                   Public: kbk_matmul_fwd_mma, _mmapipe      Used by: >>bmm, the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
+    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one stage
+               <- 4096 FLOPs per instruction of a warp instead of 64, on operands of half the size; but the
+               tensor cores wait for every tile
+    8 mmapipe  cp.async ring of three tiles, fragments one step ahead, CTAs in bands; 128 x 256 tile, or
+               128 x 128 where tiles are few or K is short
+               <- nothing waits for memory: copies and reads stand among the products, and the loop for whole
+               tiles has no branch. Lines whose length is no multiple of 8 are first copied to lines that
+               start on 16 bytes (workspace: 2*(M*K + K*N) bytes and padding); a base that does not start on
+               16 bytes sends the product to rung 7, which takes anything
+    bound by   arithmetic, and by mma.sync itself: on compute capability 9.0 it reaches some 62 % of what
+               wgmma does, because all operands pass through registers
+
+    Both keep tiles in shared memory as they lie in memory, 64 deep in k: an operand whose lines run along k
+    as [x][64], the other as [64][x]; ldmatrix transposes the latter. 16-byte pack c of a line is stored in
+    place c ^ (line % 8): eight lines' packs of the same c then lie in different banks, which is what ldmatrix
+    reads and what copies write. */
+#ifdef __CUDACC__
+
+// Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
+template <bool TRANSPOSE> __device__ __forceinline__ void kbki_mm_ldmatrix(uint32_t at, uint32_t* r) {
+#if __CUDA_ARCH__ >= 800
+    if (TRANSPOSE)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(at)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(at)
+                     : "memory");
+#else
+    __trap();
+#endif
+}
+// c (16 x 8, f32) += a (16 x 16) b (16 x 8).
+template <class T>
+__device__ __forceinline__ void kbki_mm_mma(float* c, const uint32_t* a, const uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+    if (sizeof(T) == 2 && kbki_type<T>::cuda == CUDA_R_16F)
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    else
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    __trap();
+#endif
+}
+
+#define KBKI_MMA_DEPTH 64
+// Eight numbers of a line that may start anywhere: single ones until a 4-byte boundary, pairs, and a single
+// one. n: how many there are; the rest is 0.
+template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
+    const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
+    uint32_t w[5] = {};
+    if (n >= 8 && ((uintptr_t)p & 2) == 0) {
+        const uint32_t* q = reinterpret_cast<const uint32_t*>(p);
+        return make_uint4(q[0], q[1], q[2], q[3]);
+    }
+    if (n >= 8) {
+        const uint32_t* q = reinterpret_cast<const uint32_t*>(h + 1);
+        w[0] = (uint32_t)h[0] << 16, w[1] = q[0], w[2] = q[1], w[3] = q[2], w[4] = h[7];
+        return make_uint4(__funnelshift_r(w[0], w[1], 16), __funnelshift_r(w[1], w[2], 16),
+                          __funnelshift_r(w[2], w[3], 16), __funnelshift_r(w[3], w[4], 16));
+    }
+#pragma unroll
+    for (int e = 0; e < 7; e++)
+        if (e < n) w[e / 2] |= (uint32_t)h[e] << e % 2 * 16;
+    return make_uint4(w[0], w[1], w[2], w[3]);
+}
+
+/*  A CTA's way through one operand: X wide, 64 deep, tile after tile; thread t carries pack t % PACKS of some
+    lines. ALONG: the lines run along k. */
+template <class T, bool ALONG, int X, int TH> struct kbki_mma_feed {
+    static constexpr int PACKS = ALONG ? KBKI_MMA_DEPTH / 8 : X / 8; // per line
+    static constexpr int PER = TH / PACKS, LINES = ALONG ? X : KBKI_MMA_DEPTH, PASSES = LINES / PER;
+    static constexpr int BYTES = X * KBKI_MMA_DEPTH * 2;
+    static_assert(PER % 8 == 0 && PASSES * PER == LINES, "a thread's lines share their swizzle");
+    const T *p, *base;
+    int64_t jump, turn; // from pass to pass, and after the last one
+    int left, k, at;    // of the width from this thread's place on; its k; its byte in the tile
+    bool whole;         // the tile's width is in the tensor
+    __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
+        int t = threadIdx.x, row = t / PACKS, pack = t % PACKS, x = ALONG ? row : pack * 8;
+        base = tensor, jump = PER * ld, turn = ALONG ? KBKI_MMA_DEPTH - X * ld : 0,
+        k = ALONG ? pack * 8 : row;
+        p = tensor + (ALONG ? (x0 + x) * ld + k : k * ld + x0 + x);
+        asm volatile("" : "+l"(jump)); // keeps it in registers: the compiler would fetch ld each time
+        at = row * PACKS * 16 + (pack ^ row % 8) * 16;
+        whole = x0 + X <= size, left = whole ? X - x : (int)(size - x0) - x;
+    }
+    // How many of the eight numbers of pass i are in the tensor; at most 0: none.
+    __device__ __forceinline__ int there(int i, int64_t depth) const {
+        int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k; // along k, from here
+        return ALONG ? (i * PER < left ? n : 0) : (i * PER < n ? left : 0);
+    }
+    // A quarter of a tile that is in the tensor altogether; and of any other. Lines on 16-byte boundaries are
+    // whole packs: all of a pack is there, or nothing.
+    __device__ __forceinline__ void inside(uint32_t s, int quarter) {
+        s += at + quarter * (BYTES / 4);
+#pragma unroll
+        for (int i = 0; i < PASSES / 4; i++, p += jump) kbki_mm_copy<16>(s + i * PER * PACKS * 16, p);
+    }
+    __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
+        s += at + quarter * (BYTES / 4);
+#pragma unroll 1 // a loop stays a branch; unrolled, it would be issued with the other and switched off
+        for (int i = 0; i < PASSES / 4; i++, p += jump) {
+            bool in = depth > 0 && there(quarter * (PASSES / 4) + i, depth) > 0;
+            kbki_mm_copy_if<16>(s + i * PER * PACKS * 16, in ? p : base, in);
+        }
+    }
+    __device__ __forceinline__ void onward() { p += turn; }
+    // The same through registers; WIDE as above, or lines that start anywhere.
+    template <bool WIDE> __device__ __forceinline__ void now(char* s, int64_t depth) {
+        uint4 v[PASSES];
+#pragma unroll
+        for (int i = 0; i < PASSES; i++, p += jump) {
+            int n = there(i, depth);
+            v[i] = make_uint4(0, 0, 0, 0);
+            if (n > 0) v[i] = WIDE ? *reinterpret_cast<const uint4*>(p) : kbki_mma_gather(p, n);
+        }
+#pragma unroll
+        for (int i = 0; i < PASSES; i++) *reinterpret_cast<uint4*>(s + at + i * PER * PACKS * 16) = v[i];
+        p += turn;
+    }
+};
+template <bool YES> struct kbki_flag { static constexpr bool yes = YES; };
+// A quarter of both tiles; SURE: they are in the tensors altogether.
+template <bool SURE, class A, class B>
+__device__ __forceinline__ void kbki_mma_part(A& a, B& b, uint32_t s, int quarter, int64_t depth) {
+    if (SURE || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
+        a.inside(s, quarter), b.inside(s + A::BYTES, quarter);
+    else
+        a.edge(s, quarter, depth), b.edge(s + A::BYTES, quarter, depth);
+}
+
+/*  A lane's addresses in a tile, for the fragments of 16 numbers of X and 16 of k. FIRST: lanes 8 to 15 point
+    to the next eight lines and lanes 16 to 31 to the next pack, else the other way about; which of the two
+    gives the registers the order that mma.sync wants depends on the operand and on how its lines run. */
+template <bool ALONG, bool FIRST, int X> struct kbki_mma_lane {
+    static constexpr bool TRANSPOSE = !ALONG;
+    uint32_t at[4]; // of steps 0 to 3, or of i = 0 to 3 where lines run across k; the rest is constant
+    // x: where this warp begins in the tile, a multiple of 64.
+    __device__ __forceinline__ void set(uint32_t tile, int x) {
+        int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
+        int row = lane % 8 + (FIRST ? low : high) * 8, pack = FIRST ? high : low;
+        tile += ALONG ? (x + row) * KBKI_MMA_DEPTH * 2 : row * X * 2 + x * 2;
+#pragma unroll
+        for (int e = 0; e < 4; e++) at[e] = tile + (pack ^ lane % 8 ^ e * 2) * 16;
+    }
+    __device__ __forceinline__ void move(uint32_t bytes) {
+#pragma unroll
+        for (int e = 0; e < 4; e++) at[e] += bytes;
+    }
+    // Numbers 16 i.. of X, 16 step.. of k.
+    __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
+        kbki_mm_ldmatrix<TRANSPOSE>(
+            ALONG ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * X * 2, r);
+    }
+};
+// The products of 16 rows of a warp's 64 x 64 with one step of 16 along k.
+template <class T>
+__device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
+#pragma unroll
+    for (int j = 0; j < 8; j++) kbki_mm_mma<T>(c[j], a, b[j / 2] + j % 2 * 2);
+}
+// Four neighbouring lanes q hold four words each, of columns 0 to 3; lane q gets column q of all four.
+__device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
+    bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
+    uint32_t a = __shfl_xor_sync(~0u, odd ? w[0] : w[1], 1), b = __shfl_xor_sync(~0u, odd ? w[2] : w[3], 1);
+    uint32_t w0 = odd ? a : w[0], w1 = odd ? w[1] : a, w2 = odd ? b : w[2], w3 = odd ? w[3] : b;
+    a = __shfl_xor_sync(~0u, high ? w0 : w2, 2), b = __shfl_xor_sync(~0u, high ? w1 : w3, 2);
+    return high ? make_uint4(a, b, w2, w3) : make_uint4(w0, w1, a, b);
+}
+// A thread's results are pairs of neighbours, in rows lane / 4 and 8 more of every 16. Stored as 16 bytes
+// where the rows of C allow it.
+template <class T>
+__device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0,
+                                                float (*c)[8][4]) {
+    bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
+    int q = threadIdx.x % 4;
+#pragma unroll
+    for (int r = 0; r < 8; r++) {
+        int64_t i = i0 + threadIdx.x % 32 / 4 + r * 8;
+        T* out = io.c + i * io.n;
+        if (wide) {
+#pragma unroll
+            for (int x = 0; x < 8; x += 4) {
+                int64_t j = j0 + (x + q) * 8;
+                uint32_t w[4];
+#pragma unroll
+                for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, c[r / 2][x + e] + r % 2 * 2);
+                uint4 v = kbki_mma_quad(w);
+                if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
+            }
+        } else {
+#pragma unroll
+            for (int x = 0; x < 16; x++) {
+                int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
+                if (i < io.m && j < io.n) out[j] = kbki_type<T>::from(c[r / 2][x / 2][r % 2 * 2 + x % 2]);
+            }
+        }
+    }
+}
+
+template <class T, bool KA, bool KB, bool WIDE>
+__global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
+    typedef kbki_mma_feed<T, KA, 128, 128> FA;
+    typedef kbki_mma_feed<T, KB, 128, 128> FB;
+    __shared__ __align__(128) char tile[FA::BYTES + FB::BYTES];
+    kbki_mma_lane<KA, KA, 128> la;
+    kbki_mma_lane<KB, !KB, 128> lb;
+    FA fa;
+    FB fb;
+    int warp = threadIdx.x / 32;
+    uint32_t a[4][4], b[4][4];
+    int64_t i0, j0;
+    float c[4][8][4] = {};
+    io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
+    kbki_mm_where(io, 128, 128, &i0, &j0);
+    fa.start(io.a, io.lda, i0, io.m), fb.start(io.b, io.ldb, j0, io.n);
+    la.set(kbki_mm_shared(tile), warp / 2 * 64), lb.set(kbki_mm_shared(tile + FA::BYTES), warp % 2 * 64);
+    for (int64_t depth = io.k; depth > 0; depth -= KBKI_MMA_DEPTH) {
+        fa.template now<WIDE>(tile, depth), fb.template now<WIDE>(tile + FA::BYTES, depth);
+        __syncthreads();
+#pragma unroll
+        for (int step = 0; step < KBKI_MMA_DEPTH / 16; step++) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) la.read(i, step, a[i]), lb.read(i, step, b[i]);
+#pragma unroll
+            for (int i = 0; i < 4; i++) kbki_mma_fma<T>(a[i], b, c[i]);
+        }
+        __syncthreads();
+    }
+    kbki_mma_finish(io, i0 + warp / 2 * 64, j0 + warp % 2 * 64, c);
+}
+
+// Starts on all tiles of the ring but the last; of that a quarter, since the loop is always one ahead.
+template <int STAGES, class A, class B>
+__device__ __forceinline__ void kbki_mma_first(A& a, B& b, uint32_t s, int64_t depth) {
+    for (int i = 0; i < STAGES - 1; i++) {
+        for (int quarter = 0; quarter < 4; quarter++) kbki_mma_part<false>(a, b, s, quarter, depth);
+        a.onward(), b.onward(), kbki_mm_commit();
+        s += A::BYTES + B::BYTES, depth -= KBKI_MMA_DEPTH;
+    }
+    kbki_mma_part<false>(a, b, s, 0, depth);
+}
+
+template <class T, bool KA, bool KB, int BN, int STAGES>
+__global__ void __launch_bounds__(BN, 256 / BN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
+    typedef kbki_mma_feed<T, KA, 128, BN> FA; // two rows of BN / 64 warps: BN threads
+    typedef kbki_mma_feed<T, KB, BN, BN> FB;
+    constexpr int STAGE = FA::BYTES + FB::BYTES, STEPS = KBKI_MMA_DEPTH / 16;
+    extern __shared__ uint4 kbki_mm_ring[];
+    kbki_mma_lane<KA, KA, 128> la;
+    kbki_mma_lane<KB, !KB, BN> lb;
+    FA fa;
+    FB fb;
+    int warp = threadIdx.x / 32, y = warp / (BN / 64) * 64, x = warp % (BN / 64) * 64, slot = 0;
+    uint32_t s0 = kbki_mm_shared(kbki_mm_ring), then = s0 + (STAGES - 1) * STAGE, last = then;
+    uint32_t a[2][4][4], b[2][4][4];
+    int64_t i0, j0, stop = -KBKI_MMA_DEPTH * (STAGES - 1);
+    float c[4][8][4] = {};
+    io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
+    kbki_mm_where(io, 128, BN, &i0, &j0);
+    fa.start(io.a, io.lda, i0, io.m), fb.start(io.b, io.ldb, j0, io.n);
+    la.set(s0, y), lb.set(s0 + FA::BYTES, x);
+    kbki_mma_first<STAGES>(fa, fb, s0, io.k);
+    kbki_mm_wait<STAGES - 2>();
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
+    int64_t depth = io.k - KBKI_MMA_DEPTH * (STAGES - 1); // from the tile on that is being fetched
+    auto turn = [&](auto sure) {
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            constexpr int LAST = STEPS - 1;
+            int more = (step + 1) % STEPS;
+            if (step == LAST) { // everyone has read all of this tile; the next has arrived
+                slot = slot + 1 == STAGES ? 0 : slot + 1;
+                la.move(slot ? STAGE : -(STAGES - 1) * STAGE), lb.move(slot ? STAGE : -(STAGES - 1) * STAGE);
+                depth -= KBKI_MMA_DEPTH;
+                kbki_mm_wait<STAGES - 2>();
+                __syncthreads();
+            }
+#pragma unroll
+            for (int i = 0; i < 4; i++) { // reads and copies among the products, so that no queue fills up
+                la.read(i, more, a[more % 2][i]), lb.read(i, more, b[more % 2][i]);
+                kbki_mma_fma<T>(a[step % 2][i], b[step % 2], c[i]);
+                if (i == 1) kbki_mma_part<sure.yes>(fa, fb, then, more, depth);
+            }
+            if (step == LAST - 1) {
+                fa.onward(), fb.onward(), kbki_mm_commit();
+                then = then == last ? s0 : then + STAGE;
+            }
+        }
+    };
+    if (fa.whole && fb.whole)
+#pragma unroll 1
+        while (depth >= 2 * KBKI_MMA_DEPTH) turn(kbki_flag<true>());
+#pragma unroll 1
+    while (depth > stop) turn(kbki_flag<false>());
+    kbki_mm_wait<0>();
+    kbki_mma_finish(io, i0 + y, j0 + x, c);
+}
+
+template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
+    if (why || ctas == 0) return why;
+    bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        return kbki_mm_batch(io, ctas, batch, [&](const kbki_mm<T>& part, dim3 grid) {
+            if (wide)
+                kbk_matmul_fwd_mma_k<T, l.a, l.b, true><<<grid, 128, 0, st>>>(part);
+            else
+                kbk_matmul_fwd_mma_k<T, l.a, l.b, false><<<grid, 128, 0, st>>>(part);
+        });
+    });
+}
+#define KBKI_MMA_FEW 120 // CTAs: nearly one for each multiprocessor of a large device
+// Lines of any length, copied to ones that start on 16 bytes; zeros up to there. A warp takes a line.
+template <class T>
+__global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length) {
+    int64_t line = blockIdx.x * (int64_t)8 + threadIdx.x / 32, pitch = (length + 7) / 8 * 8;
+    if (line >= lines) return;
+    for (int64_t i = threadIdx.x % 32 * 8; i < length; i += 256) {
+        int n = length - i < 8 ? (int)(length - i) : 8;
+        *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
+    }
+}
+// Moves an operand of `batch` products to `room` and makes io's view of it (p, ld, stride) that of the copy.
+template <class T>
+const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room,
+                           kbk_stream st) {
+    int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
+    if (length % 8 == 0 || lines * batch == 0) return NULL;
+    if (!kbki_grid_ok(kbki_ceil(lines * batch, 8))) return KBKI_TEXT_GRID;
+    kbki_mma_align_k<T>
+        <<<(unsigned)kbki_ceil(lines * batch, 8), 256, 0, st>>>(*p, *room, lines * batch, length);
+    *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
+    return kbki_launched();
+}
+template <class T, int BN>
+const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbk_stream st) {
+    constexpr int STAGES = 3;
+    io.across = kbki_ceil(io.n, BN), io.down = kbki_ceil(io.m, 128);
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        size_t bytes = STAGES * (128 + BN) * KBKI_MMA_DEPTH * 2;
+        const char* why = kbki_want_shared(kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, BN, STAGES>, &bytes);
+        if (why) return why;
+        if (bytes == 0) // an SM without that much
+            return BN == 256 ? kbki_mmapipe_run<T, 128>(a, io, batch, st) : kbki_mma<T>(a, batch, st);
+        return kbki_mm_batch(io, io.across * io.down, batch, [&](const kbki_mm<T>& part, dim3 grid) {
+            kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, BN, STAGES><<<grid, BN, bytes, st>>>(part);
+        });
+    });
+}
+template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, kbk_stream st, int bn = 0) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    size_t copies = (size_t)batch * kbki_mm_copies(&a->s);
+    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
+    if (why || ctas == 0 || batch == 0) return why;
+    if (copies) {
+        if ((why = kbki_check_workspace(a, KBK_TICKETS + copies)) != NULL) return why;
+        T* room = (T*)((char*)a->workspace + KBK_TICKETS);
+        if ((why = kbki_mma_align(&io.a, &io.lda, &io.sa, batch, &room, st)) != NULL) return why;
+        if ((why = kbki_mma_align(&io.b, &io.ldb, &io.sb, batch, &room, st)) != NULL) return why;
+    }
+    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbki_mma<T>(a, batch, st);
+    // The wide tile needs half the copies per product, but enough tiles and enough of K to be worth filling.
+    bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
+    if (bn) wide = bn == 256;
+    return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, st) : kbki_mmapipe_run<T, 128>(a, io, batch, st);
+}
+template <class T> const char* kbk_matmul_fwd_mma(const kbk_args* a, kbk_stream st) {
+    return kbki_mma<T>(a, 1, st);
+}
+template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
+    return kbki_mmapipe<T>(a, 1, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_vendor     The vendor's matrix product, to compare with: rung 99 of matmul and bmm. Needs
+                      KBK_CUBLAS.
+                      Public: kbk_matmul_fwd_cublas      Used by: >>bmm, the table
+------------------------------------------------------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
 // The vendor's library, opened when first asked for: linking it would cost every program start some 60 ms.
 struct kbki_cublas {
@@ -2362,6 +8222,10 @@ struct kbki_cublas {
     cublasStatus_t (*gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
                            const void*, cudaDataType, int, const void*, cudaDataType, int, const void*, void*,
                            cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
+    cublasStatus_t (*batched)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                              const void*, const void*, cudaDataType, int, long long, const void*,
+                              cudaDataType, int, long long, const void*, void*, cudaDataType, int, long long,
+                              int, cublasComputeType_t, cublasGemmAlgo_t);
     cublasHandle_t handle[16]; // per device
     bool opened;
 };
@@ -2375,7 +8239,9 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
     *(void**)&c->set_stream = dlsym(lib, "cublasSetStream_v2");
     *(void**)&c->set_workspace = dlsym(lib, "cublasSetWorkspace_v2");
     *(void**)&c->gemm = dlsym(lib, "cublasGemmEx");
-    if (c->set_stream && c->set_workspace && c->gemm) *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
+    *(void**)&c->batched = dlsym(lib, "cublasGemmStridedBatchedEx");
+    if (c->set_stream && c->set_workspace && c->gemm && c->batched)
+        *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
 }
 /*  A handle for the present device, set to this stream and to the caller's workspace (in that order: setting
     the stream puts the workspace back), so that a call allocates nothing and may be captured. The first call
@@ -2400,33 +8266,1327 @@ KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas
         return "cublasSetWorkspace failed";
     return NULL;
 }
-template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stream st) {
+template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch, kbk_stream st) {
     const kbk_shape* s = &a->s;
     kbki_mm<T> io;
     kbki_cublas* lib;
     cublasHandle_t h;
     int64_t ctas;
     const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if (s->rows > 0x7FFFFFFF || s->cols > 0x7FFFFFFF || s->depth > 0x7FFFFFFF)
+    if (why || ctas == 0 || batch == 0) return why;
+    if (io.m > 0x7FFFFFFF || io.n > 0x7FFFFFFF || io.k > 0x7FFFFFFF || batch > 0x7FFFFFFF)
         return "a dimension exceeds 2^31 - 1";
-    if (s->depth == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)(io.m * io.n) * sizeof(T), st);
+    if (io.k == 0) {
+        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof(T), st);
         return kbki_launched();
     }
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
     // Column-major eyes see transposes: C' = B' A', with the roles of the two inputs exchanged.
-    int m = (int)s->cols, n = (int)s->rows, k = (int)s->depth;
+    int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasComputeType_t in_f32 = CUBLAS_COMPUTE_32F; // not ..._FAST_TF32
     cudaDataType type = kbki_type<T>::cuda;
     float one = 1, zero = 0;
-    cublasStatus_t e =
-        lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, s->layout == KBK_NT ? k : m, io.a, type,
-                  s->layout == KBK_TN ? n : k, &zero, io.c, type, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cublasGemmEx failed";
+    cublasStatus_t e;
+    if (batch == 1)
+        e = lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.a, type, lda, &zero, io.c, type, m,
+                      in_f32, CUBLAS_GEMM_DEFAULT);
+    else
+        e = lib->batched(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.sb, io.a, type, lda, io.sa, &zero,
+                         io.c, type, m, io.sc, (int)batch, in_f32, CUBLAS_GEMM_DEFAULT);
+    return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLAS would not multiply";
+}
+template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stream st) {
+    return kbki_cublas_run<T>(a, 1, st);
 }
 #endif // KBK_CUBLAS
+
+/*------------------------------------------------------------------------------------------------------------
+  >>bmm     Batched matrix product: the kernels of matmul over a third dimension of the grid.
+            Public: kbk_bmm_fwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  bmm fwd --------------------------------------------------------------------------------------------------
+    C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = depth, layouts and accumulation as matmul; the
+    products lie one behind the other. backward is this operation again, as for matmul
+    flops  2*batch*M*N*K
+    bytes  batch*(M*K + K*N + M*N)*s
+    check  as matmul
+    1 regblock the kernel of matmul, batch in grid.z     <- one launch instead of one per product: small
+               products fill the device together
+    2 mmapipe  the same on tensor cores                  <- as there
+    99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
+    bound by   arithmetic, or memory where K is small: compare with the larger of the two times */
+#define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
+KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    int n = kbk_matmul_fwd_tensors(s, t);
+    t[0].per_unit = t[1].per_unit = 0; // a unit is a row of one product; it needs all of that product's B
+    for (int i = 0; i < n; i++) t[i].count *= s->batch;
+    return n;
+}
+KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->batch * s->rows; }
+KBK_FN double kbk_bmm_fwd_flops(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_flops(s); }
+KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_bytes(s); }
+KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, const char* variant) {
+    size_t copies = s->batch > 0 ? (size_t)s->batch * kbki_mm_copies(s) : 0;
+    if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
+    return strcmp(variant, "mmapipe") == 0 && copies ? KBK_TICKETS + copies : 0;
+}
+KBK_FN void kbk_bmm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                            int64_t u1) {
+    for (int64_t u = u0; u < u1;) {
+        int64_t b = u / s->rows, first = u % s->rows, last = first + (u1 - u);
+        if (last > s->rows) last = s->rows;
+        const double* one[2] = {in[0] + b * s->rows * s->depth, in[1] + b * s->depth * s->cols};
+        double* piece[2 * KBK_OUTS] = {out[0] + (u - u0) * s->cols};
+        if (out[KBK_OUTS]) piece[KBK_OUTS] = out[KBK_OUTS] + (u - u0) * s->cols;
+        kbk_matmul_fwd_ref(s, one, piece, first, last);
+        u += last - first;
+    }
+}
+
+#define KBKI_TEXT_BATCH "the batch is negative"
+#ifdef __CUDACC__
+template <class T> const char* kbk_bmm_fwd_regblock(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if (a->s.batch < 0) return KBKI_TEXT_BATCH;
+    return kbki_mm_batch(io, ctas, a->s.batch, [&](const kbki_mm<T>& part, dim3 grid) {
+        kbk_matmul_fwd_regblock_k<T><<<grid, 256, 0, st>>>(part);
+    });
+}
+template <class T> const char* kbk_bmm_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
+    return a->s.batch < 0 ? KBKI_TEXT_BATCH : kbki_mmapipe<T>(a, a->s.batch, st);
+}
+#endif // __CUDACC__
+
+#if defined(KBK_CUBLAS) && defined(__CUDACC__)
+template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream st) {
+    return a->s.batch < 0 ? KBKI_TEXT_BATCH : kbki_cublas_run<T>(a, a->s.batch, st);
+}
+#endif // KBK_CUBLAS
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_simt     Attention forward: scores in memory, by the vendor's GEMMs, and in tiles that stay on
+                       the SM.
+                       Public: kbk_attention_fwd_naive, _cublas, _flash      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  attention fwd --------------------------------------------------------------------------------------------
+    s[i,j] = q[i] k[j] / sqrt(d)     lse[i] = log sum_j exp(s[i,j])     o[i] = sum_j exp(s[i,j] - lse[i]) v[j]
+    q, k, v, o: batch x heads x S x d, S = rows, d = cols = 64 or 128; lse: batch x heads x S, f32.
+    causal: only keys j <= i
+    flops  4*B*H*S^2*d, causal half of it      the two matrix products; the softmax is not counted
+    bytes  4*B*H*S*d*s + 4*B*H*S
+    check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 32 ulp in f32, 4 ulp at 16 bits, of the row
+           scale or of sqrt(sum_j (p v)^2), what rounding of the probabilities can do; lse: 32 ulp of a
+           quarter of the greatest sum of |q k| / sqrt(d)
+    1 naive    scores in memory, three passes        <- slow: S^2 scores written once and read four times, and
+                                                        every FMA fetches its operands from cache. S <= 2048
+    2 cublas   the vendor's GEMMs, own softmax       <- tensor cores; the scores still go through memory
+    3 flash    64 x 64 tiles, running (max, sum)     <- scores never leave the SM: traffic falls from S^2 to
+                                                        S^2 d / 64, out of L2; FMAs limit
+    4 flashmma mma.sync on 16-bit tiles              <- in >>attention_mma
+    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
+               key that causality hides leaves no trace, except that cublas multiplies v by its zeros */
+#define KBK_CHECK_attention_fwd KBKI_CHECKS(1e-5, 32, 0, 1e-3, 4, 0, 6e-3, 4, 0)
+KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
+KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
+    t[0] = kbki_in("q", rows * d, d);
+    t[1] = kbki_in("k", rows * d, 0);
+    t[2] = kbki_in("v", rows * d, 0);
+    t[3] = kbki_out("o", KBK_T, rows * d, d, d);
+    t[4] = kbki_out("lse", KBK_KF32, rows, 1, 1);
+    return 5;
+}
+KBK_FN int64_t kbk_attention_fwd_units(const kbk_shape* s) { return kbki_attn_heads(s) * s->rows; }
+KBK_FN double kbk_attention_fwd_flops(const kbk_shape* s) {
+    double n = (double)s->rows, full = 4.0 * (double)kbki_attn_heads(s) * n * n * (double)s->cols;
+    return s->causal ? full / 2 : full;
+}
+KBK_FN double kbk_attention_fwd_bytes(const kbk_shape* s) {
+    double rows = (double)kbki_attn_heads(s) * (double)s->rows;
+    return 4 * rows * (double)s->cols * s->elem + 4 * rows;
+}
+// Heads whose scores the vendor's row keeps at a time: about 1 GiB of them.
+KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s) {
+    int64_t each = s->rows * s->rows * (4 + s->elem) + 1, n = ((int64_t)1 << 30) / each;
+    int64_t heads = kbki_attn_heads(s);
+    return n < 1 ? 1 : n > heads ? heads : n;
+}
+KBK_FN size_t kbki_scratch_attention_fwd(const kbk_shape* s, const char* variant) {
+    size_t square = (size_t)s->rows * (size_t)s->rows;
+    if (strcmp(variant, "naive") == 0) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
+    if (strcmp(variant, "cublas") == 0)
+        return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s) * square * (size_t)(4 + s->elem);
+    return 0;
+}
+KBK_FN double kbki_attn_dot(const double* a, const double* b, int64_t d, double* sum_of_sizes) {
+    double sum = 0, size = 0;
+    for (int64_t c = 0; c < d; c++) sum += a[c] * b[c], size += fabs(a[c] * b[c]);
+    if (size > *sum_of_sizes) *sum_of_sizes = size;
+    return sum;
+}
+KBK_FN double kbki_attn_finite(double x) { return kbk_is_nan(x) || kbk_is_inf(x) ? 0 : x; }
+KBK_FN void kbk_attention_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                  int64_t u1) {
+    int64_t n = s->rows, d = s->cols;
+    double scale = 1 / sqrt((double)d);
+    for (int64_t u = u0; u < u1; u++) {
+        const double *q = in[0] + u * d, *k = in[1] + u / n * n * d, *v = in[2] + u / n * n * d;
+        int64_t keys = s->causal ? u % n + 1 : n;
+        double top = -HUGE_VAL, sum = 0, size = 0;
+        double *o = out[0] ? out[0] + (u - u0) * d : NULL, *mag = out[4] ? out[4] + (u - u0) * d : NULL;
+        for (int64_t j = 0; j < keys; j++) {
+            double x = scale * kbki_attn_dot(q, k + j * d, d, &size);
+            top = x > top ? x : top;
+        }
+        double base = top == -HUGE_VAL ? 0 : top, doubt = scale * size > 8 ? scale * size / 8 : 1;
+        for (int64_t c = 0; o && c < d; c++) o[c] = 0;
+        for (int64_t c = 0; mag && c < d; c++) mag[c] = 0;
+        for (int64_t j = 0; j < keys; j++) {
+            double p = exp(scale * kbki_attn_dot(q, k + j * d, d, &size) - base);
+            sum += p;
+            for (int64_t c = 0; o && c < d; c++) o[c] += p * v[j * d + c];
+            for (int64_t c = 0; mag && c < d; c++) mag[c] += p * p * v[j * d + c] * v[j * d + c];
+        }
+        double inv = sum == 0 ? 1 : 1 / sum;
+        for (int64_t c = 0; o && c < d; c++) o[c] *= inv;
+        for (int64_t c = 0; mag && c < d; c++) mag[c] = kbki_attn_finite(sqrt(mag[c]) * inv * doubt);
+        if (out[1]) out[1][u - u0] = base + log(sum);
+        if (out[5]) out[5][u - u0] = kbki_attn_finite(scale * size / 4);
+    }
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_attn {
+    const T *q, *k, *v;
+    T* o;
+    float* lse;
+    int64_t heads, rows; // heads: of all batches together
+    float scale;
+    int causal, vector; // vector: 16-byte loads are possible
+};
+#define KBKI_TEXT_HEAD "attention takes d = 64 or d = 128 only"
+// NULL with heads = 0: nothing to do.
+KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
+    *heads = 0;
+    if (s->batch < 0 || s->heads < 0) return "a dimension is negative";
+    const char* why = kbki_check_dims(s);
+    if (why || s->batch == 0 || s->heads == 0 || s->rows == 0 || s->cols == 0) return why;
+    if (s->cols != 64 && s->cols != 128) return KBKI_TEXT_HEAD;
+    if (s->rows > (1 << 30)) return "more than 2^30 rows per head";
+    *heads = kbki_attn_heads(s);
+    return NULL;
+}
+template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* io) {
+    *io = {(const T*)a->in[0], (const T*)a->in[1],
+           (const T*)a->in[2], (T*)a->out[0],
+           (float*)a->out[1],  0,
+           a->s.rows,          0.0f,
+           a->s.causal,        1};
+    const char* why = kbki_attn_shape(&a->s, &io->heads);
+    if (why || !io->heads) return why;
+    io->scale = 1.0f / sqrtf((float)a->s.cols);
+    for (int i = 0; i < 3; i++) {
+        if (!kbki_aligned(a->in[i], sizeof(T))) return KBKI_TEXT_ALIGN;
+        io->vector &= kbki_aligned(a->in[i], 16);
+    }
+    return kbki_aligned(io->o, sizeof(T)) && kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
+}
+
+// Thread per score, thread per row, thread per element of o.
+template <class T> __global__ void kbk_attention_fwd_naive_k(kbki_attn<T> io, int d, float* scores) {
+    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (at >= io.heads * n * n) return;
+    int64_t row = at / n, j = at % n, head = row / n;
+    float sum = 0;
+    for (int c = 0; c < d; c++)
+        sum = fmaf(kbki_float(io.q[row * d + c]), kbki_float(io.k[(head * n + j) * d + c]), sum);
+    scores[at] = io.causal && j > row % n ? -INFINITY : sum * io.scale;
+}
+template <class T> __global__ void kbki_attn_naive_rows_k(kbki_attn<T> io, float* scores) {
+    int64_t n = io.rows, row = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (row >= io.heads * n) return;
+    float *s = scores + row * n, top = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < n; j++) top = fmaxf(top, s[j]);
+    float base = top == -INFINITY ? 0.0f : top;
+    for (int64_t j = 0; j < n; j++) sum += s[j] = expf(s[j] - base);
+    for (int64_t j = 0; j < n; j++) s[j] = sum == 0 ? 0.0f : s[j] / sum;
+    io.lse[row] = base + logf(sum);
+}
+template <class T> __global__ void kbki_attn_naive_out_k(kbki_attn<T> io, int d, const float* scores) {
+    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, head = row / n;
+    if (row >= io.heads * n) return;
+    int64_t keys = io.causal ? row % n + 1 : n;
+    float sum = 0;
+    for (int64_t j = 0; j < keys; j++)
+        sum = fmaf(scores[row * n + j], kbki_float(io.v[(head * n + j) * d + at % d]), sum);
+    io.o[at] = kbki_type<T>::from(sum);
+}
+template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, "naive"))) != NULL) return why;
+    float* scores = (float*)((char*)a->workspace + KBK_TICKETS);
+    int64_t rows = io.heads * io.rows, ctas = kbki_ceil(rows * io.rows, 256);
+    int64_t outs = kbki_ceil(rows * a->s.cols, 256);
+    int d = (int)a->s.cols;
+    if (!kbki_grid_ok(ctas) || !kbki_grid_ok(outs)) return KBKI_TEXT_GRID;
+    kbk_attention_fwd_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>(io, d, scores);
+    kbki_attn_naive_rows_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, scores);
+    kbki_attn_naive_out_k<T><<<(unsigned)outs, 256, 0, st>>>(io, d, scores);
+    return kbki_launched();
+}
+
+/*  Everything as f32 in shared memory: a 64-row tile of q, one that holds k and then v, and the
+    probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3; columns x, x + 16, ... of the scores and
+   4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
+    neighbouring rows meet different banks. Sixteen lanes of one warp share their rows: reductions are
+    shuffles. */
+template <class T, int D> __device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
+#pragma unroll 8
+    for (int i = threadIdx.x; i < 64 * D; i += 256) {
+        int r = i / D;
+        to[r * (D + 4) + i % D] = r < left ? kbki_float(from[i]) : 0.0f;
+    }
+}
+template <int D>
+__device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k, int y, int x,
+                                                 float (&s)[4][4]) {
+#pragma unroll 2
+    for (int c = 0; c < D; c += 4) {
+        float4 a[4], b[4];
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            a[r] = *reinterpret_cast<const float4*>(q + (4 * y + r) * (D + 4) + c);
+            b[r] = *reinterpret_cast<const float4*>(k + (x + 16 * r) * (D + 4) + c);
+        }
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[r][e] = fmaf(a[r].x, b[e].x,
+                               fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
+    }
+}
+// One row: scores become probabilities relative to the running maximum; returns the factor for what came
+// before.
+__device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
+    float top = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
+#pragma unroll
+    for (int d = 8; d; d >>= 1) top = fmaxf(top, __shfl_xor_sync(~0u, top, d));
+    top = fmaxf(top, run->m);
+    float base = top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale), sum = 0;
+#pragma unroll
+    for (int e = 0; e < 4; e++) sum += s[e] = kbki_exp2(fmaf(s[e], log2_scale, -base));
+    float factor = kbki_exp2(__fmul_rn(run->m, log2_scale) - base);
+    run->m = top, run->s = run->s * factor + sum;
+    return factor;
+}
+// limit[r]: the last key that row r may see. Only where hidden is set is there any doubt, and then v of a
+// hidden key must not even be multiplied by zero: it may be NaN.
+template <int D>
+__device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool hidden,
+                                                 const int (&limit)[4], int key, float (&o)[4][D / 16]) {
+#pragma unroll 4
+    for (int k = 0; k < 64; k++) {
+        float4 b[D / 64];
+#pragma unroll
+        for (int h = 0; h < D / 64; h++)
+            b[h] = *reinterpret_cast<const float4*>(v + k * (D + 4) + 4 * x + 64 * h);
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            float w = p[(4 * y + r) * 68 + k];
+            if (hidden && key + k > limit[r]) continue;
+#pragma unroll
+            for (int h = 0; h < D / 64; h++) {
+                o[r][4 * h] = fmaf(w, b[h].x, o[r][4 * h]);
+                o[r][4 * h + 1] = fmaf(w, b[h].y, o[r][4 * h + 1]);
+                o[r][4 * h + 2] = fmaf(w, b[h].z, o[r][4 * h + 2]);
+                o[r][4 * h + 3] = fmaf(w, b[h].w, o[r][4 * h + 3]);
+            }
+        }
+    }
+}
+template <class T, int D> __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(kbki_attn<T> io) {
+    extern __shared__ uint4 kbki_attn_shared[];
+    float *q = reinterpret_cast<float*>(kbki_attn_shared), *kv = q + 64 * (D + 4), *p = kv + 64 * (D + 4);
+    int n = (int)io.rows, tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
+    int64_t head = blockIdx.x / tiles;
+    if (io.causal) tile = tiles - 1 - tile; // the longest first
+    int row0 = tile * 64, end = io.causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
+    int x = threadIdx.x % 16, y = threadIdx.x / 16;
+    float o[4][D / 16] = {}, log2_scale = io.scale * KBKI_LOG2E;
+    kbki_pair run[4] = {kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none()};
+#pragma unroll
+    for (int r = 0; r < 4; r++) limit[r] = io.causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
+    kbki_attn_load<T, D>(q, io.q + (head * n + row0) * D, n - row0);
+    for (int key = 0; key < end; key += 64) {
+        float s[4][4] = {};
+        bool hidden = key + 63 > limit[0];
+        __syncthreads(); // the tile before is done with v
+        kbki_attn_load<T, D>(kv, io.k + (head * n + key) * D, n - key);
+        __syncthreads();
+        kbki_attn_scores<D>(q, kv, y, x, s);
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (key + x + 16 * e > limit[r]) s[r][e] = -INFINITY;
+            float factor = kbki_attn_row(s[r], &run[r], log2_scale);
+#pragma unroll
+            for (int c = 0; c < D / 16; c++) o[r][c] *= factor;
+#pragma unroll
+            for (int e = 0; e < 4; e++) p[(4 * y + r) * 68 + x + 16 * e] = s[r][e];
+        }
+        __syncthreads();
+        kbki_attn_load<T, D>(kv, io.v + (head * n + key) * D, n - key);
+        __syncthreads();
+        kbki_attn_values<D>(p, kv, y, x, hidden, limit, key, o);
+    }
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        int row = row0 + 4 * y + r;
+        float sum = run[r].s;
+#pragma unroll
+        for (int d = 8; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
+        if (row >= n) continue;
+        float inv = sum == 0 ? 1.0f : 1.0f / sum;
+        float base = run[r].m == -INFINITY ? 0.0f : __fmul_rn(run[r].m, log2_scale);
+#pragma unroll
+        for (int c = 0; c < D / 16; c++)
+            io.o[(head * n + row) * D + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
+        if (x == 0) io.lse[head * n + row] = KBKI_LN2 * (base + log2f(sum));
+    }
+}
+template <class T, int D> const char* kbki_attn_flash(const kbki_attn<T>& io, kbk_stream st) {
+    size_t bytes = (2 * 64 * (D + 4) + 64 * 68) * sizeof(float);
+    int64_t ctas = io.heads * kbki_ceil(io.rows, 64);
+    const char* why = kbki_want_shared(kbk_attention_fwd_flash_k<T, D>, &bytes);
+    if (why) return why;
+    if (!bytes) return "an SM has too little shared memory";
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbk_attention_fwd_flash_k<T, D><<<(unsigned)ctas, 256, bytes, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_stream st) {
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    return a->s.cols == 64 ? kbki_attn_flash<T, 64>(io, st) : kbki_attn_flash<T, 128>(io, st);
+}
+#endif // __CUDACC__
+
+#if defined(KBK_CUBLAS) && defined(__CUDACC__)
+// The one function that >>matmul_simt has no use for; the library is open already when this is called.
+typedef cublasStatus_t (*kbki_attn_gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                                         const void*, const void*, cudaDataType, int, long long, const void*,
+                                         cudaDataType, int, long long, const void*, void*, cudaDataType, int,
+                                         long long, int, cublasComputeType_t, cublasGemmAlgo_t);
+KBK_FN kbki_attn_gemm kbki_attn_gemm_get(void) {
+    static const char* const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
+                                        "libcublas.so"};
+    static kbki_attn_gemm f;
+    for (int i = 0; i < 4 && !f; i++) {
+        void* lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        if (lib) *(void**)&f = dlsym(lib, "cublasGemmStridedBatchedEx");
+    }
+    return f;
+}
+// CTA per row: f32 scores become probabilities of type T, zeros where a key is hidden.
+template <class T>
+__global__ void __launch_bounds__(256)
+    kbki_attn_cublas_rows_k(kbki_attn<T> io, const float* scores, T* p, int64_t row0) {
+    __shared__ kbki_pair slots[32];
+    int64_t n = io.rows, row = blockIdx.x, keys = io.causal ? (row0 + row) % n + 1 : n;
+    kbki_pair run = kbki_pair::none();
+    scores += row * n, p += row * n;
+    for (int64_t j = threadIdx.x; j < keys; j += 256) run.add(scores[j] * io.scale);
+    run = kbki_all<kbki_pair, 256>(run, slots);
+    float base = kbki_base(run.m), inv = run.s == 0 ? 1.0f : 1.0f / run.s;
+    for (int64_t j = threadIdx.x; j < n; j += 256)
+        p[j] = kbki_type<T>::from(j < keys ? kbki_exp_from(scores[j] * io.scale, base) * inv : 0.0f);
+    if (threadIdx.x == 0) io.lse[row0 + row] = KBKI_LN2 * (base + log2f(run.s));
+}
+template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_stream st) {
+    kbki_attn<T> io;
+    kbki_cublas* lib;
+    cublasHandle_t h;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, "cublas"))) != NULL) return why;
+    if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
+    kbki_attn_gemm gemm = kbki_attn_gemm_get();
+    if (!gemm) return "cublasGemmStridedBatchedEx not found";
+    int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s);
+    int rows = (int)n, d = (int)a->s.cols;
+    float *scores = (float*)((char*)a->workspace + KBK_TICKETS + ((size_t)32 << 20)), one = 1, zero = 0;
+    T* p = (T*)(scores + chunk * n * n);
+    cudaDataType type = kbki_type<T>::cuda;
+    if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;
+    for (int64_t head = 0; head < io.heads; head += chunk) {
+        int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
+        // Column-major eyes see transposes: scores' = k q', o' = v' p'.
+        cublasStatus_t e = gemm(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d,
+                                io.q + at, type, d, n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count,
+                                CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        if (e != CUBLAS_STATUS_SUCCESS) return "cublasGemmStridedBatchedEx failed";
+        kbki_attn_cublas_rows_k<T><<<(unsigned)(count * n), 256, 0, st>>>(io, scores, p, head * n);
+        e = gemm(h, CUBLAS_OP_N, CUBLAS_OP_N, d, rows, rows, &one, io.v + at, type, d, n * d, p, type, rows,
+                 n * n, &zero, io.o + at, type, d, n * d, (int)count, CUBLAS_COMPUTE_32F,
+                 CUBLAS_GEMM_DEFAULT);
+        if (e != CUBLAS_STATUS_SUCCESS) return "cublasGemmStridedBatchedEx failed";
+    }
+    return kbki_launched();
+}
+#endif // KBK_CUBLAS
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_mma     Attention forward on tensor cores, by mma.sync: what both directions need for it, too.
+                      Public: kbk_attention_fwd_flashmma      Used by: the table, >>attention_bwd
+------------------------------------------------------------------------------------------------------------*/
+
+/*  attention fwd, flashmma ----------------------------------------------------------------------------------
+    CTA: 128 rows of q, 4 warps of 32 rows. k and v pass by in two buffers of 64 rows, of 128 at d = 64; one
+    barrier per buffer, since it is refilled after the barrier that follows its last use.
+    why 32 rows per warp: an operand read from shared memory must serve two mma, or reading it takes longer
+    than multiplying it (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
+    why p stays in registers: the accumulator layout of one mma is the left operand's layout of the next.
+    why two CTAs per SM: one exponentiates while the other multiplies. One exp per score takes, for a warp
+    alone, a third of the time of its multiplications at d = 128, two thirds at d = 64. The exponentials of
+    16 keys also stand beside the mma of the 16 keys before.
+    why the output is rarely rescaled: the running maximum settles after a few tiles; where no row of a warp
+    has a new one, all factors are 1 and the multiplications are left out. */
+#ifdef __CUDACC__
+
+// What finds NaN and infinity among two 16-bit numbers.
+template <class T> struct kbki_half2_type;
+template <> struct kbki_half2_type<__half> {
+    static constexpr uint32_t exponent = 0x7C007C00u, carry = 0x04000400u;
+};
+template <> struct kbki_half2_type<__nv_bfloat16> {
+    static constexpr uint32_t exponent = 0x7F807F80u, carry = 0x00800080u; // added to a full exponent: bit 15
+};
+
+__device__ __forceinline__ uint32_t kbki_attn_smem(const void* p) {
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+// 16 bytes of global memory, or zeros, to shared memory, without waiting.
+__device__ __forceinline__ void kbki_attn_copy(uint32_t to, const void* from, bool valid) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
+                 : "memory");
+#endif
+}
+// The same, at once, from an address that forbids it.
+__device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* from, bool valid) {
+    const unsigned short* h = (const unsigned short*)from;
+#pragma unroll 1
+    for (int i = 0; i < 8; i++) {
+        unsigned short x = valid ? h[i] : (unsigned short)0;
+        asm volatile("st.shared.u16 [%0], %1;" ::"r"(to + 2 * i), "h"(x) : "memory");
+    }
+}
+__device__ __forceinline__ void kbki_attn_commit() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void kbki_attn_wait() { // for all copies
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+#endif
+}
+// Four 8 x 8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void kbki_attn_ldsm(uint32_t (&r)[4], uint32_t from) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(from)
+                 : "memory");
+}
+__device__ __forceinline__ void kbki_attn_ldsm_t(uint32_t (&r)[4], uint32_t from) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(from)
+                 : "memory");
+}
+// c += a b, 16 x 8 += 16 x 16 times 16 x 8
+__device__ __forceinline__ void kbki_attn_mma(__half*, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                              uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+__device__ __forceinline__ void kbki_attn_mma(__nv_bfloat16*, float (&c)[4], const uint32_t (&a)[4],
+                                              uint32_t b0, uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
+    float f[2] = {x, y};
+    return kbki_word((T*)0, f);
+}
+// Two neighbours to global memory.
+template <class T> __device__ __forceinline__ void kbki_attn_put(T* to, float x, float y) {
+    if (((uintptr_t)to & 3) == 0)
+        *reinterpret_cast<uint32_t*>(to) = kbki_attn_pack<T>(x, y);
+    else
+        to[0] = kbki_type<T>::from(x), to[1] = kbki_type<T>::from(y);
+}
+
+/*  Tiles in shared memory: rows of D elements in chunks of 16 bytes; chunk c of row r lies at c ^ (r & 7), so
+    that the eight rows of a matrix, taken at the same chunk, are in different banks. */
+template <class T, int D, int ROWS, int THREADS>
+__device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
+    constexpr int CHUNKS = D / 8, STEP = THREADS / CHUNKS;
+    static_assert(STEP % 8 == 0 && ROWS % STEP == 0,
+                  "a thread stays at its chunk, before and after the swap");
+    int r = threadIdx.x / CHUNKS, c = threadIdx.x % CHUNKS;
+    to += r * 2 * D + ((c ^ (r & 7)) << 4), from += r * D + c * 8;
+    if (vector) {
+#pragma unroll
+        for (int p = 0; p < ROWS; p += STEP) kbki_attn_copy(to + p * 2 * D, from + p * D, r + p < left);
+    } else {
+#pragma unroll 1
+        for (int p = 0; p < ROWS; p += STEP) kbki_attn_copy_ones(to + p * 2 * D, from + p * D, r + p < left);
+    }
+}
+// A lane's row and chunk in a 16 x 16 block of such a tile, the chunk after the swap: of left operands, and
+// with .trans of right ones that lie as rows (left), and of right ones that lie as columns (right).
+struct kbki_attn_lane {
+    uint32_t left, right, left_bit, right_bit;
+};
+__device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
+    uint32_t l = threadIdx.x % 32;
+    return {l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7)};
+}
+
+// True, for the whole warp, if 16 rows of D elements hold a NaN or an infinity.
+template <class T, int D> __device__ __forceinline__ bool kbki_attn_wild(uint32_t rows) {
+    uint32_t any = 0;
+#pragma unroll 2
+    for (int i = 0; i < D / 16; i++) {
+        uint32_t w[4];
+        asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                     : "r"(rows + (i * 32 + threadIdx.x % 32) * 16));
+#pragma unroll
+        for (int k = 0; k < 4; k++) any |= (w[k] & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+    }
+    return __any_sync(~0u, any & 0x80008000u);
+}
+/*  c += a b for a 16 x 16 block a of which only a triangle counts: k <= row, or k >= row if UPPER. mma would
+    multiply the zeros of the other triangle too, and 0 * NaN is NaN; so where b is wild, this. */
+template <class T, int D, int NB, bool UPPER>
+__device__ __forceinline__ void kbki_attn_triangle(float (&c)[NB][4], const uint32_t (&a)[4], uint32_t rows,
+                                                   int first) {
+    int lane = threadIdx.x % 32, g = lane / 4;
+#pragma unroll 1
+    for (int k = 0; k < 16; k++) {
+        int from = (lane & ~3) | ((k & 7) >> 1);
+        uint32_t lo = __shfl_sync(~0u, k < 8 ? a[0] : a[2], from);
+        uint32_t hi = __shfl_sync(~0u, k < 8 ? a[1] : a[3], from);
+        float x[2], y[2], b[2];
+        kbki_unword((T*)0, lo, x), kbki_unword((T*)0, hi, y);
+        float p = k & 1 ? x[1] : x[0], q = k & 1 ? y[1] : y[0];
+        bool low = UPPER ? k >= g : k <= g, high = UPPER ? k >= g + 8 : k <= g + 8;
+#pragma unroll
+        for (int n = 0; n < NB; n++) {
+            uint32_t w;
+            asm volatile("ld.shared.u32 %0, [%1];"
+                         : "=r"(w)
+                         : "r"(rows + k * 2 * D + (((first + n) ^ (k & 7)) << 4) + (lane & 3) * 4));
+            kbki_unword((T*)0, w, b);
+            if (low) c[n][0] = fmaf(p, b[0], c[n][0]), c[n][1] = fmaf(p, b[1], c[n][1]);
+            if (high) c[n][2] = fmaf(q, b[0], c[n][2]), c[n][3] = fmaf(q, b[1], c[n][3]);
+        }
+    }
+}
+
+/*  s[m][n] = 16 M x 8 N block of a b', both lying as rows of D elements. Operands are loaded AHEAD steps
+   before their mma: a warp has one or two others to hide a latency behind, which is not enough. */
+template <class T, int D, int M, int N>
+__device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[M][N][4], uint32_t a, uint32_t b,
+                                                       kbki_attn_lane at) {
+    constexpr int PER = N / 2, STEPS = D / 16 * PER, AHEAD = 1;
+    uint32_t x[2][M][4], y[AHEAD + 1][4];
+    a += at.left * 2 * D, b += at.right * 2 * D;
+#pragma unroll
+    for (int e = 0; e < M * N * 4; e++) s[e / 4 / N][e / 4 % N][e % 4] = 0;
+#pragma unroll
+    for (int m = 0; m < M; m++) kbki_attn_ldsm(x[0][m], a + m * 32 * D + (at.left_bit << 4));
+#pragma unroll
+    for (int t = -AHEAD; t < STEPS; t++) {
+        int next = t + AHEAD, k = t / PER, n = t % PER * 2, soon = k + 1;
+        if (next < STEPS)
+            kbki_attn_ldsm(y[next % (AHEAD + 1)],
+                           b + next % PER * 32 * D + ((at.right_bit ^ (next / PER * 2)) << 4));
+        if (t < 0) continue;
+        if (n == (PER > 2 ? 2 : 0) && soon < D / 16)
+#pragma unroll
+            for (int m = 0; m < M; m++)
+                kbki_attn_ldsm(x[soon % 2][m], a + m * 32 * D + ((at.left_bit ^ (2 * soon)) << 4));
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            kbki_attn_mma((T*)0, s[m][n], x[k % 2][m], y[t % (AHEAD + 1)][0], y[t % (AHEAD + 1)][1]);
+            kbki_attn_mma((T*)0, s[m][n + 1], x[k % 2][m], y[t % (AHEAD + 1)][2], y[t % (AHEAD + 1)][3]);
+        }
+    }
+}
+// c[m] += a[m] b for 16 C rows of b, D elements each, of which N * 8 from chunk `first` on are taken.
+template <class T, int D, int M, int C, int N>
+__device__ __forceinline__ void kbki_attn_by_rows(float (&c)[M][N][4], const uint32_t (&a)[M][C][4],
+                                                  uint32_t b, int first, kbki_attn_lane at) {
+    constexpr int PER = N / 2, STEPS = C * PER, AHEAD = M == 1 ? 2 : 1;
+    uint32_t y[AHEAD + 1][4];
+    b += at.left * 2 * D;
+#pragma unroll
+    for (int t = -AHEAD; t < STEPS; t++) {
+        int next = t + AHEAD, n = t % PER * 2, now = t % (AHEAD + 1);
+        if (next < STEPS)
+            kbki_attn_ldsm_t(y[next % (AHEAD + 1)],
+                             b + next / PER * 32 * D + ((at.left_bit ^ (first + next % PER * 2)) << 4));
+        if (t < 0) continue;
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            kbki_attn_mma((T*)0, c[m][n], a[m][t / PER], y[now][0], y[now][1]);
+            kbki_attn_mma((T*)0, c[m][n + 1], a[m][t / PER], y[now][2], y[now][3]);
+        }
+    }
+}
+/*  The same where causality hides part of it. shift = first row of a less first column of a: a 16 x 16 block
+    above the diagonal is left out, one on it goes by triangle if b is wild. UPPER: the other way round. */
+template <class T, int D, int M, int C, int N, bool UPPER>
+__device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[M][N][4], const uint32_t (&a)[M][C][4],
+                                                         uint32_t b, int first, kbki_attn_lane at,
+                                                         int shift) {
+#pragma unroll
+    for (int i = 0; i < M * C; i++) {
+        int m = i / C, k = i % C, below = shift + 16 * (m - k);
+        uint32_t one[1][1][4] = {{{a[m][k][0], a[m][k][1], a[m][k][2], a[m][k][3]}}}, rows = b + k * 32 * D;
+        if (UPPER ? below > 0 : below < 0) continue;
+        if (below == 0 && kbki_attn_wild<T, D>(rows))
+            kbki_attn_triangle<T, D, N, UPPER>(c[m], one[0][0], rows, first);
+        else
+            kbki_attn_by_rows<T, D, 1, 1, N>(reinterpret_cast<float(&)[1][N][4]>(c[m]), one, rows, first, at);
+    }
+}
+
+// New running maximum m of rows g and g + 8 of a 16-row block, and what exponents are relative to. Returns
+// true if some row of the warp has a new one; then factor is for what came before.
+template <int N>
+__device__ __forceinline__ bool kbki_attn_top(const float (&s)[N][4], float (&m)[2], float (&base)[2],
+                                              float (&factor)[2], float log2_scale) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float top = fmaxf(s[0][2 * h], s[0][2 * h + 1]);
+#pragma unroll
+        for (int n = 1; n < N; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
+        top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+        top = fmaxf(top, m[h]);
+        base[h] = top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale);
+        factor[h] = kbki_exp2(__fmul_rn(m[h], log2_scale) - base[h]);
+        m[h] = top;
+    }
+    return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
+}
+// Two neighbouring 8-column blocks of scores become probabilities, added to l and packed as a left operand.
+template <class T>
+__device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4],
+                                                        const float (&t)[4], const float (&base)[2],
+                                                        float (&l)[2], float log2_scale) {
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const float(&from)[4] = e < 2 ? s : t;
+        float x = kbki_exp2(fmaf(from[e % 2 * 2], log2_scale, -base[e % 2]));
+        float y = kbki_exp2(fmaf(from[e % 2 * 2 + 1], log2_scale, -base[e % 2]));
+        l[e % 2] += x + y;
+        p[e] = kbki_attn_pack<T>(x, y);
+    }
+}
+// Scores of keys past each row's limit become -inf. column: of this thread's first score.
+template <int N>
+__device__ __forceinline__ void kbki_attn_hide(float (&s)[N][4], int column, int low, int high) {
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (column + 8 * n + (e & 1) > (e < 2 ? low : high)) s[n][e] = -INFINITY;
+}
+template <class T, int D>
+__device__ __forceinline__ void kbki_attn_write(const kbki_attn<T>& io, int64_t head, int row,
+                                                float (&o)[D / 8][4], float (&m)[2], float (&l)[2],
+                                                float log2_scale) {
+    int column = threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int h = 0; h < 2; h++, row += 8) {
+        float sum = l[h] + __shfl_xor_sync(~0u, l[h], 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        float inv = sum == 0 ? 1.0f : 1.0f / sum;
+        float base = m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], log2_scale);
+        if (row >= io.rows) continue;
+        T* to = io.o + (head * io.rows + row) * D + column;
+#pragma unroll
+        for (int n = 0; n < D / 8; n++) kbki_attn_put(to + 8 * n, o[n][2 * h] * inv, o[n][2 * h + 1] * inv);
+        if (column == 0) io.lse[head * io.rows + row] = KBKI_LN2 * (base + log2f(sum));
+    }
+}
+
+/*  One warp's 32 rows, from `row` on, against 64 keys. EDGE: some of the keys are hidden. The exponentials of
+    16 keys stand beside the mma of the 16 before, in one stretch of code, for the scheduler to mix. */
+template <class T, int D, bool EDGE>
+__device__ __forceinline__ void kbki_attn_step(float (&o)[2][D / 8][4], float (&m)[2][2], float (&l)[2][2],
+                                               uint32_t q, uint32_t k, uint32_t v, kbki_attn_lane at,
+                                               float log2_scale, int key, int row, int last, int causal) {
+    float s[2][8][4], base[2][2], factor[2];
+    kbki_attn_rows_by_rows<T, D, 2, 8>(s, q, k, at);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        int low = row + 16 * i + threadIdx.x % 32 / 4, high = low + 8;
+        if (EDGE)
+            kbki_attn_hide<8>(s[i], key + threadIdx.x % 4 * 2, causal && low < last ? low : last,
+                              causal && high < last ? high : last);
+        if (kbki_attn_top<8>(s[i], m[i], base[i], factor, log2_scale)) {
+#pragma unroll
+            for (int e = 0; e < D / 2; e++) o[i][e / 4][e % 4] *= factor[e % 4 / 2];
+            l[i][0] *= factor[0], l[i][1] *= factor[1];
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        uint32_t p[2][1][4];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            kbki_attn_probabilities<T>(p[i][0], s[i][2 * c], s[i][2 * c + 1], base[i], l[i], log2_scale);
+        if (EDGE && causal)
+            kbki_attn_by_rows_hidden<T, D, 2, 1, D / 8, false>(o, p, v + c * 32 * D, 0, at,
+                                                               row - key - 16 * c);
+        else
+            kbki_attn_by_rows<T, D, 2, 1, D / 8>(o, p, v + c * 32 * D, 0, at);
+    }
+}
+// Keys per buffer: what lets two CTAs share an SM's 227 KiB.
+template <int D> struct kbki_attn_keys { static constexpr int n = D == 64 ? 128 : 64; };
+template <class T, int D>
+__global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
+    extern __shared__ uint4 kbki_attn_shared[];
+    constexpr int KEYS = kbki_attn_keys<D>::n;
+    constexpr uint32_t TILE = KEYS * 2 * D; // bytes
+    const uint32_t q = kbki_attn_smem(kbki_attn_shared), ring = q + 128 * 2 * D;
+    const kbki_attn_lane at = kbki_attn_lanes();
+    const int n = (int)io.rows, tiles = (n + 127) / 128;
+    const int64_t head = blockIdx.x / tiles;
+    int tile = blockIdx.x % tiles;
+    if (io.causal) tile = tiles - 1 - tile;                                        // the longest first
+    const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp; // of the CTA, of the warp
+    const int end = io.causal && row0 + 128 < n ? row0 + 128 : n;
+    const int seen = io.causal && mine + 31 < n - 1 ? mine + 31 : n - 1,
+              plain = io.causal && mine < n - 1 ? mine : n - 1;
+    const T *k = io.k + head * n * D, *v = io.v + head * n * D;
+    const float log2_scale = io.scale * KBKI_LOG2E;
+    float o[2][D / 8][4] = {}, m[2][2], l[2][2] = {};
+#pragma unroll
+    for (int i = 0; i < 4; i++) m[i / 2][i % 2] = -INFINITY;
+    kbki_attn_fetch<T, D, 128, 128>(q, io.q + (head * n + row0) * D, n - row0, io.vector);
+    kbki_attn_fetch<T, D, KEYS, 128>(ring, k, n, io.vector);
+    kbki_attn_fetch<T, D, KEYS, 128>(ring + TILE, v, n, io.vector);
+    kbki_attn_commit();
+    uint32_t stage = ring;
+#pragma unroll 1
+    for (int key = 0; key < end; key += KEYS) {
+        const uint32_t now = stage, rows = q + warp * 64 * D;
+        const int next = key + KEYS;
+        stage = ring + ring + 2 * TILE - stage; // the other one
+        kbki_attn_wait();
+        __syncthreads();
+        if (next < end) {
+            kbki_attn_fetch<T, D, KEYS, 128>(stage, k + (int64_t)next * D, n - next, io.vector);
+            kbki_attn_fetch<T, D, KEYS, 128>(stage + TILE, v + (int64_t)next * D, n - next, io.vector);
+            kbki_attn_commit();
+        }
+#pragma unroll 1
+        for (int part = 0; part < KEYS; part += 64) {
+            const uint32_t kk = now + part * 2 * D, vv = kk + TILE;
+            if (key + part + 63 <= plain)
+                kbki_attn_step<T, D, false>(o, m, l, rows, kk, vv, at, log2_scale, 0, 0, 0, 0);
+            else if (key + part <= seen)
+                kbki_attn_step<T, D, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1,
+                                           io.causal);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        kbki_attn_write<T, D>(io, head, mine + 16 * i + threadIdx.x % 32 / 4, o[i], m[i], l[i], log2_scale);
+}
+template <class T, int D> const char* kbki_attn_flashmma(const kbki_attn<T>& io, kbk_stream st) {
+    size_t bytes = (128 + 4 * kbki_attn_keys<D>::n) * 2 * D;
+    int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
+    const char* why = kbki_want_shared(kbk_attention_fwd_flashmma_k<T, D>, &bytes);
+    if (why) return why;
+    if (!bytes) return "an SM has too little shared memory";
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbk_attention_fwd_flashmma_k<T, D><<<(unsigned)ctas, 128, bytes, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk_stream st) {
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    return a->s.cols == 64 ? kbki_attn_flashmma<T, 64>(io, st) : kbki_attn_flashmma<T, 128>(io, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_bwd     Attention backward: with the S^2 matrices in memory, and in tiles on tensor cores.
+                      Public: kbk_attention_bwd_naive, _flashmma      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  attention bwd --------------------------------------------------------------------------------------------
+    p[i,j] = exp(q[i] k[j] / sqrt(d) - lse[i])    D[i] = do[i] o[i]    ds[i,j] = p[i,j] (do[i] v[j] - D[i])
+    dv[j] = sum_i p[i,j] do[i]    dk[j] = sum_i ds[i,j] q[i] / sqrt(d)    dq[i] = sum_j ds[i,j] k[j] / sqrt(d)
+    do, q, k, v, o, dq, dk, dv: batch x heads x S x d; lse as forward; causal: pairs with j <= i only
+    flops  10*B*H*S^2*d, causal half of it      five matrix products
+    bytes  8*B*H*S*d*s + 4*B*H*S
+    check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
+           scale or of the root of the sum of squares of what was added
+    1 naive    p and ds in memory                 <- slow: as forward, twice over. S <= 2048
+    4 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while
+                                                     rows of q pass by; dq collects by atomics in f32, laid
+                                                     out as the accumulators are, so each is a full line. dq
+                                                     of a tile waits for the next tile's barrier: one per tile
+    bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0 */
+#define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
+KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    static const char* const names[8] = {"do", "q", "k", "v", "o", "dq", "dk", "dv"};
+    int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
+    for (int i = 0; i < 5; i++) t[i] = kbki_in(names[i], rows * d, 0);
+    t[5] = kbki_in("lse", rows, 0);
+    t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25; // as forward would give
+    for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
+    return 9;
+}
+KBK_FN int64_t kbk_attention_bwd_units(const kbk_shape* s) { return kbki_attn_heads(s) * s->rows; }
+KBK_FN double kbk_attention_bwd_flops(const kbk_shape* s) { return 2.5 * kbk_attention_fwd_flops(s); }
+KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s) {
+    double rows = (double)kbki_attn_heads(s) * (double)s->rows;
+    return 8 * rows * (double)s->cols * s->elem + 4 * rows;
+}
+KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, const char* variant) {
+    size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
+    if (strcmp(variant, "naive") == 0) return KBK_TICKETS + heads * rows * (8 * rows + 4);
+    return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
+}
+
+// p and ds of one pair; *about: ds with the sizes of its two terms in place of their difference.
+typedef struct kbki_attn_pair {
+    double p, ds, about;
+} kbki_attn_pair;
+KBK_FN kbki_attn_pair kbki_attn_pair_of(const kbk_shape* s, const double* const* in, int64_t i, int64_t j) {
+    int64_t d = s->cols;
+    double size = 0, scale = 1 / sqrt((double)d), lse = in[5][i], big = 0, D = 0;
+    double x = scale * kbki_attn_dot(in[1] + i * d, in[2] + j * d, d, &size);
+    double dp = kbki_attn_dot(in[0] + i * d, in[3] + j * d, d, &big);
+    for (int64_t c = 0; c < d; c++) D += in[0][i * d + c] * in[4][i * d + c];
+    kbki_attn_pair r;
+    r.p = exp(x - (lse == -HUGE_VAL ? HUGE_VAL : lse));
+    r.ds = r.p * (dp - D) * scale;
+    r.about = r.p * (fabs(dp) + fabs(D)) * scale * (scale * size > 8 ? scale * size / 8 : 1);
+    return r;
+}
+// y += w x and, if wanted, mag += (about x)^2
+KBK_FN void kbki_attn_add(double* y, double* mag, double w, double about, const double* x, int64_t d) {
+    for (int64_t c = 0; c < d; c++) {
+        y[c] += w * x[c];
+        if (mag) mag[c] += about * about * x[c] * x[c];
+    }
+}
+KBK_FN void kbk_attention_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                  int64_t u1) {
+    int64_t n = s->rows, d = s->cols;
+    for (int64_t u = u0; u < u1; u++) {
+        int64_t head = u / n * n;
+        double* at[6];
+        for (int k = 0; k < 6; k++) {
+            double* base = out[k % 3 + (k < 3 ? 0 : KBK_OUTS)];
+            at[k] = base ? base + (u - u0) * d : NULL;
+            for (int64_t c = 0; at[k] && c < d; c++) at[k][c] = 0;
+        }
+        for (int64_t j = head; at[0] && j < (s->causal ? u + 1 : head + n); j++) {
+            kbki_attn_pair r = kbki_attn_pair_of(s, in, u, j);
+            kbki_attn_add(at[0], at[3], r.ds, r.about, in[2] + j * d, d);
+        }
+        for (int64_t i = s->causal ? u : head; (at[1] || at[2]) && i < head + n; i++) {
+            kbki_attn_pair r = kbki_attn_pair_of(s, in, i, u);
+            if (at[1]) kbki_attn_add(at[1], at[4], r.ds, r.about, in[1] + i * d, d);
+            if (at[2]) kbki_attn_add(at[2], at[5], r.p, r.p, in[0] + i * d, d);
+        }
+        for (int k = 3; k < 6; k++)
+            for (int64_t c = 0; at[k] && c < d; c++) at[k][c] = kbki_attn_finite(sqrt(at[k][c]));
+    }
+}
+
+#ifdef __CUDACC__
+template <class T> struct kbki_attn_back {
+    const T *dout, *q, *k, *v, *o;
+    const float* lse;
+    T *dq, *dk, *dv;
+    float2* stat; // per row, 64-row tiles filled up: lse * log2(e), D
+    float* sum;   // of dq
+    int64_t heads, rows;
+    float scale;
+    int causal, vector;
+};
+template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io) {
+    memset(io, 0, sizeof *io);
+    const char* why = kbki_attn_shape(&a->s, &io->heads);
+    if (why || !io->heads) return why;
+    io->dout = (const T*)a->in[0], io->q = (const T*)a->in[1], io->k = (const T*)a->in[2];
+    io->v = (const T*)a->in[3], io->o = (const T*)a->in[4], io->lse = (const float*)a->in[5];
+    io->dq = (T*)a->out[0], io->dk = (T*)a->out[1], io->dv = (T*)a->out[2];
+    io->rows = a->s.rows, io->causal = a->s.causal, io->scale = 1.0f / sqrtf((float)a->s.cols);
+    io->vector = 1;
+    for (int i = 0; i < 5; i++) {
+        if (!kbki_aligned(a->in[i], sizeof(T))) return KBKI_TEXT_ALIGN;
+        io->vector &= kbki_aligned(a->in[i], 16);
+    }
+    for (int i = 0; i < 3; i++)
+        if (!kbki_aligned(a->out[i], sizeof(T))) return KBKI_TEXT_ALIGN;
+    return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
+}
+
+// Thread per pair; then thread per element of dq, and of dk and dv.
+template <class T>
+__global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* D) {
+    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (at >= io.heads * n * n) return;
+    int64_t row = at / n, j = at % n, key = row / n * n + j;
+    float x = 0, y = 0, lse = io.lse[row];
+    if (io.causal && j > row % n) return;
+    for (int c = 0; c < d; c++) {
+        x = fmaf(kbki_float(io.q[row * d + c]), kbki_float(io.k[key * d + c]), x);
+        y = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.v[key * d + c]), y);
+    }
+    p[at] = expf(x * io.scale - (lse == -INFINITY ? INFINITY : lse));
+    ds[at] = p[at] * (y - D[row]) * io.scale;
+}
+template <class T> __global__ void kbki_attn_naive_dot_k(kbki_attn_back<T> io, int d, float* D) {
+    int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (row >= io.heads * io.rows) return;
+    float sum = 0;
+    for (int c = 0; c < d; c++)
+        sum = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.o[row * d + c]), sum);
+    D[row] = sum;
+}
+template <class T>
+__global__ void kbki_attn_naive_grad_k(kbki_attn_back<T> io, int d, const float* p, const float* ds) {
+    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, c = at % d;
+    if (row >= io.heads * n) return;
+    int64_t head = row / n * n, me = row % n;
+    float dq = 0, dk = 0, dv = 0;
+    for (int64_t j = 0; j < (io.causal ? me + 1 : n); j++)
+        dq = fmaf(ds[row * n + j], kbki_float(io.k[(head + j) * d + c]), dq);
+    for (int64_t i = io.causal ? me : 0; i < n; i++) {
+        dk = fmaf(ds[(head + i) * n + me], kbki_float(io.q[(head + i) * d + c]), dk);
+        dv = fmaf(p[(head + i) * n + me], kbki_float(io.dout[(head + i) * d + c]), dv);
+    }
+    io.dq[at] = kbki_type<T>::from(dq), io.dk[at] = kbki_type<T>::from(dk),
+    io.dv[at] = kbki_type<T>::from(dv);
+}
+template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, "naive"))) != NULL) return why;
+    int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
+    float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *D = ds + pairs;
+    int d = (int)a->s.cols;
+    if (!kbki_grid_ok(kbki_ceil(pairs, 256)) || !kbki_grid_ok(kbki_ceil(rows * d, 256)))
+        return KBKI_TEXT_GRID;
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, d, D);
+    kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(io, d, p, ds, D);
+    kbki_attn_naive_grad_k<T><<<(unsigned)kbki_ceil(rows * d, 256), 256, 0, st>>>(io, d, p, ds);
+    return kbki_launched();
+}
+
+/*  flashmma. First D and the exponent's base of every row; rows that fill up the last tile get an infinite
+    lse, hence p = 0. A lane takes 8 elements. */
+template <class T, int D> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
+    constexpr int LANES = D / 8;
+    int64_t n = io.rows, padded = (n + 63) / 64 * 64;
+    int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) / LANES, head = at / padded, row = at % padded;
+    int lane = threadIdx.x % LANES;
+    bool in = row < n && head < io.heads;
+    int64_t from = (head * n + row) * D + lane * 8;
+    float sum = 0;
+    if (in && io.vector) {
+        kbki_pack<T, 8> x, y;
+        float f[8], g[8];
+        x.load_cached(io.dout + from), y.load(io.o + from);
+        x.get(f), y.get(g);
+#pragma unroll
+        for (int k = 0; k < 8; k++) sum = fmaf(f[k], g[k], sum);
+    } else if (in) {
+        for (int k = 0; k < 8; k++)
+            sum = fmaf(kbki_float(io.dout[from + k]), kbki_float(io.o[from + k]), sum);
+    }
+#pragma unroll
+    for (int d = LANES / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
+    if (lane || head >= io.heads) return;
+    float lse = in ? io.lse[head * n + row] : INFINITY;
+    io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
+}
+// Last: sums of dq, which lie as the accumulators of the main kernel lay, to rows.
+template <class T, int D> __global__ void __launch_bounds__(D * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
+    constexpr int WARPS = D / 16;
+    int tiles = (int)((io.rows + 63) / 64), tile = blockIdx.x % tiles, warp = threadIdx.x / 32;
+    int64_t head = blockIdx.x / tiles;
+    int lane = threadIdx.x % 32, row = tile * 64 + warp % 2 * 32 + lane / 4,
+        column = warp / 2 * 32 + lane % 4 * 2;
+    const float4* from =
+        reinterpret_cast<const float4*>(io.sum) + ((int64_t)blockIdx.x * WARPS + warp) * 256 + lane;
+#pragma unroll
+    for (int f = 0; f < 8; f++) {
+        float4 x = __ldcs(from + f * 32);
+        int64_t at = (head * io.rows + row + f / 4 * 16) * D + column + f % 4 * 8;
+        T *low = io.dq + at, *high = low + 8 * D;
+        if (row + f / 4 * 16 < io.rows) kbki_attn_put(low, x.x * io.scale, x.y * io.scale);
+        if (row + f / 4 * 16 + 8 < io.rows) kbki_attn_put(high, x.z * io.scale, x.w * io.scale);
+    }
+}
+
+__device__ __forceinline__ void kbki_attn_add4(float* to, const float (&x)[4]) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]),
+                 "f"(x[3])
+                 : "memory");
+#else
+    for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
+#endif
+}
+
+/*  A warp has 16 M keys and works on tiles of 64 rows of q, Q rows at a time. Scores are computed with keys
+   as rows: then p and ds, as they come out, are left operands for dv and dk; only dq needs ds from all warps,
+    through shared memory. */
+template <int D_> struct kbki_attn_plan {
+    static constexpr int D = D_, M = D == 64 ? 2 : 1, WARPS = 8 / M, THREADS = 32 * WARPS, Q = 64 / M;
+    static constexpr uint32_t ROW = 2 * D, KEYS = 128 * ROW, TILE = 64 * ROW, DS = 128 * 128, STAT = 64 * 8;
+    static constexpr uint32_t bytes = 2 * KEYS + 4 * TILE + 2 * DS + 2 * STAT;
+};
+// Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
+// row: of this thread's first element.
+template <int M, int N>
+__device__ __forceinline__ void kbki_attn_back_hide(float (&s)[M][N][4], bool causal, int key, int row,
+                                                    int last) {
+#pragma unroll
+    for (int n = 0; n < M * N * 4; n++) {
+        int m = n / 4 / N, c = n / 4 % N, e = n % 4, j = key + 16 * m + e / 2 * 8, i = row + 8 * c + (e & 1);
+        if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
+    }
+}
+__device__ __forceinline__ void kbki_attn_back_store(uint32_t to, uint32_t x) {
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(x) : "memory");
+}
+/*  16 M keys of a warp, the first of them `key`, with Q rows, the first of them `row`, at `part` of their
+   tile. The exponentials stand beside the second product, which does not need them. ds also goes to shared
+   memory: 128 keys by 64 rows, swizzled like every tile. hidden: 1: there are rows or keys past the last, 2:
+   and keys past their row. */
+template <class T, class P>
+__device__ __forceinline__ void
+kbki_attn_back_step(float (&dk)[P::M][P::D / 8][4], float (&dv)[P::M][P::D / 8][4], uint32_t k, uint32_t v,
+                    uint32_t q, uint32_t dout, uint32_t ds, const float4* stat, kbki_attn_lane at,
+                    float log2_scale, int hidden, int key, int row, int last, int part) {
+    constexpr int N = P::Q / 8;
+    const int lane = threadIdx.x % 32, g = lane / 4, column = row + lane % 4 * 2, shift = key - row;
+    float s[P::M][N][4];
+    uint32_t p[P::M][N / 2][4], x[P::M][N / 2][4];
+    kbki_attn_rows_by_rows<T, P::D, P::M, N>(s, k, q, at);
+#pragma unroll
+    for (int i = 0; i < P::M * N * 4; i++) {
+        float& e = s[i / 4 % P::M][i / 4 / P::M][i % 4];
+        e = kbki_exp2(fmaf(e, log2_scale, i & 1 ? -stat[i / 4 / P::M * 4].z : -stat[i / 4 / P::M * 4].x));
+    }
+    if (hidden) kbki_attn_back_hide(s, hidden > 1, key + g, column, last);
+#pragma unroll
+    for (int i = 0; i < P::M * N * 2; i++) {
+        const float* two = &s[i / 2 / N][i / 2 % N][i % 2 * 2];
+        p[i / 2 / N][i / 2 % N / 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
+    }
+    kbki_attn_rows_by_rows<T, P::D, P::M, N>(s, v, dout, at);
+#pragma unroll
+    for (int i = 0; i < P::M * N * 2; i++) {
+        const float4 two = stat[i / 2 % N * 4];
+        float w[2], *t = &s[i / 2 / N][i / 2 % N][i % 2 * 2];
+        kbki_unword((T*)0, p[i / 2 / N][i / 2 % N / 2][i % 4], w);
+        t[0] = w[0] * (t[0] - two.y), t[1] = w[1] * (t[1] - two.w);
+    }
+    if (hidden) kbki_attn_back_hide(s, hidden > 1, key + g, column, last);
+#pragma unroll
+    for (int i = 0; i < P::M * N * 2; i++) {
+        const float* two = &s[i / 2 / N][i / 2 % N][i % 2 * 2];
+        uint32_t y = x[i / 2 / N][i / 2 % N / 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
+        kbki_attn_back_store(ds + (i / 2 / N * 16 + i % 2 * 8 + g) * 128 +
+                                 (((part / 8 + i / 2 % N) ^ g) << 4) + lane % 4 * 4,
+                             y);
+    }
+    if (hidden > 1) {
+        kbki_attn_by_rows_hidden<T, P::D, P::M, N / 2, P::D / 8, true>(dv, p, dout, 0, at, shift);
+        kbki_attn_by_rows_hidden<T, P::D, P::M, N / 2, P::D / 8, true>(dk, x, q, 0, at, shift);
+    } else {
+        kbki_attn_by_rows<T, P::D, P::M, N / 2, P::D / 8>(dv, p, dout, 0, at);
+        kbki_attn_by_rows<T, P::D, P::M, N / 2, P::D / 8>(dk, x, q, 0, at);
+    }
+}
+// Number of a row's 64-row tile.
+template <class T>
+__device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
+    return head * (((int)io.rows + 63) / 64) + row / 64;
+}
+// This warp's 32 x 32 piece of dq of the tile that starts at `tile`.
+template <class T, class P>
+__device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
+                                                  uint32_t ds, uint32_t k, kbki_attn_lane at) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp % 2 * 32, first = warp / 2 * 4;
+    float acc[2][4][4] = {};
+    ds += ((lane & 7) + (lane >> 4) * 8) * 128;
+    const int swap[2] = {((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
+                         ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4};
+    if (io.causal && tile < key0 + 128) {
+#pragma unroll 1
+        for (int c = 0; c < 8; c++) {
+            uint32_t a[2][1][4];
+            kbki_attn_ldsm_t(a[0][0], ds + c * 2048 + swap[0]),
+                kbki_attn_ldsm_t(a[1][0], ds + c * 2048 + swap[1]);
+            kbki_attn_by_rows_hidden<T, P::D, 2, 1, 4, false>(acc, a, k + c * 16 * P::ROW, first, at,
+                                                              tile + row - key0 - 16 * c);
+        }
+    } else {
+#pragma unroll
+        for (int c = 0; c < 8; c += 2) {
+            uint32_t a[2][2][4];
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                kbki_attn_ldsm_t(a[i / 2][i % 2], ds + (c + i % 2) * 2048 + swap[i / 2]);
+            kbki_attn_by_rows<T, P::D, 2, 2, 4>(acc, a, k + c * 16 * P::ROW, first, at);
+        }
+    }
+    float* to = io.sum + (int64_t)kbki_attn_tile(io, head, tile) * (64 * P::D) + warp * 1024 + lane * 4;
+#pragma unroll
+    for (int f = 0; f < 8; f++) kbki_attn_add4(to + f * 128, acc[f / 4][f % 4]);
+}
+template <class T, class P>
+__device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io, uint32_t to, uint32_t stat,
+                                                     int head, int row) {
+    int n = (int)io.rows;
+    int64_t from = ((int64_t)head * n + row) * P::D;
+    kbki_attn_fetch<T, P::D, 64, P::THREADS>(to, io.q + from, n - row, io.vector);
+    kbki_attn_fetch<T, P::D, 64, P::THREADS>(to + 2 * P::TILE, io.dout + from, n - row, io.vector);
+    if (threadIdx.x < 32)
+        kbki_attn_copy(stat + threadIdx.x * 16,
+                       io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
+    kbki_attn_commit();
+}
+template <class T, class P>
+__device__ __forceinline__ void kbki_attn_back_write(T* to, const float (&x)[P::M][P::D / 8][4], int64_t head,
+                                                     int key, int n, float scale) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int r = 0; r < 2 * P::M; r++) {
+        int j = key + r * 8;
+        if (j >= n) continue;
+        T* row = to + (head * n + j) * P::D + lane % 4 * 2;
+#pragma unroll
+        for (int c = 0; c < P::D / 8; c++)
+            kbki_attn_put(row + 8 * c, x[r / 2][c][r % 2 * 2] * scale, x[r / 2][c][r % 2 * 2 + 1] * scale);
+    }
+}
+
+template <class T, int D>
+__global__ void __launch_bounds__(kbki_attn_plan<D>::THREADS, kbki_attn_plan<D>::M)
+    kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
+    typedef kbki_attn_plan<D> P;
+    extern __shared__ uint4 kbki_attn_shared[];
+    const uint32_t k = kbki_attn_smem(kbki_attn_shared), v = k + P::KEYS, ring = v + P::KEYS;
+    const uint32_t ds = ring + 4 * P::TILE, stats = ds + 2 * P::DS; // ds of two tiles
+    const kbki_attn_lane at = kbki_attn_lanes();
+    const int n = (int)io.rows, tiles = (n + 127) / 128, warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
+    const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * 128;
+    const int mine = warp * 16 * P::M; // first key of the CTA; of the warp, in the CTA
+    const float log2_scale = io.scale * KBKI_LOG2E;
+    float dk[P::M][D / 8][4] = {}, dv[P::M][D / 8][4] = {};
+    kbki_attn_fetch<T, D, 128, P::THREADS>(k, io.k + ((int64_t)head * n + key0) * D, n - key0, io.vector);
+    kbki_attn_fetch<T, D, 128, P::THREADS>(v, io.v + ((int64_t)head * n + key0) * D, n - key0, io.vector);
+    const int first = io.causal ? key0 : 0;
+    int row = first;
+    kbki_attn_back_fetch<T, P>(io, ring, stats, head, row);
+#pragma unroll 1
+    for (; row < n; row += 64) {
+        const int stage = (row - first) / 64 & 1;
+        const uint32_t q = ring + stage * P::TILE, dout = q + 2 * P::TILE,
+                       mine_ds = ds + stage * P::DS + mine * 128;
+        const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
+                             (stats - k + stage * P::STAT) / 16 + threadIdx.x % 4;
+        kbki_attn_wait();
+        __syncthreads();
+        if (row + 64 < n)
+            kbki_attn_back_fetch<T, P>(io, ring + (stage ^ 1) * P::TILE, stats + (stage ^ 1) * P::STAT, head,
+                                       row + 64);
+        if (row > first) kbki_attn_back_dq<T, P>(io, head, row - 64, key0, ds + (stage ^ 1) * P::DS, k, at);
+        const bool edge = io.causal && row < key0 + 128;
+        const int hidden = edge ? 2 : key0 + 128 > n || row + 64 > n;
+#pragma unroll 1
+        for (int part = 0; part < 64; part += P::Q) {
+            const uint32_t down = part * P::ROW, across = mine * P::ROW;
+            if (edge && key0 + mine >= row + part + P::Q) continue; // all hidden
+            kbki_attn_back_step<T, P>(dk, dv, k + across, v + across, q + down, dout + down, mine_ds,
+                                      stat + part / 2, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
+                                      part);
+        }
+    }
+    __syncthreads();
+    kbki_attn_back_dq<T, P>(io, head, row - 64, key0, ds + ((row - 64 - first) / 64 & 1) * P::DS, k, at);
+    kbki_attn_back_write<T, P>(io.dk, dk, head, key0 + mine + g, n, io.scale);
+    kbki_attn_back_write<T, P>(io.dv, dv, head, key0 + mine + g, n, 1.0f);
+}
+template <class T, int D> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
+    size_t bytes = kbki_attn_plan<D>::bytes;
+    int64_t keys = io.heads * kbki_ceil(io.rows, 128), tiles = io.heads * kbki_ceil(io.rows, 64);
+    const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, D>, &bytes);
+    if (why) return why;
+    if (!bytes) return "an SM has too little shared memory";
+    if (!kbki_grid_ok(kbki_ceil(tiles * 64 * D, 8 * 256))) return KBKI_TEXT_GRID;
+    cudaMemsetAsync(io.sum, 0, (size_t)(tiles * 64 * D) * 4, st);
+    kbki_attn_stat_k<T, D><<<(unsigned)kbki_ceil(tiles * 64 * D, 8 * 256), 256, 0, st>>>(io);
+    kbk_attention_bwd_flashmma_k<T, D><<<(unsigned)keys, kbki_attn_plan<D>::THREADS, bytes, st>>>(io);
+    kbki_attn_dq_k<T, D><<<(unsigned)tiles, 2 * D, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, "flashmma"))) != NULL) return why;
+    io.stat = (float2*)((char*)a->workspace + KBK_TICKETS);
+    io.sum = (float*)(io.stat + io.heads * kbki_ceil(io.rows, 64) * 64);
+    return a->s.cols == 64 ? kbki_attn_back_flashmma<T, 64>(io, st) : kbki_attn_back_flashmma<T, 128>(io, st);
+}
+#endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
   >>registry     The tables themselves, made from the rows of >>table; look-up and launch.

@@ -8,28 +8,51 @@
     cc -std=c11 -O2 -x c -I. examples/suite.cu -o suite -lm               elsewhere: the oracles on the CPU
 
     Shapes are batch_size x sequence_length rows of tensor_dimension elements. A matrix product has as many rows, and
-    tensor_dimension columns and inner elements; for cross_entropy tensor_dimension is the vocabulary.
-    Each variant is compared with the oracle in double precision on units spread over the whole result, before and
-    after it is timed. On a machine without a GPU the oracles themselves are timed, on smaller shapes.           */
+    tensor_dimension columns and inner elements; for cross_entropy tensor_dimension is the vocabulary. Memory operations
+    have n elements. Each variant is compared with the oracle in double precision on units spread over the whole result,
+    before and after it is timed. On a machine without a GPU the oracles themselves are timed, on smaller shapes.           */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "kbench_kernels.cuh"
 #include <stdio.h>
 #include <stdlib.h>
 
-// --- which shapes: by family, since a row of logits is longer than a row of activations ---
+// --- which shapes: by operation, else by family; a row of logits is longer than a row of activations ---
 
 typedef struct suite_sizes {
-    int family;
-    const char* op; // NULL: every operation of the family
-    const char *small, *medium, *large, *batch;
+    int family;                                 // -1: any
+    const char* ops;                            // NULL: every operation of the family
+    const char *small, *medium, *large, *batch; // NULL: none of that category
 } suite_sizes;
 
 static const suite_sizes on_gpu[] = {
-    { KBK_ROWS, "cross_entropy", "batch_size=1 sequence_length=512 tensor_dimension=1024",
+    { -1, "cross_entropy", "batch_size=1 sequence_length=512 tensor_dimension=1024",
       "batch_size=1 sequence_length=1024 tensor_dimension=50257",
       "batch_size=4 sequence_length=2048 tensor_dimension=50304",
       "batch_size=1,2,4,8 sequence_length=512 tensor_dimension=32000" },
+    { -1, "bmm", "batch_size=8 sequence_length=128 tensor_dimension=64",
+      "batch_size=64 sequence_length=256 tensor_dimension=256",
+      "batch_size=128 sequence_length=1024 tensor_dimension=512",
+      "batch_size=1,8,64,256 sequence_length=512 tensor_dimension=64" },
+    { -1, "h2d,d2h,d2d,alloc", "n=16384", "n=262144", "n=67108864", NULL },
+    { -1, "null", "n=1", NULL, NULL, NULL },
+    { -1, "copy,fill,read,triad", "n=2097152", "n=16777216", "n=268435456", NULL },
+    { -1, "strided", "n=65536 stride=1,32", "n=8388608 stride=1,2,4,8,32", NULL, NULL },
+    { -1, "gather", "n=65536 among=65536 sequential=0,1", "n=4194304 among=4194304 sequential=0,1",
+      "n=33554432 among=4194304,268435456 sequential=0,1", NULL },
+    { -1, "chase", "n=4096", "n=1048576", "n=268435456", NULL },
+    { -1, "transpose", "batch_size=1 sequence_length=1024 tensor_dimension=1024",
+      "batch_size=4 sequence_length=1024 tensor_dimension=4096",
+      "batch_size=16 sequence_length=1024 tensor_dimension=8192",
+      "batch_size=1,2,4,8 sequence_length=512 tensor_dimension=768" },
+    { KBK_LOOKUP, NULL, "batch_size=1 sequence_length=512 tensor_dimension=768 vocabulary=50257",
+      "batch_size=16 sequence_length=1024 tensor_dimension=768 vocabulary=50304",
+      "batch_size=16 sequence_length=1024 tensor_dimension=4096 vocabulary=131072",
+      "batch_size=1,4,16,64 sequence_length=512 tensor_dimension=768 vocabulary=50304" },
+    { KBK_ATTN, NULL, "batch_size=1 heads=8 sequence_length=512 tensor_dimension=64 causal=0,1",
+      "batch_size=4 heads=16 sequence_length=1024 tensor_dimension=64,128 causal=0,1",
+      "batch_size=4 heads=16 sequence_length=4096 tensor_dimension=128 causal=0,1",
+      "batch_size=1,2,4,8 heads=16 sequence_length=1024 tensor_dimension=128 causal=1" },
     { KBK_GEMM, NULL, "batch_size=1 sequence_length=512 tensor_dimension=512",
       "batch_size=2 sequence_length=1024 tensor_dimension=2048",
       "batch_size=4 sequence_length=1024 tensor_dimension=4096",
@@ -40,29 +63,50 @@ static const suite_sizes on_gpu[] = {
       "batch_size=16,32,64,128 sequence_length=512 tensor_dimension=768" },
 };
 
+// What a processor finishes: the oracles are there to be right.
 static const suite_sizes on_cpu[] = {
+    { -1, "h2d,d2h,d2d,alloc,null,copy,fill,read,triad,strided,gather,chase", NULL, NULL, NULL, NULL },
+    { KBK_LOOKUP, NULL, "batch_size=1 sequence_length=64 tensor_dimension=64 vocabulary=256",
+      "batch_size=1 sequence_length=256 tensor_dimension=256 vocabulary=1024", NULL, NULL },
+    { KBK_ATTN, NULL, "batch_size=1 heads=2 sequence_length=32 tensor_dimension=64 causal=0,1", NULL, NULL, NULL },
     { KBK_GEMM, NULL, "batch_size=1 sequence_length=64 tensor_dimension=64",
-      "batch_size=1 sequence_length=128 tensor_dimension=256",
-      "batch_size=1 sequence_length=512 tensor_dimension=512",
+      "batch_size=1 sequence_length=128 tensor_dimension=256", NULL,
       "batch_size=1,2,4 sequence_length=64 tensor_dimension=128" },
     { -1, NULL, "batch_size=1 sequence_length=64 tensor_dimension=256",
-      "batch_size=1 sequence_length=256 tensor_dimension=1024",
-      "batch_size=4 sequence_length=256 tensor_dimension=1024",
+      "batch_size=1 sequence_length=256 tensor_dimension=1024", NULL,
       "batch_size=1,4,16 sequence_length=64 tensor_dimension=256" },
 };
 
-static const suite_sizes* sizes_of(const suite_sizes* list, const kbk_op* op) {
-    while (list->family >= 0 && (list->family != op->family || (list->op && strcmp(list->op, op->name) != 0))) list++;
+static bool names(const char* list, const char* op) {
+    size_t n = strlen(op);
+    for (const char* p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
+        if (strcspn(p, ",") == n && strncmp(p, op, n) == 0) return true;
+    return false;
+}
+
+static const suite_sizes* sizes_of(const suite_sizes* list, const kbk_op* op) { // the last entry takes all
+    while (list->ops ? !names(list->ops, op->name) : list->family >= 0 && list->family != op->family) list++;
     return list;
+}
+
+static int64_t axis(kb_state* kb, const char* name, int64_t otherwise) {
+    return kb_has(kb, name) ? kb_int(kb, name) : otherwise;
 }
 
 static kbk_shape shape_of(kb_state* kb, const kbk_op* op, int elem) {
     kbk_shape s;
     memset(&s, 0, sizeof s);
-    s.batch = s.heads = 1;
-    s.rows = kb_int(kb, "batch_size") * kb_int(kb, "sequence_length");
-    s.cols = kb_int(kb, "tensor_dimension");
-    s.depth = op->family == KBK_GEMM ? s.cols : 0;
+    int64_t batch = axis(kb, "batch_size", 1), length = axis(kb, "sequence_length", 1);
+    bool batched = op->family == KBK_ATTN || strcmp(op->name, "bmm") == 0;
+    s.batch = batched ? batch : 1;
+    s.heads = axis(kb, "heads", 1);
+    s.rows = batched ? length : batch * length;
+    s.cols = axis(kb, "tensor_dimension", axis(kb, "n", 1));
+    s.depth = op->family == KBK_GEMM ? s.cols : axis(kb, "vocabulary", axis(kb, "stride", axis(kb, "among", 0)));
+    s.layout = (int)axis(kb, "sequential", 0);
+    s.causal = (int)axis(kb, "causal", 0);
+    s.p = 0.1;
+    s.seed = kb->seed;
     s.elem = elem;
     return s;
 }
@@ -72,9 +116,9 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op, int elem) {
 enum { RANGES = 64 };
 typedef struct sample {
     char name[256]; // of the group it belongs to
-    kbk_shape s;    // the sampled units as a shape of their own
     int64_t from[RANGES], count[RANGES], units;
     int ranges;
+    bool whole; // all units: then outputs that belong to no unit are looked at, too
     double* out[2 * KBK_OUTS];
 } sample;
 static sample known;
@@ -86,27 +130,22 @@ static int kb_type_of(const kbk_tensor* t, int dtype) {
 
 // Which units: all where that is little work, otherwise pieces that begin with the first and end with the last.
 static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s) {
-    const double WORK = 2e8; // floating-point operations of the oracle, at most
-    int64_t units = op->units(s), piece = op->family == KBK_MAP ? 4096 : 1;
+    const double WORK = 2e8; // operations of the oracle, at most
+    int64_t units = op->units(s), piece = op->family == KBK_MAP || op->family == KBK_PICK ? 4096 : 1;
     double each = (op->flops(s) + op->bytes(s)) / (double)(units ? units : 1);
     int64_t most = (int64_t)(WORK / (each > 1 ? each : 1)) + 2;
-    k->s = *s;
+    k->whole = units <= most || units < 2 * piece;
     k->ranges = 1;
     k->from[0] = 0;
     k->count[0] = k->units = units;
-    if (units <= most) return;
+    if (k->whole) return;
     int64_t ranges = most / piece > RANGES ? (int64_t)RANGES : most / piece < 2 ? 2 : most / piece;
     k->units = 0;
     for (k->ranges = 0; k->ranges < ranges; k->ranges++) {
-        k->from[k->ranges] = (units - piece) / (ranges - 1) * k->ranges;
-        if (k->ranges == ranges - 1) k->from[k->ranges] = units - piece;
+        k->from[k->ranges] = k->ranges == ranges - 1 ? units - piece : (units - piece) / (ranges - 1) * k->ranges;
         k->count[k->ranges] = piece;
         k->units += piece;
     }
-    if (op->family == KBK_MAP)
-        k->s.rows = 1, k->s.cols = k->units;
-    else
-        k->s.rows = k->units;
 }
 
 // The sampled units of a tensor, as the device stores them; a tensor that belongs to no unit is taken whole.
@@ -130,13 +169,37 @@ static double* doubles(kb_state* kb, int64_t n) {
     return p;
 }
 
+// The oracle of one range: inputs and outputs of units are stored one sampled range behind the other, and the oracle counts
+// units from the whole tensor's beginning.
+static void know_range(const kbk_op* op, const kbk_shape* s, const kbk_tensor* t, int n, const double* const* in,
+                       int range, int64_t at) {
+    const double* shifted[KBK_MAX_TENSORS] = { NULL };
+    double* out[2 * KBK_OUTS] = { NULL };
+    int64_t from = known.from[range];
+    for (int i = 0, ins = 0, outs = 0; i < n; i++) {
+        if (t[i].role == KBK_IN) {
+            shifted[ins] = in[ins] - (from - at) * t[i].per_unit;
+            ins++;
+            continue;
+        }
+        if (t[i].per_unit || known.whole) {
+            out[outs] = known.out[outs] + at * t[i].per_unit;
+            if (t[i].scales)
+                out[KBK_OUTS + outs] = known.out[KBK_OUTS + outs] + (t[i].per_unit ? at * t[i].scales : 0);
+        }
+        outs++;
+    }
+    op->ref(s, shifted, out, from, from + known.count[range]);
+}
+
 static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, void* const* device) {
     kbk_tensor t[KBK_MAX_TENSORS];
     const double* in[KBK_MAX_TENSORS];
     char name[sizeof known.name];
     int n = op->tensors(s, t), ins = 0, outs = 0;
-    snprintf(name, sizeof name, "%s %s %d %lld %lld %lld %llu", op->name, op->dir, dtype, (long long)s->rows,
-             (long long)s->cols, (long long)s->depth, (unsigned long long)kb->seed);
+    snprintf(name, sizeof name, "%s %s %d %d %d %lld %lld %lld %lld %lld %llu", op->name, op->dir, dtype, s->causal,
+             s->layout, (long long)s->batch, (long long)s->heads, (long long)s->rows, (long long)s->cols,
+             (long long)s->depth, (unsigned long long)kb->seed);
     if (strcmp(name, known.name) == 0) return true;
     for (int i = 0; i < 2 * KBK_OUTS; i++) free(known.out[i]), known.out[i] = NULL;
     known.name[0] = 0;
@@ -152,14 +215,16 @@ static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, 
             free(raw);
             in[ins++] = wide;
         } else {
+            int64_t scales = t[i].per_unit ? known.units * t[i].scales : t[i].count;
             known.out[outs] = doubles(kb, count);
-            if (t[i].scales) known.out[KBK_OUTS + outs] = doubles(kb, known.units * t[i].scales);
+            if (t[i].scales) known.out[KBK_OUTS + outs] = doubles(kb, scales);
             good = good && known.out[outs] && (!t[i].scales || known.out[KBK_OUTS + outs]);
             outs++;
         }
     }
-    if (good) op->ref(&known.s, in, known.out, 0, known.units);
-    for (int i = 0; i < ins; i++) free((void*)in[i]);
+    int64_t at = 0;
+    for (int r = 0; r < known.ranges && good; at += known.count[r++]) know_range(op, s, t, n, in, r, at);
+    for (int i = 0; i < ins; i++) free((void*)(uintptr_t)in[i]);
     if (good) memcpy(known.name, name, sizeof name);
     return good;
 }
@@ -171,8 +236,13 @@ static void verify(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype
     for (int i = 0, k = 0; i < n; i++) {
         kbk_report r;
         if (t[i].role == KBK_IN) continue;
+        int out = k++;
+        if (!t[i].per_unit && !known.whole) { // dw, db: a pass over everything, which smaller shapes get
+            kb_note(kb, "%s is verified on smaller shapes only", t[i].name);
+            continue;
+        }
         void* got = gather(kb, &known, &t[i], kbk_kind_size(t[i].kind, dtype), device[i]);
-        bool good = got && kbk_verify(op, dtype, &known.s, k++, got, known.out, 0, known.units, &r);
+        bool good = got && kbk_verify(op, dtype, s, out, got, known.out, 0, known.units, &r);
         if (got)
             kb_check_that(kb, good, r.norm, r.norm_bound,
                           "%s: %s; element %lld of the sample is %.9g, should be %.9g", t[i].name, r.why ? r.why : "",
@@ -185,7 +255,7 @@ static void verify(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype
 
 static void fill_input(kb_state* kb, const kbk_tensor* t, int id, int dtype, void* device) {
     int type = kb_type_of(t, dtype);
-    if (t->fill == KBK_NORMAL && t->a == 0 && t->b == 1) {
+    if (t->fill == KBK_NORMAL && t->a == 0 && t->b == 1 && t->place != KBK_ON_HOST) {
         kbi_fill(kb, device, (kb_dtype)type, t->count, KB_NORMAL);
         return;
     }
@@ -194,10 +264,18 @@ static void fill_input(kb_state* kb, const kbk_tensor* t, int id, int dtype, voi
     if (x && raw) {
         kbk_fill(t, id, dtype, kb->seed, 0, t->count, x);
         kbk_narrow(t->kind, dtype, x, raw, t->count);
-        kb_from_host(kb, device, raw, (size_t)t->count * (size_t)kbk_kind_size(t->kind, dtype));
+        if (t->place == KBK_ON_HOST)
+            memcpy(device, raw, (size_t)t->count * (size_t)kbk_kind_size(t->kind, dtype));
+        else
+            kb_from_host(kb, device, raw, (size_t)t->count * (size_t)kbk_kind_size(t->kind, dtype));
     }
     free(x);
     free(raw);
+}
+
+// Where a tensor lies: on the device; on the host page-locked, or not where that is what the variant is about.
+static kb_place place_of(const kbk_variant* v, const kbk_tensor* t) {
+    return t->place != KBK_ON_HOST ? KB_DEVICE : v->origin & KBK_PAGEABLE ? KB_HOST : KB_PINNED;
 }
 
 static void run_variant(kb_state* kb) {
@@ -208,13 +286,13 @@ static void run_variant(kb_state* kb) {
     void* device[KBK_MAX_TENSORS];
     kbk_args a;
     int n = v->op->tensors(&s, t), ins = 0, outs = 0;
+    bool allocates = (v->origin & KBK_ALLOCATES) != 0;
     const char* why = NULL;
     memset(&a, 0, sizeof a);
     a.s = s;
-    a.seed = kb->seed;
     a.scalar = 1;
     for (int i = 0; i < n; i++) {
-        device[i] = kb_alloc(kb, KB_DEVICE, (size_t)kbk_kind_size(t[i].kind, dtype), t[i].count);
+        device[i] = kb_alloc(kb, place_of(v, &t[i]), (size_t)kbk_kind_size(t[i].kind, dtype), t[i].count);
         if (!device[i]) return; // out of memory: the harness knows
         if (t[i].role == KBK_IN)
             fill_input(kb, &t[i], i, dtype, device[i]), a.in[ins++] = device[i];
@@ -223,14 +301,21 @@ static void run_variant(kb_state* kb) {
     }
     a.workspace_bytes = kbk_workspace(v, &s);
     a.workspace = a.workspace_bytes ? kb_alloc(kb, KB_DEVICE, 1, (int64_t)a.workspace_bytes) : NULL;
+    if (a.workspace_bytes && !a.workspace) return;
+    if (v->origin & KBK_COPIES) kb_expect(kb, KB_EXPECT_TRANSFER);
+    if (allocates) kb_expect(kb, KB_EXPECT_ALLOC);
+    if (allocates) { // with somewhere to write, the block proves usable; that takes a kernel, and is not timed
+        why = kbk_launch(v, dtype, &a, kb->stream);
+        a.out[0] = NULL;
+    }
     KB_TIME(kb) {
         const char* text = kbk_launch(v, dtype, &a, kb->stream);
         if (text) why = text;
     }
     if (why) kb_skip(kb, "%s", why);
-    kb_bytes(kb, v->op->bytes(&s));
-    kb_flops(kb, v->op->flops(&s));
-    verify(kb, v->op, &s, dtype, device);
+    if (!allocates && v->op->bytes(&s) > 0) kb_bytes(kb, v->op->bytes(&s));
+    if (v->op->flops(&s) > 0) kb_flops(kb, v->op->flops(&s));
+    if (v->op->units(&s) > 0) verify(kb, v->op, &s, dtype, device);
 }
 
 // --- an oracle on the CPU ---
@@ -287,10 +372,11 @@ static kb_axis* axes_of(const char* dir, const char* const* dtypes, const suite_
     for (size_t i = 0; i < sizeof direction_names / sizeof *direction_names; i++)
         if (strcmp(direction_names[i], dir) == 0) a[0].s[0] = direction_names[i];
     for (int i = 0; dtypes[i]; i++) a[1].s[i] = dtypes[i];
-    for (int i = 0; i < 4; i++) {
-        a[2 + i].name = categories[i];
-        a[2 + i].type = KB_AXIS_SIZE;
-        a[2 + i].s[0] = specs[i];
+    for (int i = 0, at = 2; i < 4; i++) {
+        if (!specs[i]) continue;
+        a[at].name = categories[i];
+        a[at].type = KB_AXIS_SIZE;
+        a[at++].s[0] = specs[i];
     }
     return a;
 }
@@ -300,14 +386,16 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     const char* dtypes[KBK_DTYPES + 1] = { NULL };
     int n = 0;
     kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // likewise
+    const suite_sizes* sizes = sizes_of(v ? on_gpu : on_cpu, op);
     if (!e) exit(1);
+    if (!sizes->small) return; // nothing that a processor would be asked
     for (int i = 0; v && i < KBK_DTYPES; i++)
         if (v->dtypes >> i & 1) dtypes[n++] = kbk_dtype_name(i);
     e->operation = op->name;
     e->implementation = v ? v->name : "oracle";
     e->body = v ? run_variant : run_oracle;
     e->user = (void*)(uintptr_t)(v ? (const void*)v : (const void*)op);
-    e->axes = axes_of(op->dir, v ? dtypes : f64, sizes_of(v ? on_gpu : on_cpu, op));
+    e->axes = axes_of(op->dir, v ? dtypes : f64, sizes);
     e->origin = v && (v->origin & KBK_VENDOR) ? "vendor" : "own";
     e->rung = v ? v->rung : 0;
     e->needs = v ? KB_NEEDS_GPU : KB_NEEDS_CPU;

@@ -3,8 +3,15 @@
    means; that it writes its outputs whole and nothing else, leaves its inputs alone, can be captured into a
    graph, and repeats itself bit for bit.
 
-   nvcc -std=c++17 -O2 -I. tests/gpu/kernels.cu -o kernels && ./kernels [--op NAME] [--variant NAME] [--quick]
-   [--large] (with the vendor's rows: -DKBK_CUBLAS, and -ldl on an old glibc)
+   nvcc -std=c++17 -O2 -I. tests/gpu/kernels.cu -o kernels && ./kernels [OPTION...]
+   (with the vendor's rows: -DKBK_CUBLAS, and -ldl on an old glibc)
+
+       --op NAME        this operation alone, in all its directions
+       --variant NAME   this variant alone
+       --quick          two thirds of the shapes, a third of the inputs
+       --large          also tensors of more than 2^31 elements
+       --sanitize       for compute-sanitizer, which is slow: a few small shapes, one seed, no graphs; every
+                        tensor ends where its own allocation does, so that a read past it is noticed
 
    Prints a line per failing combination; exit code 0, 1 after failures, 77 without a GPU. */
 #include "kbench_kernels.cuh"
@@ -12,19 +19,22 @@
 #include <stdlib.h>
 
 static int passed, failed, skipped;
+static int quick, large, sanitize, capability; // options; the device's compute capability times ten
+static const char* only;                       // option: the one variant
 
 static void cuda(cudaError_t e, const char* what) {
     if (e == cudaSuccess) return;
-    printf("FAILED %s: %s\n%d passed, %d failed, %d skipped\n", what, cudaGetErrorString(e), passed,
+    printf("FAIL: %s: %s\n%d passed, %d failed, %d skipped\n", what, cudaGetErrorString(e), passed,
            failed + 1, skipped);
     exit(1);
 }
 #define CUDA(call) cuda((call), #call)
 
 // --- inputs: what they are filled with
-enum { SEED1, SEED2, SEED3, LOGITS80, MINUS_INF, NANS, MEAN1000, BAD_IDS, FILLS };
+enum { SEED1, SEED2, SEED3, LOGITS80, MINUS_INF, NANS, MEAN1000, BAD_IDS, DEAD_KEYS, FILLS };
 static const char* const fill_name[FILLS] = {"seed 1", "seed 2",   "seed 3",    "+-80",
-                                             "-inf",   "nan, inf", "mean 1000", "ids"};
+                                             "-inf",   "nan, inf", "mean 1000", "ids",
+                                             "-inf keys"};
 // --- addresses: elements by which inputs and outputs are off a 256-byte boundary
 static const int offsets[][2] = {{0, 0}, {1, 1}, {1, 0}, {0, 3}, {5, 13}};
 enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
@@ -35,7 +45,8 @@ typedef struct {
     double* values;  // host: inputs as the oracle sees them; outputs as it wants them
     double* scales;  // host: magnitudes of an output
     char *raw, *got; // host: the bytes of an input; what came back
-    char* dev;       // device: guard, alignment, tensor, guard
+    char* dev;       // device, or host where its place says so: guard, alignment, tensor, guard
+    char *pinned, *pageable; // the two kinds of host memory
     size_t bytes, room;
 } side;
 
@@ -43,6 +54,8 @@ typedef struct {
     const kbk_op* op;
     kbk_shape s;
     int dtype, fill, n;
+    int spoiled; // index of the input that gets what is special about the fill
+    int shift;   // under --sanitize, the offsets that it was prepared for
     side x[KBK_MAX_TENSORS];
     const double* in[8];
     double* out[2 * KBK_OUTS];
@@ -60,6 +73,13 @@ static char* take(size_t bytes) {
     return arena_at <= arena_end ? p : NULL;
 }
 
+// Keys that no query wants: all scores of the first head are -inf, of the others those of most keys.
+static void kill_keys(const job* j, side* x) {
+    int64_t d = j->s.cols, rows = j->s.rows;
+    for (int64_t i = 0; x->slot == 0 && i < x->t.count; i++) x->values[i] = fabs(x->values[i]) + 0.1;
+    for (int64_t r = 0; x->slot == 1 && r < x->t.count / d; r++)
+        if (r < rows || r % rows < 70 || r % 3 == 0) x->values[r * d + 3] = -HUGE_VAL;
+}
 static void spoil(job* j, int fill) {
     for (int k = 0; k < j->n; k++) {
         side* x = &j->x[k];
@@ -71,7 +91,11 @@ static void spoil(job* j, int fill) {
                 if (i % 2 == 0) x->values[i] = i % 20 == 8 ? x->t.b : bad[i / 2 % 5];
             continue;
         }
-        if (x->t.kind != KBK_T || x->slot > 0) continue;
+        if (fill == DEAD_KEYS) kill_keys(j, x);
+        if (x->slot != j->spoiled || fill == DEAD_KEYS) continue;
+        if (x->t.kind == KBK_KF32 && fill == NANS && j->op->family == KBK_ATTN)
+            x->values[n / 2] = kbki_from_bits(0x7FF8ull << 48);
+        if (x->t.kind != KBK_T) continue;
         for (int64_t i = 0; i < n; i++) {
             double* v = &x->values[i];
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
@@ -83,6 +107,11 @@ static void spoil(job* j, int fill) {
             if (fill == NANS && i % 4099 == 5) *v = i & 1 ? HUGE_VAL : -HUGE_VAL;
         }
     }
+}
+
+// Bytes before a tensor.
+static size_t front(const job* j, const side* x, int shift) {
+    return (size_t)(GUARD + kbk_kind_size(x->t.kind, j->dtype) * offsets[shift][x->t.role == KBK_IN ? 0 : 1]);
 }
 
 // Inputs, oracle and buffers for one (operation, type, shape, fill). Returns 0 if it does not fit.
@@ -98,10 +127,17 @@ static int prepare(job* j) {
         x->slot = x->t.role == KBK_IN ? ins++ : outs++;
         x->bytes = (size_t)x->t.count * kbk_kind_size(x->t.kind, j->dtype);
         x->room = x->bytes + 2 * GUARD + 256;
+        if (sanitize) x->room = x->bytes + front(j, x, j->shift);
         x->values = (double*)calloc((size_t)x->t.count + 1, sizeof(double));
-        x->scales = (double*)calloc((size_t)(x->t.scales * j->units) + 1, sizeof(double));
+        x->scales = (double*)calloc((size_t)(x->t.scales * (x->t.per_unit ? j->units : 1)) + 1, sizeof(double));
         x->raw = (char*)malloc(x->bytes + 1), x->got = (char*)malloc(x->room);
-        big_enough &= (x->dev = take(x->room)) != NULL;
+        if (x->t.place == KBK_ON_HOST) {
+            CUDA(cudaMallocHost((void**)&x->pinned, x->room));
+            x->pageable = (char*)malloc(x->room);
+        } else if (sanitize)
+            CUDA(cudaMalloc((void**)&x->dev, x->room));
+        else
+            big_enough &= (x->dev = take(x->room)) != NULL;
         if (x->t.role != KBK_IN) {
             j->out[x->slot] = x->values;
             j->out[KBK_OUTS + x->slot] = x->t.scales ? x->scales : NULL;
@@ -122,22 +158,31 @@ static int prepare(job* j) {
     return big_enough;
 }
 static void release(job* j) {
-    for (int k = 0; k < j->n; k++)
-        free(j->x[k].values), free(j->x[k].scales), free(j->x[k].raw), free(j->x[k].got);
+    for (int k = 0; k < j->n; k++) {
+        side* x = &j->x[k];
+        free(x->values), free(x->scales), free(x->raw), free(x->got), free(x->pageable);
+        if (x->pinned) CUDA(cudaFreeHost(x->pinned));
+        if (sanitize && x->t.place == KBK_ON_DEVICE) CUDA(cudaFree(x->dev));
+    }
 }
 
-static char* address(const job* j, const side* x, int shift) {
-    int size = kbk_kind_size(x->t.kind, j->dtype);
-    return x->dev + GUARD + size * offsets[shift][x->t.role == KBK_IN ? 0 : 1];
-}
-static void place(job* j, int shift, kbk_args* a) {
+// Everything around a tensor is 0xFF, and so are its bytes if it is an output.
+static void place(job* j, const kbk_variant* v, int shift, kbk_args* a) {
     memset(a, 0, sizeof *a);
     a->s = j->s, a->seed = 42, a->workspace = j->work, a->workspace_bytes = j->work_bytes;
     for (int k = 0; k < j->n; k++) {
         side* x = &j->x[k];
-        char* at = address(j, x, shift);
-        CUDA(cudaMemsetAsync(x->dev, 0xFF, x->room, stream));
-        if (x->t.role == KBK_IN) CUDA(cudaMemcpyAsync(at, x->raw, x->bytes, cudaMemcpyHostToDevice, stream));
+        if (x->t.place == KBK_ON_HOST) x->dev = v->origin & KBK_PAGEABLE ? x->pageable : x->pinned;
+        char* at = x->dev + front(j, x, shift);
+        if (x->t.place == KBK_ON_HOST) {
+            CUDA(cudaStreamSynchronize(stream));
+            memset(x->dev, 0xFF, x->room);
+            if (x->t.role == KBK_IN) memcpy(at, x->raw, x->bytes);
+        } else {
+            CUDA(cudaMemsetAsync(x->dev, 0xFF, x->room, stream));
+            if (x->t.role == KBK_IN)
+                CUDA(cudaMemcpyAsync(at, x->raw, x->bytes, cudaMemcpyHostToDevice, stream));
+        }
         if (x->t.role == KBK_IN)
             a->in[x->slot] = at;
         else
@@ -159,22 +204,22 @@ static const char* inspect(job* j, int shift, kbk_report* r, int* which) {
     memset(r, 0, sizeof *r);
     r->index = -1, *which = 0;
     for (int k = 0; k < j->n; k++)
-        CUDA(cudaMemcpyAsync(j->x[k].got, j->x[k].dev, j->x[k].room, cudaMemcpyDeviceToHost, stream));
+        CUDA(cudaMemcpyAsync(j->x[k].got, j->x[k].dev, j->x[k].room, cudaMemcpyDefault, stream));
     if (j->work_bytes)
         CUDA(cudaMemcpyAsync(guard, j->work + j->work_bytes, GUARD, cudaMemcpyDeviceToHost, stream));
     CUDA(cudaStreamSynchronize(stream));
     if (j->work_bytes && intact(guard, GUARD)) return "wrote past its workspace";
     for (int k = 0; k < j->n && !why; k++) {
         side* x = &j->x[k];
-        size_t front = (size_t)(address(j, x, shift) - x->dev);
+        size_t before = front(j, x, shift);
         *which = k;
-        why = intact(x->got, front);
-        if (!why) why = intact(x->got + front + x->bytes, x->room - front - x->bytes);
+        why = intact(x->got, before);
+        if (!why) why = intact(x->got + before + x->bytes, x->room - before - x->bytes);
         if (why) break;
         if (x->t.role == KBK_IN)
-            why = memcmp(x->got + front, x->raw, x->bytes) ? "changed its input" : NULL;
+            why = memcmp(x->got + before, x->raw, x->bytes) ? "changed its input" : NULL;
         else if (x->t.count)
-            kbk_verify(j->op, j->dtype, &j->s, x->slot, x->got + front, j->out, 0, j->units, r), why = r->why;
+            kbk_verify(j->op, j->dtype, &j->s, x->slot, x->got + before, j->out, 0, j->units, r), why = r->why;
     }
     return why;
 }
@@ -182,8 +227,11 @@ static const char* inspect(job* j, int shift, kbk_report* r, int* which) {
 static void complain(const job* j, const kbk_variant* v, int shift, const char* why, int which,
                      const kbk_report* r) {
     failed++;
-    printf("FAILED %s_%s/%s %s, %lld x %lld", v->op->name, v->op->dir, v->name, kbk_dtype_name(j->dtype),
+    printf("FAIL: %s_%s/%s %s, %lld x %lld", v->op->name, v->op->dir, v->name, kbk_dtype_name(j->dtype),
            (long long)j->s.rows, (long long)j->s.cols);
+    if (v->op->family == KBK_ATTN || j->s.batch > 1)
+        printf(", batch %lld, heads %lld%s, input %d", (long long)j->s.batch, (long long)j->s.heads,
+               j->s.causal ? ", causal" : "", j->spoiled);
     if (j->s.depth) printf(" x %lld layout %d", (long long)j->s.depth, j->s.layout);
     printf(", %s, offsets %d and %d: %s", fill_name[j->fill], offsets[shift][0], offsets[shift][1], why);
     if (r && r->index >= 0)
@@ -206,7 +254,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
         skipped++;
         return;
     }
-    place(j, shift, &a);
+    place(j, v, shift, &a);
     const char* why = kbk_launch(v, j->dtype, &a, stream);
     if (!why)
         why = inspect(j, shift, &r, &which);
@@ -237,6 +285,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
 
 // Captured into a graph, launched from it twice: no synchronisation, no allocation, same result.
 static void try_graph(job* j, const kbk_variant* v) {
+    if (v->origin & KBK_ALLOCATES || sanitize) return;
     kbk_args a;
     kbk_report r;
     int which = 0;
@@ -246,7 +295,8 @@ static void try_graph(job* j, const kbk_variant* v) {
     j->work_bytes = kbk_workspace(v, &j->s);
     j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
     arena_at = mark;
-    place(j, 0, &a);
+    if (j->work_bytes && !j->work) return; // counted by try_variant
+    place(j, v, 0, &a);
     CUDA(cudaStreamSynchronize(stream));
     CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     const char* why = kbk_launch(v, j->dtype, &a, stream);
@@ -267,67 +317,99 @@ static void try_graph(job* j, const kbk_variant* v) {
         passed++;
 }
 
-// --- shapes by family
+// --- shapes by family; small: those that --sanitize runs
 typedef struct {
     int64_t rows, cols, depth;
+    int small;
 } dims;
 static const dims all_shapes[] = {
-    {1, 1, 1},     {1, 2, 3},      {1, 31, 5},    {1, 33, 1},     {3, 1, 7},
-    {5, 7, 2},     {2, 64, 33},    {33, 31, 17},  {7, 129, 31},   {65, 100, 100},
-    {4, 257, 32},  {1, 1000, 3},   {3, 1023, 4},  {130, 96, 64},  {2, 2053, 1},
-    {3, 4096, 2},  {129, 1024, 8}, {2, 8195, 1},  {2, 16384, 1},  {1, 32776, 1},
-    {2, 50257, 1}, {1, 66000, 1},  {70000, 3, 2}, {1, 131077, 1}, {128, 128, 128},
+    {1, 1, 1, 0},      {1, 2, 3, 0},     {1, 31, 5, 0},    {1, 33, 1, 0},   {3, 1, 7, 0},
+    {5, 7, 2, 1},      {2, 64, 33, 0},   {33, 31, 17, 0},  {7, 129, 31, 0}, {65, 100, 100, 1},
+    {4, 257, 32, 0},   {1, 1000, 3, 0},  {3, 1023, 4, 0},  {130, 96, 64, 0}, {2, 2053, 1, 1},
+    {3, 4096, 2, 0},   {129, 1024, 8, 0}, {2, 8195, 1, 0}, {2, 16384, 1, 0}, {1, 32776, 1, 1},
+    {2, 50257, 1, 0},  {1, 66000, 1, 0}, {70000, 3, 2, 0}, {1, 131077, 1, 0}, {128, 128, 128, 0},
 };
 static const dims gemm_shapes[] = {
-    {1, 1, 0},       {5, 3, 0},     {256, 256, 256}, {255, 129, 300},
-    {64, 512, 1000}, {1, 4096, 64}, {4096, 1, 33},   {17, 1, 5000},
+    {1, 1, 0, 0},       {5, 3, 0, 0},     {256, 256, 256, 0}, {255, 129, 300, 0},
+    {64, 512, 1000, 0}, {1, 4096, 64, 0}, {4096, 1, 33, 0},   {17, 1, 5000, 0},
 };
+static const dims huge_shapes[] = {{1, 4400003, 1, 0}}; // more than a wave of CTAs has packs for
+static const struct {
+    int batch, heads, rows, cols, small;
+} attention_shapes[] = {
+    {1, 1, 1, 64, 0},   {1, 1, 1, 128, 0},   {2, 3, 2, 64, 0},   {1, 2, 33, 128, 0}, {1, 2, 63, 64, 0},
+    {2, 1, 64, 128, 0}, {1, 2, 65, 128, 1},  {1, 2, 65, 64, 1},  {2, 3, 130, 64, 0}, {1, 1, 200, 128, 0},
+    {1, 2, 257, 64, 0}, {1, 1, 511, 128, 0}, {1, 1, 700, 64, 0},
+};
+#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int quick, const char* only,
-                      int shape_index) {
+static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, name); }
+static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
+    return v->op == op && v->launch[dtype] && kbk_runs_on(v, capability) && !(only && strcmp(only, v->name));
+}
+// Whether this fill says anything about the operation.
+static int fits(const kbk_op* op, int fill, int spoiled) {
+    if (fill == BAD_IDS) return is(op, "cross_entropy") || op->family == KBK_LOOKUP || is(op, "gather");
+    if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
+    if (fill == DEAD_KEYS) return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
+    return spoiled == 0 || fill == NANS || fill == MINUS_INF;
+}
+/* Attention by the vendor's matrix products multiplies hidden values by zero: NaN or infinity there are not
+   for it. */
+static int cannot(const job* j, const kbk_variant* v) {
+    return j->op->family == KBK_ATTN && v->origin & KBK_VENDOR && j->s.causal && j->spoiled == 2 &&
+           (j->fill == NANS || j->fill == MINUS_INF);
+}
+
+static void run_fill(job* j, int first_shift, int shifts) {
+    arena_at = arena;
+    if (!prepare(j)) {
+        skipped++, release(j);
+        return;
+    }
+    for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
+        const kbk_variant* v = &kbk_table[i];
+        if (!wanted(v, j->op, j->dtype) || cannot(j, v)) continue;
+        for (int shift = first_shift; shift < first_shift + shifts; shift++)
+            try_variant(j, v, shift, shift == 0 && j->fill == SEED1);
+        if (j->fill == SEED1) try_graph(j, v);
+    }
+    release(j);
+}
+static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
         memset(&j, 0, sizeof j);
-        j.op = op, j.s = s, j.dtype = dtype, j.fill = fill;
+        j.op = op, j.s = s, j.dtype = dtype, j.fill = fill, j.spoiled = spoiled;
+        if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
-        if (fill == BAD_IDS && strcmp(op->name, "cross_entropy") && strcmp(op->name, "embedding")) continue;
-        if (fill == MEAN1000 && op->family != KBK_ROWS && op->family != KBK_SUM) continue;
-        arena_at = arena;
-        if (!prepare(&j)) {
-            skipped++, release(&j);
-            continue;
-        }
-        for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
-            const kbk_variant* v = &kbk_table[i];
-            if (v->op != op || !v->launch[dtype] || (only && strcmp(only, v->name))) continue;
-            for (int shift = 0; shift < OFFSETS; shift++)
-                if (shift == 0 || fill == SEED1 || fill == NANS)
-                    try_variant(&j, v, shift, shift == 0 && fill == SEED1);
-            if (fill == SEED1) try_graph(&j, v);
-        }
-        release(&j);
+        if ((sanitize || s.cols > 1000000) && fill != SEED1) continue;
+        if (!sanitize)
+            run_fill(&j, 0, fill == SEED1 || fill == NANS ? OFFSETS : 1);
+        else
+            for (j.shift = 0; j.shift < 3; j.shift++) run_fill(&j, j.shift, 1);
     }
 }
 
 // Nothing to do is done successfully, without touching anything.
-static void run_empty(const kbk_op* op, int dtype, const char* only) {
+static void run_empty(const kbk_op* op, int dtype) {
     for (int zero = 0; zero < 2; zero++)
         for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
             const kbk_variant* v = &kbk_table[i];
             kbk_args a;
-            if (v->op != op || !v->launch[dtype] || (only && strcmp(only, v->name))) continue;
+            if (!wanted(v, op, dtype)) continue;
             memset(&a, 0, sizeof a);
             a.s.batch = a.s.heads = 1, a.s.rows = zero ? 0 : 5, a.s.cols = zero ? 5 : 0, a.s.depth = 3;
             a.s.elem = kbk_dtype_size(dtype);
             const char* why = kbk_launch(v, dtype, &a, stream);
             if (!why && cudaStreamSynchronize(stream) != cudaSuccess) why = "failed on the device";
             if (why)
-                printf("FAILED %s_%s/%s empty: %s\n", op->name, op->dir, v->name, why), failed++;
+                printf("FAIL: %s_%s/%s empty: %s\n", op->name, op->dir, v->name, why), failed++;
             else
                 passed++;
             a.s.rows = -1, a.s.cols = 5;
             if (!kbk_launch(v, dtype, &a, stream))
-                printf("FAILED %s/%s took -1 rows\n", op->name, v->name), failed++;
+                printf("FAIL: %s/%s took -1 rows\n", op->name, v->name), failed++;
             else
                 passed++;
         }
@@ -353,8 +435,9 @@ static const char* large_unit(const kbk_op* op, int dtype, const kbk_shape* s, c
         int64_t per = t[k].per_unit;
         size_t size = (size_t)kbk_kind_size(t[k].kind, dtype);
         if (t[k].role != KBK_IN) {
-            out[outs] = (double*)malloc((size_t)per * 8);
-            out[KBK_OUTS + outs++] = t[k].scales ? (double*)malloc((size_t)t[k].scales * 8) : NULL;
+            // a whole tensor takes all units: not wanted
+            out[outs] = per ? (double*)malloc((size_t)per * 8) : NULL;
+            out[KBK_OUTS + outs++] = per && t[k].scales ? (double*)malloc((size_t)t[k].scales * 8) : NULL;
             continue;
         }
         int64_t first = per ? u * per : 0, count = per ? per : t[k].count;
@@ -368,6 +451,10 @@ static const char* large_unit(const kbk_op* op, int dtype, const kbk_shape* s, c
     op->ref(s, whole, out, u, u + 1);
     for (int k = 0, o = 0; k < n && !why; k++) {
         if (t[k].role == KBK_IN) continue;
+        if (!out[o]) {
+            o++;
+            continue;
+        }
         size_t size = (size_t)kbk_kind_size(t[k].kind, dtype), bytes = (size_t)t[k].per_unit * size;
         char* got = (char*)malloc(bytes);
         CUDA(cudaMemcpy(got, dev[k] + (size_t)u * bytes, bytes, cudaMemcpyDeviceToHost));
@@ -377,21 +464,31 @@ static const char* large_unit(const kbk_op* op, int dtype, const kbk_shape* s, c
     for (int k = 0; k < 8; k++) free(in[k]), free(out[k]);
     return why;
 }
-static void run_large(const kbk_op* op, const char* only) {
+// Whether one unit of this operation can be had from a few elements of its inputs.
+static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
+    int outputs = 0;
+    if (op->family != KBK_MAP && op->family != KBK_ROWS) return 0;
+    for (int k = 0; k < n; k++) {
+        if (t[k].place != KBK_ON_DEVICE) return 0;
+        if (t[k].role == KBK_IN && !t[k].per_unit && t[k].count > 1 << 24) return 0;
+        outputs += t[k].role != KBK_IN && t[k].per_unit;
+    }
+    return n > 1 && outputs;
+}
+static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // bytes; not a divisor of any row
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
-    kbk_shape s = {1, 1, 65537, 32771, 0, 0, 0, 0, 2}; // 2^31 + 344 thousand and more elements, odd rows
-    char *dev[KBK_MAX_TENSORS] = {}, *block = (char*)malloc(PERIOD), *work = NULL;
-    int n = op->tensors(&s, t);
+    kbk_shape s = {1, 1, 65537, 32771, 0, 0.1, 0, 0, 2, 42}; // 2^31 + 229 thousand elements, odd rows
+    char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
+    int n = op->tensors(&s, t), enough = 1;
+    if (!by_samples(op, t, n)) return;
+    block = (char*)malloc(PERIOD);
     double* x = (double*)malloc(PERIOD * 8);
-    if (op->family == KBK_GEMM || op->family == KBK_ATTN || op->family == KBK_SUM) {
-        free(block), free(x);
-        return;
-    }
     for (int k = 0; k < n; k++) {
         size_t size = (size_t)kbk_kind_size(t[k].kind, dtype), bytes = (size_t)t[k].count * size;
-        CUDA(cudaMalloc((void**)&dev[k], bytes));
+        enough = enough && cudaMalloc((void**)&dev[k], bytes) == cudaSuccess;
+        if (!enough) continue;
         if (t[k].role != KBK_IN) continue;
         kbk_fill(&t[k], k, dtype, 42, 0, PERIOD / (int64_t)size, x);
         kbk_narrow(t[k].kind, dtype, x, block, PERIOD / (int64_t)size);
@@ -401,7 +498,7 @@ static void run_large(const kbk_op* op, const char* only) {
         const kbk_variant* v = &kbk_table[i];
         kbk_args a = {};
         int ins = 0, outs = 0;
-        if (v->op != op || !v->launch[dtype] || (only && strcmp(only, v->name))) continue;
+        if (!enough || !wanted(v, op, dtype)) continue;
         a.s = s, a.workspace_bytes = kbk_workspace(v, &s);
         if (a.workspace_bytes && cudaMalloc((void**)&work, a.workspace_bytes) != cudaSuccess) {
             cudaGetLastError(), skipped++;
@@ -430,48 +527,93 @@ static void run_large(const kbk_op* op, const char* only) {
         for (int u = 0; u < 9 && !why; u++)
             if (sample[u] >= 0 && sample[u] < units) why = large_unit(op, dtype, &s, t, n, dev, sample[u]);
         if (why)
-            printf("FAILED %s_%s/%s bf16, more than 2^31 elements: %s\n", op->name, op->dir, v->name, why),
+            printf("FAIL: %s_%s/%s bf16, more than 2^31 elements: %s\n", op->name, op->dir, v->name, why),
                 failed++;
         else
             passed++;
         if (work) CUDA(cudaFree(work));
         work = NULL;
     }
+    if (!enough) cudaGetLastError(), skipped++, printf("SKIP: %s_%s, large: not enough memory\n", op->name, op->dir);
     for (int k = 0; k < n; k++) CUDA(cudaFree(dev[k]));
     free(block), free(x);
 }
 
-static void run_op(const kbk_op* op, int quick, const char* only) {
-    const int count = sizeof all_shapes / sizeof all_shapes[0],
-              gemms = sizeof gemm_shapes / sizeof gemm_shapes[0];
+static void run_attention(const kbk_op* op, int dtype) {
+    int inputs = strcmp(op->dir, "fwd") ? 6 : 3;
+    kbk_args a;
+    for (int i = 0; i < 2 * COUNT(attention_shapes); i++) {
+        kbk_shape s = {attention_shapes[i / 2].batch, attention_shapes[i / 2].heads, attention_shapes[i / 2].rows,
+                       attention_shapes[i / 2].cols, 0, 0, i % 2, 0, 0, 0};
+        if (quick && (i / 2 % 3 == 0 || i / 2 > 8)) continue;
+        if (sanitize && !attention_shapes[i / 2].small) continue;
+        for (int spoiled = 0; spoiled < inputs; spoiled++) run_shape(op, dtype, s, spoiled, i / 2);
+    }
+    memset(&a, 0, sizeof a);
+    a.s.batch = a.s.heads = 1, a.s.rows = 4, a.s.cols = 96, a.s.elem = kbk_dtype_size(dtype);
+    for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
+        if (!wanted(&kbk_table[i], op, dtype)) continue;
+        if (kbk_launch(&kbk_table[i], dtype, &a, stream))
+            passed++;
+        else
+            printf("FAIL: %s_%s/%s took d = 96\n", op->name, op->dir, kbk_table[i].name), failed++;
+    }
+}
+static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
+    int gemm = op->family == KBK_GEMM, pick = op->family == KBK_PICK, layouts = gemm ? 3 : pick ? 2 : 1;
+    kbk_shape s = {1, 1, d.rows, d.cols, 0, 0, 0, 0, 0, 0};
+    if (sanitize && !d.small) return;
+    if (is(op, "bmm")) s.batch = 3;
+    if (is(op, "bmm") && s.rows * s.cols > 60000) return; // the oracle would take long
+    if (gemm || pick || op->family == KBK_LOOKUP) s.depth = d.depth;
+    static const double p[4] = {0.1, 0, 0.5, 1};
+    if (is(op, "dropout")) s.p = p[index % 4], s.seed = 42 + (uint64_t)index;
+    for (s.layout = 0; s.layout < layouts; s.layout++) run_shape(op, dtype, s, 0, index);
+}
+static void run_op(const kbk_op* op) {
+    int family = op->family, index = 0;
     for (int dtype = 0; dtype < KBK_DTYPES; dtype++) {
-        run_empty(op, dtype, only);
-        int shapes = op->family == KBK_GEMM ? count + gemms : count;
-        for (int i = 0; i < shapes; i++) {
-            dims d = i < count ? all_shapes[i] : gemm_shapes[i - count];
-            kbk_shape s = {1, 1, d.rows, d.cols, d.depth, 0.1, 0, 0, 0};
-            if (quick && i % 3 == 2 && i < count) continue;
-            if (op->family != KBK_GEMM) s.depth = 0;
-            for (s.layout = 0; s.layout < (op->family == KBK_GEMM ? 3 : 1); s.layout++)
-                run_shape(op, dtype, s, quick, only, i);
+        run_empty(op, dtype);
+        if (family == KBK_ATTN) {
+            run_attention(op, dtype);
+            continue;
         }
+        for (int i = index = 0; i < COUNT(all_shapes); i++, index++)
+            if (!quick || i % 3 != 2) run_dims(op, dtype, all_shapes[i], index);
+        for (int i = 0; i < COUNT(gemm_shapes) && (family == KBK_GEMM || family == KBK_LOOKUP); i++)
+            run_dims(op, dtype, gemm_shapes[i], index++);
+        for (int i = 0; i < COUNT(huge_shapes) && (family == KBK_MAP || family == KBK_SUM || family == KBK_PICK); i++)
+            if (!quick) run_dims(op, dtype, huge_shapes[i], index++);
+    }
+}
+// What this device has no instructions for.
+static void skip_others(const char* op) {
+    for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
+        const kbk_variant* v = &kbk_table[i];
+        if ((op && !is(v->op, op)) || (only && strcmp(only, v->name)) || kbk_runs_on(v, capability)) continue;
+        printf("SKIP: %s_%s/%s needs compute capability %d.%d\n", v->op->name, v->op->dir, v->name,
+               (v->sm & ~KBK_SM_EXACT) / 10, (v->sm & ~KBK_SM_EXACT) % 10);
+        skipped++;
     }
 }
 
 int main(int argc, char** argv) {
-    const char *op = NULL, *variant = NULL;
-    int quick = 0, large = 0, devices = 0;
+    const char* op = NULL;
+    int devices = 0, major = 0, minor = 0;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--quick"))
             quick = 1;
         else if (!strcmp(argv[i], "--large"))
             large = 1;
+        else if (!strcmp(argv[i], "--sanitize"))
+            sanitize = 1;
         else if (!strcmp(argv[i], "--op") && i + 1 < argc)
             op = argv[++i];
         else if (!strcmp(argv[i], "--variant") && i + 1 < argc)
-            variant = argv[++i];
+            only = argv[++i];
         else
-            return printf("usage: %s [--op NAME] [--variant NAME] [--quick] [--large]\n", argv[0]), 2;
+            return printf("usage: %s [--op NAME] [--variant NAME] [--quick] [--large] [--sanitize]\n",
+                          argv[0]), 2;
     }
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
         printf("no GPU: the kernels were compiled and not run\n0 passed, 0 failed, %d skipped\n",
@@ -482,10 +624,15 @@ int main(int argc, char** argv) {
     CUDA(cudaMalloc((void**)&arena, room));
     arena_end = arena + room;
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+    CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+    capability = 10 * major + minor;
+    skip_others(op);
     for (int i = 0; i < KBK_OP_COUNT; i++) {
-        if (op && strcmp(op, kbk_ops[i].name)) continue;
-        run_op(&kbk_ops[i], quick, variant);
-        if (large) run_large(&kbk_ops[i], variant);
+        if (op && !is(&kbk_ops[i], op)) continue;
+        run_op(&kbk_ops[i]);
+        if (large) run_large(&kbk_ops[i]);
+        fflush(stdout);
     }
     CUDA(cudaDeviceSynchronize());
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);

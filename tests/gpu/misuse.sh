@@ -39,7 +39,7 @@ fault() {
 fault empty_block NO_WORK
 fault host_work NO_WORK
 fault default_stream SIDE_STREAM TRANSFER # capture cannot tell these two apart; the message names both
-fault copy_sync TRANSFER SIDE_STREAM
+fault copy_sync TRANSFER SIDE_STREAM SYNC_INSIDE
 fault copy_async TRANSFER
 fault copy_async_pinned TRANSFER
 fault device_sync SYNC_INSIDE
