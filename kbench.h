@@ -1904,9 +1904,10 @@ static void kbi_help(void) {
         snprintf(left, sizeof left, "--%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
         printf("  %-22s %s\n", left, o->help);
     }
-    printf("\nFILTER is a regular expression on case names; --quick is --fast; -a is --axis; LISTs may have\n"
-           "ranges: 1:64:*2, 0:100:+25. Times carry a unit: 200ms, 3s. Exit codes: 0 fine, 1 a case\n"
-           "failed, 2 usage, 77 no GPU where every case needs one, 130 interrupted.\n");
+    printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
+           "LISTs may have ranges: 1:64:*2, 0:100:+25. Times carry a unit: 200ms, 3s.\n"
+           "Exit codes: 0 fine, 1 a case failed, 2 usage, 77 no GPU where every case needs\n"
+           "one, 130 interrupted.\n");
 }
 
 // "200ms", "3s", "1.5m": seconds; negative when it is none.
@@ -2565,7 +2566,10 @@ static bool kbi_check_names(const kbi_strings* lists, kbi_naming what, const cha
             kbi_nearest best = { word, NULL, 64 };
             bool found = false;
             for (const kb_entry* e = kbi_entries; e && !found; e = e->next) found = kbi_offer_entry(&best, e, what);
-            if (!found && best.name)
+            if (!found && best.distance > 3)
+                kbi_error("unknown %s '%s' (--list%s shows what there is)", noun, word,
+                          what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
+            else if (!found && best.name)
                 kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
                           best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
             else if (!found)
@@ -7556,7 +7560,7 @@ static int kbi_main(int argc, char** argv) {
     else
         code = kbi_run_plan(&o, &plan, NULL, NULL);
     kbi_plan_free(&plan);
-    if (fflush(stdout) != 0 && code == KBI_EXIT_FINE) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == KBI_EXIT_FINE) {
         kbi_error("writing to stdout failed: %s", strerror(errno));
         code = KBI_EXIT_FAILED;
     }
