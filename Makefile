@@ -92,7 +92,8 @@ $(BUILD)/examples/%: examples/%.cu $(HEADERS)
 
 # on a GPU: the kernels, and the engine's own device work in a program of five lines
 sanitizer := $(firstword $(wildcard $(NVCC_BIN)compute-sanitizer) $(shell command -v compute-sanitizer 2> /dev/null))
-SANITIZE_TESTS := $(filter-out tests/gpu/misuse.cu,$(wildcard tests/gpu/*.cu))
+# those that no script drives
+SANITIZE_TESTS := $(filter-out $(patsubst %.sh,%.cu,$(wildcard tests/gpu/*.sh)),$(wildcard tests/gpu/*.cu))
 sanitize:
 	$(run_tests) --sanitize host
 ifeq ($(and $(NVCC),$(sanitizer)),)
@@ -104,7 +105,7 @@ else
 	for tool in memcheck racecheck initcheck; do \
 	    nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || break; \
 	    $(sanitizer) --tool $$tool --error-exitcode 9 $(BUILD)/test/five_lines --no-isolate --iters 10 --warmup 1 || exit 1; \
-	    $(run_tests) --quick --tool "$(sanitizer) --tool $$tool --error-exitcode 9" $(SANITIZE_TESTS) || exit 1; \
+	    $(run_tests) --tool "$(sanitizer) --tool $$tool --error-exitcode 9" $(SANITIZE_TESTS) || exit 1; \
 	done
 endif
 

@@ -7,7 +7,8 @@
 #   sh tests/run.sh --sanitize host      host programs built with ASan and UBSan
 #   sh tests/run.sh --no-skip gpu        a skipped test is a failed one
 #   sh tests/run.sh --quick gpu          passes --quick to the GPU programs
-#   sh tests/run.sh --tool "compute-sanitizer --tool memcheck --error-exitcode 9" gpu    runs GPU programs under a tool
+#   sh tests/run.sh --tool "compute-sanitizer --tool memcheck --error-exitcode 9" gpu    runs GPU programs under a tool,
+#                                        and passes --sanitize to them
 #
 # A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh; where X.c or X.cu stands beside
 # it, the script builds and drives it). It prints "FAIL: ..." and "SKIP: reason" lines and ends with a line
@@ -105,7 +106,7 @@ one() {
         ;;
     *.cu)
         cmd="$NVCC -O3 -lineinfo $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests $1 -o $exe"
-        $cmd > "$log" 2>&1 && $limit $tool "$exe" $quick >> "$log" 2>&1 < /dev/null
+        $cmd > "$log" 2>&1 && $limit $tool "$exe" $quick ${tool:+--sanitize} >> "$log" 2>&1 < /dev/null
         ;;
     esac
     count "$name" "$log" $?

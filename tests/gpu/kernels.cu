@@ -8,6 +8,8 @@
 
        --op NAME        this operation alone, in all its directions
        --variant NAME   this variant alone
+       --jobs N         N processes share the work, since the oracles keep a core busy and the GPU idle;
+                        without it half as many as there are cores, at most 8; 1 with --sanitize
        --quick          two thirds of the shapes, a third of the inputs
        --large          also tensors of more than 2^31 elements
        --sanitize       for compute-sanitizer, which is slow: a few small shapes, one seed, no graphs; every
@@ -17,35 +19,39 @@
 #include "kbench_kernels.cuh"
 #include <stdio.h>
 #include <stdlib.h>
+#ifndef _WIN32
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 static int passed, failed, skipped;
-static int quick, large, sanitize, capability; // options; the device's compute capability times ten
-static const char* only;                       // option: the one variant
+static int quick, large, sanitize, jobs, job_index; // options; which of the jobs this process is
+static int capability;                              // of the device, times ten
+static const char* only;                            // option: the one variant
 
 static void cuda(cudaError_t e, const char* what) {
     if (e == cudaSuccess) return;
-    printf("FAIL: %s: %s\n%d passed, %d failed, %d skipped\n", what, cudaGetErrorString(e), passed,
-           failed + 1, skipped);
+    printf("FAIL: %s: %s\n", what, cudaGetErrorString(e));
+    if (jobs == 1) printf("%d passed, %d failed, %d skipped\n", passed, failed + 1, skipped);
     exit(1);
 }
 #define CUDA(call) cuda((call), #call)
 
 // --- inputs: what they are filled with
 enum { SEED1, SEED2, SEED3, LOGITS80, MINUS_INF, NANS, MEAN1000, BAD_IDS, DEAD_KEYS, FILLS };
-static const char* const fill_name[FILLS] = {"seed 1", "seed 2",   "seed 3",    "+-80",
-                                             "-inf",   "nan, inf", "mean 1000", "ids",
-                                             "-inf keys"};
+static const char* const fill_name[FILLS] = { "seed 1",   "seed 2",    "seed 3", "+-80",     "-inf",
+                                              "nan, inf", "mean 1000", "ids",    "-inf keys" };
 // --- addresses: elements by which inputs and outputs are off a 256-byte boundary
-static const int offsets[][2] = {{0, 0}, {1, 1}, {1, 0}, {0, 3}, {5, 13}};
+static const int offsets[][2] = { { 0, 0 }, { 1, 1 }, { 1, 0 }, { 0, 3 }, { 5, 13 } };
 enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
 
 typedef struct {
     kbk_tensor t;
-    int slot;        // index among inputs, or among outputs
-    double* values;  // host: inputs as the oracle sees them; outputs as it wants them
-    double* scales;  // host: magnitudes of an output
-    char *raw, *got; // host: the bytes of an input; what came back
-    char* dev;       // device, or host where its place says so: guard, alignment, tensor, guard
+    int slot;                // index among inputs, or among outputs
+    double* values;          // host: inputs as the oracle sees them; outputs as it wants them
+    double* scales;          // host: magnitudes of an output
+    char *raw, *got;         // host: the bytes of an input; what came back
+    char* dev;               // device, or host where its place says so: guard, alignment, tensor, guard
     char *pinned, *pageable; // the two kinds of host memory
     size_t bytes, room;
 } side;
@@ -86,7 +92,7 @@ static void spoil(job* j, int fill) {
         int64_t n = x->t.count, row = j->s.cols;
         if (x->t.role != KBK_IN) continue;
         if (x->t.kind >= KBK_KI32) {
-            static const double bad[5] = {KBK_IGNORE, -1, 1e9, -2147483648.0, 0};
+            static const double bad[5] = { KBK_IGNORE, -1, 1e9, -2147483648.0, 0 };
             for (int64_t i = 0; fill == BAD_IDS && i < n; i++)
                 if (i % 2 == 0) x->values[i] = i % 20 == 8 ? x->t.b : bad[i / 2 % 5];
             continue;
@@ -101,8 +107,7 @@ static void spoil(job* j, int fill) {
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
             if (fill == MEAN1000) *v += 1000;
             // row 0 all -inf; of row 1 the first part; of the others every third
-            if (fill == MINUS_INF && (i < row || (i < 2 * row ? i - row < row / 2 : i % 3 == 0)))
-                *v = -HUGE_VAL;
+            if (fill == MINUS_INF && (i < row || (i < 2 * row ? i - row < row / 2 : i % 3 == 0))) *v = -HUGE_VAL;
             if (fill == NANS && i % 1031 == 3) *v = kbki_from_bits(0x7FF8ull << 48);
             if (fill == NANS && i % 4099 == 5) *v = i & 1 ? HUGE_VAL : -HUGE_VAL;
         }
@@ -180,8 +185,7 @@ static void place(job* j, const kbk_variant* v, int shift, kbk_args* a) {
             if (x->t.role == KBK_IN) memcpy(at, x->raw, x->bytes);
         } else {
             CUDA(cudaMemsetAsync(x->dev, 0xFF, x->room, stream));
-            if (x->t.role == KBK_IN)
-                CUDA(cudaMemcpyAsync(at, x->raw, x->bytes, cudaMemcpyHostToDevice, stream));
+            if (x->t.role == KBK_IN) CUDA(cudaMemcpyAsync(at, x->raw, x->bytes, cudaMemcpyHostToDevice, stream));
         }
         if (x->t.role == KBK_IN)
             a->in[x->slot] = at;
@@ -205,8 +209,7 @@ static const char* inspect(job* j, int shift, kbk_report* r, int* which) {
     r->index = -1, *which = 0;
     for (int k = 0; k < j->n; k++)
         CUDA(cudaMemcpyAsync(j->x[k].got, j->x[k].dev, j->x[k].room, cudaMemcpyDefault, stream));
-    if (j->work_bytes)
-        CUDA(cudaMemcpyAsync(guard, j->work + j->work_bytes, GUARD, cudaMemcpyDeviceToHost, stream));
+    if (j->work_bytes) CUDA(cudaMemcpyAsync(guard, j->work + j->work_bytes, GUARD, cudaMemcpyDeviceToHost, stream));
     CUDA(cudaStreamSynchronize(stream));
     if (j->work_bytes && intact(guard, GUARD)) return "wrote past its workspace";
     for (int k = 0; k < j->n && !why; k++) {
@@ -224,8 +227,7 @@ static const char* inspect(job* j, int shift, kbk_report* r, int* which) {
     return why;
 }
 
-static void complain(const job* j, const kbk_variant* v, int shift, const char* why, int which,
-                     const kbk_report* r) {
+static void complain(const job* j, const kbk_variant* v, int shift, const char* why, int which, const kbk_report* r) {
     failed++;
     printf("FAIL: %s_%s/%s %s, %lld x %lld", v->op->name, v->op->dir, v->name, kbk_dtype_name(j->dtype),
            (long long)j->s.rows, (long long)j->s.cols);
@@ -235,9 +237,8 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
     if (j->s.depth) printf(" x %lld layout %d", (long long)j->s.depth, j->s.layout);
     printf(", %s, offsets %d and %d: %s", fill_name[j->fill], offsets[shift][0], offsets[shift][1], why);
     if (r && r->index >= 0)
-        printf(" (%s[%lld] = %.9g, oracle %.9g, allowed %.3g; %lld bad; norm %.3g of %.3g)",
-               j->x[which].t.name, (long long)r->index, r->got, r->want, r->bound, (long long)r->bad, r->norm,
-               r->norm_bound);
+        printf(" (%s[%lld] = %.9g, oracle %.9g, allowed %.3g; %lld bad; norm %.3g of %.3g)", j->x[which].t.name,
+               (long long)r->index, r->got, r->want, r->bound, (long long)r->bad, r->norm, r->norm_bound);
     printf("\n");
 }
 
@@ -323,23 +324,23 @@ typedef struct {
     int small;
 } dims;
 static const dims all_shapes[] = {
-    {1, 1, 1, 0},      {1, 2, 3, 0},     {1, 31, 5, 0},    {1, 33, 1, 0},   {3, 1, 7, 0},
-    {5, 7, 2, 1},      {2, 64, 33, 0},   {33, 31, 17, 0},  {7, 129, 31, 0}, {65, 100, 100, 1},
-    {4, 257, 32, 0},   {1, 1000, 3, 0},  {3, 1023, 4, 0},  {130, 96, 64, 0}, {2, 2053, 1, 1},
-    {3, 4096, 2, 0},   {129, 1024, 8, 0}, {2, 8195, 1, 0}, {2, 16384, 1, 0}, {1, 32776, 1, 1},
-    {2, 50257, 1, 0},  {1, 66000, 1, 0}, {70000, 3, 2, 0}, {1, 131077, 1, 0}, {128, 128, 128, 0},
+    { 1, 1, 1, 0 },     { 1, 2, 3, 0 },      { 1, 31, 5, 0 },    { 1, 33, 1, 0 },     { 3, 1, 7, 0 },
+    { 5, 7, 2, 1 },     { 2, 64, 33, 0 },    { 33, 31, 17, 0 },  { 7, 129, 31, 0 },   { 65, 100, 100, 1 },
+    { 4, 257, 32, 0 },  { 1, 1000, 3, 0 },   { 3, 1023, 4, 0 },  { 130, 96, 64, 0 },  { 2, 2053, 1, 1 },
+    { 3, 4096, 2, 0 },  { 129, 1024, 8, 0 }, { 2, 8195, 1, 0 },  { 2, 16384, 1, 0 },  { 1, 32776, 1, 1 },
+    { 2, 50257, 1, 0 }, { 1, 66000, 1, 0 },  { 70000, 3, 2, 0 }, { 1, 131077, 1, 0 }, { 128, 128, 128, 0 },
 };
 static const dims gemm_shapes[] = {
-    {1, 1, 0, 0},       {5, 3, 0, 0},     {256, 256, 256, 0}, {255, 129, 300, 0},
-    {64, 512, 1000, 0}, {1, 4096, 64, 0}, {4096, 1, 33, 0},   {17, 1, 5000, 0},
+    { 1, 1, 0, 0 },       { 5, 3, 0, 0 },     { 256, 256, 256, 0 }, { 255, 129, 300, 0 },
+    { 64, 512, 1000, 0 }, { 1, 4096, 64, 0 }, { 4096, 1, 33, 0 },   { 17, 1, 5000, 0 },
 };
-static const dims huge_shapes[] = {{1, 4400003, 1, 0}}; // more than a wave of CTAs has packs for
+static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
 static const struct {
     int batch, heads, rows, cols, small;
 } attention_shapes[] = {
-    {1, 1, 1, 64, 0},   {1, 1, 1, 128, 0},   {2, 3, 2, 64, 0},   {1, 2, 33, 128, 0}, {1, 2, 63, 64, 0},
-    {2, 1, 64, 128, 0}, {1, 2, 65, 128, 1},  {1, 2, 65, 64, 1},  {2, 3, 130, 64, 0}, {1, 1, 200, 128, 0},
-    {1, 2, 257, 64, 0}, {1, 1, 511, 128, 0}, {1, 1, 700, 64, 0},
+    { 1, 1, 1, 64, 0 },   { 1, 1, 1, 128, 0 },   { 2, 3, 2, 64, 0 },   { 1, 2, 33, 128, 0 }, { 1, 2, 63, 64, 0 },
+    { 2, 1, 64, 128, 0 }, { 1, 2, 65, 128, 1 },  { 1, 2, 65, 64, 1 },  { 2, 3, 130, 64, 0 }, { 1, 1, 200, 128, 0 },
+    { 1, 2, 257, 64, 0 }, { 1, 1, 511, 128, 0 }, { 1, 1, 700, 64, 0 },
 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
@@ -420,12 +421,12 @@ static void run_empty(const kbk_op* op, int dtype) {
 static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block, size_t period) {
     size_t bytes = (size_t)t->count * kbk_kind_size(t->kind, dtype);
     for (size_t at = 0; at < bytes; at += period)
-        CUDA(cudaMemcpyAsync(dev + at, block, bytes - at < period ? bytes - at : period,
-                             cudaMemcpyHostToDevice, stream));
+        CUDA(cudaMemcpyAsync(dev + at, block, bytes - at < period ? bytes - at : period, cudaMemcpyHostToDevice,
+                             stream));
     CUDA(cudaStreamSynchronize(stream));
 }
-static const char* large_unit(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n,
-                              char** dev, int64_t u) {
+static const char* large_unit(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
+                              int64_t u) {
     double *in[8] = {}, *out[2 * KBK_OUTS] = {}; // one unit's worth each, addressed as if they were whole
     const double* whole[8] = {};
     int ins = 0, outs = 0;
@@ -479,7 +480,7 @@ static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // bytes; not a divisor of any row
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
-    kbk_shape s = {1, 1, 65537, 32771, 0, 0.1, 0, 0, 2, 42}; // 2^31 + 229 thousand elements, odd rows
+    kbk_shape s = { 1, 1, 65537, 32771, 0, 0.1, 0, 0, 2, 42 }; // 2^31 + 229 thousand elements, odd rows
     char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
     int n = op->tensors(&s, t), enough = 1;
     if (!by_samples(op, t, n)) return;
@@ -515,20 +516,13 @@ static void run_large(const kbk_op* op) {
         }
         const char* why = kbk_launch(v, dtype, &a, stream);
         CUDA(cudaStreamSynchronize(stream));
-        int64_t units = op->units(&s), sample[9] = {0,
-                                                    1,
-                                                    units / 7,
-                                                    units / 3,
-                                                    units / 2,
-                                                    units - 70000 % units,
-                                                    (int64_t)1 << 31,
-                                                    units - 2,
-                                                    units - 1};
+        int64_t units = op->units(&s), sample[9] = {
+            0, 1, units / 7, units / 3, units / 2, units - 70000 % units, (int64_t)1 << 31, units - 2, units - 1
+        };
         for (int u = 0; u < 9 && !why; u++)
             if (sample[u] >= 0 && sample[u] < units) why = large_unit(op, dtype, &s, t, n, dev, sample[u]);
         if (why)
-            printf("FAIL: %s_%s/%s bf16, more than 2^31 elements: %s\n", op->name, op->dir, v->name, why),
-                failed++;
+            printf("FAIL: %s_%s/%s bf16, more than 2^31 elements: %s\n", op->name, op->dir, v->name, why), failed++;
         else
             passed++;
         if (work) CUDA(cudaFree(work));
@@ -543,11 +537,20 @@ static void run_attention(const kbk_op* op, int dtype) {
     int inputs = strcmp(op->dir, "fwd") ? 6 : 3;
     kbk_args a;
     for (int i = 0; i < 2 * COUNT(attention_shapes); i++) {
-        kbk_shape s = {attention_shapes[i / 2].batch, attention_shapes[i / 2].heads, attention_shapes[i / 2].rows,
-                       attention_shapes[i / 2].cols, 0, 0, i % 2, 0, 0, 0};
+        kbk_shape s = { attention_shapes[i / 2].batch,
+                        attention_shapes[i / 2].heads,
+                        attention_shapes[i / 2].rows,
+                        attention_shapes[i / 2].cols,
+                        0,
+                        0,
+                        i % 2,
+                        0,
+                        0,
+                        0 };
         if (quick && (i / 2 % 3 == 0 || i / 2 > 8)) continue;
         if (sanitize && !attention_shapes[i / 2].small) continue;
-        for (int spoiled = 0; spoiled < inputs; spoiled++) run_shape(op, dtype, s, spoiled, i / 2);
+        for (int spoiled = 0; spoiled < (s.rows > 260 ? 1 : inputs); spoiled++) // the oracle takes S^2
+            run_shape(op, dtype, s, spoiled, i / 2);
     }
     memset(&a, 0, sizeof a);
     a.s.batch = a.s.heads = 1, a.s.rows = 4, a.s.cols = 96, a.s.elem = kbk_dtype_size(dtype);
@@ -561,18 +564,20 @@ static void run_attention(const kbk_op* op, int dtype) {
 }
 static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     int gemm = op->family == KBK_GEMM, pick = op->family == KBK_PICK, layouts = gemm ? 3 : pick ? 2 : 1;
-    kbk_shape s = {1, 1, d.rows, d.cols, 0, 0, 0, 0, 0, 0};
+    kbk_shape s = { 1, 1, d.rows, d.cols, 0, 0, 0, 0, 0, 0 };
     if (sanitize && !d.small) return;
     if (is(op, "bmm")) s.batch = 3;
     if (is(op, "bmm") && s.rows * s.cols > 60000) return; // the oracle would take long
     if (gemm || pick || op->family == KBK_LOOKUP) s.depth = d.depth;
-    static const double p[4] = {0.1, 0, 0.5, 1};
+    static const double p[4] = { 0.1, 0, 0.5, 1 };
     if (is(op, "dropout")) s.p = p[index % 4], s.seed = 42 + (uint64_t)index;
     for (s.layout = 0; s.layout < layouts; s.layout++) run_shape(op, dtype, s, 0, index);
 }
 static void run_op(const kbk_op* op) {
+    static int piece; // of the work: an operation in one type
     int family = op->family, index = 0;
     for (int dtype = 0; dtype < KBK_DTYPES; dtype++) {
+        if (piece++ % jobs != job_index) continue;
         run_empty(op, dtype);
         if (family == KBK_ATTN) {
             run_attention(op, dtype);
@@ -597,9 +602,59 @@ static void skip_others(const char* op) {
     }
 }
 
+// Everything that this process has to do; its exit code.
+static int run_all(const char* op) {
+    int devices = 0, major = 0, minor = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+        if (job_index == 0) printf("no GPU: the kernels were compiled and not run\n");
+        skipped = job_index == 0 ? KBK_VARIANT_COUNT : 0;
+        return 77;
+    }
+    size_t room = (size_t)512 << 20;
+    cudaError_t e;
+    while ((e = cudaMalloc((void**)&arena, room)) != cudaSuccess && room > 1 << 24) cudaGetLastError(), room /= 2;
+    cuda(e, "cudaMalloc");
+    arena_end = arena + room;
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+    CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+    capability = 10 * major + minor;
+    if (job_index == 0) skip_others(op);
+    for (int i = 0; i < KBK_OP_COUNT; i++) {
+        if (op && !is(&kbk_ops[i], op)) continue;
+        run_op(&kbk_ops[i]);
+        if (large && i % jobs == job_index) run_large(&kbk_ops[i]);
+        fflush(stdout);
+    }
+    CUDA(cudaDeviceSynchronize());
+    return failed != 0;
+}
+
+#ifndef _WIN32
+// Processes, not threads: each has its own stream, memory and counters. None is started after CUDA is.
+static int run_jobs(const char* op) {
+    int pipes[2], counts[3], code = 0, status = 0, ended = 0;
+    if (pipe(pipes)) return 1;
+    fflush(stdout);
+    for (job_index = 0; job_index < jobs; job_index++)
+        if (fork() == 0) {
+            code = run_all(op);
+            fflush(stdout);
+            counts[0] = passed, counts[1] = failed, counts[2] = skipped;
+            _exit(write(pipes[1], counts, sizeof counts) == sizeof counts ? code : 1);
+        }
+    close(pipes[1]);
+    for (; read(pipes[0], counts, sizeof counts) == sizeof counts; ended++)
+        passed += counts[0], failed += counts[1], skipped += counts[2];
+    while (wait(&status) > 0)
+        if (!WIFEXITED(status) || WEXITSTATUS(status)) code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    if (ended < jobs) printf("FAIL: %d of %d jobs ended early\n", jobs - ended, jobs), failed += jobs - ended;
+    return failed ? 1 : code;
+}
+#endif
+
 int main(int argc, char** argv) {
     const char* op = NULL;
-    int devices = 0, major = 0, minor = 0;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--quick"))
             quick = 1;
@@ -607,34 +662,25 @@ int main(int argc, char** argv) {
             large = 1;
         else if (!strcmp(argv[i], "--sanitize"))
             sanitize = 1;
+        else if (!strcmp(argv[i], "--jobs") && i + 1 < argc)
+            jobs = atoi(argv[++i]);
         else if (!strcmp(argv[i], "--op") && i + 1 < argc)
             op = argv[++i];
         else if (!strcmp(argv[i], "--variant") && i + 1 < argc)
             only = argv[++i];
         else
-            return printf("usage: %s [--op NAME] [--variant NAME] [--quick] [--large] [--sanitize]\n",
-                          argv[0]), 2;
+            return printf("usage: %s [--op NAME] [--variant NAME] [--quick] [--large] [--sanitize] "
+                          "[--jobs N]\n",
+                          argv[0]),
+                   2;
     }
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        printf("no GPU: the kernels were compiled and not run\n0 passed, 0 failed, %d skipped\n",
-               KBK_VARIANT_COUNT);
-        return 77;
-    }
-    const size_t room = (size_t)512 << 20;
-    CUDA(cudaMalloc((void**)&arena, room));
-    arena_end = arena + room;
-    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-    CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
-    capability = 10 * major + minor;
-    skip_others(op);
-    for (int i = 0; i < KBK_OP_COUNT; i++) {
-        if (op && !is(&kbk_ops[i], op)) continue;
-        run_op(&kbk_ops[i]);
-        if (large) run_large(&kbk_ops[i]);
-        fflush(stdout);
-    }
-    CUDA(cudaDeviceSynchronize());
+#ifndef _WIN32
+    int half = (int)sysconf(_SC_NPROCESSORS_ONLN) / 2;
+    if (jobs < 1) jobs = sanitize || half < 1 ? 1 : half > 8 ? 8 : half;
+    int code = jobs > 1 ? run_jobs(op) : run_all(op);
+#else
+    int code = (jobs = 1, run_all(op));
+#endif
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
-    return failed != 0;
+    return code;
 }

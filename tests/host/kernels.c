@@ -13,7 +13,7 @@ static void check(int ok, const char* what) {
     if (ok)
         passed++;
     else
-        failed++, printf("FAILED %s\n", what);
+        failed++, printf("FAIL: %s\n", what);
 }
 static void check_near(double got, double want, double tol, const char* what) {
     int ok = fabs(got - want) <= tol;
@@ -34,15 +34,51 @@ static void test_formulas(void) {
         const char *op, *dir;
         double flops, bytes;
     } want[] = {
-        {"add", "fwd", 15, 90},           // 15 additions; three tensors of 15 * 2
-        {"gelu_erf", "fwd", 75, 60},      // 5 * 15; two tensors of 30
-        {"gelu_tanh", "fwd", 135, 60},    // 9 * 15
-        {"silu", "fwd", 45, 60},          // 3 * 15
-        {"softmax", "fwd", 78, 60},       // 5 * 15 + 3
-        {"layernorm", "fwd", 117, 104},   // 7 * 15 + 4 * 3; 30 + 30 + w, b 20 + mean, rstd 24
-        {"mse", "fwd", 46, 64},           // 3 * 15 + 1; 30 + 30 + 4
-        {"cross_entropy", "fwd", 69, 66}, // 4 * 15 + 3 * 3; 30 + targets, loss, lse 36
-        {"matmul", "fwd", 210, 142},      // 2 * 3 * 5 * 7; (21 + 35 + 15) * 2
+        { "copy", "run", 0, 60 },              // two tensors of 30
+        { "fill", "run", 0, 30 },              // one
+        { "read", "run", 0, 34 },              // 30 + the fold
+        { "triad", "run", 30, 90 },            // 2 * 15; three tensors of 30
+        { "strided", "run", 0, 60 },           // useful: 15 read, 15 written
+        { "gather", "run", 0, 180 },           // useful: 15 * (8 + 2 + 2)
+        { "chase", "run", 0, 65536 },          // useful: 16384 hops of 4
+        { "h2d", "run", 0, 60 },               // two tensors of 30
+        { "d2h", "run", 0, 60 },               // likewise
+        { "d2d", "run", 0, 60 },               // likewise
+        { "alloc", "run", 0, 4 },              // the flag
+        { "null", "run", 0, 0 },               // nothing
+        { "add", "fwd", 15, 90 },              // 15 additions; three tensors of 15 * 2
+        { "mul", "fwd", 15, 90 },              // 15 multiplications; three tensors of 15 * 2
+        { "div", "fwd", 15, 90 },              // 15 divisions
+        { "relu", "fwd", 15, 60 },             // 15 maxima; two tensors of 30
+        { "gelu_erf", "fwd", 75, 60 },         // 5 * 15; two tensors of 30
+        { "gelu_erf", "bwd", 165, 90 },        // 11 * 15; three tensors of 30
+        { "gelu_tanh", "fwd", 135, 60 },       // 9 * 15
+        { "gelu_tanh", "bwd", 270, 90 },       // 18 * 15
+        { "silu", "fwd", 45, 60 },             // 3 * 15
+        { "silu", "bwd", 120, 90 },            // 8 * 15
+        { "dropout", "fwd", 15, 60 },          // 15 scalings; no mask
+        { "dropout", "bwd", 15, 60 },          // likewise
+        { "softmax", "fwd", 78, 60 },          // 5 * 15 + 3
+        { "softmax", "bwd", 60, 90 },          // 4 * 15; three tensors of 30
+        { "layernorm", "fwd", 117, 104 },      // 7 * 15 + 4 * 3; 30 + 30 + w, b 20 + mean, rstd 24
+        { "layernorm", "bwd", 201, 144 },      // 13 * 15 + 2 * 3; 90 + w, dw, db 30 + mean, rstd 24
+        { "rmsnorm", "fwd", 69, 82 },          // 4 * 15 + 3 * 3; 60 + w 10 + rstd 12
+        { "rmsnorm", "bwd", 138, 122 },        // 9 * 15 + 3; 90 + w, dw 20 + rstd 12
+        { "sum", "run", 15, 34 },              // 15; 30 + 4
+        { "mse", "fwd", 46, 64 },              // 3 * 15 + 1; 30 + 30 + 4
+        { "mse", "bwd", 32, 94 },              // 2 * 15 + 2; three tensors of 30, g 4
+        { "weighted_sum", "fwd", 30, 46 },     // 2 * 15; 30 + y 6 + w 10
+        { "weighted_sum", "bwd", 45, 86 },     // 3 * 15; 60 + dy 6 + w, dw 20
+        { "transpose", "run", 0, 60 },         // two tensors of 30
+        { "cross_entropy", "fwd", 69, 66 },    // 4 * 15 + 3 * 3; 30 + targets, loss, lse 36
+        { "cross_entropy", "bwd", 48, 88 },    // 3 * 15 + 3; 30 + 30 + targets, lse 24 + g 4
+        { "cross_entropy", "fwdbwd", 90, 84 }, // 5 * 15 + 5 * 3; 30 + 30 + targets, loss 24
+        { "embedding", "fwd", 0, 72 },         // 7 (1 - (6/7)^3) = 2.6, that is 3 distinct rows; (3 + 3) * 10 + 12
+        { "embedding", "bwd", 15, 112 },       // one addition per element of dy; (3 + 7) * 10 + 12
+        { "matmul", "fwd", 210, 142 },         // 2 * 3 * 5 * 7; (21 + 35 + 15) * 2
+        { "bmm", "fwd", 210, 142 },            // batch 1: as matmul
+        { "attention", "fwd", 180, 132 },      // 4 * 3 * 3 * 5; q, k, v, o 120 + lse 12
+        { "attention", "bwd", 450, 252 },      // 2.5 times forward; do, q, k, v, o, dq, dk, dv 240 + lse 12
     };
     kbk_shape s = shape(3, 5, 7, 2);
     int n = (int)(sizeof want / sizeof want[0]);
@@ -56,12 +92,17 @@ static void test_formulas(void) {
     check(n == KBK_OP_COUNT, "every operation has its numbers in this list");
 }
 
-// Compulsory bytes are the sum over the tensors, whatever the shape: ties _bytes to _tensors.
+/* Compulsory bytes are the sum over the tensors, whatever the shape: ties _bytes to _tensors. Not for access
+   patterns, which count the useful bytes of an input that they do not read whole; nor for the lookup, which
+   reads as many distinct rows of its table as uniform ids are expected to name. */
 static void test_bytes_are_tensors(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++)
         for (int elem = 2; elem <= 4; elem += 2) {
+            int lookup = !strcmp(kbk_ops[i].name, "embedding") && !strcmp(kbk_ops[i].dir, "fwd");
+            if (kbk_ops[i].family == KBK_PICK || lookup) continue;
             kbk_tensor t[KBK_MAX_TENSORS];
             kbk_shape s = shape(11, 13, 17, elem);
+            s.batch = 3;
             double sum = 0;
             int n = kbk_ops[i].tensors(&s, t);
             for (int k = 0; k < n; k++)
@@ -76,11 +117,11 @@ static void test_bytes_are_tensors(void) {
 // --- Philox4x32-10: the known answers published with Random123 (kat_vectors)
 static void test_philox(void) {
     static const uint32_t kat[3][10] = {
-        {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
-        {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e,
-         0xa20bc7c6, 0x6d5451fd},
-        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb,
-         0x5001e420, 0x24126ea1},
+        { 0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 },
+        { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e, 0xa20bc7c6,
+          0x6d5451fd },
+        { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420,
+          0x24126ea1 },
     };
     for (int i = 0; i < 3; i++) {
         kbk_u4 c, r;
@@ -102,7 +143,7 @@ static void test_fill(void) {
     check_near(square / N, 1, 5 * sqrt(2.0 / N), "variance of the normals");
     t = kbki_ids("t", N, 1, 10);
     kbk_fill(&t, 3, KBK_F32, 42, 0, N, x);
-    int seen[10] = {0}, out = 0;
+    int seen[10] = { 0 }, out = 0;
     for (int i = 0; i < N; i++) {
         if (x[i] >= 0 && x[i] < 10 && x[i] == floor(x[i]))
             seen[(int)x[i]]++;
@@ -127,12 +168,11 @@ static void test_rounding(void) {
                 wrong += kbk_round(d, x) != b;
             if ((b & 0x7FFF) >= inf || b & 0x8000) continue;
             // Halfway to the next value: to even. A little more or less: up or down.
-            double next = b + 1 == inf ? 2 * kbki_widen_bits(d, b) - kbki_widen_bits(d, b - 1)
-                                       : kbki_widen_bits(d, b + 1);
+            double next =
+                b + 1 == inf ? 2 * kbki_widen_bits(d, b) - kbki_widen_bits(d, b - 1) : kbki_widen_bits(d, b + 1);
             double half = 0.5 * (x + next);
             wrong += kbk_round(d, half) != b + (b & 1);
-            wrong +=
-                kbk_round(d, nextafter(half, 0)) != b || kbk_round(d, nextafter(half, HUGE_VAL)) != b + 1;
+            wrong += kbk_round(d, nextafter(half, 0)) != b || kbk_round(d, nextafter(half, HUGE_VAL)) != b + 1;
             wrong += kbk_round(d, -half) != (b + (b & 1)) + 0x8000;
         }
     }
@@ -152,15 +192,13 @@ static void test_rounding(void) {
     check(wrong == 0, "f32 rounding");
     check(kbk_round(KBK_F16, 65519.9) == 0x7BFF && kbk_round(KBK_F16, 65520) == 0x7C00, "f16 overflow");
     check(kbk_round(KBK_F16, 0x1.0p-25) == 0 && kbk_round(KBK_F16, 0x1.8p-25) == 1, "f16 underflow");
-    check(kbk_round(KBK_BF16, 1e300) == 0x7F80 && kbk_round(KBK_F32, -1e300) == 0xFF800000u,
-          "overflow to infinity");
-    check(kbk_ulp(KBK_BF16, 1.0) == 0x1p-7 && kbk_ulp(KBK_F16, 1.5) == 0x1p-10 &&
-              kbk_ulp(KBK_F32, 0) == 0x1p-149,
+    check(kbk_round(KBK_BF16, 1e300) == 0x7F80 && kbk_round(KBK_F32, -1e300) == 0xFF800000u, "overflow to infinity");
+    check(kbk_ulp(KBK_BF16, 1.0) == 0x1p-7 && kbk_ulp(KBK_F16, 1.5) == 0x1p-10 && kbk_ulp(KBK_F32, 0) == 0x1p-149,
           "ulp");
 }
 
 static void test_storage(void) {
-    double x[4] = {1, -2.5, 7, 1e6}, y[4];
+    double x[4] = { 1, -2.5, 7, 1e6 }, y[4];
     unsigned char raw[32];
     kbk_narrow(KBK_T, KBK_BF16, x, raw, 3);
     kbk_widen(KBK_T, KBK_BF16, raw, y, 3);
@@ -183,23 +221,23 @@ static void run_ref(const char* op, const kbk_shape* s, const double* const* in,
    x * expit(x) */
 static void test_activations(void) {
     static const double t[][4] = {
-        {-10.0, -7.6198530241604699e-23, -1.2040923482098023e-37, -0.00045397868702434395},
-        {-5.0, -1.4332578593959663e-06, -2.2917961966295041e-07, -0.033464254621424279},
-        {-2.7, -0.0093608292682097957, -0.0088875946394678957, -0.17002806135389051},
-        {-1.0, -0.15865525393145707, -0.15880800939172326, -0.2689414213699951},
-        {-0.1, -0.046017216272297101, -0.046017248954564841, -0.047502081252106004},
-        {0.0, 0, 0, 0},
-        {0.5, 0.34573123063700656, 0.34571400982514394, 0.3112296656009273},
-        {1.0, 0.84134474606854293, 0.84119199060827676, 0.7310585786300049},
-        {3.0, 2.9959503059051098, 2.9963626079182273, 2.8577223804673002},
-        {8.0, 7.9999999999999947, 8, 7.997317198956269},
+        { -10.0, -7.6198530241604699e-23, -1.2040923482098023e-37, -0.00045397868702434395 },
+        { -5.0, -1.4332578593959663e-06, -2.2917961966295041e-07, -0.033464254621424279 },
+        { -2.7, -0.0093608292682097957, -0.0088875946394678957, -0.17002806135389051 },
+        { -1.0, -0.15865525393145707, -0.15880800939172326, -0.2689414213699951 },
+        { -0.1, -0.046017216272297101, -0.046017248954564841, -0.047502081252106004 },
+        { 0.0, 0, 0, 0 },
+        { 0.5, 0.34573123063700656, 0.34571400982514394, 0.3112296656009273 },
+        { 1.0, 0.84134474606854293, 0.84119199060827676, 0.7310585786300049 },
+        { 3.0, 2.9959503059051098, 2.9963626079182273, 2.8577223804673002 },
+        { 8.0, 7.9999999999999947, 8, 7.997317198956269 },
     };
-    static const char* const name[3] = {"gelu_erf", "gelu_tanh", "silu"};
+    static const char* const name[3] = { "gelu_erf", "gelu_tanh", "silu" };
     kbk_shape s = shape(1, 1, 0, 4);
     for (int i = 0; i < (int)(sizeof t / sizeof t[0]); i++)
         for (int k = 0; k < 3; k++) {
-            double x = t[i][0], y = 0, *out[8] = {&y};
-            const double* in[1] = {&x};
+            double x = t[i][0], y = 0, *out[8] = { &y };
+            const double* in[1] = { &x };
             run_ref(name[k], &s, in, out);
             check_near(y, t[i][1 + k], 1e-15 * (1 + fabs(x)), name[k]);
         }
@@ -208,13 +246,13 @@ static void test_activations(void) {
 static void test_row_oracles(void) {
     enum { R = 5, C = 37 };
     kbk_shape s = shape(R, C, 0, 4);
-    double *x = numbers(R * C), *y = numbers(R * C), *w = numbers(C), *b = numbers(C), mean[R], rstd[R],
-           loss[R], lse[R];
+    double *x = numbers(R * C), *y = numbers(R * C), *w = numbers(C), *b = numbers(C), mean[R], rstd[R], loss[R],
+           lse[R];
     kbk_tensor t = kbki_in("x", R * C, 1);
     kbk_fill(&t, 0, KBK_F32, 1, 0, R * C, x);
     for (int c = 0; c < C; c++) w[c] = 1, b[c] = 0;
-    double ids[R] = {0, 36, KBK_IGNORE, 37, 5}, *out[8] = {y, mean, rstd};
-    const double* in[3] = {x, w, b};
+    double ids[R] = { 0, 36, KBK_IGNORE, 37, 5 }, *out[8] = { y, mean, rstd };
+    const double* in[3] = { x, w, b };
     run_ref("softmax", &s, in, out);
     for (int r = 0; r < R; r++) {
         double sum = 0;
@@ -228,16 +266,15 @@ static void test_row_oracles(void) {
         check_near(sum / C, 0, 1e-14, "layernorm mean 0");
         check_near(square / C, 1, 1e-4, "layernorm variance 1"); // eps = 1e-5 in the denominator
     }
-    double* out2[8] = {loss, lse};
-    const double* in2[2] = {x, ids};
+    double* out2[8] = { loss, lse };
+    const double* in2[2] = { x, ids };
     run_ref("cross_entropy", &s, in2, out2);
     for (int r = 0; r < R; r++) {
         long double sum = 0;
         for (int c = 0; c < C; c++) sum += expl((long double)x[r * C + c]);
         check_near(lse[r], (double)logl(sum), 1e-14, "log-sum-exp");
         if (ids[r] >= 0 && ids[r] < C)
-            check_near(loss[r], (double)(logl(sum) - (long double)x[r * C + (int)ids[r]]), 1e-14,
-                       "cross entropy");
+            check_near(loss[r], (double)(logl(sum) - (long double)x[r * C + (int)ids[r]]), 1e-14, "cross entropy");
     }
     check(loss[2] == 0, "ignored target");
     check(kbk_is_nan(loss[3]), "target out of range");
@@ -253,8 +290,8 @@ static void test_row_oracles(void) {
 // exactly.
 static void test_matmul(void) {
     enum { M = 5, N = 4, K = 6 };
-    double a[M * K], b[K * N], c[M * N], *out[8] = {c};
-    const double* in[2] = {a, b};
+    double a[M * K], b[K * N], c[M * N], *out[8] = { c };
+    const double* in[2] = { a, b };
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
         kbk_shape s = shape(M, N, K, 4);
         int wrong = 0;
@@ -279,10 +316,11 @@ static void test_units(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];
         kbk_shape s = shape(4, 9, 6, 4);
+        s.batch = 3;
         kbk_tensor t[KBK_MAX_TENSORS];
         int n = op->tensors(&s, t), ins = 0, outs = 0, wrong = 0;
-        double *in[8] = {0}, *all[2 * KBK_OUTS] = {0}, *part[2 * KBK_OUTS] = {0};
-        int64_t per[2 * KBK_OUTS] = {0}, units = op->units(&s);
+        double *in[8] = { 0 }, *all[2 * KBK_OUTS] = { 0 }, *part[2 * KBK_OUTS] = { 0 };
+        int64_t per[2 * KBK_OUTS] = { 0 }, units = op->units(&s);
         for (int k = 0; k < n; k++) {
             if (t[k].role == KBK_IN) {
                 in[ins] = numbers(t[k].count);
@@ -290,7 +328,7 @@ static void test_units(void) {
                 ins++;
                 continue;
             }
-            per[outs] = t[k].per_unit, per[outs + KBK_OUTS] = t[k].scales;
+            per[outs] = t[k].per_unit, per[outs + KBK_OUTS] = t[k].per_unit ? t[k].scales : 0;
             for (int j = outs; j < 2 * KBK_OUTS; j += KBK_OUTS) {
                 all[j] = per[j] || j < KBK_OUTS ? numbers(j < KBK_OUTS ? t[k].count : per[j] * units) : NULL;
                 part[j] = per[j] ? numbers(per[j]) : NULL;
@@ -301,8 +339,7 @@ static void test_units(void) {
         for (int64_t u = 0; u < units; u++) {
             op->ref(&s, (const double* const*)in, part, u, u + 1);
             for (int j = 0; j < 2 * KBK_OUTS; j++)
-                if (per[j])
-                    wrong += memcmp(part[j], all[j] + u * per[j], (size_t)per[j] * sizeof(double)) != 0;
+                if (per[j]) wrong += memcmp(part[j], all[j] + u * per[j], (size_t)per[j] * sizeof(double)) != 0;
         }
         check(wrong == 0 && outs > 0, op->name);
         for (int k = 0; k < 8; k++) free(in[k]), free(all[k]), free(part[k]);
@@ -317,8 +354,8 @@ static void test_verifier(void) {
         kbk_shape s = shape(R, C, 0, kbk_dtype_size(d));
         kbk_tensor t = kbki_in("x", R * C, 1);
         kbk_report r;
-        double *x = numbers(R * C), *y = numbers(R * C), *out[8] = {y};
-        const double* in[1] = {x};
+        double *x = numbers(R * C), *y = numbers(R * C), *out[8] = { y };
+        const double* in[1] = { x };
         unsigned char* got = (unsigned char*)malloc(R * C * 4);
         size_t size = (size_t)kbk_dtype_size(d);
         kbk_fill(&t, 0, d, 9, 0, R * C, x);
@@ -328,8 +365,7 @@ static void test_verifier(void) {
         check(r.norm > 0 || d == KBK_F32, "the norm is that of a rounding");
         // an element never written, 0xFF all over
         memset(got + 1234 * size, 0xFF, size);
-        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1,
-              "an unwritten element");
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1, "an unwritten element");
         check(kbk_is_nan(r.got) && r.want == y[1234], "and says so");
         // a NaN with a small payload
         kbk_narrow(KBK_T, d, y, got, R * C);
@@ -339,12 +375,10 @@ static void test_verifier(void) {
         // one element wrong by its neighbour's value, invisible in the norm
         kbk_narrow(KBK_T, d, y, got, R * C);
         memcpy(got + 5 * size, got + 6 * size, size);
-        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 5 && r.bad == 1,
-              "one wrong element");
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 5 && r.bad == 1, "one wrong element");
         kbk_narrow(KBK_T, d, y, got, R * C);
         memset(got + (R * C - 1) * size, 0, size);
-        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1,
-              "a zero at the very end");
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1, "a zero at the very end");
         // everything off by a factor: each element within its bound, the norm not
         for (int i = 0; i < R * C; i++) x[i] = y[i] * (1 + 1.3 * op->check[d].norm);
         kbk_narrow(KBK_T, d, x, got, R * C);
@@ -356,7 +390,7 @@ static void test_verifier(void) {
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a NaN that belongs there");
         // units from the middle
-        check(kbk_verify(op, d, &s, 0, got + C * size, (double* [8]){y + C}, 1, 2, &r), "a unit by itself");
+        check(kbk_verify(op, d, &s, 0, got + C * size, (double* [8]){ y + C }, 1, 2, &r), "a unit by itself");
         free(x), free(y), free(got);
     }
 }
@@ -364,8 +398,8 @@ static void test_verifier(void) {
 static void test_exact(void) {
     const kbk_op* op = kbk_find_op("add", "fwd");
     kbk_shape s = shape(1, 4, 0, 4);
-    double y[4] = {1, 1 + 0x1p-30, HUGE_VAL, -3}, *out[8] = {y};
-    float got[4] = {1, 1, HUGE_VALF, -3};
+    double y[4] = { 1, 1 + 0x1p-30, HUGE_VAL, -3 }, *out[8] = { y };
+    float got[4] = { 1, 1, HUGE_VALF, -3 };
     kbk_report r;
     check(kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r), "exact: equal to the oracle rounded once");
     got[3] = nextafterf(-3, 0);
