@@ -601,24 +601,24 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 
 // What shapes mean to an operation, so that a program can choose them without knowing it by name.
 enum {
-    KBK_MAP,  // n = rows * cols independent elements
-    KBK_PICK, // n = rows * cols accesses; depth: their stride, or how many elements they fall among
-    KBK_SUM,  // n = rows * cols elements, one result
-    KBK_ROWS, // rows of cols elements
-    KBK_GEMM, // M = rows, N = cols, K = depth; layout
-    KBK_ATTN, // batch, heads, S = rows, d = cols; causal
+    KBK_MAP,   // n = rows * cols independent elements
+    KBK_PICK,  // n = rows * cols accesses; depth: their stride, or how many elements they fall among
+    KBK_SUM,   // n = rows * cols elements, one result
+    KBK_ROWS,  // rows of cols elements
+    KBK_GEMM,  // M = rows, N = cols, K = depth; layout
+    KBK_ATTN,  // batch, heads, S = rows, d = cols; causal
     KBK_LOOKUP // T = rows ids below V = depth, rows of D = cols elements
 };
 
-enum { KBK_NN, KBK_NT, KBK_TN };         // kbk_shape.layout of a matrix product
-enum { KBK_RANDOM, KBK_SEQUENTIAL };     // kbk_shape.layout of gather
+enum { KBK_NN, KBK_NT, KBK_TN };     // kbk_shape.layout of a matrix product
+enum { KBK_RANDOM, KBK_SEQUENTIAL }; // kbk_shape.layout of gather
 
 typedef struct kbk_shape {
     int64_t batch, heads, rows, cols, depth; // embedding: T = rows, D = cols, V = depth
     double p;                                // dropout: probability of a zero
     int causal;
     int layout;
-    int elem; // sizeof(T); formulas need it
+    int elem;      // sizeof(T); formulas need it
     uint64_t seed; // dropout: the key of its mask
 } kbk_shape;
 
@@ -641,9 +641,9 @@ typedef struct kbk_args {
 // NULL, or why nothing was launched.
 typedef const char* (*kbk_launch_fn)(const kbk_args* a, kbk_stream stream);
 
-enum { KBK_IN, KBK_OUT, KBK_INOUT };                 // kbk_tensor.role
-enum { KBK_T, KBK_KF32, KBK_KI32, KBK_KI64 };        // kbk_tensor.kind; KBK_T is the element type
-enum { KBK_ON_DEVICE, KBK_ON_HOST };                 // kbk_tensor.place
+enum { KBK_IN, KBK_OUT, KBK_INOUT };          // kbk_tensor.role
+enum { KBK_T, KBK_KF32, KBK_KI32, KBK_KI64 }; // kbk_tensor.kind; KBK_T is the element type
+enum { KBK_ON_DEVICE, KBK_ON_HOST };          // kbk_tensor.place
 // kbk_tensor.fill
 enum { KBK_NORMAL, KBK_UNIFORM, KBK_IDS, KBK_SAME, KBK_SEQUENCE, KBK_CYCLE };
 
@@ -719,15 +719,15 @@ KBK_FN int kbk_kind_size(int kind, int dtype) {
 
 // The rows of _tensors, one call each.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
-    kbk_tensor t = {name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0};
+    kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0 };
     return t;
 }
 KBK_FN kbk_tensor kbki_ids(const char* name, int64_t count, int64_t per_unit, int64_t below) {
-    kbk_tensor t = {name, KBK_IN, KBK_KI32, count, per_unit, 0, KBK_IDS, 0, (double)below, 0};
+    kbk_tensor t = { name, KBK_IN, KBK_KI32, count, per_unit, 0, KBK_IDS, 0, (double)below, 0 };
     return t;
 }
 KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t per_unit, int64_t scales) {
-    kbk_tensor t = {name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0};
+    kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0 };
     return t;
 }
 KBK_FN size_t kbki_scratch_none(const kbk_shape* s, const char* variant) {
@@ -902,8 +902,7 @@ KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
 }
 
 // Elements i0..i0+n-1 of input number id, as the oracle wants them: rounded to the type they are stored in.
-KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
-                     double* x) {
+KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n, double* x) {
     int64_t mul = 0, add = 0;
     if (t->fill == KBK_CYCLE) kbki_cycle((int64_t)t->b, &mul, &add);
     for (int64_t i = 0; i < n; i++) {
@@ -1018,11 +1017,11 @@ KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* su
 /*  Output k of units u0..u1-1 (a tensor that belongs to no unit: whole). got: the bytes of those units as the
     device stored them. out: what the oracle wrote for the same units, magnitudes included. Returns 1 if it
     passes. */
-KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got,
-                      double* const* out, int64_t u0, int64_t u1, kbk_report* r) {
+KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
+                      int64_t u0, int64_t u1, kbk_report* r) {
     const int64_t CHUNK = 256;
     kbk_tensor t;
-    kbki_tally sum = {0, 0, 0, 0, 1};
+    kbki_tally sum = { 0, 0, 0, 0, 1 };
     double x[256];
     memset(r, 0, sizeof *r);
     r->index = -1;
@@ -1041,8 +1040,8 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
         for (int64_t i = 0; i < per; i += CHUNK) {
             int64_t n = per - i < CHUNK ? per - i : CHUNK, base = (t.per_unit ? u0 + u : 0) * per + i;
             kbk_widen(t.kind, dtype, raw + i * size, x, n);
-            kbki_verify_piece(&t, as, &c, x, ref + i, scale && t.scales > 1 ? scale + i : scale, rms, n, base,
-                              &sum, r);
+            kbki_verify_piece(&t, as, &c, x, ref + i, scale && t.scales > 1 ? scale + i : scale, rms, n, base, &sum,
+                              r);
         }
     }
     return kbki_verify_whole(as, &c, &sum, r);
@@ -1050,7 +1049,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 
 /*------------------------------------------------------------------------------------------------------------
   >>device     What the kernels share: packs of 16 bytes, reductions, the running softmax pair, tickets,
-  launching.
+               launching.
                Public: nothing      Used by: every section below
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -1115,8 +1114,7 @@ template <class T, int W> struct kbki_pack {
     }
     __device__ __forceinline__ void load_cached(const T* p) { q = __ldg(reinterpret_cast<const uint4*>(p)); }
     __device__ __forceinline__ void store(T* p) const {
-        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(q.x), "r"(q.y), "r"(q.z),
-                     "r"(q.w)
+        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(q.x), "r"(q.y), "r"(q.z), "r"(q.w)
                      : "memory");
     }
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
@@ -1124,9 +1122,7 @@ template <class T, int W> struct kbki_pack {
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
     // Makes the compiler unpack again in the next pass, instead of keeping the floats of this one in
     // registers.
-    __device__ __forceinline__ void forget() {
-        asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w));
-    }
+    __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
         constexpr int step = W / 4;
         kbki_unword((T*)0, q.x, f), kbki_unword((T*)0, q.y, f + step);
@@ -1160,7 +1156,7 @@ struct kbki_span {
 template <class T, int W> __host__ __device__ __forceinline__ kbki_span kbki_split(const T* p, int64_t n) {
     int64_t head = W == 1 ? 0 : (int64_t)((0 - (uintptr_t)p & 15) / sizeof(T));
     if (head > n) head = n;
-    kbki_span s = {(n - head) / W, (int)head, 0};
+    kbki_span s = { (n - head) / W, (int)head, 0 };
     s.tail = (int)(n - head - s.packs * W);
     return s;
 }
@@ -1185,9 +1181,7 @@ template <class V> struct kbki_sum {
 struct kbki_sum2 {
     typedef float2 type;
     static __device__ __forceinline__ float2 none() { return make_float2(0, 0); }
-    static __device__ __forceinline__ float2 join(float2 a, float2 b) {
-        return make_float2(a.x + b.x, a.y + b.y);
-    }
+    static __device__ __forceinline__ float2 join(float2 a, float2 b) { return make_float2(a.x + b.x, a.y + b.y); }
     static __device__ __forceinline__ float2 shuffle(float2 v, int d) {
         return make_float2(__shfl_xor_sync(~0u, v.x, d), __shfl_xor_sync(~0u, v.y, d));
     }
@@ -1216,8 +1210,7 @@ __device__ __forceinline__ typename R::type kbki_all(typename R::type v, typenam
 #define KBKI_LOG2E 1.4426950408889634f
 #define KBKI_LN2 0.6931471805599453f
 
-__device__ __forceinline__ float
-kbki_exp2(float x) { // hardware, relative error about 2^-22; results below 2^-126: 0
+__device__ __forceinline__ float kbki_exp2(float x) { // hardware, relative error about 2^-22; results below 2^-126: 0
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
@@ -1231,26 +1224,23 @@ __device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
 // is well.
 __device__ __forceinline__ float kbki_base(float m) { return m == -INFINITY ? 0.0f : m * KBKI_LOG2E; }
 // exp(x - m), given base(m): one FMA and one exp2.
-__device__ __forceinline__ float kbki_exp_from(float x, float base) {
-    return kbki_exp2(fmaf(x, KBKI_LOG2E, -base));
-}
+__device__ __forceinline__ float kbki_exp_from(float x, float base) { return kbki_exp2(fmaf(x, KBKI_LOG2E, -base)); }
 
 struct kbki_pair {
     typedef kbki_pair type;
     float m, s;
-    static __device__ __forceinline__ kbki_pair none() { return {-INFINITY, 0.0f}; }
+    static __device__ __forceinline__ kbki_pair none() { return { -INFINITY, 0.0f }; }
     // m * log2(e) is rounded the same way here and in base(), so that the factors match what s was built
     // with.
     static __device__ __forceinline__ kbki_pair join(kbki_pair a, kbki_pair b) {
         kbki_pair r;
         r.m = fmaxf(a.m, b.m);
         float base = kbki_base(r.m);
-        r.s = a.s * kbki_exp2(__fmul_rn(a.m, KBKI_LOG2E) - base) +
-              b.s * kbki_exp2(__fmul_rn(b.m, KBKI_LOG2E) - base);
+        r.s = a.s * kbki_exp2(__fmul_rn(a.m, KBKI_LOG2E) - base) + b.s * kbki_exp2(__fmul_rn(b.m, KBKI_LOG2E) - base);
         return r;
     }
     static __device__ __forceinline__ kbki_pair shuffle(kbki_pair v, int d) {
-        return {__shfl_xor_sync(~0u, v.m, d), __shfl_xor_sync(~0u, v.s, d)};
+        return { __shfl_xor_sync(~0u, v.m, d), __shfl_xor_sync(~0u, v.s, d) };
     }
     __device__ __forceinline__ void add(float x) {
         float top = fmaxf(m, x), base = kbki_base(top);
@@ -1297,7 +1287,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
 #pragma unroll
             for (int k = 0; k < W; k++) s += kbki_exp_from(f[k], base);
         }
-        r = {top, s};
+        r = { top, s };
     }
     return r;
 }
@@ -1324,9 +1314,7 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     nor the other threads wait for them. An mbarrier counts the bytes that arrive; its parity flips each time
     it is full. Addresses and sizes are multiples of 16. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-__device__ __forceinline__ unsigned kbki_shared(const void* p) {
-    return (unsigned)__cvta_generic_to_shared(p);
-}
+__device__ __forceinline__ unsigned kbki_shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
@@ -1362,16 +1350,12 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
                  "r"(kbki_shared(from)), "r"(bytes)
                  : "memory");
 }
-__device__ __forceinline__ void kbki_bulk_fence() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
+__device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Until all stores of this thread but the last N have read their shared memory; until all are done.
 template <int N> __device__ __forceinline__ void kbki_bulk_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
-__device__ __forceinline__ void kbki_bulk_done() {
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
+__device__ __forceinline__ void kbki_bulk_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 #endif
 
 // --- launching
@@ -1381,8 +1365,7 @@ KBK_FN const char* kbki_launched(void) {
 }
 KBK_FN int kbki_sms(void) {
     int device = 0, n = 0;
-    if (cudaGetDevice(&device) == cudaSuccess)
-        cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device);
+    if (cudaGetDevice(&device) == cudaSuccess) cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device);
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
@@ -1488,8 +1471,7 @@ template <class T> struct kbki_map_io {
 };
 
 // F: static constexpr int inputs, packs; static float of(a, b, c).
-template <class T, class F>
-__device__ __forceinline__ void kbki_map_one(const kbki_map_io<T>& io, int64_t i) {
+template <class T, class F> __device__ __forceinline__ void kbki_map_one(const kbki_map_io<T>& io, int64_t i) {
     float a = kbki_float(io.in[0][i]), b = F::inputs > 1 ? kbki_float(io.in[1][i]) : 0.0f;
     io.out[i] = kbki_type<T>::from(F::of(a, b, F::inputs > 2 ? kbki_float(io.in[2][i]) : 0.0f));
 }
@@ -1501,8 +1483,7 @@ template <class T, class F> __global__ void kbki_map_naive_k(kbki_map_io<T> io) 
 
 template <class T, class F> __global__ void kbki_map_stride_k(kbki_map_io<T> io) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step)
-        kbki_map_one<T, F>(io, i);
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, F>(io, i);
 }
 
 #define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256, two packs in flight lose 3 %
@@ -1517,8 +1498,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> i
     for (int u = 0; u < U; u++)
 #pragma unroll
         for (int k = 0; k < F::inputs; k++)
-            if (first + u * KBKI_MAP_TH < io.packs)
-                v[k][u].load(io.in[k] + io.head + (first + u * KBKI_MAP_TH) * W);
+            if (first + u * KBKI_MAP_TH < io.packs) v[k][u].load(io.in[k] + io.head + (first + u * KBKI_MAP_TH) * W);
 #pragma unroll
     for (int u = 0; u < U; u++) {
         if (first + u * KBKI_MAP_TH >= io.packs) continue;
@@ -1640,8 +1620,7 @@ template <class T, class F, int U> const char* kbki_map_packs(const kbk_args* a,
     const char* why = kbki_map_args<T, F>(a, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) io.packs = io.n, io.head = io.tail = 0;
-    int64_t ctas =
-        kbki_ceil(io.packs ? io.packs : 1, TH * U); // no whole pack: one CTA for the single elements
+    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, TH * U); // no whole pack: one CTA for the single elements
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if (U > 1 && ctas < (int64_t)kbki_sms() * (2048 / TH)) return kbki_map_packs<T, F, 1>(a, stream);
     if (vector)
@@ -1689,18 +1668,15 @@ KBK_FN double kbk_div_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
 KBK_FN double kbk_add_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
 KBK_FN double kbk_mul_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
 KBK_FN double kbk_div_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN void kbk_add_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                            int64_t u1) {
+KBK_FN void kbk_add_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + in[1][i];
 }
-KBK_FN void kbk_mul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                            int64_t u1) {
+KBK_FN void kbk_mul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] * in[1][i];
 }
-KBK_FN void kbk_div_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                            int64_t u1) {
+KBK_FN void kbk_div_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / in[1][i];
 }
@@ -2094,9 +2070,7 @@ struct kbki_xor {
     typedef uint32_t type;
     static __device__ __forceinline__ uint32_t none() { return 0; }
     static __device__ __forceinline__ uint32_t join(uint32_t a, uint32_t b) { return a ^ b; }
-    static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) {
-        return __shfl_xor_sync(~0u, v, d);
-    }
+    static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
 
 // T is float; a template like every kernel.
@@ -2139,9 +2113,7 @@ template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st
     kbk_read_run_k<T, U><<<(unsigned)ctas, 512, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T> const char* kbk_read_run_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_read<T, 1>(a, st);
-}
+template <class T> const char* kbk_read_run_vec(const kbk_args* a, kbk_stream st) { return kbki_read<T, 1>(a, st); }
 template <class T> const char* kbk_read_run_unroll(const kbk_args* a, kbk_stream st) {
     return kbki_read<T, 4>(a, st);
 }
@@ -2149,9 +2121,7 @@ template <class T> const char* kbk_read_run_unroll(const kbk_args* a, kbk_stream
 // --- triad
 struct kbki_triad {
     static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float a, float b, float) {
-        return fmaf((float)KBKI_TRIAD, b, a);
-    }
+    static __device__ __forceinline__ float of(float a, float b, float) { return fmaf((float)KBKI_TRIAD, b, a); }
 };
 template <class T> const char* kbk_triad_run_naive(const kbk_args* a, kbk_stream st) {
     return kbki_map_naive<T, kbki_triad>(a, st);
@@ -2339,8 +2309,7 @@ template <class T> const char* kbk_gather_run_unroll(const kbk_args* a, kbk_stre
 
 // --- chase; T is float, a template like every kernel
 template <class T>
-__global__ void __launch_bounds__(256)
-    kbk_chase_run_naive_k(const int* x, int* walk, int64_t* clocks, int n) {
+__global__ void __launch_bounds__(256) kbk_chase_run_naive_k(const int* x, int* walk, int64_t* clocks, int n) {
     int seen = 0, at = 0;
     if ((int64_t)n * 4 <= KBKI_CHASE_WARM)
         for (int i = threadIdx.x; i < n; i += 256) seen ^= x[i];
@@ -2444,16 +2413,13 @@ KBK_FN double kbk_d2h_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->
 KBK_FN double kbk_d2d_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
 KBK_FN double kbk_alloc_run_bytes(const kbk_shape* s) { return s->rows && s->cols ? 4 : 0; }
 KBK_FN double kbk_null_run_bytes(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN void kbk_h2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                            int64_t u1) {
+KBK_FN void kbk_h2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     kbk_copy_run_ref(s, in, out, u0, u1);
 }
-KBK_FN void kbk_d2h_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                            int64_t u1) {
+KBK_FN void kbk_d2h_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     kbk_copy_run_ref(s, in, out, u0, u1);
 }
-KBK_FN void kbk_d2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                            int64_t u1) {
+KBK_FN void kbk_d2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     kbk_copy_run_ref(s, in, out, u0, u1);
 }
 KBK_FN void kbk_alloc_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -2519,8 +2485,7 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     void* block = NULL;
     if (why || bytes == 0) return why;
     cudaError_t e = pool ? cudaMallocFromPoolAsync(&block, bytes, pool, st) : cudaMalloc(&block, bytes);
-    if (e == cudaSuccess && a->out[0])
-        kbki_usable_k<T><<<1, 1, 0, st>>>((char*)block, bytes, (int*)a->out[0]);
+    if (e == cudaSuccess && a->out[0]) kbki_usable_k<T><<<1, 1, 0, st>>>((char*)block, bytes, (int*)a->out[0]);
     if (e == cudaSuccess) e = pool ? cudaFreeAsync(block, st) : cudaFree(block);
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
@@ -2677,9 +2642,7 @@ __device__ __forceinline__ float kbki_tail(float t) {
     return fmaf(p, u, 0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-__device__ __forceinline__ float kbki_cut(float x) {
-    return fminf(fabsf(x), 16.0f);
-} // a NaN stays in the bell
+__device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); } // a NaN stays in the bell
 struct kbki_gelu_erf {
     static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) {
@@ -2700,9 +2663,7 @@ struct kbki_silu {
 };
 
 // x / (1 + 2^q): no overflow to NaN anywhere, since 2^q = inf gives 1 / inf = 0.
-__device__ __forceinline__ float kbki_logistic(float x, float q) {
-    return x * kbki_reciprocal(1.0f + kbki_exp2(q));
-}
+__device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
 struct kbki_gelu_erf_fast {
     static constexpr int inputs = 1, packs = 2;
     // q(x) = log2(Phi(-x) / Phi(x)) is odd. Minimax fit of q(x) / x in x^2 over |x| <= 5.6, weighted so that
@@ -2726,9 +2687,7 @@ struct kbki_gelu_tanh_fast {
 };
 struct kbki_silu_fast {
     static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) {
-        return kbki_logistic(x, x * -KBKI_LOG2E);
-    }
+    static __device__ __forceinline__ float of(float x, float, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
 };
 
 template <class T> const char* kbk_gelu_erf_fwd_naive(const kbk_args* a, kbk_stream st) {
@@ -2829,8 +2788,8 @@ KBK_FN void kbk_gelu_erf_bwd_ref(const kbk_shape* s, const double* const* in, do
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = kbki_near(in[1][i]);
-        kbki_bwd_terms(in[0][i], 0.5 * erfc(-x * 0.7071067811865476),
-                       x * exp(-0.5 * x * x) * 0.3989422804014327, out, i - u0);
+        kbki_bwd_terms(in[0][i], 0.5 * erfc(-x * 0.7071067811865476), x * exp(-0.5 * x * x) * 0.3989422804014327, out,
+                       i - u0);
     }
 }
 KBK_FN void kbk_gelu_tanh_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -3162,8 +3121,7 @@ __device__ __forceinline__ void kbki_ahead_close() { // what was asked for since
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-template <int N>
-__device__ __forceinline__ void kbki_ahead_wait() { // until at most N groups are on their way
+template <int N> __device__ __forceinline__ void kbki_ahead_wait() { // until at most N groups are on their way
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
@@ -3268,8 +3226,7 @@ __device__ __forceinline__ typename R::type kbki_cluster_all(typename R::type v,
 #define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
 
 // How many CTAs of a kernel the device holds at once, at most `most`; 0 where the shared memory is too much.
-template <class K>
-const char* kbki_resident(K* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
+template <class K> const char* kbki_resident(K* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
     *ctas = 0;
@@ -3467,13 +3424,11 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y,
     top = kbki_tree<kbki_max, 256>(top, s);
     for (int64_t c = threadIdx.x; c < cols; c += 256) sum += expf(kbki_float(x[c]) - top);
     sum = kbki_tree<kbki_sum<float>, 256>(sum, s);
-    for (int64_t c = threadIdx.x; c < cols; c += 256)
-        y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
+    for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
 template <class T>
-__global__ void __launch_bounds__(128)
-    kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
+__global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     if (row >= rows) return;
     x += row * cols, y += row * cols;
@@ -3564,8 +3519,7 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
 /*  The copy in shared memory lies as the row does relative to 16 bytes, so the same split serves both. Each
     thread comes back to the packs it brought itself: the barriers of the two reductions are the only ones. */
 template <class T, int W>
-__global__ void __launch_bounds__(512)
-    kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
+__global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[2][32];
     x += blockIdx.x * cols, y += blockIdx.x * cols;
@@ -3646,8 +3600,7 @@ template <class T, int P> struct kbki_softmax_row {
         return r;
     }
     // base and factor of the exponentials not kept; the factor of those kept
-    template <int TH>
-    __device__ __forceinline__ void put(T* y, int t, int packs, float base, float inv, float kept) {
+    template <int TH> __device__ __forceinline__ void put(T* y, int t, int packs, float base, float inv, float kept) {
         float f[W];
         y += t * W;
 #pragma unroll
@@ -3672,8 +3625,7 @@ template <class T, int P, int C, int TH, int S> struct kbki_softmax_ahead {
     uint4* ring;
     __device__ __forceinline__ void ask(int64_t which, int h, int to) {
         if (which < rows)
-            kbki_ahead_row<T, C, TH>(ring + to * room, x + which * cols + h * C * TH * W, t,
-                                     packs - h * C * TH);
+            kbki_ahead_row<T, C, TH>(ring + to * room, x + which * cols + h * C * TH * W, t, packs - h * C * TH);
         kbki_ahead_close();
     }
     __device__ __forceinline__ void start() {
@@ -3711,8 +3663,7 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
 }
 
 template <class T, int P, int C, int S>
-__global__ void __launch_bounds__(512, 2)
-    kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
+__global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[2][32];
     __shared__ uint2 room[2][KBKI_CLUSTER]; // pairs
@@ -3754,8 +3705,7 @@ template <class T> const char* kbk_softmax_fwd_naive(const kbk_args* a, kbk_stre
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, 128, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_fwd_naive_k<T>
-        <<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io.x, io.y, io.rows, io.cols);
+    kbk_softmax_fwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_block(const kbk_args* a, kbk_stream st) {
@@ -3769,8 +3719,7 @@ template <class T> const char* kbk_softmax_fwd_online(const kbk_args* a, kbk_str
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, 4, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_fwd_online_k<T>
-        <<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io.x, io.y, io.rows, io.cols);
+    kbk_softmax_fwd_online_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T, int W> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
@@ -3784,15 +3733,13 @@ template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_st
     auto run = [&](auto plan) {
         constexpr int W = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
         unsigned ctas = (unsigned)(TH == 32 ? kbki_ceil(io.rows, 4) : io.rows);
-        kbk_softmax_fwd_onepass_k<T, W, P, TH>
-            <<<ctas, TH == 32 ? 128 : TH, 0, st>>>(io.x, io.y, io.rows, io.cols);
+        kbk_softmax_fwd_onepass_k<T, W, P, TH><<<ctas, TH == 32 ? 128 : TH, 0, st>>>(io.x, io.y, io.rows, io.cols);
         return kbki_launched();
     };
     if (!io.vector)
         return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_softmax_long<T, 1>(io, st);
     int64_t packs = io.cols / KBKI_WIDTH(T);
-    return packs <= KBKI_LONG ? kbki_by_row<KBKI_WIDTH(T)>(packs, run)
-                              : kbki_softmax_long<T, KBKI_WIDTH(T)>(io, st);
+    return packs <= KBKI_LONG ? kbki_by_row<KBKI_WIDTH(T)>(packs, run) : kbki_softmax_long<T, KBKI_WIDTH(T)>(io, st);
 }
 template <class T, int W> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
     size_t bytes = (size_t)io.cols * sizeof(T) + 16;
@@ -3807,9 +3754,7 @@ template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_str
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    auto longer = [&] {
-        return io.vector ? kbki_softmax_shared<T, W>(io, st) : kbki_softmax_shared<T, 1>(io, st);
-    };
+    auto longer = [&] { return io.vector ? kbki_softmax_shared<T, W>(io, st) : kbki_softmax_shared<T, 1>(io, st); };
     int64_t packs = io.cols / W;
     if (!kbki_whole_packs<T>(io.x, io.y, io.cols) || packs > 4096) return longer();
     auto run = [&](auto plan) {
@@ -3839,8 +3784,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     int size = kbki_cluster_ctas(packs);
     int64_t share = kbki_ceil(packs, size);
     auto run = [&](auto kernel, size_t packs_ahead) {
-        return kbki_launch_clusters(kernel, size, packs_ahead * 512 * 16, io.rows, st, io.x, io.y, io.rows,
-                                    io.cols);
+        return kbki_launch_clusters(kernel, size, packs_ahead * 512 * 16, io.rows, st, io.x, io.y, io.rows, io.cols);
     };
     if (share > 2048) return run(kbk_softmax_fwd_cluster_k<T, 8, 4, 3>, 12);
     return share > 1024 ? run(kbk_softmax_fwd_cluster_k<T, 4, 4, 2>, 8)
@@ -3976,8 +3920,7 @@ __global__ void __launch_bounds__(KBKI_CTA(TH)) kbk_softmax_bwd_onepass_k(kbki_d
 
 // Rows that do not fit: two reads, the second one backwards, while the end of the row is still in the L2
 // cache.
-template <class T, int W>
-__global__ void __launch_bounds__(512) kbki_softmax_bwd_long_k(kbki_dsoftmax<T> io) {
+template <class T, int W> __global__ void __launch_bounds__(512) kbki_softmax_bwd_long_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
     int64_t at = blockIdx.x * io.cols;
     int t = threadIdx.x;
@@ -4002,8 +3945,7 @@ __global__ void __launch_bounds__(512) kbki_softmax_bwd_long_k(kbki_dsoftmax<T> 
 
 // S pairs of rows ahead; the slots of the reduction take turns, as there is one reduction per row only.
 template <class T, int P, int TH, int S>
-__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 2048 ? 2 : 1)
-    kbk_softmax_bwd_shared_k(kbki_dsoftmax<T> io) {
+__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 2048 ? 2 : 1) kbk_softmax_bwd_shared_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[2][32];
     constexpr int G = TH == 32 ? 4 : 1;
@@ -4031,12 +3973,10 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 2048 ? 2 : 1)
     }
 }
 
-template <class T>
-const char* kbki_dsoftmax_args(const kbk_args* a, int64_t rows_per_cta, kbki_dsoftmax<T>* io) {
+template <class T> const char* kbki_dsoftmax_args(const kbk_args* a, int64_t rows_per_cta, kbki_dsoftmax<T>* io) {
     *io = { (const T*)a->in[0], (const T*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, false };
     io->vector = kbki_congruent(io->dy, io->y) && kbki_congruent(io->dy, io->dx);
-    if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) ||
-        !kbki_aligned(io->dx, sizeof(T)))
+    if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->dx, sizeof(T)))
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
@@ -4154,13 +4094,11 @@ KBK_FN void kbk_layernorm_fwd_ref(const kbk_shape* s, const double* const* in, d
         for (int64_t c = 0; c < n; c++) var += (x[c] - mean) * (x[c] - mean);
         double rstd = 1 / sqrt(var / (double)n + KBK_EPS);
         int64_t u = r - u0;
-        for (int64_t c = 0; out[0] && c < n; c++)
-            out[0][u * n + c] = (x[c] - mean) * rstd * in[1][c] + in[2][c];
+        for (int64_t c = 0; out[0] && c < n; c++) out[0][u * n + c] = (x[c] - mean) * rstd * in[1][c] + in[2][c];
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
         if (out[KBK_OUTS]) out[KBK_OUTS][u] = s->elem == 4 ? fabs(mean) * rstd / 15 : 0;
-        if (out[KBK_OUTS + 1])
-            out[KBK_OUTS + 1][u] = size; // a mean near 0 is no better than what it was summed from
+        if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size; // a mean near 0 is no better than what it was summed from
     }
 }
 
@@ -4205,8 +4143,7 @@ template <class T, bool LN> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<
     io.stats(row, mean, m);
 }
 
-template <class T, bool LN>
-__global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, LN> io) {
+template <class T, bool LN> __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, LN> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     int lane = threadIdx.x % 32;
     if (row >= io.rows) return;
@@ -4238,8 +4175,8 @@ template <class T, int W> __device__ __forceinline__ void kbki_weights(const T* 
 }
 // y of one pack, from the deviations d.
 template <class T, bool LN, int W>
-__device__ __forceinline__ void kbki_norm_pack(const kbki_norm<T, LN>& io, int64_t row, int64_t c, bool aw,
-                                               bool ab, float* d, float2 m) {
+__device__ __forceinline__ void kbki_norm_pack(const kbki_norm<T, LN>& io, int64_t row, int64_t c, bool aw, bool ab,
+                                               float* d, float2 m) {
     float w[W], b[W] = {};
     kbki_weights<T, W>(io.w + c, aw, w);
     if (LN) kbki_weights<T, W>(io.b + c, ab, b);
@@ -4397,8 +4334,7 @@ template <class T, bool LN, int P, int TH, bool TIGHT> struct kbki_norm_row {
 // HOLD: w and b stay in registers; rows so long that they would crowd out a second CTA take them from the L1
 // cache.
 template <class T, bool LN, int P, int TH, int S, bool HOLD>
-__global__ void __launch_bounds__(KBKI_CTA(TH), HOLD ? 1 : 2)
-    kbk_layernorm_fwd_persist_k(kbki_norm<T, LN> io) {
+__global__ void __launch_bounds__(KBKI_CTA(TH), HOLD ? 1 : 2) kbk_layernorm_fwd_persist_k(kbki_norm<T, LN> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[32];
     __shared__ float2 slots2[2][32];
@@ -4428,9 +4364,8 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), HOLD ? 1 : 2)
         kbki_ahead_close();
         float mean = LN ? kbki_group_all<kbki_sum<float>, TH>(r.sum(), slots) * each : 0;
         float2 s = r.squares(mean, t, packs);
-        s = LN && sizeof(T) == 4
-                ? kbki_group_all<kbki_sum2, TH>(s, slots2[turn])
-                : make_float2(0, kbki_group_all<kbki_sum<float>, TH>(s.y, &slots2[turn][0].x));
+        s = LN && sizeof(T) == 4 ? kbki_group_all<kbki_sum2, TH>(s, slots2[turn])
+                                 : make_float2(0, kbki_group_all<kbki_sum<float>, TH>(s.y, &slots2[turn][0].x));
         float2 m = kbki_moments<LN>(s, io.cols);
 #pragma unroll
         for (int u = 0; u < P; u++) {
@@ -4500,9 +4435,8 @@ const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T,
             a->s.rows,
             a->s.cols,
             kbki_congruent(a->in[0], a->out[0]) };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->w, sizeof(T)) ||
-        !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->mean, 4) ||
-        !kbki_aligned(io->rstd, 4))
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) ||
+        !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->mean, 4) || !kbki_aligned(io->rstd, 4))
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
@@ -4541,8 +4475,7 @@ template <class T, bool LN> const char* kbki_norm_onepass(const kbk_args* a, kbk
     if (!io.vector)
         return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_norm_long<T, LN, 1>(io, st);
     int64_t packs = io.cols / KBKI_WIDTH(T);
-    return packs <= KBKI_LONG ? kbki_by_row<KBKI_WIDTH(T)>(packs, run)
-                              : kbki_norm_long<T, LN, KBKI_WIDTH(T)>(io, st);
+    return packs <= KBKI_LONG ? kbki_by_row<KBKI_WIDTH(T)>(packs, run) : kbki_norm_long<T, LN, KBKI_WIDTH(T)>(io, st);
 }
 template <class T, bool LN> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
     constexpr int W = KBKI_WIDTH(T);
@@ -4577,11 +4510,9 @@ template <class T, bool LN> const char* kbki_norm_cluster(const kbk_args* a, kbk
     int size = kbki_cluster_ctas(packs);
     int64_t share = kbki_ceil(packs, size);
     if (share > 2048)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 8>, size, 8 * 512 * 16, io.rows, st,
-                                    io);
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 8>, size, 8 * 512 * 16, io.rows, st, io);
     if (share > 1024)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 4>, size, 4 * 512 * 16, io.rows, st,
-                                    io);
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 4>, size, 4 * 512 * 16, io.rows, st, io);
     return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 2>, size, 2 * 512 * 16, io.rows, st, io);
 }
 template <class T> const char* kbk_layernorm_fwd_naive(const kbk_args* a, kbk_stream st) {
@@ -4642,8 +4573,8 @@ KBK_FN double kbk_layernorm_bwd_bytes(const kbk_shape* s) {
     return (3 * kbki_n(s) + 3 * (double)s->cols) * s->elem + 8 * (double)s->rows;
 }
 // dx of one row, and the size of what cancels in it; mean 0 and `centre` 0 is RMS normalisation.
-KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean,
-                              double rstd, int centre, double* dx, double* size) {
+KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
+                              int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0;
     for (int64_t c = 0; c < n; c++) {
         double g = dy[c] * w[c], xhat = (x[c] - mean) * rstd;
@@ -4700,9 +4631,7 @@ template <class T, bool LN> struct kbki_dnorm {
     __device__ __forceinline__ float2 stats(int64_t row) const { // mean, rstd
         return make_float2(LN ? __ldg(mean + row) : 0, __ldg(rstd + row));
     }
-    __device__ __forceinline__ float xhat(int64_t i, float2 st) const {
-        return (kbki_float(x[i]) - st.x) * st.y;
-    }
+    __device__ __forceinline__ float xhat(int64_t i, float2 st) const { return (kbki_float(x[i]) - st.x) * st.y; }
     // What one element adds to the row's sums.
     __device__ __forceinline__ float2 term_of_row(int64_t i, int64_t c, float2 st) const {
         float g = kbki_float(dy[i]) * kbki_float(w[c]);
@@ -4722,13 +4651,11 @@ template <class T, bool LN> struct kbki_dnorm {
     }
 };
 
-template <class T, bool LN>
-__global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, LN> io) {
+template <class T, bool LN> __global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, LN> io) {
     __shared__ float2 slots[32];
     int64_t row = blockIdx.x, at = row * io.cols;
     float2 st = io.stats(row), s = make_float2(0, 0), n = make_float2((float)io.cols, (float)io.cols);
-    for (int64_t c = threadIdx.x; c < io.cols; c += 256)
-        s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
+    for (int64_t c = threadIdx.x; c < io.cols; c += 256) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
     s = kbki_all<kbki_sum2, 256>(s, slots);
     s.x /= n.x, s.y /= n.y;
     for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
@@ -4743,13 +4670,11 @@ template <class T, bool LN> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, LN
     if (c < io.sums * io.cols) io.put(c, io.part[c]);
 }
 
-template <class T, bool LN>
-__global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, LN> io) {
+template <class T, bool LN> __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, LN> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32, at = row * io.cols;
     if (row >= io.rows) return;
     float2 st = io.stats(row), s = make_float2(0, 0);
-    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32)
-        s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
+    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
     s = kbki_warp_all<kbki_sum2>(s);
     s.x /= (float)io.cols, s.y /= (float)io.cols;
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) io.one(at + c, c, st, s);
@@ -4757,8 +4682,7 @@ __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, L
 
 // A thread meets the same columns in every row, so their sums in shared memory are its own: no barrier for
 // them.
-template <class T, bool LN>
-__global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, LN> io) {
+template <class T, bool LN> __global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, LN> io) {
     extern __shared__ float kbki_sums[];
     __shared__ float2 slots[2][32];
     int turn = 0;
@@ -4770,8 +4694,7 @@ __global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, 
         int64_t at = row * io.cols;
         float2 st = io.stats(row), s = make_float2(0, 0);
 #pragma unroll 4
-        for (int64_t c = threadIdx.x; c < io.cols; c += 512)
-            s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
+        for (int64_t c = threadIdx.x; c < io.cols; c += 512) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
         s = kbki_all<kbki_sum2, 512>(s, slots[turn]);
         s.x /= (float)io.cols, s.y /= (float)io.cols;
 #pragma unroll 4
@@ -4954,8 +4877,7 @@ template <class T, bool LN> const char* kbki_dnorm_ticket(const kbk_args* a, kbk
     size_t bytes = (size_t)(io.sums * io.cols) * 4;
     int64_t most = kbki_part_ctas(io.sums * io.cols);
     unsigned ctas = 0;
-    why =
-        kbki_resident(kbk_layernorm_bwd_ticket_k<T, LN>, 512, bytes, most < io.rows ? most : io.rows, &ctas);
+    why = kbki_resident(kbk_layernorm_bwd_ticket_k<T, LN>, 512, bytes, most < io.rows ? most : io.rows, &ctas);
     if (why || !ctas) return why ? why : kbki_dnorm_split<T, LN>(a, st);
     kbk_layernorm_bwd_ticket_k<T, LN><<<ctas, 512, bytes, st>>>(io);
     return kbki_launched();
@@ -5555,8 +5477,8 @@ KBK_FN double kbk_weighted_sum_fwd_flops(const kbk_shape* s) { return 2 * kbki_n
 KBK_FN double kbk_weighted_sum_fwd_bytes(const kbk_shape* s) {
     return (kbki_n(s) + (double)s->rows + (double)s->cols) * s->elem;
 }
-KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out,
-                                     int64_t u0, int64_t u1) {
+KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                     int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * s->cols;
         double sum = 0, size = 0;
@@ -5592,8 +5514,8 @@ KBK_FN double kbk_weighted_sum_bwd_flops(const kbk_shape* s) { return 3 * kbki_n
 KBK_FN double kbk_weighted_sum_bwd_bytes(const kbk_shape* s) {
     return (2 * kbki_n(s) + (double)s->rows + 2 * (double)s->cols) * s->elem;
 }
-KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out,
-                                     int64_t u0, int64_t u1) {
+KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                     int64_t u1) {
     int64_t n = s->cols;
     double *dw = out[1], *size = out[KBK_OUTS + 1];
     for (int64_t r = u0; out[0] && r < u1; r++)
@@ -5633,8 +5555,7 @@ template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io)
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
     float sum = 0;
-    for (int64_t c = 0; c < io.cols; c++)
-        sum = fmaf(kbki_float(io.x[row * io.cols + c]), kbki_float(io.w[c]), sum);
+    for (int64_t c = 0; c < io.cols; c++) sum = fmaf(kbki_float(io.x[row * io.cols + c]), kbki_float(io.w[c]), sum);
     io.y[row] = kbki_type<T>::from(sum);
 }
 
@@ -5719,8 +5640,7 @@ template <class T> __global__ void kbk_weighted_sum_bwd_naive_k(kbki_wsum<T> io)
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (c >= io.cols) return;
     float sum = 0;
-    for (int64_t r = 0; r < io.rows; r++)
-        sum = fmaf(kbki_float(io.dy[r]), kbki_float(io.x[r * io.cols + c]), sum);
+    for (int64_t r = 0; r < io.rows; r++) sum = fmaf(kbki_float(io.dy[r]), kbki_float(io.x[r * io.cols + c]), sum);
     io.dw[c] = kbki_type<T>::from(sum);
 }
 
@@ -5779,8 +5699,7 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
 #pragma unroll
     for (int k = 0; k < W; k++)
         if (mine && group == 0) io.part[blockIdx.x * io.cols + c + k] = sum[k];
-    kbki_part_finish(io.part, io.counters, io.cols,
-                     [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
+    kbki_part_finish(io.part, io.counters, io.cols, [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
 }
 
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
@@ -5835,11 +5754,9 @@ template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_
     kbk_weighted_sum_fwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, int W, int L, int R, int U>
-const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
+template <class T, int W, int L, int R, int U> const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.rows, 128 / L * R), most = (int64_t)kbki_sms() * 16;
-    if (U == 1 && ctas > most)
-        ctas = most; // short rows: a CTA that began for each few would wait more than read
+    if (U == 1 && ctas > most) ctas = most; // short rows: a CTA that began for each few would wait more than read
     kbk_weighted_sum_fwd_vec_k<T, W, L, R, U><<<(unsigned)ctas, 128, 0, st>>>(io);
     return kbki_launched();
 }
@@ -5851,8 +5768,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     if (io.cols % W || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
         return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
     if (io.cols / W <= 8) return kbki_wsum_vec<T, W, 8, 8, 1>(io, st);
-    return io.cols / W <= 64 ? kbki_wsum_vec<T, W, 32, 32 / W, 1>(io, st)
-                             : kbki_wsum_vec<T, W, 32, 2, 4>(io, st);
+    return io.cols / W <= 64 ? kbki_wsum_vec<T, W, 32, 32 / W, 1>(io, st) : kbki_wsum_vec<T, W, 32, 2, 4>(io, st);
 }
 
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
@@ -5881,8 +5797,7 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
-template <class T, int W, int CW, int U, bool DX>
-const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
+template <class T, int W, int CW, int U, bool DX> const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, CW * W), x = 2 * kbki_sms() / y, most = kbki_ceil(io.rows, 512 / CW * U);
     if (y > 65535) return KBKI_TEXT_GRID;
     if (x > most) x = most;
@@ -5903,11 +5818,9 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "fused"), &io);
     if (why || io.rows * io.cols == 0) return why;
-    bool vector =
-        io.cols % W == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
+    bool vector = io.cols % W == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
     if (!vector) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
-    return io.cols / W <= 32 ? kbki_wsum_bwd<T, W, 32, 4, true>(io, st)
-                             : kbki_wsum_bwd<T, W, 512, 4, true>(io, st);
+    return io.cols / W <= 32 ? kbki_wsum_bwd<T, W, 32, 4, true>(io, st) : kbki_wsum_bwd<T, W, 512, 4, true>(io, st);
 }
 #endif // __CUDACC__
 
@@ -7335,9 +7248,9 @@ template <class T> struct kbki_mm {
     T* c;
     int64_t m, n, k, am, ak, bk, bn; // A[i,k] at i * am + k * ak, B[k,j] at k * bk + j * bn
     int64_t lda, ldb;                // whichever of them is not 1
-    int64_t across, down; // tiles per row and column of tiles; grid.x numbers them, since grid.y is short
-    int64_t sa, sb, sc;   // from one product of a batch to the next, in grid.z
-    float* part;          // K in pieces: piece y of the grid adds up deep products and leaves them here
+    int64_t across, down;            // tiles per row and column of tiles; grid.x numbers them, since grid.y is short
+    int64_t sa, sb, sc;              // from one product of a batch to the next, in grid.z
+    float* part;                     // K in pieces: piece y of the grid adds up deep products and leaves them here
     int64_t deep;
 };
 template <class T>
@@ -7418,8 +7331,7 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
 // Which tile a CTA takes: down a band of 16 rows of tiles first, so that CTAs that run together share
 // operands.
 template <class T>
-__device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0,
-                                              int64_t* j0) {
+__device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0, int64_t* j0) {
     int64_t band = KBKI_MM_BAND * io.across, first = blockIdx.x / band * KBKI_MM_BAND;
     int64_t in = blockIdx.x % band, high = io.down - first < KBKI_MM_BAND ? io.down - first : KBKI_MM_BAND;
     *i0 = (first + in % high) * tm, *j0 = in / high * tn;
@@ -7432,8 +7344,8 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
         for (int j = 0; j < TN; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
 // Four neighbours in row i of an m x n matrix, as one access where rows allow it.
-__device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int64_t i, int64_t j,
-                                            const float* v, bool wide) {
+__device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
+                                            bool wide) {
     if (i >= m) return;
     c += i * n + j;
     if (wide) {
@@ -7484,8 +7396,8 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
     so that the 16-byte reads of neighbouring threads are neighbours. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
 template <bool ALONG> // the lines of this operand run along k
-__device__ __forceinline__ float4 kbki_mm_load(const float* p, int64_t ld, int64_t x0, int64_t size,
-                                               int64_t k0, int64_t depth) {
+__device__ __forceinline__ float4 kbki_mm_load(const float* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
+                                               int64_t depth) {
     int64_t x = x0 + (ALONG ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
     int64_t k = k0 + (ALONG ? threadIdx.x % 2 * 4 : threadIdx.x / 32);
     if (x >= size || k >= depth) return make_float4(0, 0, 0, 0);
@@ -7501,8 +7413,8 @@ template <bool ALONG> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KB
     }
 }
 // One step of 8 along k.
-__device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH],
-                                              const float (*b)[KBKI_MM_PITCH], float (*c)[8]) {
+__device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
+                                              float (*c)[8]) {
     int y = threadIdx.x / 16 * 4, x = threadIdx.x % 16 * 4;
 #pragma unroll
     for (int k = 0; k < 8; k++) {
@@ -7514,8 +7426,7 @@ __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH],
         kbki_mm_fma<8, 8>(u, v, c);
     }
 }
-__device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_t i0, int64_t j0,
-                                                float (*c)[8]) {
+__device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_t i0, int64_t j0, float (*c)[8]) {
     bool wide = io.n % 4 == 0 && ((uintptr_t)io.c & 15) == 0;
     i0 += threadIdx.x / 16 * 4, j0 += threadIdx.x % 16 * 4;
 #pragma unroll
@@ -7576,15 +7487,13 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul, whose card is in
->>matmul_simt. Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_mma, the table
+  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
+                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_mma, the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 // --- cp.async: memory to shared memory without a register in between
-__device__ __forceinline__ uint32_t kbki_mm_shared(const void* p) {
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
+__device__ __forceinline__ uint32_t kbki_mm_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 template <int BYTES> __device__ __forceinline__ void kbki_mm_copy(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
     if (BYTES == 16)
@@ -7627,8 +7536,7 @@ template <bool ALONG, bool WIDE, bool FLAT, int X, int KT, int TH> struct kbki_m
     int64_t ld;
     int left, k, at; // of the tile's width from this thread's place on; that place
     bool whole;
-    __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size,
-                                          int64_t k0) {
+    __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
         int t = threadIdx.x, x = ALONG ? t / KT : t % (X / W) * W;
         k = ALONG ? t % KT : t / (X / W), at = k * PITCH + x;
         base = tensor, ld = line, p = tensor + (ALONG ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
@@ -7688,8 +7596,7 @@ __global__ void __launch_bounds__(256, WIDE || KB ? 2 : 1) kbk_matmul_fwd_cpasyn
 // SM.
 template <int BM_, int BN_, int KT_, int WM_, int WN_, int LM_, int STAGES_, int CTAS_> struct kbki_mm_plan {
     static constexpr int BM = BM_, BN = BN_, KT = KT_, WM = WM_, WN = WN_, LM = LM_, LN = 32 / LM_;
-    static constexpr int TM = WM / LM, TN = WN / LN, TH = BM / WM * (BN / WN) * 32, STAGES = STAGES_,
-                         CTAS = CTAS_;
+    static constexpr int TM = WM / LM, TN = WN / LN, TH = BM / WM * (BN / WN) * 32, STAGES = STAGES_, CTAS = CTAS_;
     static constexpr int A = KT * (BM + 4), STAGE = A + KT * (BN + 4), BYTES = STAGES * STAGE * 4;
 };
 // A thread's numbers for one k: pieces of four, a warp's width apart.
@@ -7699,8 +7606,7 @@ template <int N, int APART> __device__ __forceinline__ void kbki_mm_piece(const 
         *reinterpret_cast<float4*>(v + e) = *reinterpret_cast<const float4*>(s + e * APART);
 }
 template <class P>
-__device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
-                                               float (*c)[P::TN]) {
+__device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j, float (*c)[P::TN]) {
     float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
     bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
 #pragma unroll
@@ -7717,8 +7623,7 @@ __global__ void __launch_bounds__(P::TH, P::CTAS) kbk_matmul_fwd_warptile_k(kbki
     kbki_mm_feed<KB, WIDE, KA && WIDE, P::BN, P::KT, P::TH> fb;
     uint32_t s0 = kbki_mm_shared(ring);
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    int y = warp / (P::BN / P::WN) * P::WM + lane / P::LN * 4,
-        x = warp % (P::BN / P::WN) * P::WN + lane % P::LN * 4;
+    int y = warp / (P::BN / P::WN) * P::WM + lane / P::LN * 4, x = warp % (P::BN / P::WN) * P::WN + lane % P::LN * 4;
     int64_t i0, j0, k0 = blockIdx.y * io.deep, depth = io.k - k0 < io.deep ? io.k - k0 : io.deep;
     kbki_mm_where(io, P::BM, P::BN, &i0, &j0);
     fa.start(io.a, io.lda, i0, io.m, k0), fb.start(io.b, io.ldb, j0, io.n, k0);
@@ -7856,8 +7761,7 @@ template <bool TRANSPOSE> __device__ __forceinline__ void kbki_mm_ldmatrix(uint3
 #endif
 }
 // c (16 x 8, f32) += a (16 x 16) b (16 x 8).
-template <class T>
-__device__ __forceinline__ void kbki_mm_mma(float* c, const uint32_t* a, const uint32_t* b) {
+template <class T> __device__ __forceinline__ void kbki_mm_mma(float* c, const uint32_t* a, const uint32_t* b) {
 #if __CUDA_ARCH__ >= 800
     if (sizeof(T) == 2 && kbki_type<T>::cuda == CUDA_R_16F)
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
@@ -7909,8 +7813,7 @@ template <class T, bool ALONG, int X, int TH> struct kbki_mma_feed {
     bool whole;         // the tile's width is in the tensor
     __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
         int t = threadIdx.x, row = t / PACKS, pack = t % PACKS, x = ALONG ? row : pack * 8;
-        base = tensor, jump = PER * ld, turn = ALONG ? KBKI_MMA_DEPTH - X * ld : 0,
-        k = ALONG ? pack * 8 : row;
+        base = tensor, jump = PER * ld, turn = ALONG ? KBKI_MMA_DEPTH - X * ld : 0, k = ALONG ? pack * 8 : row;
         p = tensor + (ALONG ? (x0 + x) * ld + k : k * ld + x0 + x);
         asm volatile("" : "+l"(jump)); // keeps it in registers: the compiler would fetch ld each time
         at = row * PACKS * 16 + (pack ^ row % 8) * 16;
@@ -7981,13 +7884,11 @@ template <bool ALONG, bool FIRST, int X> struct kbki_mma_lane {
     }
     // Numbers 16 i.. of X, 16 step.. of k.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
-        kbki_mm_ldmatrix<TRANSPOSE>(
-            ALONG ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * X * 2, r);
+        kbki_mm_ldmatrix<TRANSPOSE>(ALONG ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * X * 2, r);
     }
 };
 // The products of 16 rows of a warp's 64 x 64 with one step of 16 along k.
-template <class T>
-__device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
+template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mm_mma<T>(c[j], a, b[j / 2] + j % 2 * 2);
 }
@@ -8002,8 +7903,7 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
 // A thread's results are pairs of neighbours, in rows lane / 4 and 8 more of every 16. Stored as 16 bytes
 // where the rows of C allow it.
 template <class T>
-__device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0,
-                                                float (*c)[8][4]) {
+__device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
     bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
     int q = threadIdx.x % 4;
 #pragma unroll
@@ -8159,13 +8059,11 @@ __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, in
 }
 // Moves an operand of `batch` products to `room` and makes io's view of it (p, ld, stride) that of the copy.
 template <class T>
-const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room,
-                           kbk_stream st) {
+const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
     int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
     if (length % 8 == 0 || lines * batch == 0) return NULL;
     if (!kbki_grid_ok(kbki_ceil(lines * batch, 8))) return KBKI_TEXT_GRID;
-    kbki_mma_align_k<T>
-        <<<(unsigned)kbki_ceil(lines * batch, 8), 256, 0, st>>>(*p, *room, lines * batch, length);
+    kbki_mma_align_k<T><<<(unsigned)kbki_ceil(lines * batch, 8), 256, 0, st>>>(*p, *room, lines * batch, length);
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
@@ -8202,16 +8100,14 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, kb
     if (bn) wide = bn == 256;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, st) : kbki_mmapipe_run<T, 128>(a, io, batch, st);
 }
-template <class T> const char* kbk_matmul_fwd_mma(const kbk_args* a, kbk_stream st) {
-    return kbki_mma<T>(a, 1, st);
-}
+template <class T> const char* kbk_matmul_fwd_mma(const kbk_args* a, kbk_stream st) { return kbki_mma<T>(a, 1, st); }
 template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
     return kbki_mmapipe<T>(a, 1, st);
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_vendor     The vendor's matrix product, to compare with: rung 99 of matmul and bmm. Needs
+  >>matmul_vendor     The vendor's matrix product, to compare with: rung 99 of matmul and bmm; wants
                       KBK_CUBLAS.
                       Public: kbk_matmul_fwd_cublas      Used by: >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
@@ -8224,16 +8120,15 @@ struct kbki_cublas {
     cublasStatus_t (*gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
                            const void*, cudaDataType, int, const void*, cudaDataType, int, const void*, void*,
                            cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
-    cublasStatus_t (*batched)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
-                              const void*, const void*, cudaDataType, int, long long, const void*,
-                              cudaDataType, int, long long, const void*, void*, cudaDataType, int, long long,
-                              int, cublasComputeType_t, cublasGemmAlgo_t);
+    cublasStatus_t (*batched)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
+                              const void*, cudaDataType, int, long long, const void*, cudaDataType, int, long long,
+                              const void*, void*, cudaDataType, int, long long, int, cublasComputeType_t,
+                              cublasGemmAlgo_t);
     cublasHandle_t handle[16]; // per device
     bool opened;
 };
 KBK_FN void kbki_cublas_open(kbki_cublas* c) {
-    static const char* const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
-                                        "libcublas.so"};
+    static const char* const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so" };
     void* lib = NULL;
     for (int i = 0; i < 4 && !lib; i++) lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     c->opened = true;
@@ -8292,11 +8187,11 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
     float one = 1, zero = 0;
     cublasStatus_t e;
     if (batch == 1)
-        e = lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.a, type, lda, &zero, io.c, type, m,
-                      in_f32, CUBLAS_GEMM_DEFAULT);
+        e = lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.a, type, lda, &zero, io.c, type, m, in_f32,
+                      CUBLAS_GEMM_DEFAULT);
     else
-        e = lib->batched(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.sb, io.a, type, lda, io.sa, &zero,
-                         io.c, type, m, io.sc, (int)batch, in_f32, CUBLAS_GEMM_DEFAULT);
+        e = lib->batched(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.sb, io.a, type, lda, io.sa, &zero, io.c, type,
+                         m, io.sc, (int)batch, in_f32, CUBLAS_GEMM_DEFAULT);
     return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLAS would not multiply";
 }
 template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stream st) {
@@ -8335,13 +8230,12 @@ KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, const char* variant) {
     if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     return strcmp(variant, "mmapipe") == 0 && copies ? KBK_TICKETS + copies : 0;
 }
-KBK_FN void kbk_bmm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                            int64_t u1) {
+KBK_FN void kbk_bmm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     for (int64_t u = u0; u < u1;) {
         int64_t b = u / s->rows, first = u % s->rows, last = first + (u1 - u);
         if (last > s->rows) last = s->rows;
-        const double* one[2] = {in[0] + b * s->rows * s->depth, in[1] + b * s->depth * s->cols};
-        double* piece[2 * KBK_OUTS] = {out[0] + (u - u0) * s->cols};
+        const double* one[2] = { in[0] + b * s->rows * s->depth, in[1] + b * s->depth * s->cols };
+        double* piece[2 * KBK_OUTS] = { out[0] + (u - u0) * s->cols };
         if (out[KBK_OUTS]) piece[KBK_OUTS] = out[KBK_OUTS] + (u - u0) * s->cols;
         kbk_matmul_fwd_ref(s, one, piece, first, last);
         u += last - first;
@@ -8486,11 +8380,11 @@ KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     return NULL;
 }
 template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* io) {
-    *io = {(const T*)a->in[0], (const T*)a->in[1],
-           (const T*)a->in[2], (T*)a->out[0],
-           (float*)a->out[1],  0,
-           a->s.rows,          0.0f,
-           a->s.causal,        1};
+    *io = { (const T*)a->in[0], (const T*)a->in[1],
+            (const T*)a->in[2], (T*)a->out[0],
+            (float*)a->out[1],  0,
+            a->s.rows,          0.0f,
+            a->s.causal,        1 };
     const char* why = kbki_attn_shape(&a->s, &io->heads);
     if (why || !io->heads) return why;
     io->scale = 1.0f / sqrtf((float)a->s.cols);
@@ -8560,8 +8454,7 @@ template <class T, int D> __device__ __forceinline__ void kbki_attn_load(float* 
     }
 }
 template <int D>
-__device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k, int y, int x,
-                                                 float (&s)[4][4]) {
+__device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k, int y, int x, float (&s)[4][4]) {
 #pragma unroll 2
     for (int c = 0; c < D; c += 4) {
         float4 a[4], b[4];
@@ -8574,8 +8467,8 @@ __device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k,
         for (int r = 0; r < 4; r++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                s[r][e] = fmaf(a[r].x, b[e].x,
-                               fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
+                s[r][e] =
+                    fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
 // One row: scores become probabilities relative to the running maximum; returns the factor for what came
@@ -8601,8 +8494,7 @@ __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v,
     for (int k = 0; k < 64; k++) {
         float4 b[D / 64];
 #pragma unroll
-        for (int h = 0; h < D / 64; h++)
-            b[h] = *reinterpret_cast<const float4*>(v + k * (D + 4) + 4 * x + 64 * h);
+        for (int h = 0; h < D / 64; h++) b[h] = *reinterpret_cast<const float4*>(v + k * (D + 4) + 4 * x + 64 * h);
 #pragma unroll
         for (int r = 0; r < 4; r++) {
             float w = p[(4 * y + r) * 68 + k];
@@ -8626,7 +8518,7 @@ template <class T, int D> __global__ void __launch_bounds__(256) kbk_attention_f
     int row0 = tile * 64, end = io.causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
     float o[4][D / 16] = {}, log2_scale = io.scale * KBKI_LOG2E;
-    kbki_pair run[4] = {kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none()};
+    kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = io.causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
     kbki_attn_load<T, D>(q, io.q + (head * n + row0) * D, n - row0);
@@ -8693,8 +8585,7 @@ typedef cublasStatus_t (*kbki_attn_gemm)(cublasHandle_t, cublasOperation_t, cubl
                                          cudaDataType, int, long long, const void*, void*, cudaDataType, int,
                                          long long, int, cublasComputeType_t, cublasGemmAlgo_t);
 KBK_FN kbki_attn_gemm kbki_attn_gemm_get(void) {
-    static const char* const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
-                                        "libcublas.so"};
+    static const char* const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so" };
     static kbki_attn_gemm f;
     for (int i = 0; i < 4 && !f; i++) {
         void* lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -8736,14 +8627,13 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     for (int64_t head = 0; head < io.heads; head += chunk) {
         int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
         // Column-major eyes see transposes: scores' = k q', o' = v' p'.
-        cublasStatus_t e = gemm(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d,
-                                io.q + at, type, d, n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count,
-                                CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        cublasStatus_t e =
+            gemm(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d, io.q + at, type, d,
+                 n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
         if (e != CUBLAS_STATUS_SUCCESS) return "cublasGemmStridedBatchedEx failed";
         kbki_attn_cublas_rows_k<T><<<(unsigned)(count * n), 256, 0, st>>>(io, scores, p, head * n);
-        e = gemm(h, CUBLAS_OP_N, CUBLAS_OP_N, d, rows, rows, &one, io.v + at, type, d, n * d, p, type, rows,
-                 n * n, &zero, io.o + at, type, d, n * d, (int)count, CUBLAS_COMPUTE_32F,
-                 CUBLAS_GEMM_DEFAULT);
+        e = gemm(h, CUBLAS_OP_N, CUBLAS_OP_N, d, rows, rows, &one, io.v + at, type, d, n * d, p, type, rows, n * n,
+                 &zero, io.o + at, type, d, n * d, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
         if (e != CUBLAS_STATUS_SUCCESS) return "cublasGemmStridedBatchedEx failed";
     }
     return kbki_launched();
@@ -8770,16 +8660,12 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 
 // What finds NaN and infinity among two 16-bit numbers.
 template <class T> struct kbki_half2_type;
-template <> struct kbki_half2_type<__half> {
-    static constexpr uint32_t exponent = 0x7C007C00u, carry = 0x04000400u;
-};
+template <> struct kbki_half2_type<__half> { static constexpr uint32_t exponent = 0x7C007C00u, carry = 0x04000400u; };
 template <> struct kbki_half2_type<__nv_bfloat16> {
     static constexpr uint32_t exponent = 0x7F807F80u, carry = 0x00800080u; // added to a full exponent: bit 15
 };
 
-__device__ __forceinline__ uint32_t kbki_attn_smem(const void* p) {
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
+__device__ __forceinline__ uint32_t kbki_attn_smem(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
 // 16 bytes of global memory, or zeros, to shared memory, without waiting.
 __device__ __forceinline__ void kbki_attn_copy(uint32_t to, const void* from, bool valid) {
@@ -8830,8 +8716,8 @@ __device__ __forceinline__ void kbki_attn_mma(__half*, float (&c)[4], const uint
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #endif
 }
-__device__ __forceinline__ void kbki_attn_mma(__nv_bfloat16*, float (&c)[4], const uint32_t (&a)[4],
-                                              uint32_t b0, uint32_t b1) {
+__device__ __forceinline__ void kbki_attn_mma(__nv_bfloat16*, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                              uint32_t b1) {
 #if __CUDA_ARCH__ >= 800
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
         "{%0,%1,%2,%3};"
@@ -8840,7 +8726,7 @@ __device__ __forceinline__ void kbki_attn_mma(__nv_bfloat16*, float (&c)[4], con
 #endif
 }
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
-    float f[2] = {x, y};
+    float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
 // Two neighbours to global memory.
@@ -8856,8 +8742,7 @@ template <class T> __device__ __forceinline__ void kbki_attn_put(T* to, float x,
 template <class T, int D, int ROWS, int THREADS>
 __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
     constexpr int CHUNKS = D / 8, STEP = THREADS / CHUNKS;
-    static_assert(STEP % 8 == 0 && ROWS % STEP == 0,
-                  "a thread stays at its chunk, before and after the swap");
+    static_assert(STEP % 8 == 0 && ROWS % STEP == 0, "a thread stays at its chunk, before and after the swap");
     int r = threadIdx.x / CHUNKS, c = threadIdx.x % CHUNKS;
     to += r * 2 * D + ((c ^ (r & 7)) << 4), from += r * D + c * 8;
     if (vector) {
@@ -8875,7 +8760,7 @@ struct kbki_attn_lane {
 };
 __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     uint32_t l = threadIdx.x % 32;
-    return {l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7)};
+    return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
 // True, for the whole warp, if 16 rows of D elements hold a NaN or an infinity.
@@ -8936,8 +8821,7 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[M][N][4], uint
     for (int t = -AHEAD; t < STEPS; t++) {
         int next = t + AHEAD, k = t / PER, n = t % PER * 2, soon = k + 1;
         if (next < STEPS)
-            kbki_attn_ldsm(y[next % (AHEAD + 1)],
-                           b + next % PER * 32 * D + ((at.right_bit ^ (next / PER * 2)) << 4));
+            kbki_attn_ldsm(y[next % (AHEAD + 1)], b + next % PER * 32 * D + ((at.right_bit ^ (next / PER * 2)) << 4));
         if (t < 0) continue;
         if (n == (PER > 2 ? 2 : 0) && soon < D / 16)
 #pragma unroll
@@ -8952,8 +8836,8 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[M][N][4], uint
 }
 // c[m] += a[m] b for 16 C rows of b, D elements each, of which N * 8 from chunk `first` on are taken.
 template <class T, int D, int M, int C, int N>
-__device__ __forceinline__ void kbki_attn_by_rows(float (&c)[M][N][4], const uint32_t (&a)[M][C][4],
-                                                  uint32_t b, int first, kbki_attn_lane at) {
+__device__ __forceinline__ void kbki_attn_by_rows(float (&c)[M][N][4], const uint32_t (&a)[M][C][4], uint32_t b,
+                                                  int first, kbki_attn_lane at) {
     constexpr int PER = N / 2, STEPS = C * PER, AHEAD = M == 1 ? 2 : 1;
     uint32_t y[AHEAD + 1][4];
     b += at.left * 2 * D;
@@ -8975,12 +8859,11 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[M][N][4], const uin
     above the diagonal is left out, one on it goes by triangle if b is wild. UPPER: the other way round. */
 template <class T, int D, int M, int C, int N, bool UPPER>
 __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[M][N][4], const uint32_t (&a)[M][C][4],
-                                                         uint32_t b, int first, kbki_attn_lane at,
-                                                         int shift) {
+                                                         uint32_t b, int first, kbki_attn_lane at, int shift) {
 #pragma unroll
     for (int i = 0; i < M * C; i++) {
         int m = i / C, k = i % C, below = shift + 16 * (m - k);
-        uint32_t one[1][1][4] = {{{a[m][k][0], a[m][k][1], a[m][k][2], a[m][k][3]}}}, rows = b + k * 32 * D;
+        uint32_t one[1][1][4] = { { { a[m][k][0], a[m][k][1], a[m][k][2], a[m][k][3] } } }, rows = b + k * 32 * D;
         if (UPPER ? below > 0 : below < 0) continue;
         if (below == 0 && kbki_attn_wild<T, D>(rows))
             kbki_attn_triangle<T, D, N, UPPER>(c[m], one[0][0], rows, first);
@@ -9010,9 +8893,8 @@ __device__ __forceinline__ bool kbki_attn_top(const float (&s)[N][4], float (&m)
 }
 // Two neighbouring 8-column blocks of scores become probabilities, added to l and packed as a left operand.
 template <class T>
-__device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4],
-                                                        const float (&t)[4], const float (&base)[2],
-                                                        float (&l)[2], float log2_scale) {
+__device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4], const float (&t)[4],
+                                                        const float (&base)[2], float (&l)[2], float log2_scale) {
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         const float(&from)[4] = e < 2 ? s : t;
@@ -9023,8 +8905,7 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
     }
 }
 // Scores of keys past each row's limit become -inf. column: of this thread's first score.
-template <int N>
-__device__ __forceinline__ void kbki_attn_hide(float (&s)[N][4], int column, int low, int high) {
+template <int N> __device__ __forceinline__ void kbki_attn_hide(float (&s)[N][4], int column, int low, int high) {
 #pragma unroll
     for (int n = 0; n < N; n++)
 #pragma unroll
@@ -9032,9 +8913,8 @@ __device__ __forceinline__ void kbki_attn_hide(float (&s)[N][4], int column, int
             if (column + 8 * n + (e & 1) > (e < 2 ? low : high)) s[n][e] = -INFINITY;
 }
 template <class T, int D>
-__device__ __forceinline__ void kbki_attn_write(const kbki_attn<T>& io, int64_t head, int row,
-                                                float (&o)[D / 8][4], float (&m)[2], float (&l)[2],
-                                                float log2_scale) {
+__device__ __forceinline__ void kbki_attn_write(const kbki_attn<T>& io, int64_t head, int row, float (&o)[D / 8][4],
+                                                float (&m)[2], float (&l)[2], float log2_scale) {
     int column = threadIdx.x % 4 * 2;
 #pragma unroll
     for (int h = 0; h < 2; h++, row += 8) {
@@ -9077,16 +8957,14 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][D / 8][4], float (&
         for (int i = 0; i < 2; i++)
             kbki_attn_probabilities<T>(p[i][0], s[i][2 * c], s[i][2 * c + 1], base[i], l[i], log2_scale);
         if (EDGE && causal)
-            kbki_attn_by_rows_hidden<T, D, 2, 1, D / 8, false>(o, p, v + c * 32 * D, 0, at,
-                                                               row - key - 16 * c);
+            kbki_attn_by_rows_hidden<T, D, 2, 1, D / 8, false>(o, p, v + c * 32 * D, 0, at, row - key - 16 * c);
         else
             kbki_attn_by_rows<T, D, 2, 1, D / 8>(o, p, v + c * 32 * D, 0, at);
     }
 }
 // Keys per buffer: what lets two CTAs share an SM's 227 KiB.
 template <int D> struct kbki_attn_keys { static constexpr int n = D == 64 ? 128 : 64; };
-template <class T, int D>
-__global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
+template <class T, int D> __global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int KEYS = kbki_attn_keys<D>::n;
     constexpr uint32_t TILE = KEYS * 2 * D; // bytes
@@ -9128,8 +9006,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn
             if (key + part + 63 <= plain)
                 kbki_attn_step<T, D, false>(o, m, l, rows, kk, vv, at, log2_scale, 0, 0, 0, 0);
             else if (key + part <= seen)
-                kbki_attn_step<T, D, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1,
-                                           io.causal);
+                kbki_attn_step<T, D, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, io.causal);
         }
     }
 #pragma unroll
@@ -9175,7 +9052,7 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0 */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    static const char* const names[8] = {"do", "q", "k", "v", "o", "dq", "dk", "dv"};
+    static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
     int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
     for (int i = 0; i < 5; i++) t[i] = kbki_in(names[i], rows * d, 0);
     t[5] = kbki_in("lse", rows, 0);
@@ -9291,8 +9168,7 @@ template <class T> __global__ void kbki_attn_naive_dot_k(kbki_attn_back<T> io, i
     int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x;
     if (row >= io.heads * io.rows) return;
     float sum = 0;
-    for (int c = 0; c < d; c++)
-        sum = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.o[row * d + c]), sum);
+    for (int c = 0; c < d; c++) sum = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.o[row * d + c]), sum);
     D[row] = sum;
 }
 template <class T>
@@ -9307,8 +9183,7 @@ __global__ void kbki_attn_naive_grad_k(kbki_attn_back<T> io, int d, const float*
         dk = fmaf(ds[(head + i) * n + me], kbki_float(io.q[(head + i) * d + c]), dk);
         dv = fmaf(p[(head + i) * n + me], kbki_float(io.dout[(head + i) * d + c]), dv);
     }
-    io.dq[at] = kbki_type<T>::from(dq), io.dk[at] = kbki_type<T>::from(dk),
-    io.dv[at] = kbki_type<T>::from(dv);
+    io.dq[at] = kbki_type<T>::from(dq), io.dk[at] = kbki_type<T>::from(dk), io.dv[at] = kbki_type<T>::from(dv);
 }
 template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
@@ -9319,8 +9194,7 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
     float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *D = ds + pairs;
     int d = (int)a->s.cols;
-    if (!kbki_grid_ok(kbki_ceil(pairs, 256)) || !kbki_grid_ok(kbki_ceil(rows * d, 256)))
-        return KBKI_TEXT_GRID;
+    if (!kbki_grid_ok(kbki_ceil(pairs, 256)) || !kbki_grid_ok(kbki_ceil(rows * d, 256))) return KBKI_TEXT_GRID;
     kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, d, D);
     kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(io, d, p, ds, D);
     kbki_attn_naive_grad_k<T><<<(unsigned)kbki_ceil(rows * d, 256), 256, 0, st>>>(io, d, p, ds);
@@ -9345,8 +9219,7 @@ template <class T, int D> __global__ void __launch_bounds__(256) kbki_attn_stat_
 #pragma unroll
         for (int k = 0; k < 8; k++) sum = fmaf(f[k], g[k], sum);
     } else if (in) {
-        for (int k = 0; k < 8; k++)
-            sum = fmaf(kbki_float(io.dout[from + k]), kbki_float(io.o[from + k]), sum);
+        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(io.dout[from + k]), kbki_float(io.o[from + k]), sum);
     }
 #pragma unroll
     for (int d = LANES / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
@@ -9359,10 +9232,8 @@ template <class T, int D> __global__ void __launch_bounds__(D * 2) kbki_attn_dq_
     constexpr int WARPS = D / 16;
     int tiles = (int)((io.rows + 63) / 64), tile = blockIdx.x % tiles, warp = threadIdx.x / 32;
     int64_t head = blockIdx.x / tiles;
-    int lane = threadIdx.x % 32, row = tile * 64 + warp % 2 * 32 + lane / 4,
-        column = warp / 2 * 32 + lane % 4 * 2;
-    const float4* from =
-        reinterpret_cast<const float4*>(io.sum) + ((int64_t)blockIdx.x * WARPS + warp) * 256 + lane;
+    int lane = threadIdx.x % 32, row = tile * 64 + warp % 2 * 32 + lane / 4, column = warp / 2 * 32 + lane % 4 * 2;
+    const float4* from = reinterpret_cast<const float4*>(io.sum) + ((int64_t)blockIdx.x * WARPS + warp) * 256 + lane;
 #pragma unroll
     for (int f = 0; f < 8; f++) {
         float4 x = __ldcs(from + f * 32);
@@ -9375,8 +9246,7 @@ template <class T, int D> __global__ void __launch_bounds__(D * 2) kbki_attn_dq_
 
 __device__ __forceinline__ void kbki_attn_add4(float* to, const float (&x)[4]) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]),
-                 "f"(x[3])
+    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
                  : "memory");
 #else
     for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
@@ -9394,8 +9264,7 @@ template <int D_> struct kbki_attn_plan {
 // Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
 // row: of this thread's first element.
 template <int M, int N>
-__device__ __forceinline__ void kbki_attn_back_hide(float (&s)[M][N][4], bool causal, int key, int row,
-                                                    int last) {
+__device__ __forceinline__ void kbki_attn_back_hide(float (&s)[M][N][4], bool causal, int key, int row, int last) {
 #pragma unroll
     for (int n = 0; n < M * N * 4; n++) {
         int m = n / 4 / N, c = n / 4 % N, e = n % 4, j = key + 16 * m + e / 2 * 8, i = row + 8 * c + (e & 1);
@@ -9410,10 +9279,10 @@ __device__ __forceinline__ void kbki_attn_back_store(uint32_t to, uint32_t x) {
    memory: 128 keys by 64 rows, swizzled like every tile. hidden: 1: there are rows or keys past the last, 2:
    and keys past their row. */
 template <class T, class P>
-__device__ __forceinline__ void
-kbki_attn_back_step(float (&dk)[P::M][P::D / 8][4], float (&dv)[P::M][P::D / 8][4], uint32_t k, uint32_t v,
-                    uint32_t q, uint32_t dout, uint32_t ds, const float4* stat, kbki_attn_lane at,
-                    float log2_scale, int hidden, int key, int row, int last, int part) {
+__device__ __forceinline__ void kbki_attn_back_step(float (&dk)[P::M][P::D / 8][4], float (&dv)[P::M][P::D / 8][4],
+                                                    uint32_t k, uint32_t v, uint32_t q, uint32_t dout, uint32_t ds,
+                                                    const float4* stat, kbki_attn_lane at, float log2_scale,
+                                                    int hidden, int key, int row, int last, int part) {
     constexpr int N = P::Q / 8;
     const int lane = threadIdx.x % 32, g = lane / 4, column = row + lane % 4 * 2, shift = key - row;
     float s[P::M][N][4];
@@ -9443,9 +9312,8 @@ kbki_attn_back_step(float (&dk)[P::M][P::D / 8][4], float (&dv)[P::M][P::D / 8][
     for (int i = 0; i < P::M * N * 2; i++) {
         const float* two = &s[i / 2 / N][i / 2 % N][i % 2 * 2];
         uint32_t y = x[i / 2 / N][i / 2 % N / 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
-        kbki_attn_back_store(ds + (i / 2 / N * 16 + i % 2 * 8 + g) * 128 +
-                                 (((part / 8 + i / 2 % N) ^ g) << 4) + lane % 4 * 4,
-                             y);
+        kbki_attn_back_store(
+            ds + (i / 2 / N * 16 + i % 2 * 8 + g) * 128 + (((part / 8 + i / 2 % N) ^ g) << 4) + lane % 4 * 4, y);
     }
     if (hidden > 1) {
         kbki_attn_by_rows_hidden<T, P::D, P::M, N / 2, P::D / 8, true>(dv, p, dout, 0, at, shift);
@@ -9456,8 +9324,7 @@ kbki_attn_back_step(float (&dk)[P::M][P::D / 8][4], float (&dv)[P::M][P::D / 8][
     }
 }
 // Number of a row's 64-row tile.
-template <class T>
-__device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
+template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
 // This warp's 32 x 32 piece of dq of the tile that starts at `tile`.
@@ -9467,14 +9334,13 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp % 2 * 32, first = warp / 2 * 4;
     float acc[2][4][4] = {};
     ds += ((lane & 7) + (lane >> 4) * 8) * 128;
-    const int swap[2] = {((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
-                         ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4};
+    const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
+                          ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
     if (io.causal && tile < key0 + 128) {
 #pragma unroll 1
         for (int c = 0; c < 8; c++) {
             uint32_t a[2][1][4];
-            kbki_attn_ldsm_t(a[0][0], ds + c * 2048 + swap[0]),
-                kbki_attn_ldsm_t(a[1][0], ds + c * 2048 + swap[1]);
+            kbki_attn_ldsm_t(a[0][0], ds + c * 2048 + swap[0]), kbki_attn_ldsm_t(a[1][0], ds + c * 2048 + swap[1]);
             kbki_attn_by_rows_hidden<T, P::D, 2, 1, 4, false>(acc, a, k + c * 16 * P::ROW, first, at,
                                                               tile + row - key0 - 16 * c);
         }
@@ -9483,8 +9349,7 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
         for (int c = 0; c < 8; c += 2) {
             uint32_t a[2][2][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++)
-                kbki_attn_ldsm_t(a[i / 2][i % 2], ds + (c + i % 2) * 2048 + swap[i / 2]);
+            for (int i = 0; i < 4; i++) kbki_attn_ldsm_t(a[i / 2][i % 2], ds + (c + i % 2) * 2048 + swap[i / 2]);
             kbki_attn_by_rows<T, P::D, 2, 2, 4>(acc, a, k + c * 16 * P::ROW, first, at);
         }
     }
@@ -9540,10 +9405,9 @@ __global__ void __launch_bounds__(kbki_attn_plan<D>::THREADS, kbki_attn_plan<D>:
 #pragma unroll 1
     for (; row < n; row += 64) {
         const int stage = (row - first) / 64 & 1;
-        const uint32_t q = ring + stage * P::TILE, dout = q + 2 * P::TILE,
-                       mine_ds = ds + stage * P::DS + mine * 128;
-        const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
-                             (stats - k + stage * P::STAT) / 16 + threadIdx.x % 4;
+        const uint32_t q = ring + stage * P::TILE, dout = q + 2 * P::TILE, mine_ds = ds + stage * P::DS + mine * 128;
+        const float4* stat =
+            reinterpret_cast<const float4*>(kbki_attn_shared) + (stats - k + stage * P::STAT) / 16 + threadIdx.x % 4;
         kbki_attn_wait();
         __syncthreads();
         if (row + 64 < n)
@@ -9556,9 +9420,8 @@ __global__ void __launch_bounds__(kbki_attn_plan<D>::THREADS, kbki_attn_plan<D>:
         for (int part = 0; part < 64; part += P::Q) {
             const uint32_t down = part * P::ROW, across = mine * P::ROW;
             if (edge && key0 + mine >= row + part + P::Q) continue; // all hidden
-            kbki_attn_back_step<T, P>(dk, dv, k + across, v + across, q + down, dout + down, mine_ds,
-                                      stat + part / 2, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
-                                      part);
+            kbki_attn_back_step<T, P>(dk, dv, k + across, v + across, q + down, dout + down, mine_ds, stat + part / 2,
+                                      at, log2_scale, hidden, key0 + mine, row + part, n - 1, part);
         }
     }
     __syncthreads();
@@ -9621,8 +9484,8 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
      KBKI_LAUNCH_##dtypes(kbk_##op##_##dir##_##variant)},
 // clang-format on
 
-KBK_DATA kbk_op kbk_ops[] = {KBK_OPS(KBKI_OP_ROW)};
-KBK_DATA kbk_variant kbk_table[] = {KBK_TABLE(KBKI_ROW)};
+KBK_DATA kbk_op kbk_ops[] = { KBK_OPS(KBKI_OP_ROW) };
+KBK_DATA kbk_variant kbk_table[] = { KBK_TABLE(KBKI_ROW) };
 
 KBK_FN const kbk_op* kbk_find_op(const char* op, const char* dir) {
     for (int i = 0; i < KBK_OP_COUNT; i++)

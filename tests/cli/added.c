@@ -10,11 +10,11 @@ static void body(kb_state* kb) {
     kb_check_that(kb, wanted && *wanted == kb_int(kb, "n"), 0, 0, "user data says %d", wanted ? *wanted : -1);
 }
 static int seven = 7;
-static const kb_axis axes[] = {KB_AXIS("n", 7), {0, KB_AXIS_END, {0}, {0}, {0}}};
+static const kb_axis axes[] = { KB_AXIS("n", 7), { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } } };
 static kb_entry table[4];
 
 int main(int argc, char** argv) {
-    static const char* const names[] = {"naive", "vec", "gpu_only", "cpu_only"};
+    static const char* const names[] = { "naive", "vec", "gpu_only", "cpu_only" };
     for (int i = 0; i < 4; ++i) {
         kb_entry* e = &table[i];
         e->operation = i == 2 ? "on_gpu" : "ladder";

@@ -124,7 +124,7 @@ FAULT(sample_without_time) {
     KB_SAMPLE(kb) { kb_keep(kb); }
 }
 FAULT(wrong) {
-    float *y = KB_ALLOC(kb, float, 3), want[3] = {1, 2, 3};
+    float *y = KB_ALLOC(kb, float, 3), want[3] = { 1, 2, 3 };
     KB_TIME(kb) {
         y[0] = 1, y[1] = 2, y[2] = 4;
         kb_keep(y);
@@ -132,7 +132,7 @@ FAULT(wrong) {
     kb_check(kb, y, want, 3, 1e-3);
 }
 FAULT(wrong_nan) {
-    float *y = KB_ALLOC(kb, float, 3), want[3] = {1, 2, 3};
+    float *y = KB_ALLOC(kb, float, 3), want[3] = { 1, 2, 3 };
     KB_TIME(kb) {
         y[0] = 1, y[1] = 2;
         kb_keep(y);
@@ -140,7 +140,7 @@ FAULT(wrong_nan) {
     kb_check(kb, y, want, 3, 1e9);
 }
 FAULT(wrong_late) { // right when it is checked first, wrong ever after
-    float *y = KB_ALLOC(kb, float, 1), want[1] = {1};
+    float *y = KB_ALLOC(kb, float, 1), want[1] = { 1 };
     runs = 0;
     KB_TIME(kb) {
         y[0] = ++runs < LATE ? 1.0f : 2.0f;
@@ -153,7 +153,7 @@ FAULT(wrong_that) {
     kb_check_that(kb, false, 7.0, 1.0, "the answer is %d", 42);
 }
 FAULT(wrong_one_of_two) {
-    float *y = KB_ALLOC(kb, float, 1), right[1] = {1}, wrong[1] = {5};
+    float *y = KB_ALLOC(kb, float, 1), right[1] = { 1 }, wrong[1] = { 5 };
     KB_TIME(kb) {
         y[0] = 1;
         kb_keep(y);

@@ -40,16 +40,13 @@ KBENCH_IMPL(softmax, online, KB_AXIS_STR("dir", "fwd"), KB_DTYPE("f32", "f16"), 
 }
 
 // the same shape in two categories is one case
-KBENCH_IMPL(overlap, only, KB_SIZE("small", "n=16"), KB_SIZE("batch", "n=16:64:*2")) {
-    touch(kb, kb_int(kb, "n"));
-}
+KBENCH_IMPL(overlap, only, KB_SIZE("small", "n=16"), KB_SIZE("batch", "n=16:64:*2")) { touch(kb, kb_int(kb, "n")); }
 KBENCH(silu) { touch(kb, 64); }
 KBENCH(gelu_erf) { touch(kb, 64); }
 KBENCH(gelu_tanh) { touch(kb, 64); }
 KBENCH(mse) { touch(kb, 64); }
 KBENCH(cross_entropy) { touch(kb, 64); }
-KBENCH_IMPL(dropout, philox, KB_AXIS_REAL("p", 0.1, 0.5), KB_AXIS_STR("mode", "train", "eval"),
-            KB_AXIS("n", 64)) {
+KBENCH_IMPL(dropout, philox, KB_AXIS_REAL("p", 0.1, 0.5), KB_AXIS_STR("mode", "train", "eval"), KB_AXIS("n", 64)) {
     if (kb_real(kb, "p") < 0 || !kb_str(kb, "mode")[0]) kb_fail(kb, "bad axes");
     touch(kb, kb_int(kb, "n"));
 }

@@ -32,8 +32,8 @@ KBENCH(api_all) {
     kb_check_that(kb, n >= 0, 0.0, 1.0, "n is %d", n);
     kb_note(kb, "%s", kb_dtype_name(kb->dtype));
 }
-KBENCH_IMPL(api_axes, first, KB_AXIS("n", 1, 2, 3), KB_AXIS_REAL("p", 0.5, 1.0),
-            KB_AXIS_STR("mode", "a", "b"), KB_DTYPE("f32", "f64"), KB_SIZE("small", "n=1 p=0.5")) {
+KBENCH_IMPL(api_axes, first, KB_AXIS("n", 1, 2, 3), KB_AXIS_REAL("p", 0.5, 1.0), KB_AXIS_STR("mode", "a", "b"),
+            KB_DTYPE("f32", "f64"), KB_SIZE("small", "n=1 p=0.5")) {
     kb_skip(kb, "%f %s", kb_real(kb, "p"), kb_str(kb, "mode"));
 }
 KBENCH_IMPL(api_axes, second) {
@@ -61,7 +61,7 @@ int api_use(void) {
     results[1] = kb_run(&desc, call, NULL);
     kb_print(results, 2);
     for (int i = 0; i < 2; ++i) kb_result_free(&results[i]);
-    double samples[3] = {1.0, 2.0, 3.0};
+    double samples[3] = { 1.0, 2.0, 3.0 };
     kb_stats stats = kb_summarize(samples, 3);
     (void)stats;
     return kb_dtype_of(kb_dtype_name(KB_F32)) == KB_F32 && kb_dtype_size(KB_F64) == 8 &&

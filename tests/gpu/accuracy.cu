@@ -33,7 +33,8 @@ __global__ void softmax(const float* x, float* y, int cols) {
     top = row_reduce(top, shared, true);
     for (int i = threadIdx.x; i < cols; i += blockDim.x) sum += __expf(row[i] - top);
     sum = row_reduce(sum, shared, false);
-    for (int i = threadIdx.x; i < cols; i += blockDim.x) y[(size_t)blockIdx.x * cols + i] = __expf(row[i] - top) / sum;
+    for (int i = threadIdx.x; i < cols; i += blockDim.x)
+        y[(size_t)blockIdx.x * cols + i] = __expf(row[i] - top) / sum;
 }
 __global__ void matmul(const float* a, const float* b, float* c, int n) {
     int col = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
@@ -71,7 +72,7 @@ KBENCH_IMPL(softmax, one, KB_AXIS("rows", 1, 32, 512, 8192)) {
 }
 KBENCH_IMPL(matmul, one, KB_AXIS("n", 64, 256, 512, 1024)) {
     int n = (int)kb_int(kb, "n");
-    float *a = filled(kb, n * n), *b = filled(kb, n * n), *c = KB_ALLOC(kb, float, n * n);
+    float *a = filled(kb, n * n), *b = filled(kb, n * n), *c = KB_ALLOC(kb, float, n*n);
     KB_TIME(kb) { matmul<<<dim3(n / 16, n / 16), dim3(16, 16), 0, kb->stream>>>(a, b, c, n); }
 }
 KBENCH(shared_memory) {

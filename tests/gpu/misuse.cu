@@ -21,7 +21,7 @@ struct data {
     size_t bytes;
 };
 static data make(kb_state* kb) {
-    data d = {KB_ALLOC(kb, float, N), KB_ALLOC(kb, float, N), sizeof(float) * N};
+    data d = { KB_ALLOC(kb, float, N), KB_ALLOC(kb, float, N), sizeof(float) * N };
     kb_fill(kb, d.x, N, KB_NORMAL);
     return d;
 }

@@ -43,9 +43,7 @@ static int passes(rule how, const float* got, const float* want, int64_t n, doub
     return fine;
 }
 
-static int one(rule how, float got, float want, double tolerance) {
-    return passes(how, &got, &want, 1, tolerance);
-}
+static int one(rule how, float got, float want, double tolerance) { return passes(how, &got, &want, 1, tolerance); }
 
 static void test_plain(void) {
     CHECK(one(MIXED, 1.0f, 1.0f, 0));
@@ -68,17 +66,13 @@ static void test_plain(void) {
 }
 
 static void test_not_numbers(void) {
-    float bad[] = {nan_f(), inf_f(0), inf_f(1)};
+    float bad[] = { nan_f(), inf_f(0), inf_f(1) };
     for (int how = MIXED; how <= ULP; ++how) {
         for (int i = 0; i < 3; ++i) {
-            CHECK_THAT(!one((rule)how, bad[i], 1.0f, 1e30), "rule %d lets %g pass for 1", how,
-                       (double)bad[i]);
-            CHECK_THAT(!one((rule)how, bad[i], 0.0f, 1e30), "rule %d lets %g pass for 0", how,
-                       (double)bad[i]);
-            CHECK_THAT(!one((rule)how, 1.0f, bad[i], 1e30), "rule %d lets 1 pass for %g", how,
-                       (double)bad[i]);
-            CHECK_THAT(one((rule)how, bad[i], bad[i], 0), "rule %d refuses %g for itself", how,
-                       (double)bad[i]);
+            CHECK_THAT(!one((rule)how, bad[i], 1.0f, 1e30), "rule %d lets %g pass for 1", how, (double)bad[i]);
+            CHECK_THAT(!one((rule)how, bad[i], 0.0f, 1e30), "rule %d lets %g pass for 0", how, (double)bad[i]);
+            CHECK_THAT(!one((rule)how, 1.0f, bad[i], 1e30), "rule %d lets 1 pass for %g", how, (double)bad[i]);
+            CHECK_THAT(one((rule)how, bad[i], bad[i], 0), "rule %d refuses %g for itself", how, (double)bad[i]);
             CHECK_THAT(!one((rule)how, bad[i], bad[(i + 1) % 3], 1e30), "rule %d lets %g pass for %g", how,
                        (double)bad[i], (double)bad[(i + 1) % 3]);
         }
@@ -106,7 +100,7 @@ static void test_types(void) {
     d.max_time = 1e-3;
     kb_state* kb = kb_open(&d);
     enum { N = 4 };
-    double want[N] = {0, 1, 2, 3}, off[N] = {0, 1, 2, 4};
+    double want[N] = { 0, 1, 2, 3 }, off[N] = { 0, 1, 2, 4 };
     float* f = KB_ALLOC(kb, float, N);
     double* g = KB_ALLOC(kb, double, N);
     kb_f16* h = KB_ALLOC(kb, kb_f16, N);

@@ -118,7 +118,7 @@ static void timed_run(kb_stream stream, void* user) {
 }
 static void test_before(void) {
     kb_desc d = desc_named("before");
-    reset_user u = {1, 0, 0};
+    reset_user u = { 1, 0, 0 };
     d.before = before_run;
     d.samples = 25;
     kb_result r = kb_run(&d, timed_run, &u);
@@ -199,7 +199,7 @@ static void test_faults_in_process(void) {
     d = desc_named("wrong");
     kb = kb_open(&d);
     float* y = KB_ALLOC(kb, float, 2);
-    float want[2] = {1, 2};
+    float want[2] = { 1, 2 };
     KB_TIME(kb) {
         y[0] = 1;
         y[1] = 3;

@@ -90,8 +90,8 @@ static int run(const char* arguments) {
     json_free(&file);
     remove(path);
     snprintf(command, sizeof command,
-             "'%s' --device script --no-progress --quiet --json %s %s > build/test/host/judge.out 2>&1", self,
-             path, arguments);
+             "'%s' --device script --no-progress --quiet --json %s %s > build/test/host/judge.out 2>&1", self, path,
+             arguments);
     int rc = system(command);
     file = json_read(path, 0);
     CHECK_STR(file.error, "");
@@ -157,21 +157,18 @@ static void test_rates(void) {
 
 // withheld: not a number anywhere, and a word that says why
 static void withheld(const char* operation, const char* implementation, const char* flag) {
-    static const char* const keys[] = {"time_ms",         "time_ms_mean", "time_ms_std",
-                                       "time_ms_min",     "time_ms_max",  "time_ms_mad",
-                                       "time_ms_p5",      "time_ms_p25",  "time_ms_p75",
-                                       "time_ms_p95",     "time_ms_p99",  "time_ms_ci_low",
-                                       "time_ms_ci_high", "cv",           "precision",
-                                       "samples_ms",      "time_ms_raw",  "inference_speed",
-                                       "throughput_gbps", "gflops",       "queries_per_second",
-                                       "gpu_efficiency",  "speedup",      "speedup_low",
-                                       "speedup_high",    "rating"};
+    static const char* const keys[] = {
+        "time_ms",         "time_ms_mean", "time_ms_std",        "time_ms_min",    "time_ms_max", "time_ms_mad",
+        "time_ms_p5",      "time_ms_p25",  "time_ms_p75",        "time_ms_p95",    "time_ms_p99", "time_ms_ci_low",
+        "time_ms_ci_high", "cv",           "precision",          "samples_ms",     "time_ms_raw", "inference_speed",
+        "throughput_gbps", "gflops",       "queries_per_second", "gpu_efficiency", "speedup",     "speedup_low",
+        "speedup_high",    "rating"
+    };
     int i = record(operation, implementation);
     CHECK_THAT(strcmp(get(i, "status"), "\"failed\"") == 0, "%s: status %s", operation, get(i, "status"));
     if (flag) CHECK_THAT(strstr(get(i, "flags"), flag) != NULL, "%s: flags %s", operation, get(i, "flags"));
     for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
-        CHECK_THAT(strcmp(get(i, keys[k]), "null") == 0, "%s: %s is %.40s", operation, keys[k],
-                   get(i, keys[k]));
+        CHECK_THAT(strcmp(get(i, keys[k]), "null") == 0, "%s: %s is %.40s", operation, keys[k], get(i, keys[k]));
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
@@ -190,8 +187,8 @@ static void test_withheld(void) {
 
 static void test_contest(void) {
     run("--iters 200");
-    int one = record("contest", "one"), half = record("contest", "half"),
-        triple = record("contest", "triple"), tenfold = record("contest", "tenfold");
+    int one = record("contest", "one"), half = record("contest", "half"), triple = record("contest", "triple"),
+        tenfold = record("contest", "tenfold");
     CHECK_REAL(number(one, "speedup"), 1, 1e-12);
     CHECK_REAL(number(half, "speedup"), 2, 2e-3);
     CHECK_REAL(number(triple, "speedup"), 1.0 / 3, 2e-3);
@@ -239,8 +236,7 @@ static void test_table(void) {
     FILE* f = fopen("build/test/host/judge.out", "r");
     char line[1000], operation[100] = "";
     int word = 0, withheld_time = 0, time = 0;
-    while (f &&
-           fgets(line, sizeof line, f)) { // an operation's lines follow the one that begins with its name
+    while (f && fgets(line, sizeof line, f)) { // an operation's lines follow the one that begins with its name
         if (line[0] != ' ') snprintf(operation, sizeof operation, "%.*s", (int)strcspn(line, " \n"), line);
         int shows = strstr(line, " ns") || strstr(line, " us") || strstr(line, " ms");
         if (strcmp(operation, "steady") == 0) time |= shows;

@@ -12,8 +12,8 @@ static void test_times(void) {
     CHECK_REAL(kbi_parse_time("10us"), 1e-5, 1e-12);
     CHECK_REAL(kbi_parse_time("7ns"), 7e-9, 1e-12);
     CHECK_REAL(kbi_parse_time("0s"), 0, 0);
-    static const char* const bad[] = {"",       "3",    "s",    "3 s", "-1s",   "3sec",
-                                      "1e999s", "nans", "infs", "3ss", "ms200", "1,5s"};
+    static const char* const bad[] = { "",       "3",    "s",    "3 s", "-1s",   "3sec",
+                                       "1e999s", "nans", "infs", "3ss", "ms200", "1,5s" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
         CHECK_THAT(kbi_parse_time(bad[i]) < 0, "'%s' is taken for a time", bad[i]);
 }
@@ -53,7 +53,7 @@ static void test_names(void) {
 static const char* values(kb_axis_type type, const char* list) {
     static char out[4][200];
     static int turn;
-    kbi_arena a = {NULL, 0, 0};
+    kbi_arena a = { NULL, 0, 0 };
     kbi_dimension d = kbi_parse_list(&a, "n", type, list, strlen(list));
     char* at = out[turn = (turn + 1) % 4];
     *at = 0;
@@ -83,7 +83,8 @@ static void test_lists(void) {
         "",         ",",      "1,",       ",1",      "1,,2",          "a",       "1:0",
         "1:",       ":1",     "1:2:",     "1:2:3",   "1:2:+0",        "1:2:+-1", "1:8:*1",
         "1:8:*0.5", "0:8:*2", "1:100000", "1.5",     "1e30",          "nan",     "inf",
-        "1 2",      "0x",     "2^",       "1:2:3:4", "1:1e18:*1.0001"};
+        "1 2",      "0x",     "2^",       "1:2:3:4", "1:1e18:*1.0001"
+    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
         CHECK_THAT(!values(KB_AXIS_INTS, bad[i])[0], "'%s' is taken for the list %s", bad[i],
                    values(KB_AXIS_INTS, bad[i]));
@@ -102,9 +103,8 @@ static void test_fuzz(void) {
             text[n++] = letters[(state >> 33) % (sizeof letters - 1)];
         } while (n < 23 && (state >> 20) % 8);
         text[n] = 0;
-        kbi_arena a = {NULL, 0, 0};
-        kbi_dimension d =
-            kbi_parse_list(&a, "n", turn % 2 ? KB_AXIS_INTS : KB_AXIS_REALS, text, strlen(text));
+        kbi_arena a = { NULL, 0, 0 };
+        kbi_dimension d = kbi_parse_list(&a, "n", turn % 2 ? KB_AXIS_INTS : KB_AXIS_REALS, text, strlen(text));
         if (d.n < 0 || d.n > KBI_VALUES) CHECK_INT(d.n, 0);
         kbi_arena_free(&a);
         kbi_parse_time(text);

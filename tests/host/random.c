@@ -7,11 +7,11 @@
 
 static void test_philox(void) {
     /* Random123, kat_vectors, philox4x32 with 10 rounds: counter, key, output */
-    static const uint32_t kat[3][10] = {{0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
-                                        {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff,
-                                         0xffffffff, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
-                                        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822,
-                                         0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}};
+    static const uint32_t kat[3][10] = { { 0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 },
+                                         { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff,
+                                           0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd },
+                                         { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0,
+                                           0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } };
     int i;
     for (i = 0; i < 3; i++) {
         uint32_t ctr[4], out[4];
@@ -23,13 +23,13 @@ static void test_philox(void) {
 }
 
 static void test_conversions(void) {
-    static const uint32_t from[] = {0x00000000, 0x80000000, 0x3f800000, 0xc0000000, 0x477fefff, 0x477ff000,
-                                    0x7f800000, 0xff800000, 0x33000000, 0x33000001, 0x387fc000, 0x387fe000,
-                                    0x38800000, 0x3f801000, 0x3f803000, 0x00000001, 0x33c00000, 0x7f7fffff};
-    static const uint16_t f16[] = {0x0000, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x7c00, 0x7c00, 0xfc00, 0x0000,
-                                   0x0001, 0x03ff, 0x0400, 0x0400, 0x3c00, 0x3c02, 0x0000, 0x0002, 0x7c00};
-    static const uint16_t bf16[] = {0x0000, 0x8000, 0x3f80, 0xc000, 0x4780, 0x4780, 0x7f80, 0xff80, 0x3300,
-                                    0x3300, 0x3880, 0x3880, 0x3880, 0x3f80, 0x3f80, 0x0000, 0x33c0, 0x7f80};
+    static const uint32_t from[] = { 0x00000000, 0x80000000, 0x3f800000, 0xc0000000, 0x477fefff, 0x477ff000,
+                                     0x7f800000, 0xff800000, 0x33000000, 0x33000001, 0x387fc000, 0x387fe000,
+                                     0x38800000, 0x3f801000, 0x3f803000, 0x00000001, 0x33c00000, 0x7f7fffff };
+    static const uint16_t f16[] = { 0x0000, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x7c00, 0x7c00, 0xfc00, 0x0000,
+                                    0x0001, 0x03ff, 0x0400, 0x0400, 0x3c00, 0x3c02, 0x0000, 0x0002, 0x7c00 };
+    static const uint16_t bf16[] = { 0x0000, 0x8000, 0x3f80, 0xc000, 0x4780, 0x4780, 0x7f80, 0xff80, 0x3300,
+                                     0x3300, 0x3880, 0x3880, 0x3880, 0x3f80, 0x3f80, 0x0000, 0x33c0, 0x7f80 };
     int i, bad16 = 0, badb = 0;
     for (i = 0; i < 18; i++) {
         CHECK(kbi_f32_to_f16(kbi_bits_float(from[i])) == f16[i]);
@@ -106,22 +106,23 @@ static void test_values(void) {
 }
 
 static void test_load(void) {
-    static const uint64_t bits[13] = {0,
-                                      0xc0200000,
-                                      0xc004000000000000u,
-                                      0xc100,
-                                      0xc020,
-                                      0xfd,
-                                      0xfd,
-                                      0xfffd,
-                                      0xfffd,
-                                      0xfffffffdu,
-                                      0xfffffffdu,
-                                      0xfffffffffffffffdu,
-                                      0xfffffffffffffffdu};
+    static const uint64_t bits[13] = { 0,
+                                       0xc0200000,
+                                       0xc004000000000000u,
+                                       0xc100,
+                                       0xc020,
+                                       0xfd,
+                                       0xfd,
+                                       0xfffd,
+                                       0xfffd,
+                                       0xfffffffdu,
+                                       0xfffffffdu,
+                                       0xfffffffffffffffdu,
+                                       0xfffffffffffffffdu };
     static const double value[13] = {
-        0, -2.5, -2.5, -2.5, -2.5, -3, 253, -3, 65533, -3, 4294967293.0, -3, 18446744073709551616.0};
-    static const size_t size[13] = {0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8};
+        0, -2.5, -2.5, -2.5, -2.5, -3, 253, -3, 65533, -3, 4294967293.0, -3, 18446744073709551616.0
+    };
+    static const size_t size[13] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8 };
     unsigned char at[40];
     int dtype;
     for (dtype = 0; dtype < 13; dtype++) {

@@ -68,23 +68,23 @@ static double any_double(void) { // every finite double, by its bits
 static int same(double a, double b) { return memcmp(&a, &b, sizeof a) == 0; }
 
 static void test_numbers(void) {
-    static const double list[] = {0,
-                                  1,
-                                  -1,
-                                  0.1,
-                                  0.5,
-                                  1.0 / 3,
-                                  1e15,
-                                  1e16,
-                                  123456789012345678.0,
-                                  9007199254740993.0,
-                                  1e-300,
-                                  5e-324,
-                                  2.2250738585072014e-308,
-                                  1.7976931348623157e308,
-                                  0.003,
-                                  1e22,
-                                  1e23};
+    static const double list[] = { 0,
+                                   1,
+                                   -1,
+                                   0.1,
+                                   0.5,
+                                   1.0 / 3,
+                                   1e15,
+                                   1e16,
+                                   123456789012345678.0,
+                                   9007199254740993.0,
+                                   1e-300,
+                                   5e-324,
+                                   2.2250738585072014e-308,
+                                   1.7976931348623157e308,
+                                   0.003,
+                                   1e22,
+                                   1e23 };
     char out[40];
     int wrong = 0, longest = 0;
     for (int i = 0; i < 200000; ++i) {
@@ -97,7 +97,7 @@ static void test_numbers(void) {
     CHECK(longest <= 24);
     CHECK_STR(kbi_number(0.1, out), "0.1");
     CHECK_STR(kbi_number(3, out), "3");
-    static const char* const points[] = {",", "\xd9\xab", "."};
+    static const char* const points[] = { ",", "\xd9\xab", "." };
     for (int p = 0; p < 3; ++p) {
         point = points[p];
         CHECK_STR(kbi_number(0.1, out), "0.1");
@@ -141,25 +141,25 @@ static void unescape(const char* s, char* out) {
 }
 
 static void test_file(void) {
-    static const char* const texts[] = {"plain",
-                                        "",
-                                        "\"",
-                                        "\\",
-                                        "\\\\\"",
-                                        "a\nb\tc\rd\be\f",
-                                        "\x01\x02\x1f\x7f",
-                                        "\xc3\xa9",
-                                        "\xe2\x82\xac",
-                                        "\xf0\x9f\x98\x80",
-                                        "</script><!--",
-                                        "100%s%n%d",
-                                        "\xff",
-                                        "\xc3",
-                                        "\xe2\x82",
-                                        "\xed\xa0\x80",
-                                        "\xc0\x80",
-                                        "\xf5\x80\x80\x80",
-                                        "a\xffz"};
+    static const char* const texts[] = { "plain",
+                                         "",
+                                         "\"",
+                                         "\\",
+                                         "\\\\\"",
+                                         "a\nb\tc\rd\be\f",
+                                         "\x01\x02\x1f\x7f",
+                                         "\xc3\xa9",
+                                         "\xe2\x82\xac",
+                                         "\xf0\x9f\x98\x80",
+                                         "</script><!--",
+                                         "100%s%n%d",
+                                         "\xff",
+                                         "\xc3",
+                                         "\xe2\x82",
+                                         "\xed\xa0\x80",
+                                         "\xc0\x80",
+                                         "\xf5\x80\x80\x80",
+                                         "a\xffz" };
     enum { N = sizeof texts / sizeof *texts };
     static kb_result results[N];
     kb_desc d;
@@ -182,8 +182,8 @@ static void test_file(void) {
     CHECK_INT(f.n, N);
     for (int i = 0; i < f.n; ++i) {
         char text[200];
-        CHECK_THAT(same(strtod(json_get(&f, i, "bytes"), NULL), results[i].bytes),
-                   "bytes %.17g came back as %s", results[i].bytes, json_get(&f, i, "bytes"));
+        CHECK_THAT(same(strtod(json_get(&f, i, "bytes"), NULL), results[i].bytes), "bytes %.17g came back as %s",
+                   results[i].bytes, json_get(&f, i, "bytes"));
         CHECK_THAT(strtoll(json_get(&f, i, "seed"), NULL, 10) == results[i].seed, "seed %lld came back as %s",
                    (long long)results[i].seed, json_get(&f, i, "seed"));
         CHECK_STR(json_get(&f, i, "gpu_efficiency"), "null");

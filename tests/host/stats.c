@@ -82,11 +82,12 @@ static int compare_doubles(const void* a, const void* b) {
 static int summary_is_sound(const kb_stats* s, int64_t n) {
     const double always[] = {
         s->median,        s->mean,           s->min, s->max, s->mad, s->p5, s->p25, s->p75, s->p95,
-        s->outliers_mild, s->outliers_severe};
+        s->outliers_mild, s->outliers_severe
+    };
     for (int i = 0; i < COUNT(always); i++) {
         if (!is_finite(always[i])) return 0;
     }
-    const double maybe[] = {s->std, s->cv, s->p99, s->ci_low, s->ci_high, s->precision, s->lag1, s->drift};
+    const double maybe[] = { s->std, s->cv, s->p99, s->ci_low, s->ci_high, s->precision, s->lag1, s->drift };
     for (int i = 0; i < COUNT(maybe); i++) {
         if (!is_finite(maybe[i]) && !is_nan(maybe[i])) return 0;
     }
@@ -98,25 +99,25 @@ static int summary_is_sound(const kb_stats* s, int64_t n) {
 }
 
 static int summary_is_none(const kb_stats* s, int64_t n) {
-    const double all[] = {s->median,
-                          s->mean,
-                          s->std,
-                          s->min,
-                          s->max,
-                          s->mad,
-                          s->cv,
-                          s->p5,
-                          s->p25,
-                          s->p75,
-                          s->p95,
-                          s->p99,
-                          s->ci_low,
-                          s->ci_high,
-                          s->drift,
-                          s->lag1,
-                          s->precision,
-                          s->outliers_mild,
-                          s->outliers_severe};
+    const double all[] = { s->median,
+                           s->mean,
+                           s->std,
+                           s->min,
+                           s->max,
+                           s->mad,
+                           s->cv,
+                           s->p5,
+                           s->p25,
+                           s->p75,
+                           s->p95,
+                           s->p99,
+                           s->ci_low,
+                           s->ci_high,
+                           s->drift,
+                           s->lag1,
+                           s->precision,
+                           s->outliers_mild,
+                           s->outliers_severe };
     for (int i = 0; i < COUNT(all); i++) {
         if (!is_nan(all[i])) return 0;
     }
@@ -127,29 +128,20 @@ static int summary_is_none(const kb_stats* s, int64_t n) {
 
 static double shape(int kind, int64_t i, int64_t n) {
     switch (kind) {
-    case 0:
-        return normal();
-    case 1:
-        return (double)i;
-    case 2:
-        return (double)(n - i);
-    case 3:
-        return 7.0;
-    case 4:
-        return (double)(i < n / 2 ? i : n - i);
-    case 5:
-        return floor(4.0 * uniform());
-    case 6:
-        return (double)(i % 2 == 0 ? i : -i);
-    default:
-        return i % 17 == 0 ? 1e9 * uniform() : 1.0;
+    case 0: return normal();
+    case 1: return (double)i;
+    case 2: return (double)(n - i);
+    case 3: return 7.0;
+    case 4: return (double)(i < n / 2 ? i : n - i);
+    case 5: return floor(4.0 * uniform());
+    case 6: return (double)(i % 2 == 0 ? i : -i);
+    default: return i % 17 == 0 ? 1e9 * uniform() : 1.0;
     }
 }
 
 static void test_order(void) {
     static double x[5000], want[5000], got[5000], scratch[5000];
-    const int64_t sizes[] = {0,  1,  2,  3,  4,  5,   23,  24,   25,   26,
-                             31, 48, 49, 50, 97, 100, 257, 1000, 4999, 5000};
+    const int64_t sizes[] = { 0, 1, 2, 3, 4, 5, 23, 24, 25, 26, 31, 48, 49, 50, 97, 100, 257, 1000, 4999, 5000 };
     begin("order");
     for (int k = 0; k < 8; k++) {
         for (int s = 0; s < COUNT(sizes); s++) {
@@ -165,7 +157,7 @@ static void test_order(void) {
             kbi_heap_sort(got, n);
             CHECK(memcmp(got, want, bytes) == 0);
             CHECK(close_to(kbi_median_of(x, n, scratch), kbi_median_sorted(want, n), 0.0));
-            const int64_t at[] = {0, n / 10, n / 2, n - 1};
+            const int64_t at[] = { 0, n / 10, n / 2, n - 1 };
             for (int i = 0; i < 4 && n > 0; i++) {
                 memcpy(got, x, bytes);
                 CHECK(kbi_select(got, n, at[i]) == want[at[i]]);
@@ -175,7 +167,7 @@ static void test_order(void) {
             CHECK(close_to(kbi_mad_sorted(want, n, centre), kbi_median_of(got, n, scratch), 0.0));
         }
     }
-    const double q[] = {1, 2, 3, 4};
+    const double q[] = { 1, 2, 3, 4 };
     CHECK(kbi_quantile(q, 4, 0.0) == 1 && kbi_quantile(q, 4, 1.0) == 4 && kbi_quantile(q, 4, 0.5) == 2.5);
     CHECK(kbi_quantile(q, 4, -1.0) == 1 && kbi_quantile(q, 4, 7.0) == 4 && kbi_quantile(q, 1, 0.3) == 1);
     CHECK(is_nan(kbi_quantile(q, 0, 0.5)) && is_nan(kbi_quantile(q, 4, NAN)));
@@ -211,26 +203,26 @@ static void test_summaries(void) {
         const int64_t n = EXPECTED_SUMMARIES[i].n;
         const double* w = EXPECTED_SUMMARIES[i].v;
         const kb_stats s = kb_summarize(x, n);
-        const double got[] = {s.median,
-                              s.mean,
-                              s.std,
-                              s.min,
-                              s.max,
-                              s.mad,
-                              s.cv,
-                              s.p5,
-                              s.p25,
-                              s.p75,
-                              s.p95,
-                              s.p99,
-                              s.ci_low,
-                              s.ci_high,
-                              s.precision,
-                              s.outliers_mild,
-                              s.outliers_severe,
-                              s.lag1,
-                              s.drift,
-                              (double)s.distinct};
+        const double got[] = { s.median,
+                               s.mean,
+                               s.std,
+                               s.min,
+                               s.max,
+                               s.mad,
+                               s.cv,
+                               s.p5,
+                               s.p25,
+                               s.p75,
+                               s.p95,
+                               s.p99,
+                               s.ci_low,
+                               s.ci_high,
+                               s.precision,
+                               s.outliers_mild,
+                               s.outliers_severe,
+                               s.lag1,
+                               s.drift,
+                               (double)s.distinct };
         for (int f = 0; f < 20; f++) {
             const double tolerance = f == 17 || f == 18 ? 1e-9 : 1e-12; // lag1 and drift cancel
             CLOSE(got[f], w[f], tolerance);
@@ -250,8 +242,8 @@ static void plant(int64_t n, double cv, double rho, double trend, double step, d
     double state = normal();
     for (int64_t i = 0; i < n; i++) {
         if (i > 0) state = rho * state + sqrt(1.0 - rho * rho) * normal();
-        sample[i] = 5600.0 * (1.0 + trend * (double)i / (double)n) * (2 * i >= n ? 1.0 + step : 1.0) *
-                    exp(cv * state);
+        sample[i] =
+            5600.0 * (1.0 + trend * (double)i / (double)n) * (2 * i >= n ? 1.0 + step : 1.0) * exp(cv * state);
         if (quantum > 0.0) sample[i] = quantum * floor(sample[i] / quantum + 0.5);
     }
 }
@@ -275,17 +267,14 @@ static void test_constant(void) {
 
 static void test_small(void) {
     begin("n from 0 to 12");
-    const kb_stats none = kb_summarize(sample, 0), null = kb_summarize(NULL, 0),
-                   minus = kb_summarize(sample, -4);
+    const kb_stats none = kb_summarize(sample, 0), null = kb_summarize(NULL, 0), minus = kb_summarize(sample, -4);
     CHECK(summary_is_none(&none, 0) && summary_is_none(&null, 0) && summary_is_none(&minus, 0));
     const kb_stats lost = kb_summarize(NULL, 5);
-    CHECK(summary_is_none(&lost, 5) && is_nan(kbi_precision_of(NULL, 5)) &&
-          is_nan(kbi_precision_of(sample, 0)));
+    CHECK(summary_is_none(&lost, 5) && is_nan(kbi_precision_of(NULL, 5)) && is_nan(kbi_precision_of(sample, 0)));
     for (int64_t n = 1; n <= 12; n++) {
         for (int64_t i = 0; i < n; i++) sample[i] = (double)(1 + (5 * i) % 13);
         const kb_stats s = kb_summarize(sample, n);
-        CHECK(summary_is_sound(&s, n) && is_nan(s.p99) && is_nan(s.drift) && !s.bimodal &&
-              !s.drift_significant);
+        CHECK(summary_is_sound(&s, n) && is_nan(s.p99) && is_nan(s.drift) && !s.bimodal && !s.drift_significant);
         CHECK(s.distinct == n && is_nan(s.std) == (n < 2) && is_nan(s.lag1) == (n < 3) &&
               is_nan(s.ci_low) == (n < 6));
         if (n >= 6 && n <= 8) CHECK(s.ci_low == s.min && s.ci_high == s.max);
@@ -293,7 +282,7 @@ static void test_small(void) {
 }
 
 static void test_not_finite(void) {
-    const double bad[] = {NAN, INFINITY, -INFINITY, 1e151, -1e300, -NAN};
+    const double bad[] = { NAN, INFINITY, -INFINITY, 1e151, -1e300, -NAN };
     begin("not finite");
     for (int b = 0; b < COUNT(bad); b++) {
         for (int64_t n = 1; n <= 100; n = n < 8 ? n + 1 : n + 31) {
@@ -333,8 +322,7 @@ static void test_modes(void) {
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // exact modes, MAD of each 0
     CHECK(kb_summarize(sample, 100).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720; // 5 % apart: may be a coarse timer ...
-    CHECK(!kb_summarize(sample, 100).bimodal &&
-          kbi_summarize(sample, 100, 32.0).bimodal); // ... unless it is known
+    CHECK(!kb_summarize(sample, 100).bimodal && kbi_summarize(sample, 100, 32.0).bimodal); // ... unless it is known
     for (int64_t i = 0; i < 100; i++) sample[i] = 6400 + 32 * ((i * 7) % 3) + (i % 2 ? 640 : 0);
     CHECK(kb_summarize(sample, 100).bimodal);                          // the step shows within the modes
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005; // 0.5 % apart
@@ -351,14 +339,12 @@ static void test_quantised(void) {
             CHECK(cv < 0.01 ? s.distinct < 20 : s.distinct > 3);
         }
     }
-    for (int64_t i = 0; i < 100; i++)
-        sample[i] = i % 10 ? 1504 : 1536; // IQR 0: a tick beside it is no outlier
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 10 ? 1504 : 1536; // IQR 0: a tick beside it is no outlier
     kb_stats s = kb_summarize(sample, 100);
     CHECK(s.outliers_severe == 0 && s.outliers_mild == 0 && s.distinct == 2 && !s.bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i < 99 ? 1504 : 150400; // but 100 times as long is one
     s = kb_summarize(sample, 100);
-    CHECK(s.outliers_severe == 0.01 && s.median == 1504 && s.mad == 0 && s.ci_low == 1504 &&
-          s.ci_high == 1504);
+    CHECK(s.outliers_severe == 0.01 && s.median == 1504 && s.mad == 0 && s.ci_low == 1504 && s.ci_high == 1504);
 }
 
 static void test_outlier(void) {
@@ -376,7 +362,7 @@ static void test_outlier(void) {
 // All 10! orders of 10 different block medians (Heap's algorithm): how many are called significant.
 static int significant_orders(void) {
     double a[10];
-    int at[10] = {0}, found, i = 1;
+    int at[10] = { 0 }, found, i = 1;
     for (int k = 0; k < 10; k++) a[k] = k;
     found = kbi_order_significant(a);
     while (i < 10) {
@@ -431,8 +417,7 @@ static void test_drift(void) {
         for (int r = 0; r <= 6; r += 3) {
             const double rho = 0.1 * r;
             shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes); // cv 5 %: |drift| is often above 1 % by chance
-            printf("no drift, n %3d, rho %.1f:      found %d of 1000, modes %d\n", (int)n, rho, drifting,
-                   modes);
+            printf("no drift, n %3d, rho %.1f:      found %d of 1000, modes %d\n", (int)n, rho, drifting, modes);
             CHECK(drifting <= (r < 6 ? 25 : n < 100 ? 70 : 40) && modes <= 10);
         }
     }
@@ -476,19 +461,15 @@ static void test_judge(void) {
     CHECK(kbi_judge_ratio(1.006, 1.02, 0.01, 0.005) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.98, 0.9949, 0.01, 0.005) == KB_SLOWER);
     CHECK(kbi_judge_ratio(0.98, 0.9960, 0.01, 0.005) == KB_UNRESOLVED);
-    CHECK(kbi_judge_ratio(1.0, 1.0, 0.01, NAN) == KB_EQUIVALENT &&
-          kbi_judge_ratio(1.0, 1.0, 0, 0) == KB_UNRESOLVED);
+    CHECK(kbi_judge_ratio(1.0, 1.0, 0.01, NAN) == KB_EQUIVALENT && kbi_judge_ratio(1.0, 1.0, 0, 0) == KB_UNRESOLVED);
     CHECK(kbi_judge_ratio(1 / 1.01, 1.01, 0.01, 0) == KB_EQUIVALENT);
-    CHECK(kbi_judge_ratio(1.02, 1.03, NAN, NAN) == KB_FASTER &&
-          kbi_judge_ratio(1.02, 1.03, -1, -1) == KB_FASTER);
+    CHECK(kbi_judge_ratio(1.02, 1.03, NAN, NAN) == KB_FASTER && kbi_judge_ratio(1.02, 1.03, -1, -1) == KB_FASTER);
     CHECK(kbi_judge_ratio(NAN, NAN, 0.01, 0) == KB_UNRESOLVED &&
           kbi_judge_ratio(1.1, INFINITY, 0, 0) == KB_UNRESOLVED);
-    CHECK(kbi_judge_ratio(0.0, 1.0, 0.01, 0) == KB_NO_VERDICT &&
-          kbi_judge_ratio(2, 1, 0.01, 0) == KB_NO_VERDICT);
+    CHECK(kbi_judge_ratio(0.0, 1.0, 0.01, 0) == KB_NO_VERDICT && kbi_judge_ratio(2, 1, 0.01, 0) == KB_NO_VERDICT);
     CHECK(fabs(kbi_noise_floor(0.996, 1.003) - (1 / 0.996 - 1)) < 1e-15);
     CHECK(fabs(kbi_noise_floor(0.999, 1.003) - 0.003) < 1e-15 && kbi_noise_floor(NAN, NAN) == 0);
-    CHECK(kbi_noise_floor(1.0, 1.0) == 0 && kbi_noise_floor(-1, 2) == 0 &&
-          is_finite(kbi_noise_floor(5e-324, 1)));
+    CHECK(kbi_noise_floor(1.0, 1.0) == 0 && kbi_noise_floor(-1, 2) == 0 && is_finite(kbi_noise_floor(5e-324, 1)));
 }
 
 // -- Monte-Carlo -------------------------------------------------------------------------------------------
@@ -526,8 +507,7 @@ static void test_coverage(void) {
     COVERED(coverage(100, 0.6, 0.5, 4000));
     COVERED(coverage(200, 0.6, 0.5, 2000));
     COVERED(coverage(1000, 0.6, 0.5, 1000));
-    const double short_blocks =
-        coverage(30, 0.6, 0.5, 4000); // blocks of 3: not independent; only held above 85
+    const double short_blocks = coverage(30, 0.6, 0.5, 4000); // blocks of 3: not independent; only held above 85
     CHECK(short_blocks >= 85.0);
 }
 
@@ -554,13 +534,13 @@ static double called_different(int rounds, double gain, double trend, double ste
         called += lo > 0.0 || hi < 0.0;
     }
     const double percent = 100.0 * called / runs;
-    printf("paired, %3d rounds, gain %.1f %%, drift %.0f %%, step %.0f %%, rho %.1f: different %.1f %%\n",
-           rounds, 100 * gain, 100 * trend, 100 * step, rho, percent);
+    printf("paired, %3d rounds, gain %.1f %%, drift %.0f %%, step %.0f %%, rho %.1f: different %.1f %%\n", rounds,
+           100 * gain, 100 * trend, 100 * step, rho, percent);
     return percent;
 }
 
 static void test_paired(void) {
-    const double five[] = {1, 2, 3, 4, 5}, six[] = {6, 1, 2, 3, 5, 4};
+    const double five[] = { 1, 2, 3, 4, 5 }, six[] = { 6, 1, 2, 3, 5, 4 };
     double m, lo, hi;
     begin("paired");
     CHECK(!kbi_paired(five, 5, 0.05, &m, &lo, &hi) && m == 3 && is_nan(lo) && is_nan(hi));
