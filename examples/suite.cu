@@ -73,8 +73,8 @@ static const suite_sizes on_cpu[] = {
       "batch_size=1 sequence_length=128 tensor_dimension=256", NULL,
       "batch_size=1,2,4 sequence_length=64 tensor_dimension=128" },
     { -1, NULL, "batch_size=1 sequence_length=64 tensor_dimension=256",
-      "batch_size=1 sequence_length=256 tensor_dimension=1024", NULL,
-      "batch_size=1,4,16 sequence_length=64 tensor_dimension=256" },
+      "batch_size=1 sequence_length=128 tensor_dimension=512", NULL,
+      "batch_size=1,2,8 sequence_length=64 tensor_dimension=256" },
 };
 
 static bool names(const char* list, const char* op) {
