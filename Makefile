@@ -79,7 +79,7 @@ test:
 test-gpu:
 	@[ -n '$(NVCC)' ] || { echo 'make test-gpu: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1; }
 	@nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || { echo 'make test-gpu: no GPU on this machine (nvidia-smi lists none)' >&2; exit 1; }
-	$(run_tests) --no-skip gpu
+	TEST_TIMEOUT=$${TEST_TIMEOUT:-900} $(run_tests) --no-skip gpu
 
 examples: $(BUILD)/suite $(EXAMPLES_C) $(if $(NVCC),$(EXAMPLES_CUDA))
 	@$(if $(NVCC),:,echo 'no nvcc: built the C examples; not built: $(notdir $(EXAMPLES_CUDA))')

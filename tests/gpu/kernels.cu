@@ -345,8 +345,23 @@ static const struct {
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, name); }
+// NULL, or what this machine lacks for a variant.
+static const char* lacks(const kbk_variant* v) {
+    static char text[64];
+    int sm = v->sm & ~KBK_SM_EXACT;
+#ifdef KBK_CUBLAS
+    static kbki_cublas library;
+    if (v->origin & KBK_VENDOR && !strcmp(v->name, "cublas")) {
+        if (!library.opened) kbki_cublas_open(&library);
+        if (!library.create) return "libcublas";
+    }
+#endif
+    if (kbk_runs_on(v, capability)) return NULL;
+    snprintf(text, sizeof text, "compute capability %d.%d", sm / 10, sm % 10);
+    return text;
+}
 static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
-    return v->op == op && v->launch[dtype] && kbk_runs_on(v, capability) && !(only && strcmp(only, v->name));
+    return v->op == op && v->launch[dtype] && !lacks(v) && !(only && strcmp(only, v->name));
 }
 // Whether this fill says anything about the operation.
 static int fits(const kbk_op* op, int fill, int spoiled) {
@@ -591,13 +606,11 @@ static void run_op(const kbk_op* op) {
             if (!quick) run_dims(op, dtype, huge_shapes[i], index++);
     }
 }
-// What this device has no instructions for.
 static void skip_others(const char* op) {
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         const kbk_variant* v = &kbk_table[i];
-        if ((op && !is(v->op, op)) || (only && strcmp(only, v->name)) || kbk_runs_on(v, capability)) continue;
-        printf("SKIP: %s_%s/%s needs compute capability %d.%d\n", v->op->name, v->op->dir, v->name,
-               (v->sm & ~KBK_SM_EXACT) / 10, (v->sm & ~KBK_SM_EXACT) % 10);
+        if ((op && !is(v->op, op)) || (only && strcmp(only, v->name)) || !lacks(v)) continue;
+        printf("SKIP: %s_%s/%s needs %s\n", v->op->name, v->op->dir, v->name, lacks(v));
         skipped++;
     }
 }
