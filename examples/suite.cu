@@ -129,11 +129,16 @@ static int kb_type_of(const kbk_tensor* t, int dtype) {
 }
 
 // Which units: all where that is little work, otherwise pieces that begin with the first and end with the last.
+// The oracle runs once for a case, the comparison twice for each of its variants.
 static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s) {
-    const double WORK = 2e8; // operations of the oracle, at most
+    const double WORK = 1e8, COMPARED = 1 << 19; // operations of the oracle, and elements compared, at most
+    kbk_tensor t[KBK_MAX_TENSORS];
     int64_t units = op->units(s), piece = op->family == KBK_MAP || op->family == KBK_PICK ? 4096 : 1;
-    double each = (op->flops(s) + op->bytes(s)) / (double)(units ? units : 1);
+    double each = (op->flops(s) + op->bytes(s)) / (double)(units ? units : 1), outputs = 0;
+    for (int i = 0, n = op->tensors(s, t); i < n; i++)
+        if (t[i].role != KBK_IN) outputs += (double)t[i].per_unit;
     int64_t most = (int64_t)(WORK / (each > 1 ? each : 1)) + 2;
+    if ((double)most * outputs > COMPARED) most = (int64_t)(COMPARED / outputs) + 2;
     k->whole = units <= most || units < 2 * piece;
     k->ranges = 1;
     k->from[0] = 0;

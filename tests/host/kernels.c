@@ -395,6 +395,27 @@ static void test_verifier(void) {
     }
 }
 
+// One element makes up the norm, and its rounding is as far off as rounding can be: no result could be better.
+static void test_dominated(void) {
+    const kbk_op* op = kbk_find_op("softmax", "fwd");
+    enum { C = 2048 };
+    kbk_shape s = shape(2, C, 0, 2);
+    double* y = numbers(2 * C);
+    double* out[8] = { y };
+    unsigned char* got = (unsigned char*)malloc(2 * C * 2);
+    kbk_report r;
+    for (int i = 0; i < 2 * C; i++) y[i] = i % C ? 1e-9 : 0.5 * (1 + 0.49 * 0x1p-7);
+    kbk_narrow(KBK_T, KBK_BF16, y, got, 2 * C);
+    check(kbk_verify(op, KBK_BF16, &s, 0, got, out, 0, 2, &r), "a row that one element dominates, rounded once");
+    check(r.norm > op->check[KBK_BF16].norm, "beyond the norm that many elements would have");
+    for (int i = 0; i < 2 * C; i++) y[i] = i % C ? 1e-9 : 0.5;
+    double off = 0.5 * (1 + 0x1p-7);
+    kbk_narrow(KBK_T, KBK_BF16, y, got, 2 * C);
+    kbk_narrow(KBK_T, KBK_BF16, &off, got, 1);
+    check(!kbk_verify(op, KBK_BF16, &s, 0, got, out, 0, 2, &r), "but not what rounding does not explain");
+    free(y), free(got);
+}
+
 static void test_exact(void) {
     const kbk_op* op = kbk_find_op("add", "fwd");
     kbk_shape s = shape(1, 4, 0, 4);
@@ -442,6 +463,7 @@ int main(void) {
     test_matmul();
     test_units();
     test_verifier();
+    test_dominated();
     test_exact();
     test_table();
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
