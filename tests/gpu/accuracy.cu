@@ -1,6 +1,6 @@
 // Kernels of 1 us to 10 ms whose times are compared with the durations that CUPTI records of the same launches:
-//     accuracy --json cold.json; accuracy --timer cupti --json cupti_cold.json; the same with --hot
-//     python3 tests/gpu/accuracy.py cold.json cupti_cold.json hot.json cupti_hot.json
+//     accuracy --json x/cold.json; accuracy --timer cupti --json x/cupti_cold.json; the same with --hot; then
+//     python3 tests/gpu/accuracy.py x
 // They differ in what the correction could depend on: with and without memory traffic, few and many blocks, shared memory.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
