@@ -8395,6 +8395,7 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
         if (!kbki_aligned(a->in[i], sizeof(T))) return KBKI_TEXT_ALIGN;
         io->vector &= kbki_aligned(a->in[i], 16);
     }
+    io->vector &= kbki_aligned(io->o, 16);
     return kbki_aligned(io->o, sizeof(T)) && kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
@@ -8709,6 +8710,20 @@ __device__ __forceinline__ void kbki_attn_ldsm_t(uint32_t (&r)[4], uint32_t from
                  : "r"(from)
                  : "memory");
 }
+// The reverse of ldsm: four 8 x 8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void kbki_attn_stsm(uint32_t to, const uint32_t (&r)[4]) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
+                 "r"(r[2]), "r"(r[3])
+                 : "memory");
+#else
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(__shfl_sync(~0u, to, i * 8 + lane / 4) + lane % 4 * 4), "r"(r[i])
+                     : "memory");
+#endif
+}
 // c += a b, 16 x 8 += 16 x 16 times 16 x 8
 __device__ __forceinline__ void kbki_attn_mma(__half*, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
                                               uint32_t b1) {
@@ -8732,14 +8747,6 @@ template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, f
     float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
-// Two neighbours to global memory.
-template <class T> __device__ __forceinline__ void kbki_attn_put(T* to, float x, float y) {
-    if (((uintptr_t)to & 3) == 0)
-        *reinterpret_cast<uint32_t*>(to) = kbki_attn_pack<T>(x, y);
-    else
-        to[0] = kbki_type<T>::from(x), to[1] = kbki_type<T>::from(y);
-}
-
 /*  Tiles in shared memory: rows of D elements in chunks of 16 bytes; chunk c of row r lies at c ^ (r & 7), so
     that the eight rows of a matrix, taken at the same chunk, are in different banks. */
 template <class T, int D, int ROWS, int THREADS>
@@ -8766,17 +8773,51 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-// True, for the whole warp, if 16 rows of D elements hold a NaN or an infinity.
-template <class T, int D> __device__ __forceinline__ bool kbki_attn_wild(uint32_t rows) {
-    uint32_t any = 0;
-#pragma unroll 2
-    for (int i = 0; i < D / 16; i++) {
-        uint32_t w[4];
-        asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-                     : "r"(rows + (i * 32 + threadIdx.x % 32) * 16));
+__device__ __forceinline__ uint4 kbki_attn_chunk(uint32_t from) {
+    uint4 w;
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w)
+                 : "r"(from)
+                 : "memory");
+    return w;
+}
+/*  A warp's 32 rows of 8 N columns, from chunk `first` on, to rows of D elements in memory, of which `left`
+    exist. As accumulators lie, a store would reach 16 bytes of each of eight rows; it takes fewer, whole lines
+    by way of shared memory, where those columns of 32 rows are free. */
+template <class T, int D, int N>
+__device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][N][4], int first, int left,
+                                                bool vector, kbki_attn_lane at) {
 #pragma unroll
-        for (int k = 0; k < 4; k++) any |= (w[k] & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+    for (int i = 0; i < N; i++) {
+        const float(&a)[4] = x[i % 2][i & ~1], (&b)[4] = x[i % 2][i | 1];
+        const uint32_t r[4] = { kbki_attn_pack<T>(a[0], a[1]), kbki_attn_pack<T>(a[2], a[3]),
+                                kbki_attn_pack<T>(b[0], b[1]), kbki_attn_pack<T>(b[2], b[3]) };
+        kbki_attn_stsm(rows + (i % 2 * 16 + at.left) * 2 * D + ((at.left_bit ^ (first + (i & ~1))) << 4), r);
+    }
+    __syncwarp();
+    int row = threadIdx.x % 32 / N, c = first + threadIdx.x % N;
+#pragma unroll 4
+    for (; row < 32; row += 32 / N) {
+        uint4 w = kbki_attn_chunk(rows + row * 2 * D + ((c ^ (row & 7)) << 4));
+        if (row >= left) continue;
+        T* p = to + (int64_t)row * D + c * 8;
+        if (vector)
+            *reinterpret_cast<uint4*>(p) = w;
+        else
+            for (int k = 0; k < 8; k++) p[k] = reinterpret_cast<const T*>(&w)[k];
+    }
+}
+
+// True, for the whole warp, if ROWS rows of D elements hold a NaN or an infinity.
+template <class T, int D, int ROWS> __device__ __forceinline__ bool kbki_attn_wild(uint32_t rows) {
+    uint32_t any = 0;
+#pragma unroll 4
+    for (int i = 0; i < D * ROWS / 256; i++) {
+        const uint4 w = kbki_attn_chunk(rows + (i * 32 + threadIdx.x % 32) * 16);
+        any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+        any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+        any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+        any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
     }
     return __any_sync(~0u, any & 0x80008000u);
 }
@@ -8813,7 +8854,7 @@ __device__ __forceinline__ void kbki_attn_triangle(float (&c)[NB][4], const uint
 template <class T, int D, int M, int N>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[M][N][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
-    constexpr int PER = N / 2, STEPS = D / 16 * PER, AHEAD = 1;
+    constexpr int PER = N / 2, STEPS = D / 16 * PER, AHEAD = M * N > 8 ? 2 : 1;
     uint32_t x[2][M][4], y[AHEAD + 1][4];
     a += at.left * 2 * D, b += at.right * 2 * D;
 #pragma unroll
@@ -8868,7 +8909,7 @@ __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[M][N][4], co
         int m = i / C, k = i % C, below = shift + 16 * (m - k);
         uint32_t one[1][1][4] = { { { a[m][k][0], a[m][k][1], a[m][k][2], a[m][k][3] } } }, rows = b + k * 32 * D;
         if (UPPER ? below > 0 : below < 0) continue;
-        if (below == 0 && kbki_attn_wild<T, D>(rows))
+        if (below == 0 && kbki_attn_wild<T, D, 16>(rows))
             kbki_attn_triangle<T, D, N, UPPER>(c[m], one[0][0], rows, first);
         else
             kbki_attn_by_rows<T, D, 1, 1, N>(reinterpret_cast<float(&)[1][N][4]>(c[m]), one, rows, first, at);
@@ -8915,22 +8956,26 @@ template <int N> __device__ __forceinline__ void kbki_attn_hide(float (&s)[N][4]
         for (int e = 0; e < 4; e++)
             if (column + 8 * n + (e & 1) > (e < 2 ? low : high)) s[n][e] = -INFINITY;
 }
+// o over its sums, and lse. rows: 32 of the warp's own in shared memory.
 template <class T, int D>
-__device__ __forceinline__ void kbki_attn_write(const kbki_attn<T>& io, int64_t head, int row, float (&o)[D / 8][4],
-                                                float (&m)[2], float (&l)[2], float log2_scale) {
-    int column = threadIdx.x % 4 * 2;
+__device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t head, int row, float (&o)[2][D / 8][4],
+                                              const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
+                                              uint32_t rows, kbki_attn_lane at) {
+    int lane = threadIdx.x % 32, left = (int)io.rows - row;
+    if (left <= 0) return;
 #pragma unroll
-    for (int h = 0; h < 2; h++, row += 8) {
-        float sum = l[h] + __shfl_xor_sync(~0u, l[h], 1);
+    for (int i = 0; i < 4; i++) {
+        int r = lane / 4 + 8 * i;
+        float sum = l[i / 2][i % 2] + __shfl_xor_sync(~0u, l[i / 2][i % 2], 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
-        float inv = sum == 0 ? 1.0f : 1.0f / sum;
-        float base = m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], log2_scale);
-        if (row >= io.rows) continue;
-        T* to = io.o + (head * io.rows + row) * D + column;
+        float inv = sum == 0 ? 1.0f : 1.0f / sum, top = m[i / 2][i % 2];
 #pragma unroll
-        for (int n = 0; n < D / 8; n++) kbki_attn_put(to + 8 * n, o[n][2 * h] * inv, o[n][2 * h + 1] * inv);
-        if (column == 0) io.lse[head * io.rows + row] = KBKI_LN2 * (base + log2f(sum));
+        for (int n = 0; n < D / 8; n++) o[i / 2][n][i % 2 * 2] *= inv, o[i / 2][n][i % 2 * 2 + 1] *= inv;
+        if (lane % 4 == 0 && r < left)
+            io.lse[head * io.rows + row + r] =
+                KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale)) + log2f(sum));
     }
+    kbki_attn_write<T, D, D / 8>(io.o + (head * io.rows + row) * D, rows, o, 0, left, io.vector, at);
 }
 
 /*  One warp's 32 rows, from `row` on, against 64 keys. EDGE: some of the keys are hidden. The exponentials of
@@ -9012,9 +9057,7 @@ template <class T, int D> __global__ void __launch_bounds__(128, 2) kbk_attentio
                 kbki_attn_step<T, D, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, io.causal);
         }
     }
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-        kbki_attn_write<T, D>(io, head, mine + 16 * i + threadIdx.x % 32 / 4, o[i], m[i], l[i], log2_scale);
+    kbki_attn_end<T, D>(io, head, mine, o, m, l, log2_scale, q + warp * 64 * D, at);
 }
 template <class T, int D> const char* kbki_attn_flashmma(const kbki_attn<T>& io, kbk_stream st) {
     size_t bytes = (128 + 4 * kbki_attn_keys<D>::n) * 2 * D;
@@ -9147,8 +9190,10 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
         if (!kbki_aligned(a->in[i], sizeof(T))) return KBKI_TEXT_ALIGN;
         io->vector &= kbki_aligned(a->in[i], 16);
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         if (!kbki_aligned(a->out[i], sizeof(T))) return KBKI_TEXT_ALIGN;
+        io->vector &= kbki_aligned(a->out[i], 16);
+    }
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
@@ -9205,7 +9250,7 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
 }
 
 /*  flashmma. First D and the exponent's base of every row; rows that fill up the last tile get an infinite
-    lse, hence p = 0. A lane takes 8 elements. */
+    lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
 template <class T, int D> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int LANES = D / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -9226,25 +9271,32 @@ template <class T, int D> __global__ void __launch_bounds__(256) kbki_attn_stat_
     }
 #pragma unroll
     for (int d = LANES / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
+    if (head < io.heads) { // what dq is added to
+        float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
+        zero[0] = zero[1] = make_float4(0, 0, 0, 0);
+    }
     if (lane || head >= io.heads) return;
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
 // Last: sums of dq, which lie as the accumulators of the main kernel lay, to rows.
 template <class T, int D> __global__ void __launch_bounds__(D * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
-    constexpr int WARPS = D / 16;
-    int tiles = (int)((io.rows + 63) / 64), tile = blockIdx.x % tiles, warp = threadIdx.x / 32;
+    __shared__ uint4 tile[64 * D / 8];
+    int tiles = (int)((io.rows + 63) / 64), warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
     int64_t head = blockIdx.x / tiles;
-    int lane = threadIdx.x % 32, row = tile * 64 + warp % 2 * 32 + lane / 4, column = warp / 2 * 32 + lane % 4 * 2;
-    const float4* from = reinterpret_cast<const float4*>(io.sum) + ((int64_t)blockIdx.x * WARPS + warp) * 256 + lane;
+    const float4* from =
+        reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (D * 16) + warp * 256 + threadIdx.x % 32;
+    float4 y[8]; // all loads before the first use
+    float x[2][4][4];
+#pragma unroll
+    for (int f = 0; f < 8; f++) y[f] = __ldcs(from + f * 32);
 #pragma unroll
     for (int f = 0; f < 8; f++) {
-        float4 x = __ldcs(from + f * 32);
-        int64_t at = (head * io.rows + row + f / 4 * 16) * D + column + f % 4 * 8;
-        T *low = io.dq + at, *high = low + 8 * D;
-        if (row + f / 4 * 16 < io.rows) kbki_attn_put(low, x.x * io.scale, x.y * io.scale);
-        if (row + f / 4 * 16 + 8 < io.rows) kbki_attn_put(high, x.z * io.scale, x.w * io.scale);
+        float(&to)[4] = x[f / 4][f % 4];
+        to[0] = y[f].x * io.scale, to[1] = y[f].y * io.scale, to[2] = y[f].z * io.scale, to[3] = y[f].w * io.scale;
     }
+    kbki_attn_write<T, D, 4>(io.dq + (head * io.rows + row) * D, kbki_attn_smem(tile) + warp % 2 * 64 * D, x,
+                             warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
 __device__ __forceinline__ void kbki_attn_add4(float* to, const float (&x)[4]) {
@@ -9256,75 +9308,98 @@ __device__ __forceinline__ void kbki_attn_add4(float* to, const float (&x)[4]) {
 #endif
 }
 
-/*  A warp has 16 M keys and works on tiles of 64 rows of q, Q rows at a time. Scores are computed with keys
-   as rows: then p and ds, as they come out, are left operands for dv and dk; only dq needs ds from all warps,
-    through shared memory. */
+/*  A warp has 32 keys and works with 32 rows of q at a time: every operand read from shared memory then serves
+    two mma. Scores are computed with keys as rows: then p and ds, as they come out, are left operands for dv
+    and dk. dk and dv of 32 keys fill the registers at d = 64. At d = 128 two warps share the keys: each has the
+    scores of half the rows, and the sums of half the columns; p and ds go to the other through shared memory. */
 template <int D_> struct kbki_attn_plan {
-    static constexpr int D = D_, M = D == 64 ? 2 : 1, WARPS = 8 / M, THREADS = 32 * WARPS, Q = 64 / M;
+    static constexpr int D = D_, SHARE = D / 64, WARPS = 4 * SHARE, THREADS = 32 * WARPS, CTAS = 2 / SHARE;
     static constexpr uint32_t ROW = 2 * D, KEYS = 128 * ROW, TILE = 64 * ROW, DS = 128 * 128, STAT = 64 * 8;
-    static constexpr uint32_t bytes = 2 * KEYS + 4 * TILE + 2 * DS + 2 * STAT;
+    // Tiles whose ds are kept. Where there is room for one only (sm 80), its dq takes a barrier of its own.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    static constexpr int KEPT = 3 - SHARE;
+#else
+    static constexpr int KEPT = 2;
+#endif
+    static constexpr uint32_t bytes(int kept) { return 2 * KEYS + 4 * TILE + (kept + SHARE - 1) * DS + 2 * STAT; }
 };
 // Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
 // row: of this thread's first element.
-template <int M, int N>
-__device__ __forceinline__ void kbki_attn_back_hide(float (&s)[M][N][4], bool causal, int key, int row, int last) {
+__device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
 #pragma unroll
-    for (int n = 0; n < M * N * 4; n++) {
-        int m = n / 4 / N, c = n / 4 % N, e = n % 4, j = key + 16 * m + e / 2 * 8, i = row + 8 * c + (e & 1);
+    for (int n = 0; n < 32; n++) {
+        int m = n / 16, c = n / 4 % 4, e = n % 4, j = key + 16 * m + e / 2 * 8, i = row + 8 * c + (e & 1);
         if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
     }
 }
-__device__ __forceinline__ void kbki_attn_back_store(uint32_t to, uint32_t x) {
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(x) : "memory");
+// Where p and ds lie: 128 keys by 64 rows, swizzled like every tile. to: of the warp's keys; a lane's part of
+// block (m, c) of the 32 x 32 from row `part` on.
+__device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
+    return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
-/*  16 M keys of a warp, the first of them `key`, with Q rows, the first of them `row`, at `part` of their
-   tile. The exponentials stand beside the second product, which does not need them. ds also goes to shared
-   memory: 128 keys by 64 rows, swizzled like every tile. hidden: 1: there are rows or keys past the last, 2:
-   and keys past their row. */
+/*  p and ds of a warp's 32 keys, the first of them `key`, with 32 rows, the first of them `row`, at `part` of
+   their tile. The exponentials stand beside the second product, which does not need them. hidden: 1: there are
+   rows or keys past the last, 2: and keys past their row. */
 template <class T, class P>
-__device__ __forceinline__ void kbki_attn_back_step(float (&dk)[P::M][P::D / 8][4], float (&dv)[P::M][P::D / 8][4],
-                                                    uint32_t k, uint32_t v, uint32_t q, uint32_t dout, uint32_t ds,
-                                                    const float4* stat, kbki_attn_lane at, float log2_scale,
-                                                    int hidden, int key, int row, int last, int part) {
-    constexpr int N = P::Q / 8;
-    const int lane = threadIdx.x % 32, g = lane / 4, column = row + lane % 4 * 2, shift = key - row;
-    float s[P::M][N][4];
-    uint32_t p[P::M][N / 2][4], x[P::M][N / 2][4];
-    kbki_attn_rows_by_rows<T, P::D, P::M, N>(s, k, q, at);
+__device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
+                                                      uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
+                                                      const float4* stat, kbki_attn_lane at, float log2_scale,
+                                                      int hidden, int key, int row, int last, int part) {
+    const int lane = threadIdx.x % 32, g = lane / 4, column = row + lane % 4 * 2;
+    float s[2][4][4];
+    kbki_attn_rows_by_rows<T, P::D, 2, 4>(s, k, q, at);
 #pragma unroll
-    for (int i = 0; i < P::M * N * 4; i++) {
-        float& e = s[i / 4 % P::M][i / 4 / P::M][i % 4];
-        e = kbki_exp2(fmaf(e, log2_scale, i & 1 ? -stat[i / 4 / P::M * 4].z : -stat[i / 4 / P::M * 4].x));
+    for (int i = 0; i < 32; i++) {
+        float& e = s[i / 4 % 2][i / 8][i % 4];
+        e = kbki_exp2(fmaf(e, log2_scale, i & 1 ? -stat[i / 8 * 4].z : -stat[i / 8 * 4].x));
     }
     if (hidden) kbki_attn_back_hide(s, hidden > 1, key + g, column, last);
 #pragma unroll
-    for (int i = 0; i < P::M * N * 2; i++) {
-        const float* two = &s[i / 2 / N][i / 2 % N][i % 2 * 2];
-        p[i / 2 / N][i / 2 % N / 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
+    for (int i = 0; i < 16; i++) {
+        const float* two = &s[i / 8][i / 2 % 4][i % 2 * 2];
+        p[i / 8][i / 4 % 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
     }
-    kbki_attn_rows_by_rows<T, P::D, P::M, N>(s, v, dout, at);
+    if (P::SHARE > 1)
 #pragma unroll
-    for (int i = 0; i < P::M * N * 2; i++) {
-        const float4 two = stat[i / 2 % N * 4];
-        float w[2], *t = &s[i / 2 / N][i / 2 % N][i % 2 * 2];
-        kbki_unword((T*)0, p[i / 2 / N][i / 2 % N / 2][i % 4], w);
+        for (int i = 0; i < 4; i++) kbki_attn_stsm(kbki_attn_back_at(ps, at, part, i / 2, i % 2), p[i / 2][i % 2]);
+    kbki_attn_rows_by_rows<T, P::D, 2, 4>(s, v, dout, at);
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        const float4 two = stat[i / 2 % 4 * 4];
+        float w[2], *t = &s[i / 8][i / 2 % 4][i % 2 * 2];
+        kbki_unword((T*)0, p[i / 8][i / 4 % 2][i % 4], w);
         t[0] = w[0] * (t[0] - two.y), t[1] = w[1] * (t[1] - two.w);
     }
     if (hidden) kbki_attn_back_hide(s, hidden > 1, key + g, column, last);
 #pragma unroll
-    for (int i = 0; i < P::M * N * 2; i++) {
-        const float* two = &s[i / 2 / N][i / 2 % N][i % 2 * 2];
-        uint32_t y = x[i / 2 / N][i / 2 % N / 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
-        kbki_attn_back_store(
-            ds + (i / 2 / N * 16 + i % 2 * 8 + g) * 128 + (((part / 8 + i / 2 % N) ^ g) << 4) + lane % 4 * 4, y);
+    for (int i = 0; i < 16; i++) {
+        const float* two = &s[i / 8][i / 2 % 4][i % 2 * 2];
+        x[i / 8][i / 4 % 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
     }
-    if (hidden > 1) {
-        kbki_attn_by_rows_hidden<T, P::D, P::M, N / 2, P::D / 8, true>(dv, p, dout, 0, at, shift);
-        kbki_attn_by_rows_hidden<T, P::D, P::M, N / 2, P::D / 8, true>(dk, x, q, 0, at, shift);
+#pragma unroll
+    for (int i = 0; i < 4; i++) kbki_attn_stsm(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
+}
+// dv += p do, dk += ds q: 32 keys by 32 rows by 64 columns from chunk `first` on. q, dout: those rows. On the
+// diagonal p and ds have zeros that only NaN and infinity do not respect.
+template <class T, class P>
+__device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float (&dv)[2][8][4],
+                                                    const uint32_t (&p)[2][2][4], const uint32_t (&x)[2][2][4],
+                                                    uint32_t q, uint32_t dout, int first, kbki_attn_lane at,
+                                                    bool diagonal) {
+    if (diagonal && (kbki_attn_wild<T, P::D, 32>(dout) || kbki_attn_wild<T, P::D, 32>(q))) {
+        kbki_attn_by_rows_hidden<T, P::D, 2, 2, 8, true>(dv, p, dout, first, at, 0);
+        kbki_attn_by_rows_hidden<T, P::D, 2, 2, 8, true>(dk, x, q, first, at, 0);
     } else {
-        kbki_attn_by_rows<T, P::D, P::M, N / 2, P::D / 8>(dv, p, dout, 0, at);
-        kbki_attn_by_rows<T, P::D, P::M, N / 2, P::D / 8>(dk, x, q, 0, at);
+        kbki_attn_by_rows<T, P::D, 2, 2, 8>(dv, p, dout, first, at);
+        kbki_attn_by_rows<T, P::D, 2, 2, 8>(dk, x, q, first, at);
     }
+}
+// What two warps say to each other: a pair has one barrier for either direction.
+__device__ __forceinline__ void kbki_attn_back_tell(int barrier) {
+    asm volatile("bar.arrive %0, 64;" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void kbki_attn_back_hear(int barrier) {
+    asm volatile("bar.sync %0, 64;" ::"r"(barrier) : "memory");
 }
 // Number of a row's 64-row tile.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
@@ -9339,22 +9414,24 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     ds += ((lane & 7) + (lane >> 4) * 8) * 128;
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
-    if (io.causal && tile < key0 + 128) {
-#pragma unroll 1
-        for (int c = 0; c < 8; c++) {
-            uint32_t a[2][1][4];
-            kbki_attn_ldsm_t(a[0][0], ds + c * 2048 + swap[0]), kbki_attn_ldsm_t(a[1][0], ds + c * 2048 + swap[1]);
-            kbki_attn_by_rows_hidden<T, P::D, 2, 1, 4, false>(acc, a, k + c * 16 * P::ROW, first, at,
-                                                              tile + row - key0 - 16 * c);
-        }
-    } else {
+    const int seen = io.causal ? (tile + row - key0) / 16 : 8; // of 8 blocks of 16 keys, all rows see so many
+    auto add = [&](int c, bool diagonal) {
+        uint32_t a[2][2][4];
 #pragma unroll
-        for (int c = 0; c < 8; c += 2) {
-            uint32_t a[2][2][4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) kbki_attn_ldsm_t(a[i / 2][i % 2], ds + (c + i % 2) * 2048 + swap[i / 2]);
+        for (int i = 0; i < 4; i++) kbki_attn_ldsm_t(a[i / 2][i % 2], ds + (c + i % 2) * 2048 + swap[i / 2]);
+        if (diagonal)
+            kbki_attn_by_rows_hidden<T, P::D, 2, 2, 4, false>(acc, a, k + c * 16 * P::ROW, first, at, 0);
+        else
             kbki_attn_by_rows<T, P::D, 2, 2, 4>(acc, a, k + c * 16 * P::ROW, first, at);
-        }
+    };
+    if (seen >= 8) {
+#pragma unroll
+        for (int c = 0; c < 8; c += 2) add(c, false);
+    } else {
+#pragma unroll 1
+        for (int c = 0; c < seen; c += 2) add(c, false);
+        if (seen < 0) return;
+        add(seen, true);
     }
     float* to = io.sum + (int64_t)kbki_attn_tile(io, head, tile) * (64 * P::D) + warp * 1024 + lane * 4;
 #pragma unroll
@@ -9372,34 +9449,19 @@ __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io
                        io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
     kbki_attn_commit();
 }
-template <class T, class P>
-__device__ __forceinline__ void kbki_attn_back_write(T* to, const float (&x)[P::M][P::D / 8][4], int64_t head,
-                                                     int key, int n, float scale) {
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int r = 0; r < 2 * P::M; r++) {
-        int j = key + r * 8;
-        if (j >= n) continue;
-        T* row = to + (head * n + j) * P::D + lane % 4 * 2;
-#pragma unroll
-        for (int c = 0; c < P::D / 8; c++)
-            kbki_attn_put(row + 8 * c, x[r / 2][c][r % 2 * 2] * scale, x[r / 2][c][r % 2 * 2 + 1] * scale);
-    }
-}
-
 template <class T, int D>
-__global__ void __launch_bounds__(kbki_attn_plan<D>::THREADS, kbki_attn_plan<D>::M)
+__global__ void __launch_bounds__(kbki_attn_plan<D>::THREADS, kbki_attn_plan<D>::CTAS)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
     typedef kbki_attn_plan<D> P;
     extern __shared__ uint4 kbki_attn_shared[];
     const uint32_t k = kbki_attn_smem(kbki_attn_shared), v = k + P::KEYS, ring = v + P::KEYS;
-    const uint32_t ds = ring + 4 * P::TILE, stats = ds + 2 * P::DS; // ds of two tiles
+    const uint32_t stats = ring + 4 * P::TILE, ds = stats + 2 * P::STAT, ps = ds + P::KEPT * P::DS;
     const kbki_attn_lane at = kbki_attn_lanes();
-    const int n = (int)io.rows, tiles = (n + 127) / 128, warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
+    const int n = (int)io.rows, tiles = (n + 127) / 128, warp = threadIdx.x / 32;
     const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * 128;
-    const int mine = warp * 16 * P::M; // first key of the CTA; of the warp, in the CTA
+    const int mine = warp / P::SHARE * 32, turn = warp % P::SHARE; // the warp's first key; which half comes first
     const float log2_scale = io.scale * KBKI_LOG2E;
-    float dk[P::M][D / 8][4] = {}, dv[P::M][D / 8][4] = {};
+    float dk[2][8][4] = {}, dv[2][8][4] = {};
     kbki_attn_fetch<T, D, 128, P::THREADS>(k, io.k + ((int64_t)head * n + key0) * D, n - key0, io.vector);
     kbki_attn_fetch<T, D, 128, P::THREADS>(v, io.v + ((int64_t)head * n + key0) * D, n - key0, io.vector);
     const int first = io.causal ? key0 : 0;
@@ -9408,38 +9470,62 @@ __global__ void __launch_bounds__(kbki_attn_plan<D>::THREADS, kbki_attn_plan<D>:
 #pragma unroll 1
     for (; row < n; row += 64) {
         const int stage = (row - first) / 64 & 1;
-        const uint32_t q = ring + stage * P::TILE, dout = q + 2 * P::TILE, mine_ds = ds + stage * P::DS + mine * 128;
-        const float4* stat =
-            reinterpret_cast<const float4*>(kbki_attn_shared) + (stats - k + stage * P::STAT) / 16 + threadIdx.x % 4;
+        const uint32_t q = ring + stage * P::TILE, dout = q + 2 * P::TILE;
+        const uint32_t ds_now = ds + stage % P::KEPT * P::DS, ds_before = ds + (stage ^ 1) % P::KEPT * P::DS;
         kbki_attn_wait();
         __syncthreads();
         if (row + 64 < n)
             kbki_attn_back_fetch<T, P>(io, ring + (stage ^ 1) * P::TILE, stats + (stage ^ 1) * P::STAT, head,
                                        row + 64);
-        if (row > first) kbki_attn_back_dq<T, P>(io, head, row - 64, key0, ds + (stage ^ 1) * P::DS, k, at);
-        const bool edge = io.causal && row < key0 + 128;
-        const int hidden = edge ? 2 : key0 + 128 > n || row + 64 > n;
-#pragma unroll 1
-        for (int part = 0; part < 64; part += P::Q) {
-            const uint32_t down = part * P::ROW, across = mine * P::ROW;
-            if (edge && key0 + mine >= row + part + P::Q) continue; // all hidden
-            kbki_attn_back_step<T, P>(dk, dv, k + across, v + across, q + down, dout + down, mine_ds, stat + part / 2,
-                                      at, log2_scale, hidden, key0 + mine, row + part, n - 1, part);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
+            const bool none = io.causal && shift > 0;                           // all hidden
+            const int hidden = io.causal && shift == 0 ? 2 : key0 + 128 > n || row + 64 > n;
+            const uint32_t my_ds = ds_now + mine * 128, my_p = ps + mine * 128;
+            const uint32_t my_q = q + part * P::ROW, my_dout = dout + part * P::ROW;
+            const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
+                                 (stats - k + stage * P::STAT + part * 8) / 16 + threadIdx.x % 4;
+            uint32_t p[2][2][4], x[2][2][4];
+            // Between the halves, where few registers are wanted soon after: the additions still read theirs.
+            if (i == P::KEPT - 1 && row > first) kbki_attn_back_dq<T, P>(io, head, row - 64, key0, ds_before, k, at);
+            if (i == 0 && P::KEPT == 1) __syncthreads();
+            if (P::SHARE == 1 || i == 0) {
+                if (!none)
+                    kbki_attn_back_scores<T, P>(p, x, k + mine * P::ROW, v + mine * P::ROW, my_q, my_dout, my_ds,
+                                                my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
+                                                part);
+                if (P::SHARE > 1) kbki_attn_back_tell(warp + 1);
+            } else {
+                kbki_attn_back_hear((warp ^ 1) + 1);
+#pragma unroll
+                for (int b = 0; b < 4 && !none; b++) {
+                    kbki_attn_ldsm(p[b / 2][b % 2], kbki_attn_back_at(my_p, at, part, b / 2, b % 2));
+                    kbki_attn_ldsm(x[b / 2][b % 2], kbki_attn_back_at(my_ds, at, part, b / 2, b % 2));
+                }
+            }
+            if (!none) kbki_attn_back_sums<T, P>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
         }
     }
     __syncthreads();
-    kbki_attn_back_dq<T, P>(io, head, row - 64, key0, ds + ((row - 64 - first) / 64 & 1) * P::DS, k, at);
-    kbki_attn_back_write<T, P>(io.dk, dk, head, key0 + mine + g, n, io.scale);
-    kbki_attn_back_write<T, P>(io.dv, dv, head, key0 + mine + g, n, 1.0f);
+    kbki_attn_back_dq<T, P>(io, head, row - 64, key0, ds + ((row - 64 - first) / 64 & 1) % P::KEPT * P::DS, k, at);
+#pragma unroll
+    for (int e = 0; e < 64; e++) dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
+    __syncthreads(); // k is free
+    const int64_t key = (int64_t)head * n + key0 + mine;
+    const int left = n - key0 - mine;
+    kbki_attn_write<T, D, 8>(io.dk + key * D, k + mine * P::ROW, dk, turn * 8, left, io.vector, at);
+    kbki_attn_write<T, D, 8>(io.dv + key * D, v + mine * P::ROW, dv, turn * 8, left, io.vector, at);
 }
 template <class T, int D> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
-    size_t bytes = kbki_attn_plan<D>::bytes;
+    size_t bytes = kbki_attn_plan<D>::bytes(2);
     int64_t keys = io.heads * kbki_ceil(io.rows, 128), tiles = io.heads * kbki_ceil(io.rows, 64);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, D>, &bytes);
+    if (!why && !bytes) // what is built for less than sm 90 needs less
+        bytes = kbki_attn_plan<D>::bytes(1), why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, D>, &bytes);
     if (why) return why;
     if (!bytes) return "an SM has too little shared memory";
     if (!kbki_grid_ok(kbki_ceil(tiles * 64 * D, 8 * 256))) return KBKI_TEXT_GRID;
-    cudaMemsetAsync(io.sum, 0, (size_t)(tiles * 64 * D) * 4, st);
     kbki_attn_stat_k<T, D><<<(unsigned)kbki_ceil(tiles * 64 * D, 8 * 256), 256, 0, st>>>(io);
     kbk_attention_bwd_flashmma_k<T, D><<<(unsigned)keys, kbki_attn_plan<D>::THREADS, bytes, st>>>(io);
     kbki_attn_dq_k<T, D><<<(unsigned)tiles, 2 * D, 0, st>>>(io);
