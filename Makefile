@@ -39,12 +39,14 @@ CFLAGS ?= -O2
 NVCCFLAGS ?= -O3 -lineinfo
 LIBS := -lm -ldl -lpthread
 HEADERS := $(wildcard kbench.h kbench_kernels.cuh)
-compile_cuda = $(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) $(CUBLAS) -I.
+# one file's kernels on all cores, where nvcc can (12.3 and later)
+SPLIT = $(eval SPLIT := $(if $(shell $(NVCC) --help 2> /dev/null | grep -e '--split-compile '),-split-compile=0))$(SPLIT)
+compile_cuda = $(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) $(SPLIT) $(CUBLAS) -I.
 compile_c = $(CC) $(CFLAGS) -I.
 # the suite runs on the GPU where there is one (or where ARCH asks for one), on the C oracles elsewhere
 use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(origin ARCH))),yes))
 suite_command = $(if $(use_cuda),$(compile_cuda) examples/suite.cu -o $(BUILD)/suite,$(compile_c) -x c examples/suite.cu -o $(BUILD)/suite $(LIBS))
-run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(strip $(ARCHFLAGS) $(CUBLAS)))' BUILD=$(BUILD) sh tests/run.sh
+run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(strip $(ARCHFLAGS) $(SPLIT) $(CUBLAS)))' BUILD=$(BUILD) sh tests/run.sh
 
 EXAMPLES_C := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examples/suite.cu,$(wildcard examples/*.cu)))

@@ -3790,8 +3790,8 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what its
-// events read grows by up to 0.6 us with them.
+// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
+// its events read grows by up to 0.6 us with them.
 static const int kbi_empty_bytes[] = { 0, 24, 48, 96, 160, 256, 512, 1024, 2048, 4096 };
 enum { KBI_EMPTY_KERNELS = 10 };
 
@@ -4269,8 +4269,8 @@ typedef enum kbi_way {
 } kbi_way; // events after eviction, events, graphs of many
 
 // The duration that CUPTI gives an empty kernel in each way of events, in ns: an H200's (driver 580.159, CUDA 13.0).
-// --env and --thorough measure it anew in a child process, as does every start on another kind of GPU where CUPTI can be
-// loaded; where it cannot, it is fitted (kbi_fit_empty).
+// --env and --thorough measure it anew in a child process, as does every start on another kind of GPU where CUPTI can
+// be loaded; where it cannot, it is fitted (kbi_fit_empty).
 static double kbi_truth[KBI_EVENT_WAYS] = { 576, 576 };
 static const char* kbi_truth_source = "stated for the H200";
 
@@ -4290,10 +4290,10 @@ static struct kbi_calibration {
     double graph_floor, empty_pair, quantum, fitted;          // ns
 } kbi_calibrated;
 
-/*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would show
-    in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us more: so
-    each waits behind a gate of its own. And pairs of events differ from each other by 0.2 to 1 us, in a pattern that
-    the kernel's arguments decide: so all launches use the same pair.                                                 */
+/*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would
+    show in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us
+    more: so each waits behind a gate of its own. And pairs of events differ from each other by 0.2 to 1 us, in a
+    pattern that the kernel's arguments decide: so all launches use the same pair.                                   */
 static void kbi_events_open_group(bool gated, int size) {
     kbi_gpu.at = 0;
     kbi_gpu.size = size;
@@ -4361,8 +4361,8 @@ static bool kbi_events_complete(kbi_run* run) {
     return false;
 }
 
-/*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one to
-    the next, and about alike for every kernel. So the empty kernel is timed all along, in turn with the block.        */
+/*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
+    to the next, and about alike for every kernel. So the empty kernel is timed all along, in turn with the block.   */
 static double kbi_read_empty(kbi_way way, bool gated, int which) {
     kbi_readings* r = &kbi_calibrated.empty[way][gated && !kbi_gpu.ungated][which];
     double sorted[KBI_RECENT];
