@@ -2743,6 +2743,20 @@ static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
     vsnprintf(m->message + n, sizeof m->message - n, format, list);
 }
 
+KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_say_more(m, format, list);
+    va_end(list);
+}
+
+// A clock that ends at its lowest, well below its highest, fell from burst to sustained while this ran.
+static void kbi_say_regime(kbi_measured* m) {
+    if (m->clock_high - m->sm_clock > 0.02 * m->clock_high && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
+        kbi_remark(m, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
+                   m->clock_high, m->sm_clock);
+}
+
 /*---------------------------------------------------------------------------------------------------------------
   >>run       measure: one benchmark function being run: its state, and the table of functions a device fills in.
               Public: none      Used by: >>backend, >>memory, >>device, >>audit, >>engine
@@ -5318,7 +5332,10 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
 static void kbi_run_finish(kbi_run* run) {
     if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host)
         run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
-    if (run->m.status == KB_OK) kbi_note_clock(run, run->backend->clock());
+    if (run->m.status == KB_OK) {
+        kbi_note_clock(run, run->backend->clock());
+        kbi_say_regime(&run->m);
+    }
     run->backend->sense(&run->m);
     run->m.wall_ns = (double)(kbi_now() - run->began);
     if (run->m.leaked > 0) kbi_raise(run, KB_FLAG_LEAK);

@@ -137,6 +137,21 @@ static void test_flags(void) {
     CHECK_STR(get(OF("steady"), "time_ms_ci_low"), "null");
 }
 
+static void test_regime(void) {
+    kbi_measured m;
+    kbi_measured_clear(&m);
+    m.clock_high = 1980, m.clock_low = m.sm_clock = 1545;
+    kbi_say_regime(&m);
+    CHECK_HAS(m.message, "from 1980 MHz (burst) to 1545 MHz (sustained)");
+    m.message[0] = 0, m.clock_low = 1400; // it came back
+    kbi_say_regime(&m);
+    m.clock_high = 1550, m.clock_low = 1545; // steady
+    kbi_say_regime(&m);
+    kbi_measured_clear(&m); // not known
+    kbi_say_regime(&m);
+    CHECK_STR(m.message, "");
+}
+
 static void test_rates(void) {
     int i;
     run("--iters 200");
@@ -254,6 +269,7 @@ int main(int argc, char** argv) {
     self = argv[0];
     if (system("mkdir -p build/test/host") != 0) return 2;
     test_flags();
+    test_regime();
     run("--iters 200");
     test_rates();
     test_withheld();
