@@ -450,7 +450,7 @@
     X(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "product to memory, its column sums, dx")      \
     X(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                  \
     X(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; dx")     \
-    X(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw in one kernel, 16-byte accesses")
+    X(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one read, 16-byte accesses")
 #else
 #define KBK_OPS_WSUM(X)
 #define KBK_TABLE_WSUM(X)
@@ -482,7 +482,7 @@
     X(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, two in flight per thread")    \
     X(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll: three streams")  \
     X(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row, second read backwards")          \
-    X(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory by bulk copy, one read") \
+    X(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")              \
     X(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums through DSMEM")
 #else
 #define KBK_OPS_CROSS_ENTROPY(X)
@@ -3142,20 +3142,50 @@ struct kbki_long_sum {
     __device__ __forceinline__ float get() const { return sum + block; }
 };
 
-// kbki_all for TH threads of a CTA that may hold several groups of so many, with one named barrier each.
-template <class R, int TH>
+/*  kbki_all for TH threads of a CTA that holds G groups of so many, with one named barrier each. Barriers are
+    named by constants: by a variable, a CTA would claim all 16, of which an SM has too few for many CTAs. */
+template <int TH, int G, int I = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
+    if constexpr (G == 1) {
+        __syncthreads();
+    } else if constexpr (I < G) {
+        if (group == I)
+            asm volatile("bar.sync %0, %1;" ::"n"(1 + I), "n"(TH) : "memory");
+        else
+            kbki_group_barrier<TH, G, I + 1>(group);
+    }
+}
+// Joins the values of every N lanes.
+template <class R, int N> __device__ __forceinline__ typename R::type kbki_lanes_all(typename R::type v) {
+#pragma unroll
+    for (int d = N / 2; d; d >>= 1) v = R::join(v, R::shuffle(v, d));
+    return v;
+}
+template <class R, int TH, int G = 1>
 __device__ __forceinline__ typename R::type kbki_group_all(typename R::type v, typename R::type* slots) {
     constexpr int warps = TH / 32;
     v = kbki_warp_all<R>(v);
     if (warps == 1) return v;
     if (threadIdx.x % 32 == 0) slots[threadIdx.x % TH / 32] = v;
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / TH), "n"(TH) : "memory");
-    v = slots[threadIdx.x % warps];
-#pragma unroll
-    for (int d = warps / 2; d; d >>= 1) v = R::join(v, R::shuffle(v, d));
-    return v;
+    kbki_group_barrier<TH, G>((int)threadIdx.x / TH);
+    return kbki_lanes_all<R, warps>(slots[threadIdx.x % warps]);
 }
 
+/*  The moments of TH threads from those of their warps, with one barrier. n: elements of the warp; mean: of them;
+    s: the sums of deviations from it, which are made those from the mean of all, which is returned. */
+template <bool LN, int TH>
+__device__ __forceinline__ float kbki_warps_moments(float n, float mean, float all, float2* s, float4* slots) {
+    typedef kbki_sum<float> sum;
+    constexpr int warps = TH / 32;
+    if (TH == 32) return mean;
+    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = make_float4(n, mean, s->x, s->y);
+    __syncthreads();
+    float4 v = slots[threadIdx.x % warps];
+    if (!LN) return s->y = kbki_lanes_all<sum, warps>(v.w), 0.0f;
+    mean = __fdividef(kbki_lanes_all<sum, warps>(v.x * v.y), all); // what it is off by is in the deviations
+    float d = v.x > 0 ? v.y - mean : 0;
+    *s = kbki_lanes_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
+    return mean;
+}
 // P packs of a row, TH threads apart; packs past the end are left out.
 template <class T, int P, int TH>
 __device__ __forceinline__ void kbki_ahead_row(uint4* ring, const T* row, int t, int packs) {
@@ -3200,6 +3230,17 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
 #endif
     return r;
 }
+// Together: nobody writes to a CTA that has not begun. Orders no memory, so what is on its way stays so.
+__device__ __forceinline__ void kbki_cluster_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void kbki_cluster_begun() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
 __device__ __forceinline__ void kbki_cluster_barrier() { // also makes shared memory written before it visible
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
@@ -3226,6 +3267,22 @@ __device__ __forceinline__ typename R::type kbki_cluster_all(typename R::type v,
     for (unsigned k = 1; k < size; k++) all = R::join(all, slots[k]);
     return all;
 }
+/*  A row that is not whole packs at 16-byte addresses: single elements before and after its packs cost
+    registers, so they have kernels of their own, and fewer of them. */
+template <int W, class F> const char* kbki_by_row_edges(int64_t packs, F run) {
+    if (packs <= 256) return run(kbki_plan<W, 8, 32>());
+    return packs <= 2048 ? run(kbki_plan<W, 8, 256>()) : run(kbki_plan<W, 16, 512>());
+}
+template <class T, int W, bool EDGES>
+__device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) {
+    if (EDGES) return kbki_split<T, W>(row, cols);
+    return { cols / W, 0, 0 };
+}
+template <class T, int W> __device__ __forceinline__ bool kbki_at_16(const T* p) {
+    return W == 1 || ((uintptr_t)p & 15) == 0;
+}
+// CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs.
+constexpr int kbki_norm_ctas(int packs) { return packs == 4096 ? 2 : packs == 2048 ? 4 : packs == 128 ? 7 : 1; }
 #define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
 
 // How many CTAs of a kernel the device holds at once, at most `most`; 0 where the shared memory is too much.
@@ -3243,11 +3300,11 @@ template <class K> const char* kbki_resident(K* kernel, int threads, size_t shar
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs of 512 threads, as many as the device holds at once
-    and at most one per row: with fewer rows than that, each row has its own. */
+/*  Launches kernel(args...) as clusters of `size` CTAs of 512 threads: one per row, or, where the kernel goes
+    through the rows in turn, at most as many as the device holds at once. */
 template <class... A>
-const char* kbki_launch_clusters(void (*kernel)(A...), int size, size_t shared, int64_t rows, kbk_stream st,
-                                 A... args) {
+const char* kbki_launch_clusters(void (*kernel)(A...), int size, size_t shared, int64_t rows, bool in_turn,
+                                 kbk_stream st, A... args) {
     int n = 0;
     const char* why = kbki_want_shared(kernel, &shared);
     if (why || !shared) return why ? why : "a CTA cannot have that much shared memory here";
@@ -3259,7 +3316,8 @@ const char* kbki_launch_clusters(void (*kernel)(A...), int size, size_t shared, 
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     cudaError_t e = cudaOccupancyMaxActiveClusters(&n, kernel, &cfg);
     if (e == cudaSuccess && n < 1) return "the device holds no such cluster";
-    cfg.gridDim = dim3((unsigned)(rows < n ? rows : n) * (unsigned)size);
+    if (!in_turn && !kbki_grid_ok(rows * size)) return KBKI_TEXT_GRID;
+    cfg.gridDim = dim3((unsigned)(in_turn && n < rows ? n : rows) * (unsigned)size);
     if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
 }
@@ -3307,22 +3365,58 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
-/*  The same sums by a kernel of its own: a second launch, but every SM reads a share of the parts, so that
-    wide results do not wait for one SM. 32 columns per CTA, 16 threads to a column. */
+/*  The same sums by a kernel of its own: every SM reads a share of the parts, so that wide results do not wait
+    for one SM. 32 columns per CTA, four to a thread; 64 threads share a column, so that all of a thread's
+    loads are on their way at once. Its CTAs may come to the SMs while the kernel before it is finishing, and
+    wait here until that has written everything. */
 template <class F>
 __global__ void __launch_bounds__(512) kbki_part_add_k(F f, const float* part, unsigned n, int64_t width) {
-    __shared__ float tile[16][33];
-    int x = threadIdx.x % 32, y = threadIdx.x / 32;
-    int64_t c = (int64_t)blockIdx.x * 32 + x;
-    float sum = 0;
-#pragma unroll 8
-    for (unsigned i = y; c < width && i < n; i += 16) sum += __ldcg(part + i * width + c);
-    tile[y][x] = sum;
-    __syncthreads();
-    if (y || c >= width) return;
+    __shared__ float4 tile[16][8];
+    constexpr int U = 4;
+    int x = threadIdx.x % 8;
+    int64_t c = (int64_t)blockIdx.x * 32 + x * 4;
+    float4 sum = make_float4(0, 0, 0, 0), v[U];
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+    for (unsigned i = threadIdx.x / 8; i < n; i += 64 * U) {
 #pragma unroll
-    for (int i = 1; i < 16; i++) sum += tile[i][x];
-    f.put(c, sum);
+        for (int u = 0; u < U; u++) {
+            v[u] = make_float4(0, 0, 0, 0);
+            if (c < width && i + u * 64 < n)
+                v[u] = __ldcg(reinterpret_cast<const float4*>(part + (i + u * 64) * width + c));
+        }
+#pragma unroll
+        for (int u = 0; u < U; u++) sum.x += v[u].x, sum.y += v[u].y, sum.z += v[u].z, sum.w += v[u].w;
+    }
+#pragma unroll
+    for (int d = 8; d < 32; d *= 2) {
+        sum.x += __shfl_xor_sync(~0u, sum.x, d), sum.y += __shfl_xor_sync(~0u, sum.y, d);
+        sum.z += __shfl_xor_sync(~0u, sum.z, d), sum.w += __shfl_xor_sync(~0u, sum.w, d);
+    }
+    if (threadIdx.x % 32 < 8) tile[threadIdx.x / 32][x] = sum;
+    __syncthreads();
+    c = (int64_t)blockIdx.x * 32 + threadIdx.x;
+    if (threadIdx.x >= 32 || c >= width) return;
+    const float* column = &tile[0][0].x + threadIdx.x;
+    float all = 0;
+#pragma unroll
+    for (int i = 0; i < 16; i++) all += column[i * 32];
+    f.put(c, all);
+}
+// Right behind the kernel that writes the parts; width is a multiple of 4. Early only where the kernel was
+// compiled with the instruction that waits.
+template <class F> const char* kbki_part_add(F f, const float* part, unsigned n, int64_t width, kbk_stream st) {
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    cudaFuncAttributes compiled = {};
+    cudaError_t e = cudaFuncGetAttributes(&compiled, kbki_part_add_k<F>);
+    attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attr.val.programmaticStreamSerializationAllowed = 1;
+    cfg.gridDim = dim3((unsigned)kbki_ceil(width, 32)), cfg.blockDim = dim3(512), cfg.stream = st;
+    cfg.attrs = &attr, cfg.numAttrs = compiled.ptxVersion >= 90;
+    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kbki_part_add_k<F>, f, part, n, width);
+    return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
 }
 
 /*  Column sums of anything: f.term(row, column) gives one or two values, f.put(column, sum) takes the result,
@@ -3376,12 +3470,13 @@ const char* kbki_columns(F f, float* part, unsigned* counters, int64_t rows, int
     1 naive    thread per row                        <- slow: neighbours are C elements apart; three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 18 barriers
     3 online   warp per row, running (max, sum)      <- two reads: one sweep finds maximum and sum
-    4 onepass  16-byte accesses, row in registers    <- one read, up to 128 KiB per row; beyond, two reads
+    4 onepass  16-byte accesses, row in registers, one barrier
+                                                     <- one read, up to 128 KiB per row; beyond, two reads
     5 shared   as many CTAs as fit; while a row is finished, the next ones are on their way into shared
                memory                                <- the memory never waits; rows of 64 to 227 KiB live
                                                         in shared memory themselves, one at a time
-    6 cluster  row split over 2, 4 or 8 CTAs, (max, sum) exchanged through distributed shared memory
-                                                     <- one read, up to 512 KiB per row
+    6 cluster  row split over 2, 4 or 8 CTAs, in registers and shared memory; (max, sum) exchanged through
+               distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
                formula does; x and y that reach a 16-byte boundary at different elements are taken one element
                at a time */
@@ -3443,55 +3538,111 @@ __global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) * inv);
 }
 
+__device__ __half2 kbki_two(__half*);
+__device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
+// The greater of two words, element by element; a NaN is passed over, as fmaxf does.
+__device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
+    return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
+}
+template <class T> __device__ __forceinline__ uint32_t kbki_max_word(T*, uint32_t a, uint32_t b) {
+    typedef decltype(kbki_two((T*)0)) two;
+    two x, y;
+    memcpy(&x, &a, 4), memcpy(&y, &b, 4);
+    x = __hmax2(x, y);
+    memcpy(&a, &x, 4);
+    return a;
+}
+template <class T> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, 1>& v) { return kbki_float(v.v); }
+template <class T, int W> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, W>& v) {
+    float f[2];
+    kbki_unword((T*)0, kbki_max_word((T*)0, kbki_max_word((T*)0, v.q.x, v.q.y), kbki_max_word((T*)0, v.q.z, v.q.w)),
+                f);
+    return W == 4 ? f[0] : fmaxf(f[0], f[1]);
+}
+/*  The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. In f32 the
+    exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per
+    element is cheaper than the registers for that, and the logarithm of the sum goes into its exponent. */
+template <class T, int P, int W = KBKI_WIDTH(T)> struct kbki_softmax_row {
+    static constexpr bool kept = sizeof(T) == 4;
+    kbki_pack<T, W> v[P];
+    __device__ __forceinline__ float top(float r) {
+#pragma unroll
+        for (int u = 0; u < P; u++) r = fmaxf(r, kbki_max_of(v[u]));
+        return r;
+    }
+    __device__ __forceinline__ float sum(float base, float r) {
+        float f[W];
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            v[u].get(f);
+#pragma unroll
+            for (int k = 0; k < W; k++) r += f[k] = kbki_exp_from(f[k], base);
+            if (kept) v[u].set(f);
+            kbki_reread(v[u]);
+        }
+        return r;
+    }
+    // What put needs: `mine` is the maximum that sum was relative to, `all` the row's pair.
+    static __device__ __forceinline__ float scale(float mine, kbki_pair all) {
+        float base = kbki_base(all.m);
+        return kept ? kbki_exp2(__fmul_rn(mine, KBKI_LOG2E) - base) * (1.0f / all.s) : base + __log2f(all.s);
+    }
+    static __device__ __forceinline__ void put_one(kbki_pack<T, W> v, float scale, T* y) {
+        float f[W];
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < W; k++) f[k] = kept ? f[k] * scale : kbki_exp_from(f[k], scale);
+        v.set(f);
+        v.store(y);
+    }
+    template <int TH> __device__ __forceinline__ void put(T* y, int t, int packs, float scale) {
+        y += t * W;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            kbki_reread(v[u]);
+            if (t + u * TH < packs) put_one(v[u], scale, y + u * TH * W);
+        }
+    }
+};
+/*  The pair of TH threads from those of their warps, with one barrier; every thread of a warp has its warp's.
+    Two calls with the same slots need another barrier between them. */
+template <int TH> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
+    if (TH == 32) return p;
+    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = p;
+    __syncthreads();
+    p = slots[threadIdx.x % (TH / 32)];
+    float m = kbki_lanes_all<kbki_max, TH / 32>(p.m);
+    p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - kbki_base(m));
+    return { m, kbki_lanes_all<kbki_sum<float>, TH / 32>(p.s) };
+}
+
 /*  P packs per thread, TH threads per row: 32 means four rows per CTA, else one. The row stays packed in
-    registers; at 16 bits the second exp2 per element is cheaper than the registers that would save it. A
-    whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
-template <class T, int W, int P, int TH>
-__global__ void __launch_bounds__(TH == 32 ? 128 : TH, P* TH == 4096 ? 2 : 1)
+    registers. Exponentials are relative to the maximum of a warp, so that one barrier is enough for maximum
+    and sum. A whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
+template <class T, int W, int P, int TH, bool EDGES>
+__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
-    __shared__ float slots[2][32];
+    __shared__ kbki_pair slots[32];
     int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = TH == 32 ? (int64_t)blockIdx.x * 4 + threadIdx.x / 32 : blockIdx.x;
     if (row >= rows) return;
     x += row * cols, y += row * cols;
-    kbki_span sp = kbki_split<T, W>(x, cols);
-    int packs = (int)sp.packs, one = (int)kbki_single(sp, cols, t);
-    kbki_pack<T, W> v[P];
-    float f[W], edge = -INFINITY, top, sum;
+    kbki_span sp = kbki_split_row<T, W, EDGES>(x, cols);
+    int packs = (int)sp.packs, one = EDGES ? (int)kbki_single(sp, cols, t) : -1;
+    kbki_softmax_row<T, P, W> r;
+    float edge = -INFINITY, sum = 0;
 #pragma unroll
     for (int u = 0; u < P; u++) {
-        v[u].fill(kbki_type<T>::minus_inf);
-        if (t + u * TH < packs) v[u].load(x + sp.head + (t + u * TH) * W);
+        r.v[u].fill(kbki_type<T>::minus_inf);
+        if (t + u * TH < packs) r.v[u].load(x + sp.head + (t + u * TH) * W);
     }
-    if (one >= 0) edge = kbki_float(x[one]);
-    top = edge;
-#pragma unroll
-    for (int u = 0; u < P; u++) {
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < W; k++) top = fmaxf(top, f[k]);
-        kbki_reread(v[u]);
-    }
-    float base = kbki_base(kbki_all<kbki_max, TH>(top, slots[0]));
-    sum = kbki_exp_from(edge, base);
-#pragma unroll
-    for (int u = 0; u < P; u++) {
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < W; k++) sum += f[k] = kbki_exp_from(f[k], base);
-        if (sizeof(T) == 4) v[u].set(f);
-        kbki_reread(v[u]);
-    }
-    float inv = 1.0f / kbki_all<kbki_sum<float>, TH>(sum, slots[1]);
-#pragma unroll
-    for (int u = 0; u < P; u++) {
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < W; k++) f[k] = (sizeof(T) == 4 ? f[k] : kbki_exp_from(f[k], base)) * inv;
-        v[u].set(f);
-        if (t + u * TH < packs) v[u].store(y + sp.head + (t + u * TH) * W);
-    }
-    if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, base) * inv);
+    if (EDGES && one >= 0) edge = kbki_float(x[one]);
+    float mine = kbki_warp_all<kbki_max>(r.top(edge)), base = kbki_base(mine);
+    if (EDGES) sum = kbki_exp_from(edge, base);
+    sum = kbki_warp_all<kbki_sum<float>>(r.sum(base, sum));
+    kbki_pair all = kbki_warps_pair<TH>({ mine, sum }, slots);
+    r.template put<TH>(y + sp.head, t, packs, r.scale(mine, all));
+    if (EDGES && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
 }
 
 // Rows that fit nowhere: two reads, the second one backwards, while the end of the row is still in the L2
@@ -3561,63 +3712,6 @@ __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, base) * inv);
 }
 
-__device__ __half2 kbki_two(__half*);
-__device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// The greater of two words, element by element; a NaN is passed over, as fmaxf does.
-__device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
-    return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
-}
-template <class T> __device__ __forceinline__ uint32_t kbki_max_word(T*, uint32_t a, uint32_t b) {
-    typedef decltype(kbki_two((T*)0)) two;
-    two x, y;
-    memcpy(&x, &a, 4), memcpy(&y, &b, 4);
-    x = __hmax2(x, y);
-    memcpy(&a, &x, 4);
-    return a;
-}
-// The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. At 16 bits
-// the second exp2 per element is cheaper than the registers that would save it.
-template <class T, int P> struct kbki_softmax_row {
-    static constexpr int W = KBKI_WIDTH(T);
-    kbki_pack<T, W> v[P];
-    __device__ __forceinline__ float top() { // of packed words: exact, and a quarter of the instructions
-        float f[2];
-        uint32_t r = v[0].q.x;
-#pragma unroll
-        for (int u = 0; u < P; u++)
-            r = kbki_max_word((T*)0, kbki_max_word((T*)0, r, v[u].q.x),
-                              kbki_max_word((T*)0, kbki_max_word((T*)0, v[u].q.y, v[u].q.z), v[u].q.w));
-        kbki_unword((T*)0, r, f);
-        return W == 4 ? f[0] : fmaxf(f[0], f[1]);
-    }
-    __device__ __forceinline__ float sum(float base) {
-        float f[W], r = 0;
-#pragma unroll
-        for (int u = 0; u < P; u++) {
-            v[u].get(f);
-#pragma unroll
-            for (int k = 0; k < W; k++) r += f[k] = kbki_exp_from(f[k], base);
-            if (sizeof(T) == 4) v[u].set(f);
-            kbki_reread(v[u]);
-        }
-        return r;
-    }
-    // base and factor of the exponentials not kept; the factor of those kept
-    template <int TH> __device__ __forceinline__ void put(T* y, int t, int packs, float base, float inv, float kept) {
-        float f[W];
-        y += t * W;
-#pragma unroll
-        for (int u = 0; u < P; u++) {
-            kbki_reread(v[u]);
-            v[u].get(f);
-#pragma unroll
-            for (int k = 0; k < W; k++) f[k] = sizeof(T) == 4 ? f[k] * kept : kbki_exp_from(f[k], base) * inv;
-            v[u].set(f);
-            if (t + u * TH < packs) v[u].store(y + u * TH * W);
-        }
-    }
-};
-
 /*  A row comes in P / C chunks of C packs per thread; S of them are on their way, so that a long row's first
     chunks are, while the row before it is at work. Rows must begin at 16 bytes and be whole packs. */
 template <class T, int P, int C, int TH, int S> struct kbki_softmax_ahead {
@@ -3650,45 +3744,92 @@ template <class T, int P, int C, int TH, int S>
 __global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
     kbki_softmax_fwd_ahead_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[2][32];
+    __shared__ kbki_pair slots[2][32];
     constexpr int G = TH == 32 ? 4 : 1;
-    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(cols / KBKI_WIDTH(T));
+    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(cols / KBKI_WIDTH(T)), turn = 0;
     int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
     kbki_softmax_ahead<T, P, C, TH, S> in = { x, row, step, rows, cols, t, packs, 0, kbki_row };
     kbki_softmax_row<T, P> r;
     in.start();
-    for (; in.row < rows; in.row += step) {
+    for (; in.row < rows; in.row += step, turn ^= 1) {
         in.take(r);
-        float base = kbki_base(kbki_group_all<kbki_max, TH>(r.top(), slots[0]));
-        float inv = 1.0f / kbki_group_all<kbki_sum<float>, TH>(r.sum(base), slots[1]);
-        r.template put<TH>(y + in.row * cols, t, packs, base, inv, inv);
+        float mine = kbki_warp_all<kbki_max>(r.top(-INFINITY));
+        float sum = kbki_warp_all<kbki_sum<float>>(r.sum(kbki_base(mine), 0));
+        r.template put<TH>(y + in.row * cols, t, packs,
+                           r.scale(mine, kbki_warps_pair<TH>({ mine, sum }, slots[turn])));
     }
 }
 
-template <class T, int P, int C, int S>
+// Rows in turn, the next one on its way while this one is at work.
+template <class T, int P>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[2][32];
-    __shared__ uint2 room[2][KBKI_CLUSTER]; // pairs
+    __shared__ kbki_pair slots[2][32], room[2][KBKI_CLUSTER];
     constexpr int W = KBKI_WIDTH(T), TH = 512;
     int size = (int)kbki_cluster_size(), t = threadIdx.x, turn = 0;
     int share = ((int)(cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
     int packs = min(share, (int)(cols / W) - first);
     int64_t row = blockIdx.x / size, step = gridDim.x / size;
-    kbki_softmax_ahead<T, P, C, TH, S> in = { x + first * W, row, step, rows, cols, t, packs, 0, kbki_row };
+    kbki_softmax_ahead<T, P, P, TH, 2> in = { x + first * W, row, step, rows, cols, t, packs, 0, kbki_row };
     kbki_softmax_row<T, P> r;
     in.start();
     kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
     for (; in.row < rows; in.row += step, turn ^= 1) {
         in.take(r);
-        kbki_pair p = { kbki_group_all<kbki_max, TH>(r.top(), slots[0]), 0 };
-        p.s = kbki_group_all<kbki_sum<float>, TH>(r.sum(kbki_base(p.m)), slots[1]);
-        kbki_pair all = kbki_cluster_all<kbki_pair>(p, reinterpret_cast<kbki_pair*>(room[turn]));
-        float base = kbki_base(all.m), inv = 1.0f / all.s;
-        r.template put<TH>(y + first * W + in.row * cols, t, packs, base, inv,
-                           kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - base) * inv);
+        float mine = kbki_warp_all<kbki_max>(r.top(-INFINITY));
+        float sum = kbki_warp_all<kbki_sum<float>>(r.sum(kbki_base(mine), 0));
+        kbki_pair all = kbki_cluster_all<kbki_pair>(kbki_warps_pair<TH>({ mine, sum }, slots[turn]), room[turn]);
+        r.template put<TH>(y + first * W + in.row * cols, t, packs, r.scale(mine, all));
     }
     kbki_cluster_barrier(); // nobody leaves while others may still write to it
+}
+
+/*  Longer rows: P packs per thread in registers, Q more in shared memory, and no loop: a new cluster reads
+    while others write, and the hardware hands out the rows as clusters get done. */
+template <class T, int P, int Q>
+__global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const T* x, T* y, int64_t cols) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ kbki_pair slots[32], room[KBKI_CLUSTER];
+    constexpr int W = KBKI_WIDTH(T), TH = 512;
+    int size = (int)kbki_cluster_size(), t = threadIdx.x;
+    int share = ((int)(cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(cols / W) - first), more = packs - P * TH;
+    int64_t at = blockIdx.x / size * cols + first * W;
+    kbki_softmax_row<T, P> r;
+    kbki_softmax_row<T, 1> v;
+#pragma unroll
+    for (int u = 0; u < P; u++) {
+        r.v[u].fill(kbki_type<T>::minus_inf);
+        if (t + u * TH < packs) r.v[u].load(x + at + (t + u * TH) * W);
+    }
+    kbki_ahead_row<T, Q, TH>(kbki_row, x + at + P * TH * W, t, more);
+    kbki_ahead_close();
+    kbki_cluster_begin();
+    float mine = r.top(-INFINITY);
+    kbki_ahead_wait<0>();
+#pragma unroll
+    for (int u = 0; u < Q; u++)
+        if (t + u * TH < more) v.v[0].q = kbki_row[u * TH + t], mine = v.top(mine);
+    mine = kbki_warp_all<kbki_max>(mine);
+    float base = kbki_base(mine), sum = r.sum(base, 0);
+#pragma unroll
+    for (int u = 0; u < Q; u++) {
+        if (t + u * TH >= more) continue;
+        v.v[0].q = kbki_row[u * TH + t];
+        sum = v.sum(base, sum);
+        if (r.kept) kbki_row[u * TH + t] = v.v[0].q;
+    }
+    sum = kbki_warp_all<kbki_sum<float>>(sum);
+    kbki_pair p = kbki_warps_pair<TH>({ mine, sum }, slots);
+    kbki_cluster_begun();
+    float scale = r.scale(mine, kbki_cluster_all<kbki_pair>(p, room));
+    r.template put<TH>(y + at, t, packs, scale);
+#pragma unroll
+    for (int u = 0; u < Q; u++) {
+        if (t + u * TH >= more) continue;
+        v.v[0].q = kbki_row[u * TH + t];
+        v.put_one(v.v[0], scale, y + at + (t + (P + u) * TH) * W);
+    }
 }
 
 template <class T> struct kbki_xy {
@@ -3730,19 +3871,25 @@ template <class T, int W> const char* kbki_softmax_long(const kbki_xy<T>& io, kb
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T);
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    auto run = [&](auto plan) {
-        constexpr int W = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
+    auto run = [&](auto plan, auto edges) {
+        constexpr int V = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
         unsigned ctas = (unsigned)(TH == 32 ? kbki_ceil(io.rows, 4) : io.rows);
-        kbk_softmax_fwd_onepass_k<T, W, P, TH><<<ctas, TH == 32 ? 128 : TH, 0, st>>>(io.x, io.y, io.rows, io.cols);
+        kbk_softmax_fwd_onepass_k<T, V, P, TH, decltype(edges)::TH>
+            <<<ctas, KBKI_CTA(TH), 0, st>>>(io.x, io.y, io.rows, io.cols);
         return kbki_launched();
     };
+    auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
+    auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
+    int64_t packs = io.cols / W;
     if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_softmax_long<T, 1>(io, st);
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    return packs <= KBKI_LONG ? kbki_by_row<KBKI_WIDTH(T)>(packs, run) : kbki_softmax_long<T, KBKI_WIDTH(T)>(io, st);
+        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, whole) : kbki_softmax_long<T, 1>(io, st);
+    if (packs > KBKI_LONG) return kbki_softmax_long<T, W>(io, st);
+    return kbki_whole_packs<T>(io.x, io.y, io.cols) ? kbki_by_row<W>(packs, whole)
+                                                    : kbki_by_row_edges<W>(packs, edges);
 }
 template <class T, int W> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
     size_t bytes = (size_t)io.cols * sizeof(T) + 16;
@@ -3784,14 +3931,17 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     int64_t packs = io.cols / KBKI_WIDTH(T);
     if (!kbki_whole_packs<T>(io.x, io.y, io.cols) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_fwd_onepass<T>(a, st);
-    int size = kbki_cluster_ctas(packs);
-    int64_t share = kbki_ceil(packs, size);
-    auto run = [&](auto kernel, size_t packs_ahead) {
-        return kbki_launch_clusters(kernel, size, packs_ahead * 512 * 16, io.rows, st, io.x, io.y, io.rows, io.cols);
-    };
-    if (share > 2048) return run(kbk_softmax_fwd_cluster_k<T, 8, 4, 3>, 12);
-    return share > 1024 ? run(kbk_softmax_fwd_cluster_k<T, 4, 4, 2>, 8)
-                        : run(kbk_softmax_fwd_cluster_k<T, 2, 2, 2>, 4);
+    size_t part = 512 * 16; // a pack per thread
+    int size = packs <= 4096 ? 2 : 4, large = packs <= 16384 ? 2 : 4;
+    if (packs > 8192)
+        return kbki_launch_clusters(kbki_softmax_fwd_cluster_long_k<T, 8, 8>,
+                                    io.rows * large < kbki_sms() ? KBKI_CLUSTER : large, 8 * part, io.rows, false, st,
+                                    io.x, io.y, io.cols);
+    if (packs > size * 1024)
+        return kbki_launch_clusters(kbk_softmax_fwd_cluster_k<T, 4>, size, 8 * part, io.rows, true, st, io.x, io.y,
+                                    io.rows, io.cols);
+    return kbki_launch_clusters(kbk_softmax_fwd_cluster_k<T, 2>, size, 4 * part, io.rows, true, st, io.x, io.y,
+                                io.rows, io.cols);
 }
 #endif // __CUDACC__
 
@@ -4064,10 +4214,11 @@ template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_str
            is good to 6e-5 there, while E[x^2] - E[x]^2 misses by 1e-2 and more
     1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: uncoalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
-    3 onepass  16-byte accesses, row in registers        <- one read, up to 128 KiB per row; beyond, three
+    3 onepass  16-byte accesses, row in registers, one barrier: deviations are from the mean of a warp, and
+               the warps' moments are joined             <- one read, up to 128 KiB per row; beyond, three
     4 persist  as many CTAs as fit, w and b in registers, the next rows on their way into shared memory
-                                                         <- w and b read once per CTA, not once per row; the
-                                                            memory never waits; up to 32 KiB per row
+                                                         <- w and b read once per CTA, not once per row; up
+                                                            to 32 KiB per row
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
@@ -4164,54 +4315,65 @@ template <class T, bool LN> __global__ void __launch_bounds__(128) kbk_layernorm
     if (lane == 0) io.stats(row, mean, m);
 }
 
-// W elements of a weight; weights lie differently from the row wherever cols is odd, and come from the cache
-// anyway.
-template <class T, int W> __device__ __forceinline__ void kbki_weights(const T* p, bool aligned, float* f) {
+/*  W elements of a weight; weights lie differently from the row wherever cols is odd, and come from the cache
+    anyway. Asked for where it stands: left to the compiler, all weights of a row are loaded first, and the
+    registers for them cost more than the wait. */
+template <class T, int W> __device__ __forceinline__ kbki_pack<T, W> kbki_weights(const T* p, bool aligned) {
+    kbki_pack<T, W> v;
+    T one[W];
     if (aligned) {
-        kbki_pack<T, W> v;
-        v.load_cached(p);
-        v.get(f);
+        v.load(p);
     } else {
 #pragma unroll
-        for (int k = 0; k < W; k++) f[k] = kbki_float(p[k]);
+        for (int k = 0; k < W; k++) one[k] = p[k];
+        memcpy(&v, one, sizeof v);
     }
+    return v;
 }
-// y of one pack, from the deviations d.
+// y of one pack; m.x corrects the mean. At 16 bits, centring and scaling are one multiply-add.
 template <class T, bool LN, int W>
-__device__ __forceinline__ void kbki_norm_pack(const kbki_norm<T, LN>& io, int64_t row, int64_t c, bool aw, bool ab,
-                                               float* d, float2 m) {
-    float w[W], b[W] = {};
-    kbki_weights<T, W>(io.w + c, aw, w);
-    if (LN) kbki_weights<T, W>(io.b + c, ab, b);
+__device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, W> v, float mean, float2 m, kbki_pack<T, W> w,
+                                               kbki_pack<T, W> b, T* y) {
+    float f[W], g[W], h[W], shift = -(mean + m.x) * m.y;
+    v.get(f), w.get(g);
+    if (LN) b.get(h);
 #pragma unroll
-    for (int k = 0; k < W; k++) d[k] = fmaf((d[k] - m.x) * m.y, w[k], b[k]);
-    kbki_pack<T, W> v;
-    v.set(d);
-    v.store(io.y + row * io.cols + c);
+    for (int k = 0; k < W; k++) {
+        float xhat = !LN ? f[k] * m.y : sizeof(T) == 4 ? (f[k] - mean - m.x) * m.y : fmaf(f[k], m.y, shift);
+        f[k] = LN ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
+    }
+    v.set(f);
+    v.store(y);
 }
-template <class T, int W> __device__ __forceinline__ bool kbki_at_16(const T* p) {
-    return W == 1 || ((uintptr_t)p & 15) == 0;
-}
-
-template <class T, bool LN, int W, int P, int TH>
-__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
+/*  The row in registers. Each warp takes the deviations from its own mean, so that one barrier is enough for
+    mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. */
+template <class T, bool LN, int W, int P, int TH, bool EDGES>
+__global__ void __launch_bounds__(KBKI_CTA(TH), kbki_norm_ctas(EDGES ? 0 : P* TH))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, LN> io) {
-    __shared__ float slots[32];
-    __shared__ float2 slots2[32];
+    __shared__ float4 slots[32];
+    constexpr bool early = TH == 32 && P <= 4, exact = sizeof(T) == 4;
     int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = TH == 32 ? (int64_t)blockIdx.x * 4 + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
     const T* x = io.x + row * io.cols;
-    kbki_span sp = kbki_split<T, W>(x, io.cols);
-    int packs = (int)sp.packs, one = (int)kbki_single(sp, io.cols, t);
-    kbki_pack<T, W> v[P];
-    float f[W], edge = 0, sum;
+    kbki_span sp = kbki_split_row<T, W, EDGES>(x, io.cols);
+    int packs = (int)sp.packs, one = EDGES ? (int)kbki_single(sp, io.cols, t) : -1;
+    kbki_pack<T, W> v[P], w[early ? P : 1], b[early ? P : 1];
+    float f[W], edge = 0, sum, n = 0, mean = 0;
+    float2 s = make_float2(0, 0);
 #pragma unroll
     for (int u = 0; u < P; u++) {
         v[u].fill(0);
         if (t + u * TH < packs) v[u].load(x + sp.head + (t + u * TH) * W);
     }
-    if (one >= 0) edge = kbki_float(x[one]);
+    if (EDGES && one >= 0) edge = kbki_float(x[one]);
+    bool aw = !EDGES || kbki_at_16<T, W>(io.w + sp.head), ab = !EDGES || kbki_at_16<T, W>(io.b + sp.head);
+#pragma unroll
+    for (int u = 0; u < (early ? P : 0); u++) {
+        if (t + u * TH >= packs) continue;
+        w[u] = kbki_weights<T, W>(io.w + sp.head + (t + u * TH) * W, aw);
+        if (LN) b[u] = kbki_weights<T, W>(io.b + sp.head + (t + u * TH) * W, ab);
+    }
     sum = edge;
 #pragma unroll
     for (int u = 0; u < P; u++) {
@@ -4220,27 +4382,36 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
         for (int k = 0; k < W; k++) sum += f[k];
         kbki_reread(v[u]);
     }
-    float mean = LN ? kbki_all<kbki_sum<float>, TH>(sum, slots) / (float)io.cols : 0;
-    float2 s = one >= 0 ? make_float2(edge - mean, (edge - mean) * (edge - mean)) : make_float2(0, 0);
+    if (LN) { // a warp's elements, and their mean
+        int warp = t / 32, full = packs / TH * 32 + min(max(packs % TH - warp * 32, 0), 32);
+        n = (float)(full * W + (EDGES && warp == 0 ? sp.head + sp.tail : 0));
+        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
+    }
+    if (EDGES && one >= 0) s = make_float2(exact ? edge - mean : 0, (edge - mean) * (edge - mean));
 #pragma unroll
     for (int u = 0; u < P; u++) {
-        if (t + u * TH >= packs) continue;
+        float from = t + u * TH < packs ? mean : 0; // a branch here costs registers; past the end are zeros
         v[u].get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
+        for (int k = 0; k < W; k++) {
+            if (LN && exact) s.x += f[k] - from;
+            s.y = fmaf(f[k] - from, f[k] - from, s.y);
+        }
         kbki_reread(v[u]);
     }
-    float2 m = kbki_moments<LN>(kbki_all<kbki_sum2, TH>(s, slots2), io.cols);
-    bool aw = kbki_at_16<T, W>(io.w + sp.head), ab = kbki_at_16<T, W>(io.b + sp.head);
+    s = LN && exact ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
+    mean = kbki_warps_moments<LN, TH>(n, mean, (float)io.cols, &s, slots);
+    float2 m = kbki_moments<LN>(s, io.cols);
 #pragma unroll
     for (int u = 0; u < P; u++) {
+        int64_t c = sp.head + (t + u * TH) * W;
         if (t + u * TH >= packs) continue;
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < W; k++) f[k] -= mean;
-        kbki_norm_pack<T, LN, W>(io, row, sp.head + (t + u * TH) * W, aw, ab, f, m);
+        if (!early) w[0] = kbki_weights<T, W>(io.w + c, aw);
+        if (!early && LN) b[0] = kbki_weights<T, W>(io.b + c, ab);
+        kbki_reread(v[u]);
+        kbki_norm_pack<T, LN, W>(v[u], mean, m, w[early ? u : 0], b[early ? u : 0], io.y + row * io.cols + c);
     }
-    if (one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
+    if (EDGES && one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
 }
 
@@ -4275,11 +4446,11 @@ __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, LN
     bool aw = kbki_at_16<T, W>(io.w + sp.head), ab = kbki_at_16<T, W>(io.b + sp.head);
 #pragma unroll 2
     for (int64_t i = t; i < sp.packs; i += 512) {
-        v.load(x + sp.head + i * W);
-        v.get(f);
-#pragma unroll
-        for (int k = 0; k < W; k++) f[k] -= mean;
-        kbki_norm_pack<T, LN, W>(io, row, sp.head + i * W, aw, ab, f, m);
+        int64_t c = sp.head + i * W;
+        kbki_pack<T, W> w = kbki_weights<T, W>(io.w + c, aw), b = {};
+        if (LN) b = kbki_weights<T, W>(io.b + c, ab);
+        v.load(x + c);
+        kbki_norm_pack<T, LN, W>(v, mean, m, w, b, io.y + row * io.cols + c);
     }
     if (one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
@@ -4320,17 +4491,9 @@ template <class T, bool LN, int P, int TH, bool TIGHT> struct kbki_norm_row {
         }
         return s;
     }
-    __device__ __forceinline__ void put(T* y, int u, float mean, float2 m, const float* g, const float* h) {
-        float f[W], shift = -mean * m.y;
+    __device__ __forceinline__ void put(T* y, int u, float mean, float2 m, kbki_pack<T, W> w, kbki_pack<T, W> b) {
         if (TIGHT) kbki_reread(v[u]);
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < W; k++) {
-            float xhat = !LN ? f[k] * m.y : exact ? (f[k] - mean - m.x) * m.y : fmaf(f[k], m.y, shift);
-            f[k] = LN ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
-        }
-        v[u].set(f);
-        v[u].store(y);
+        kbki_norm_pack<T, LN, W>(v[u], mean, exact ? m : make_float2(0, m.y), w, b, y);
     }
 };
 
@@ -4372,13 +4535,11 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), HOLD ? 1 : 2) kbk_layernorm_fwd_
         float2 m = kbki_moments<LN>(s, io.cols);
 #pragma unroll
         for (int u = 0; u < P; u++) {
-            float g[W], h[W];
             if (t + u * TH >= packs) continue;
             if (!HOLD) w[u].load_cached(io.w + (t + u * TH) * W);
             if (!HOLD && LN) b[u].load_cached(io.b + (t + u * TH) * W);
             if (HOLD && P == 4) kbki_reread(w[u]), kbki_reread(b[u]);
-            w[u].get(g), b[u].get(h);
-            r.put(io.y + row * io.cols + t * W + u * TH * W, u, mean, m, g, h);
+            r.put(io.y + row * io.cols + t * W + u * TH * W, u, mean, m, w[u], b[u]);
         }
         if (t == 0) io.stats(row, mean, m);
     }
@@ -4416,10 +4577,9 @@ __global__ void __launch_bounds__(512, P == 8 ? 1 : 2) kbk_layernorm_fwd_cluster
         T* y = io.y + row * io.cols + (first + t) * W;
 #pragma unroll
         for (int u = 0; u < P; u++) {
-            float g[W], h[W] = {};
             if (t + u * TH >= packs) continue;
-            kbki_weights<T, W>(w + u * TH * W, true, g);
-            if (LN) kbki_weights<T, W>(b + u * TH * W, true, h);
+            kbki_pack<T, W> g = kbki_weights<T, W>(w + u * TH * W, true), h = {};
+            if (LN) h = kbki_weights<T, W>(b + u * TH * W, true);
             r.put(y + u * TH * W, u, mean, m, g, h);
         }
         if (t == 0 && kbki_cluster_rank() == 0) io.stats(row, mean, m);
@@ -4466,19 +4626,23 @@ template <class T, bool LN, int W> const char* kbki_norm_long(const kbki_norm<T,
     return kbki_launched();
 }
 template <class T, bool LN> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
+    constexpr int W = KBKI_WIDTH(T);
     kbki_norm<T, LN> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    auto run = [&](auto plan) {
-        constexpr int W = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
+    auto run = [&](auto plan, auto edges) {
+        constexpr int V = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
         unsigned ctas = (unsigned)(TH == 32 ? kbki_ceil(io.rows, 4) : io.rows);
-        kbk_layernorm_fwd_onepass_k<T, LN, W, P, TH><<<ctas, KBKI_CTA(TH), 0, st>>>(io);
+        kbk_layernorm_fwd_onepass_k<T, LN, V, P, TH, decltype(edges)::TH><<<ctas, KBKI_CTA(TH), 0, st>>>(io);
         return kbki_launched();
     };
+    auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
+    auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
+    int64_t packs = io.cols / W;
     if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_norm_long<T, LN, 1>(io, st);
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    return packs <= KBKI_LONG ? kbki_by_row<KBKI_WIDTH(T)>(packs, run) : kbki_norm_long<T, LN, KBKI_WIDTH(T)>(io, st);
+        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, whole) : kbki_norm_long<T, LN, 1>(io, st);
+    if (packs > KBKI_LONG) return kbki_norm_long<T, LN, W>(io, st);
+    return kbki_norm_whole(io) ? kbki_by_row<W>(packs, whole) : kbki_by_row_edges<W>(packs, edges);
 }
 template <class T, bool LN> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
     constexpr int W = KBKI_WIDTH(T);
@@ -4498,9 +4662,7 @@ template <class T, bool LN> const char* kbki_norm_persist(const kbk_args* a, kbk
         kernel<<<ctas, KBKI_CTA(TH), bytes, st>>>(io);
         return kbki_launched();
     };
-    if (packs <= 64) return run(kbki_plan<W, 2, 32>());
     if (packs <= 128) return run(kbki_plan<W, 4, 32>());
-    if (packs <= 256) return run(kbki_plan<W, 2, 128>());
     if (packs <= 512) return run(kbki_plan<W, 4, 128>());
     return packs <= 1024 ? run(kbki_plan<W, 4, 256>()) : run(kbki_plan<W, 4, 512>());
 }
@@ -4513,10 +4675,10 @@ template <class T, bool LN> const char* kbki_norm_cluster(const kbk_args* a, kbk
     int size = kbki_cluster_ctas(packs);
     int64_t share = kbki_ceil(packs, size);
     if (share > 2048)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 8>, size, 8 * 512 * 16, io.rows, st, io);
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 8>, size, 8 * 512 * 16, io.rows, true, st, io);
     if (share > 1024)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 4>, size, 4 * 512 * 16, io.rows, st, io);
-    return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 2>, size, 2 * 512 * 16, io.rows, st, io);
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 4>, size, 4 * 512 * 16, io.rows, true, st, io);
+    return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 2>, size, 2 * 512 * 16, io.rows, true, st, io);
 }
 template <class T> const char* kbk_layernorm_fwd_naive(const kbk_args* a, kbk_stream st) {
     return kbki_norm_naive<T, true>(a, st);
@@ -4551,10 +4713,10 @@ template <class T> const char* kbk_layernorm_fwd_cluster(const kbk_args* a, kbk_
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
                <- one launch, the same bits every time; the second look at a row is from the caches
-    4 onepass  a row's x and dy in registers from one sum to the other, column sums in registers, the next
-               rows on their way into shared memory, 16-byte accesses; a second kernel adds the column sums
-               <- one read, and the memory never waits; all SMs share the last addition. Up to 16 KiB per row
-               at 16 bits, 32 KiB in f32, otherwise as ticket
+    4 onepass  one CTA per SM, column sums in registers, the next rows on their way into shared memory,
+               16-byte accesses; a second kernel, launched before the first is done, adds the column sums
+               <- one read, and the memory never waits; all SMs share the last addition. Up to 32 KiB per row,
+               otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 #define KBK_CHECK_layernorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -4715,22 +4877,34 @@ template <class T, bool LN> __global__ void __launch_bounds__(512) kbk_layernorm
     kbki_part_finish(io.part, io.counters, io.sums * io.cols, [&](int64_t c, float sum) { io.put(c, sum); });
 }
 
-/*  A row in registers, and the sums of its columns over all rows that this thread has seen. KEEP: xhat and g
-    stay as floats between the row's sums and dx, which saves computing them twice; at 16 bits with many
-    columns per thread there are no registers for that. */
-template <class T, bool LN, int P, int TH, bool KEEP> struct kbki_dnorm_row {
-    static constexpr int W = KBKI_WIDTH(T);
-    kbki_pack<T, W> dy[P], x[P], w[P];
-    float dw[P][W], db[LN ? P : 1][W], xhat[KEEP ? P : 1][W], g[KEEP ? P : 1][W];
+/*  A thread's share of a row: P packs of dy and x, and the sums of their columns over all rows it has seen.
+    Wide rows at 16 bits leave no registers for the packs of more than a moment: they stay in shared memory
+    (HELD false) and are fetched again for dx. KEEP: xhat and g stay as floats between the row's sums and dx,
+    which saves computing them twice. */
+template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dnorm_row {
+    static constexpr int W = KBKI_WIDTH(T), N = HELD ? P : 1, K = KEEP ? P : 1;
+    kbki_pack<T, W> dy[N], x[N], w[P];
+    float dw[P][W], db[LN ? P : 1][W], xhat[K][W], g[K][W];
     __device__ __forceinline__ float centred(float v, float2 st) const {
         return !LN ? v * st.y : W == 4 ? (v - st.x) * st.y : fmaf(v, st.y, -st.x * st.y);
     }
-    __device__ __forceinline__ float2 add(float2 st) {
+    // Packs as kbki_ahead left them: dy first, x `room` further on, 512 from one to the next.
+    __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
+        dy[HELD ? u : 0].q = ring[u * 512], x[HELD ? u : 0].q = ring[room + u * 512];
+        dy[HELD ? u : 0].forget(), x[HELD ? u : 0].forget();
+    }
+    __device__ __forceinline__ float2 add(const uint4* ring, int room, int t, int packs, float2 st) {
         float2 s = make_float2(0, 0);
+#pragma unroll
+        for (int u = 0; u < (HELD ? P : 0); u++)
+            if (t + u * TH < packs) take(ring, u, room);
 #pragma unroll
         for (int u = 0; u < P; u++) {
             float f[W], e[W], h[W];
-            dy[u].get(e), x[u].get(f), w[u].get(h);
+            int i = HELD ? u : 0;
+            if (!HELD && t + u * TH >= packs) continue;
+            if (!HELD) take(ring, u, room);
+            dy[i].get(e), x[i].get(f), w[u].get(h);
 #pragma unroll
             for (int k = 0; k < W; k++) {
                 float v = centred(f[k], st), gw = e[k] * h[k];
@@ -4739,98 +4913,100 @@ template <class T, bool LN, int P, int TH, bool KEEP> struct kbki_dnorm_row {
                 s.y = fmaf(gw, v, s.y);
                 if (KEEP) xhat[u][k] = v, g[u][k] = gw;
             }
-            if (!KEEP) kbki_reread(dy[u]), kbki_reread(x[u]), kbki_reread(w[u]);
+            if (!KEEP) kbki_reread(dy[i]), kbki_reread(x[i]), kbki_reread(w[u]);
         }
         return s;
     }
     // s: the row's sums divided by its length
-    __device__ __forceinline__ void put(T* dx, int t, int packs, float2 st, float2 s) {
+    __device__ __forceinline__ void put(const uint4* ring, int room, T* dx, int t, int packs, float2 st, float2 s) {
         float a = LN ? -s.x * st.y : 0, b = -s.y * st.y;
         dx += t * W;
 #pragma unroll
         for (int u = 0; u < P; u++) {
             float f[W], e[W], h[W];
+            int i = HELD ? u : 0;
             if (t + u * TH >= packs) continue;
-            if (!KEEP) kbki_reread(dy[u]), kbki_reread(x[u]), kbki_reread(w[u]);
-            if (!KEEP) dy[u].get(e), x[u].get(f), w[u].get(h);
+            if (!HELD) take(ring, u, room);
+            if (!KEEP) kbki_reread(dy[i]), kbki_reread(x[i]), kbki_reread(w[u]);
+            if (!KEEP) dy[i].get(e), x[i].get(f), w[u].get(h);
 #pragma unroll
             for (int k = 0; k < W; k++) {
                 float v = KEEP ? xhat[KEEP ? u : 0][k] : centred(f[k], st),
                       gw = KEEP ? g[KEEP ? u : 0][k] : e[k] * h[k];
                 f[k] = LN && W == 4 ? fmaf(-s.y, v, gw - s.x) * st.y : fmaf(gw, st.y, fmaf(v, b, a));
             }
-            dy[u].set(f);
-            dy[u].store(dx + u * TH * W);
+            dy[i].set(f);
+            dy[i].store(dx + u * TH * W);
+        }
+    }
+    // The sums of this thread's columns, in the order of columns: those of dw, `fours` times four, then of db.
+    __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
+        to += t * (W / 4);
+#pragma unroll
+        for (int i = 0; i < P * W / 4; i++) {
+            int u = i / (W / 4), k = i % (W / 4), at = u * TH * (W / 4) + k;
+            const float *a = dw[u] + 4 * k, *b = db[LN ? u : 0] + 4 * k;
+            to[at] = make_float4(a[0], a[1], a[2], a[3]);
+            if (LN) to[fours + at] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
 };
-// G groups of TH threads, a row each; what they have summed meets in shared memory, in order.
-template <class T, bool LN, int P, int TH, int G, int S>
-__global__ void __launch_bounds__(TH* G, (P == 1 ? 1024 : 512) / (TH * G))
-    kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, LN> io) {
+/*  CTAs of 512 threads, one per SM: fewer of them leave fewer column sums to add at last. TH threads to a row,
+    so that 512 / TH rows are at work at once; what their groups have summed meets in shared memory, in order. */
+template <class T, bool LN, int P, int TH, int S>
+__global__ void __launch_bounds__(512) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, LN> io) {
     extern __shared__ uint4 kbki_row[];
+    constexpr int W = KBKI_WIDTH(T), G = 512 / TH, room = P * 512, fours = P * TH * W / 4;
+    constexpr bool HELD = !LN || P * W < 32, KEEP = P * W <= 16;
     __shared__ float2 slots[G][2][32];
-    constexpr int W = KBKI_WIDTH(T), all = TH * G, room = P * all;
-    constexpr bool KEEP = P * W <= 16;
     int t = threadIdx.x % TH, group = threadIdx.x / TH, packs = (int)(io.cols / W), slot = 0;
     int64_t row = (int64_t)blockIdx.x * G + group, step = (int64_t)gridDim.x * G;
     float each = 1 / (float)io.cols;
-    kbki_dnorm_row<T, LN, P, TH, KEEP> r = {};
+    kbki_dnorm_row<T, LN, P, TH, HELD, KEEP> r = {};
     auto ask = [&](int64_t which, uint4* ring) {
 #pragma unroll
         for (int u = 0; u < P; u++)
             if (which < io.rows && t + u * TH < packs) {
                 int64_t at = which * io.cols + t * W + u * TH * W;
-                kbki_ahead(ring + u * all + threadIdx.x, io.dy + at);
-                kbki_ahead(ring + room + u * all + threadIdx.x, io.x + at);
+                kbki_ahead(ring + u * 512, io.dy + at);
+                kbki_ahead(ring + room + u * 512, io.x + at);
             }
         kbki_ahead_close();
     };
 #pragma unroll
-    for (int u = 0; u < P; u++) {
-        r.w[u].fill(0), r.dy[u].fill(0), r.x[u].fill(0);
+    for (int u = 0; u < P; u++)
         if (t + u * TH < packs) r.w[u].load_cached(io.w + (t + u * TH) * W);
-    }
 #pragma unroll
-    for (int i = 0; i < S; i++) ask(row + i * step, kbki_row + i * 2 * room);
+    for (int i = 0; i < S; i++) ask(row + i * step, kbki_row + i * 2 * room + threadIdx.x);
     float2 st, next = row < io.rows ? io.stats(row) : make_float2(0, 0);
     for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
         uint4* ring = kbki_row + slot * 2 * room + threadIdx.x;
         st = next;
         if (row + step < io.rows) next = io.stats(row + step); // a row ahead: nobody waits for it
         kbki_ahead_wait<S - 1>();
-#pragma unroll
-        for (int u = 0; u < P; u++)
-            if (t + u * TH < packs) r.dy[u].q = ring[u * all], r.x[u].q = ring[room + u * all];
-#pragma unroll
-        for (int u = 0; u < P; u++) r.dy[u].forget(), r.x[u].forget();
-        ask(row + S * step, ring - threadIdx.x);
-        float2 s = r.add(st);
-        s = LN ? kbki_group_all<kbki_sum2, TH>(s, slots[group][turn])
-               : make_float2(0, kbki_group_all<kbki_sum<float>, TH>(s.y, &slots[group][turn][0].x));
+        float2 s = r.add(ring, room, t, packs, st);
+        if (HELD) ask(row + S * step, ring);
+        s = LN ? kbki_group_all<kbki_sum2, TH, G>(s, slots[group][turn])
+               : make_float2(0, kbki_group_all<kbki_sum<float>, TH, G>(s.y, &slots[group][turn][0].x));
         s.x *= each, s.y *= each;
-        r.put(io.dx + row * io.cols, t, packs, st, s);
+        r.put(ring, room, io.dx + row * io.cols, t, packs, st, s);
+        if (!HELD) ask(row + S * step, ring);
     }
     kbki_ahead_wait<0>();
+    static_assert(W * io.sums <= 8 * S, "the sums fit where the rows were");
     float4* meet = reinterpret_cast<float4*>(kbki_row);
+    __syncthreads();
+    r.leave(meet + group * fours * io.sums, t, fours);
+    __syncthreads();
     float* part = io.part + blockIdx.x * (io.sums * io.cols);
-#pragma unroll
-    for (int i = 0; i < P * W / 4 * io.sums; i++) { // four columns at a time
-        int k = i * 4 % W, u = i * 4 / W % P;
-        bool second = LN && i >= P * W / 4;
-        const float* of = second ? r.db[LN ? u : 0] + k : r.dw[u] + k;
-        float4 sum = make_float4(of[0], of[1], of[2], of[3]);
-        if (G > 1) {
-            __syncthreads();
-            meet[threadIdx.x] = sum;
-            __syncthreads();
-            for (int g = 1; g < G && group == 0; g++) {
-                float4 v = meet[g * TH + t];
-                sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
-            }
+    for (int i = threadIdx.x; i < fours * io.sums; i += 512) {
+        float4 sum = meet[i];
+        for (int g = 1; g < G; g++) {
+            float4 v = meet[g * fours * io.sums + i];
+            sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
         }
-        int64_t c = (int64_t)(t + u * TH) * W + k + (second ? io.cols : 0);
-        if (group == 0 && t + u * TH < packs) *reinterpret_cast<float4*>(part + c) = sum;
+        int c = i % fours * 4;
+        if (c < io.cols) *reinterpret_cast<float4*>(part + c + (i < fours ? 0 : io.cols)) = sum;
     }
 }
 
@@ -4890,33 +5066,25 @@ template <class T, bool LN> const char* kbki_dnorm_onepass(const kbk_args* a, kb
     kbki_dnorm<T, LN> io;
     const char* why = kbki_dnorm_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / W, most = kbki_part_ctas(io.sums * io.cols);
-    if (!kbki_whole_packs<T>(io.dy, io.x, io.cols) || !kbki_whole_packs<T>(io.dx, io.w, io.cols) ||
-        packs > (W == 4 || !LN ? 2048 : 1024))
+    int64_t packs = io.cols / W, width = io.sums * io.cols, most = kbki_part_ctas(width);
+    if (!kbki_whole_packs<T>(io.dy, io.x, io.cols) || !kbki_whole_packs<T>(io.dx, io.w, io.cols) || packs > 2048)
         return kbki_dnorm_ticket<T, LN>(a, st);
-    auto run = [&](auto plan, auto groups) {
-        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, G = decltype(groups)::TH;
-        constexpr int S = P * TH * G <= 512 ? 3 : 2;
-        auto kernel = kbk_layernorm_bwd_onepass_k<T, LN, P, TH, G, S>;
-        size_t bytes = (size_t)S * 2 * P * TH * G * 16;
+    auto run = [&](auto plan) {
+        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = LN && P * W >= 32 ? 3 : 2;
+        auto kernel = kbk_layernorm_bwd_onepass_k<T, LN, P, TH, S>;
         unsigned ctas = 0;
-        int64_t fit = kbki_ceil(io.rows, G);
-        const char* no = kbki_resident(kernel, TH * G, bytes, fit < most ? fit : most, &ctas);
+        int64_t fit = kbki_ceil(io.rows, 512 / TH);
+        size_t bytes = (size_t)S * 2 * P * 512 * 16;
+        const char* no = kbki_resident(kernel, 512, bytes, fit < most ? fit : most, &ctas);
         if (no || !ctas) return no ? no : kbki_dnorm_ticket<T, LN>(a, st);
-        kernel<<<ctas, TH * G, bytes, st>>>(io);
-        int64_t width = io.sums * io.cols;
-        kbki_part_add_k<<<(unsigned)kbki_ceil(width, 32), 512, 0, st>>>(io, io.part, ctas, width);
-        return kbki_launched();
+        kernel<<<ctas, 512, bytes, st>>>(io);
+        return kbki_part_add(io, io.part, ctas, width, st);
     };
-    if (packs <= 64) return run(kbki_plan<W, 2, 32>(), kbki_plan<W, 1, 8>());
-    if (packs <= 128) return run(kbki_plan<W, 2, 64>(), kbki_plan<W, 1, 4>());
-    if (packs <= 256) return run(kbki_plan<W, 2, 128>(), kbki_plan<W, 1, 2>());
-    if (packs <= 512) return run(kbki_plan<W, 2, 256>(), kbki_plan<W, 1, 1>());
-    if constexpr (W == 4)
-        if (packs <= 1024) return run(kbki_plan<W, 4, 256>(), kbki_plan<W, 1, 1>());
-    if (packs <= 1024) return run(kbki_plan<W, 2, 512>(), kbki_plan<W, 1, 1>());
-    if constexpr (W == 4 || !LN) return run(kbki_plan<W, 4, 512>(), kbki_plan<W, 1, 1>());
-    return kbki_dnorm_ticket<T, LN>(a, st);
+    if (packs <= 64) return run(kbki_plan<W, 2, 32>());
+    if (packs <= 128) return run(kbki_plan<W, 2, 64>());
+    if (packs <= 256) return run(kbki_plan<W, 2, 128>());
+    if (packs <= 512) return run(kbki_plan<W, 2, 256>());
+    return packs <= 1024 ? run(kbki_plan<W, 2, 512>()) : run(kbki_plan<W, 4, 512>());
 }
 template <class T> const char* kbk_layernorm_bwd_atomic(const kbk_args* a, kbk_stream st) {
     return kbki_dnorm_atomic<T, true>(a, st);
@@ -5501,7 +5669,8 @@ KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in
     3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                 <- no intermediate, tiles mostly padding
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
-    5 fused    16-byte accesses, dx and dw in one kernel   <- one launch; reads of x and writes of dx overlap
+    5 fused    16-byte accesses, dx and dw from one read of x   <- reads of x and writes of dx overlap; where there
+               is much to read, the next rows are on their way meanwhile, and all SMs add the CTAs' sums
     bound by   memory: compare with bytes / copy bandwidth */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -5705,6 +5874,49 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     kbki_part_finish(io.part, io.counters, io.cols, [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
 }
 
+/*  The same for rows of many packs: the next S of a thread's packs are on their way while this one is at work. The
+    factor of a row is asked for when the row is there: the short wait keeps the writes from crowding out the reads,
+    which would cost 8 %. The CTAs' sums are left to kbki_part_add_k. */
+template <class T, int CW, int S>
+__global__ void __launch_bounds__(CW, 2) kbk_weighted_sum_bwd_fused_k(kbki_wsum<T> io) {
+    constexpr int W = KBKI_WIDTH(T);
+    extern __shared__ uint4 kbki_wsum_ring[];
+    uint4* ring = kbki_wsum_ring + threadIdx.x;
+    const int64_t c = ((int64_t)blockIdx.y * CW + threadIdx.x) * W, step = (int64_t)gridDim.x * io.cols;
+    if (c >= io.cols) return;
+    const int64_t rows = (io.rows - 1 - blockIdx.x) / gridDim.x + 1; // of this CTA: there are as many rows as CTAs
+    const T *x = io.x + blockIdx.x * io.cols + c, *dy_at = io.dy + blockIdx.x;
+    T* dx = io.dx + blockIdx.x * io.cols + c;
+    float sum[W] = {}, f[W], g[W];
+    kbki_pack<T, W> v, w;
+    w.load_cached(io.w + c);
+#pragma unroll
+    for (int s = 0; s < S; s++) {
+        if (s < rows) kbki_ahead(ring + s * CW, x + s * step);
+        kbki_ahead_close();
+    }
+    x += S * step;
+    for (int64_t k = 0; k < rows; k += S) {
+#pragma unroll
+        for (int s = 0; s < S; s++, x += step, dx += step, dy_at += gridDim.x) {
+            kbki_ahead_wait<S - 1>();
+            if (k + s < rows) {
+                float dy = kbki_float(*dy_at);
+                v.q = ring[s * CW];
+                v.get(f), w.forget(), w.get(g);
+#pragma unroll
+                for (int j = 0; j < W; j++) sum[j] = fmaf(dy, f[j], sum[j]), g[j] *= dy;
+                v.set(g);
+                v.store(dx);
+            }
+            if (k + s + S < rows) kbki_ahead(ring + s * CW, x);
+            kbki_ahead_close();
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < W; j++) io.part[blockIdx.x * io.cols + c + j] = sum[j];
+}
+
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
 
 template <class T> const char* kbki_wsum_args(const kbk_args* a, bool bwd, size_t scratch, kbki_wsum<T>* io) {
@@ -5816,6 +6028,21 @@ template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kb
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
 }
+// Two CTAs per SM, as many rows at a time; a second launch is little beside 64 MiB.
+template <class T> const char* kbki_wsum_fused(const kbki_wsum<T>& io, kbk_stream st) {
+    constexpr int S = 6, CW = 512;
+    int64_t y = kbki_ceil(io.cols, CW * KBKI_WIDTH(T)), x = 2 * kbki_sms() / y;
+    size_t bytes = (size_t)S * CW * 16;
+    const char* why = kbki_want_shared(kbk_weighted_sum_bwd_fused_k<T, CW, S>, &bytes);
+    if (x > io.rows) x = io.rows;
+    if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
+    if (x < 1 || (!why && !bytes)) return kbki_wsum_bwd<T, KBKI_WIDTH(T), 512, 4, true>(io, st);
+    if (why) return why;
+    kbki_wsum_columns<T> f = { NULL, io.dw, io.cols };
+    kbk_weighted_sum_bwd_fused_k<T, CW, S><<<dim3((unsigned)x, (unsigned)y), CW, bytes, st>>>(io);
+    kbki_part_add_k<<<(unsigned)kbki_ceil(io.cols, 32), 512, 0, st>>>(f, io.part, (unsigned)x, io.cols);
+    return kbki_launched();
+}
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int W = KBKI_WIDTH(T);
     kbki_wsum<T> io;
@@ -5823,7 +6050,9 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
     if (why || io.rows * io.cols == 0) return why;
     bool vector = io.cols % W == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
     if (!vector) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
-    return io.cols / W <= 32 ? kbki_wsum_bwd<T, W, 32, 4, true>(io, st) : kbki_wsum_bwd<T, W, 512, 4, true>(io, st);
+    if (io.cols / W <= 32) return kbki_wsum_bwd<T, W, 32, 4, true>(io, st);
+    bool much = io.cols / W > 256 && io.rows * io.cols * (int64_t)sizeof(T) >= (64 << 20);
+    return much ? kbki_wsum_fused<T>(io, st) : kbki_wsum_bwd<T, W, 512, 4, true>(io, st);
 }
 #endif // __CUDACC__
 
@@ -5909,7 +6138,7 @@ template <int W> struct kbki_square {
 /*  16 x 16 squares, one per thread. The tile holds rows of y, 16 packs each; pack p of row o lies at p ^ (o / W
     mod 8), so that the eight threads whose 16 bytes go together meet all banks, writing and reading.
     Tiles are taken down a band of `band` rows of tiles before the next column: what runs at one time then
-    covers long pieces of rows of x and of rows of y. */
+    writes long pieces of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(kbki_transpose_io<T> io, unsigned down, unsigned across, unsigned band) {
@@ -5924,7 +6153,7 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
         const T* x = io.x + (r0 + ty * W) * io.cols + c0 + tx * W;
         kbki_pack<T, W> v[W];
 #pragma unroll
-        for (int i = 0; i < W; i++) W == 4 ? v[i].load(x + i * io.cols) : v[i].load_cached(x + i * io.cols);
+        for (int i = 0; i < W; i++) v[i].load(x + i * io.cols);
 #pragma unroll
         for (int i = 0; i < W; i++) square.row(i, v[i].q);
 #pragma unroll
@@ -5937,8 +6166,7 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
         int o = i * SIDE + ty;
         kbki_pack<T, W> v;
         v.q = tile[o][tx ^ (o / W & 7)];
-        if (c0 + o < io.cols && r0 + tx * W < io.rows)
-            W == 4 ? v.store(y + i * SIDE * io.rows) : v.store_cached(y + i * SIDE * io.rows);
+        if (c0 + o < io.cols && r0 + tx * W < io.rows) v.store(y + i * SIDE * io.rows);
     }
 }
 
@@ -5975,7 +6203,7 @@ template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_s
     return why ? why : kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
 }
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T), BAND = 64;
+    constexpr int W = KBKI_WIDTH(T), BAND = 1024;
     kbki_transpose_io<T> io;
     const char* why = kbki_transpose_args(a, &io);
     if (why || io.rows == 0 || io.cols == 0) return why;
@@ -6189,19 +6417,23 @@ template <class T> struct kbki_ce_row {
         at = t, ignore = t == KBK_IGNORE;
         if (!ignore && (t < 0 || t >= cols)) factor = __int_as_float(0x7FC00000);
     }
-    // W logits, the first of them in column c.
-    template <int W> __device__ __forceinline__ void gradient(kbki_pack<T, W>& v, int64_t c) const {
+    // W logits; the target is so many columns after the first of them.
+    template <int W> __device__ __forceinline__ void gradient_near(kbki_pack<T, W>& v, unsigned target) const {
         float f[W];
         v.get(f);
 #pragma unroll
         for (int k = 0; k < W; k++) f[k] = kbki_exp_from(f[k], base) * factor;
-        if (at >= c && at < c + W) {
+        if (target < W) {
 #pragma unroll
             for (int k = 0; k < W; k++)
-                if (at == c + k) f[k] -= unit;
+                if (target == k) f[k] -= unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
+    }
+    // W logits, the first of them in column c.
+    template <int W> __device__ __forceinline__ void gradient(kbki_pack<T, W>& v, int64_t c) const {
+        gradient_near<W>(v, at >= c && at < c + W ? (unsigned)(at - c) : W);
     }
     __device__ __forceinline__ void gradient_at(const T* x, T* dx, int64_t c) const {
         kbki_pack<T, 1> v;
@@ -6320,11 +6552,11 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                passes between them is (max, sum): an f32 lse is too coarse where logits are near 1000
     2 fused    CTA per row; the second read runs backwards
                                               <- one launch; the end of the row is still in the L2 cache
-    3 shared   row in shared memory, through a ring of pieces that bulk copies fill
-                                              <- one read of x. Two CTAs per SM up to 112 KiB per row; a piece
-               is given to the next row as soon as it is stored, so loads never stop
+    3 shared   row in shared memory, through a ring of pieces; a row is swept for its pair while the one before it is
+               written                        <- one read of x; loads, stores and exponentials never stop. Rows up
+               to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) through each other's shared memory
-                                              <- one read of rows up to 1.7 MiB
+                                              <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
                boundary at different elements, take the way of rung 2 */
 #define KBK_CHECK_cross_entropy_fwdbwd KBKI_CHECKS(1e-5, 64, 2e-6, 4e-4, 2, 2e-6, 3e-3, 2, 2e-6)
@@ -6407,10 +6639,9 @@ __global__ void __launch_bounds__(512) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_
     }
 }
 
-/*  The ring. A CTA's share of its rows, one after the other, is a sequence of pieces;
-    piece q lies in slot q mod slots, and its arrival completes phase q / slots of that slot's mbarrier.
-    Thread 0 alone asks for pieces; everybody waits for them. A piece has as many packs as the CTA has threads,
-    so that each finds its own pack in every piece. 512 threads take half of an SM, 1024 all of it. */
+/*  A CTA's share of its rows, one after the other, is a sequence of pieces with as many packs as the CTA has threads;
+    piece q lies in slot q mod slots. Each thread asks for its own pack of every piece (kbki_ahead) and alone uses it,
+    so no barrier is needed. */
 #define KBKI_CE_SLOTS 14 // of 8 KiB twice, or of 16 KiB once: what an SM has
 // The packs of a row that belong to CTA `rank` of the cluster: [from, from + count) of those after the head.
 struct kbki_ce_part {
@@ -6433,136 +6664,172 @@ __device__ __forceinline__ int kbki_ce_rank() {
 __device__ __forceinline__ void kbki_ce_meet() {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-/*  Thread i < CL sends its CTA's pair to place `rank` of CTA i's table; the bytes count as arrivals at the
-    mbarrier there, so nobody waits for more than the CL pairs. A cluster barrier would do as well, but its
-    release also waits for every store to dx that is under way. All join the table in its order. */
-template <int CL>
-__device__ __forceinline__ kbki_pair kbki_ce_join(kbki_pair p, kbki_pair* table, uint64_t* bar, unsigned parity,
-                                                  int rank) {
-    if (CL == 1) return p;
-    if (threadIdx.x == 0) kbki_bar_expect(bar, CL * (unsigned)sizeof p);
-    if (threadIdx.x < CL) {
-        unsigned to, at;
-        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(kbki_shared(table + rank)), "r"(threadIdx.x));
-        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(kbki_shared(bar)), "r"(threadIdx.x));
-        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to),
-                     "f"(p.m), "f"(p.s), "r"(at)
-                     : "memory");
+// kbki_warp_all<kbki_pair> with one exponential: first the maximum, by an integer that is ordered as the floats are.
+__device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
+    int k = __float_as_int(p.m);
+    k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
+    float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
+    return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - kbki_base(top))) };
+}
+/*  Each warp sends its pair to place `slot` of the table of every CTA of the cluster; arrivals at the mbarrier there,
+    or the bytes that come from other CTAs, say when a table is full. Nobody waits before the pairs are wanted, and
+    then for them alone: a barrier would wait for the slowest warp, and the release of a cluster's for every store to
+    dx that is under way. */
+template <int CL, int WARPS>
+__device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot) {
+    p = kbki_ce_warp(p);
+    if (CL == 1) {
+        if (threadIdx.x % 32) return;
+        table[slot] = p;
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
+        return;
     }
-    unsigned done = 0;
+    if (threadIdx.x == 0) kbki_bar_expect(bar, CL * WARPS * (unsigned)sizeof p);
+    if (threadIdx.x % 32 >= CL) return;
+    unsigned to, at;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(kbki_shared(table + slot)), "r"(threadIdx.x % 32));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(kbki_shared(bar)), "r"(threadIdx.x % 32));
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to),
+                 "f"(p.m), "f"(p.s), "r"(at)
+                 : "memory");
+}
+template <int CL, int WARPS>
+__device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uint64_t* bar, unsigned parity) {
+    unsigned done = 0, lane = threadIdx.x % 32;
     while (!done)
         asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
                      "selp.u32 %0, 1, 0, p; }"
                      : "=r"(done)
                      : "r"(kbki_shared(bar)), "r"(parity)
                      : "memory");
-    p = table[0];
-#pragma unroll
-    for (int i = 1; i < CL; i++) p = kbki_pair::join(p, table[i]);
-    return p;
-}
-
-// One thread's pair of its packs, piece by piece as they arrive. The sum is rescaled only when a pack has a
-// new maximum, which soon becomes rare.
-template <class T, int TH>
-__device__ __forceinline__ kbki_pair kbki_ce_sweep(const uint4* data, uint64_t* full, int count, int pieces, int slot,
-                                                   unsigned phase) {
-    constexpr int W = KBKI_WIDTH(T);
     kbki_pair p = kbki_pair::none();
-    float base = kbki_base(p.m), f[W];
-    for (int i = 0; i < pieces; i++) {
-        kbki_bar_wait(full + slot, phase);
-        if (i * TH + (int)threadIdx.x < count) {
-            kbki_pack<T, W> v;
-            v.q = data[slot * TH + threadIdx.x];
-            v.get(f);
-            float top = f[0], sum = 0;
 #pragma unroll
-            for (int k = 1; k < W; k++) top = fmaxf(top, f[k]);
-            if (top > p.m) {
-                base = kbki_base(top);
-                p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - base), p.m = top;
-            }
-#pragma unroll
-            for (int k = 0; k < W; k++) sum += kbki_exp_from(f[k], base);
-            p.s += sum;
-        }
-        if (++slot == KBKI_CE_SLOTS) slot = 0, phase ^= 1;
-    }
-    return p;
+    for (int i = 0; i < CL; i++)
+        if (lane < WARPS) p = i ? kbki_pair::join(p, table[i * WARPS + lane]) : table[lane];
+    return kbki_ce_warp(p);
 }
+// One more pack into a thread's pair. The sum is rescaled only when the pack has a new maximum, which soon becomes
+// rare. base: kbki_base(p.m).
+template <class T> __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, float& base, uint4 pack) {
+    constexpr int W = KBKI_WIDTH(T);
+    kbki_pack<T, W> v;
+    float f[W];
+    v.q = pack;
+    v.get(f);
+    float top = f[0], sum = 0;
+#pragma unroll
+    for (int k = 1; k < W; k++) top = fmaxf(top, f[k]);
+    if (top > p.m) {
+        base = kbki_base(top);
+        p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - base), p.m = top;
+    }
+#pragma unroll
+    for (int k = 0; k < W; k++) sum += kbki_exp_from(f[k], base);
+    p.s += sum;
+}
+// This thread's packs of the pieces to come: which of them to ask for next, and where it goes.
+template <class T> struct kbki_ce_next {
+    const T* at; // in piece 0 of the row
+    int row, piece, left, slot;
+    __device__ __forceinline__ void aim(const kbki_ce_both<T>& io, int share, int rank) {
+        left = 0;
+        if (row >= io.rows) return;
+        const T* x = io.x + row * io.cols;
+        kbki_ce_part part = kbki_ce_part::of(x, io.cols, share, rank);
+        at = x + part.head + (part.from + threadIdx.x) * KBKI_WIDTH(T), left = part.count - (int)threadIdx.x;
+    }
+    template <int TH> __device__ __forceinline__ void ask(uint4* data) {
+        if (piece * TH < left) kbki_ahead(data + slot * TH + threadIdx.x, at + (int64_t)piece * (TH * KBKI_WIDTH(T)));
+        kbki_ahead_close();
+    }
+};
 #endif
 
-/*  Rows first, first + step, ... of the cluster; CTA `rank` keeps `share` packs of each, that is `pieces`
-    pieces. Two sweeps over the pieces of a row: the running pair as they arrive, then the gradients, straight
-    from shared memory to dx; every 32 KiB all meet, and thread 0 fills the places that are free now. Targets
-    are looked up a row or two ahead: they come from memory, and nobody should have to wait for them. */
-template <class T, int CL, int TH>
+/*  Rows first, first + step, ... of the cluster; CTA `rank` keeps `share` packs of each, that is `pieces` pieces. Each
+    step takes one piece into the running pair of its row, as soon as it has arrived, and writes the gradients of the
+    piece that came pieces + 1 steps earlier, whose place is then free for another. By that one piece more than a row
+    the pairs of a row have time to meet. Targets are looked up a row or two ahead: they come from memory, and nobody
+    should have to wait for them. */
+template <class T, int CL, int TH, int AHEAD>
 __global__ void __launch_bounds__(TH, 1024 / TH)
     kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int W = KBKI_WIDTH(T), OFTEN = 2048 / TH;
+    constexpr int W = KBKI_WIDTH(T), WARPS = TH / 32;
     extern __shared__ uint4 kbki_ce_data[];
-    __shared__ uint64_t full[KBKI_CE_SLOTS], met[2];
-    __shared__ kbki_pair warps[32], table[2][8];
-    const int t = threadIdx.x, rank = CL == 1 ? 0 : kbki_ce_rank();
-    const int64_t first = blockIdx.x / CL, step = gridDim.x / CL;
-    int64_t next_row = first;                                          // thread 0: the piece to ask for next
-    int next_piece = 0, next_slot = 0, room = KBKI_CE_SLOTS, slot = 0; // slot: of the row's first piece
-    unsigned phase = 0, turn = 0;
-    auto refill = [&]() {
-        for (; room > 0 && next_row < io.rows && pieces; room--) {
-            const T* row = io.x + next_row * io.cols;
-            kbki_ce_part part = kbki_ce_part::of(row, io.cols, share, rank);
-            int packs = part.count - next_piece * TH, bytes = packs > TH ? TH * 16 : packs > 0 ? packs * 16 : 0;
-            kbki_bar_expect(full + next_slot, bytes);
-            row += part.head + (part.from + next_piece * TH) * W;
-            if (bytes) kbki_bulk_load(kbki_ce_data + next_slot * TH, row, bytes, full + next_slot);
-            if (++next_slot == KBKI_CE_SLOTS) next_slot = 0;
-            if (++next_piece == pieces) next_piece = 0, next_row += step;
-        }
-    };
-    if (t < KBKI_CE_SLOTS) kbki_bar_init(full + t, 1);
-    if (t < 2) kbki_bar_init(met + t, 1);
+    __shared__ uint64_t met[2];
+    __shared__ kbki_pair table[2][CL * WARPS];
+    const int t = threadIdx.x, rank = CL == 1 ? 0 : kbki_ce_rank(), slots = pieces + 1 + AHEAD;
+    const int first = blockIdx.x / CL, step = gridDim.x / CL, rows = (int)io.rows;
+    const bool leads = rank == 0 && t == 0;
+    if (t < 2) kbki_bar_init(met + t, CL == 1 ? WARPS : 1);
     kbki_bar_ready();
     __syncthreads();
     if (CL > 1) kbki_ce_meet(); // nobody writes into a CTA that has not begun
-    if (t == 0) refill();
-    const bool leads = rank == 0 && t == 0;
-    auto target = [&](int64_t r) { return r < io.rows ? __ldg(io.t + r) : 0; };
-    int at = target(first), at_next = target(first + step);
-    float logit = leads ? io.logit(first, at) : 0.0f, logit_next = 0;
-    for (int64_t r = first; r < io.rows; r += step, turn++) {
-        const T* x = io.x + r * io.cols;
-        T* dx = io.dx + r * io.cols;
-        const int at_after = target(r + 2 * step);
-        if (leads && r + step < io.rows) logit_next = io.logit(r + step, at_next);
-        kbki_ce_part part = kbki_ce_part::of(x, io.cols, share, rank);
-        int64_t one = rank ? -1 : kbki_single(kbki_split<T, W>(x, io.cols), io.cols, t);
-        float edge = one >= 0 ? kbki_float(x[one]) : -INFINITY;
-        kbki_pair p = kbki_ce_sweep<T, TH>(kbki_ce_data, full, part.count, pieces, slot, phase);
-        if (one >= 0) p.add(edge);
-        p = kbki_all<kbki_pair, TH>(p, warps);
-        p = kbki_ce_join<CL>(p, table[turn & 1], met + (turn & 1), turn >> 1 & 1, rank);
-        kbki_ce_row<T> row = io.row(p, at);
-        if (leads) io.finish(r, p, at, logit);
-        if (one >= 0) row.gradient_at(x, dx, one);
-        int64_t c = part.head + (part.from + t) * W;
-        for (int i = 0; i < pieces; i++, c += TH * W) {
-            kbki_pack<T, W> v;
-            if (i * TH + t < part.count) {
-                v.q = kbki_ce_data[slot * TH + t];
-                row.template gradient<W>(v, c);
-                v.store_cached(dx + c);
-            }
-            if (++slot == KBKI_CE_SLOTS) slot = 0, phase ^= 1;
-            if (i % OFTEN != OFTEN - 1) continue;
-            __syncthreads();
-            if (t == 0) room += OFTEN, refill();
+    kbki_ce_next<T> next = { io.x, first, 0, 0, 0 };
+    auto ask = [&]() {
+        next.template ask<TH>(kbki_ce_data);
+        if (++next.slot == slots) next.slot = 0;
+        if (++next.piece == pieces) next.piece = 0, next.row += step, next.aim(io, share, rank);
+    };
+    next.aim(io, share, rank);
+#pragma unroll 1
+    for (int i = 0; i < AHEAD; i++) ask();
+    // of the row that is read, of the one before it, and of the one that is written
+    kbki_ce_part part = {}, part_last = {};
+    int64_t one = -1, one_last = -1;
+    auto target = [&](int r) { return r < rows ? __ldg(io.t + r) : 0; };
+    int at = target(first), at_last = 0, slot = 0;
+    float logit = leads ? io.logit(first, at) : 0.0f, logit_last = 0, base;
+    kbki_ce_row<T> row = {};
+    T* out = NULL; // this thread's packs of it: piece 0, how many elements before the target, how many are left
+    int goal = 0, left = 0;
+    kbki_pair p;
+    auto take = [&](int i) { // piece i of the row that is read
+        kbki_ahead_wait<AHEAD - 1>();
+        if (i * TH + t < part.count) kbki_ce_take<T>(p, base, kbki_ce_data[slot * TH + t]);
+        if (++slot == slots) slot = 0;
+    };
+    auto put = [&](int i) { // piece i of the row that is written
+        kbki_pack<T, W> v;
+        if (i * TH < left) {
+            v.q = kbki_ce_data[next.slot * TH + t];
+            row.template gradient_near<W>(v, (unsigned)(goal - i * (TH * W)));
+            v.store(out + i * (TH * W));
         }
-        __syncthreads();
-        if (t == 0) room += pieces % OFTEN, refill();
-        at = at_next, at_next = at_after, logit = logit_next;
+        ask();
+    };
+    unsigned turn = 0;
+#pragma unroll 1
+    for (int r = first; r < rows + 2 * step; r += step, turn++) {
+        const T* x = io.x + r * io.cols;
+        const int at_next = target(r + step);
+        float edge = -INFINITY, logit_next = leads && r + step < rows ? io.logit(r + step, at_next) : 0.0f;
+        part = {}, one = -1;
+        if (r < rows) {
+            part = kbki_ce_part::of(x, io.cols, share, rank);
+            one = rank ? -1 : kbki_single(kbki_split<T, W>(x, io.cols), io.cols, t);
+            if (one >= 0) edge = kbki_float(x[one]);
+        }
+        p = kbki_pair::none(), base = kbki_base(p.m);
+        take(0);
+        put(pieces - 1);
+        if (r - step >= rows) break;
+        left = 0;
+        if (turn) { // now the row before
+            unsigned last = turn - 1;
+            kbki_pair all = kbki_ce_receive<CL, WARPS>(table[last & 1], met + (last & 1), last >> 1 & 1);
+            int64_t c = part_last.head + (part_last.from + t) * W;
+            row = io.row(all, at_last);
+            out = io.dx + (r - step) * io.cols + c, goal = (int)(row.at - c), left = part_last.count - t;
+            if (leads) io.finish(r - step, all, at_last, logit_last);
+            if (one_last >= 0) row.gradient_at(x - step * io.cols, io.dx + (r - step) * io.cols, one_last);
+        }
+#pragma unroll 1
+        for (int i = 1; i < pieces; i++) take(i), put(i - 1);
+        if (one >= 0) p.add(edge);
+        if (r < rows) kbki_ce_send<CL, WARPS>(p, table[turn & 1], met + (turn & 1), rank * WARPS + t / 32);
+        part_last = part, one_last = one;
+        at_last = at, at = at_next, logit_last = logit, logit = logit_next;
     }
     if (CL > 1) kbki_ce_meet();
 #endif
@@ -6606,41 +6873,55 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return why || io.rows * io.cols == 0 ? why : kbki_ce_fused(io, st);
 }
 
-template <class T, int CL, int TH> const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, kbk_stream st) {
-    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), CL), pieces = kbki_ceil(share, TH);
-    size_t bytes = (size_t)KBKI_CE_SLOTS * TH * 16;
-    if (!io.vector || pieces > KBKI_CE_SLOTS) return kbki_ce_fused(io, st);
-    const char* why = kbki_want_shared(kbki_cross_entropy_fwdbwd_ring_k<T, CL, TH>, &bytes);
+template <class T, int CL, int TH, int AHEAD>
+const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_t pieces, kbk_stream st) {
+    auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, CL, TH, AHEAD>;
+    size_t bytes = (size_t)(pieces + 1 + AHEAD) * TH * 16;
+    const char* why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
-    int64_t clusters = (int64_t)kbki_sms() * (1024 / TH) / CL;
-    if (clusters > io.rows) clusters = io.rows;
     cudaLaunchAttribute cluster = {};
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim.x = CL, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)clusters * CL), config.blockDim = dim3(TH);
+    config.gridDim = dim3(CL), config.blockDim = dim3(TH);
     config.dynamicSmemBytes = bytes, config.stream = st;
-    config.attrs = &cluster, config.numAttrs = CL > 1;
-    cudaLaunchKernelEx(&config, kbki_cross_entropy_fwdbwd_ring_k<T, CL, TH>, io, (int)share, (int)pieces);
-    return kbki_launched();
+    config.attrs = &cluster, config.numAttrs = 1;
+    int clusters = 0;
+    cudaError_t e = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+    if (e != cudaSuccess) return cudaGetErrorString(e);
+    if (clusters < 1) return "the device holds no such cluster";
+    if (clusters > io.rows) clusters = (int)io.rows;
+    config.gridDim = dim3((unsigned)(clusters * CL));
+    e = cudaLaunchKernelEx(&config, kernel, io, (int)share, (int)pieces);
+    return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
+}
+#define KBKI_CE_PIECES 9 // of a row, where there is a choice: four more are on their way then
+template <class T, int CL, int TH> const char* kbki_ce_ring(const kbki_ce_both<T>& io, kbk_stream st) {
+    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), CL), pieces = kbki_ceil(share, TH);
+    if (pieces < 1) pieces = 1;
+    constexpr int slots = CL < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1; // the pairs of 8 CTAs want room, too
+    if (!io.vector || pieces + 2 > slots || io.rows > (1 << 29)) return kbki_ce_fused(io, st);
+    if (pieces + 7 <= slots) return kbki_ce_ring_launch<T, CL, TH, 6>(io, share, pieces, st);
+    if (pieces + 5 <= slots) return kbki_ce_ring_launch<T, CL, TH, 4>(io, share, pieces, st);
+    return kbki_ce_ring_launch<T, CL, TH, 1>(io, share, pieces, st);
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    bool half = io.cols / KBKI_WIDTH(T) <= KBKI_CE_SLOTS * 512;
-    return half ? kbki_ce_ring_launch<T, 1, 512>(io, st) : kbki_ce_ring_launch<T, 1, 1024>(io, st);
+    bool half = io.cols / KBKI_WIDTH(T) <= KBKI_CE_PIECES * 512;
+    return half ? kbki_ce_ring<T, 1, 512>(io, st) : kbki_ce_ring<T, 1, 1024>(io, st);
 }
 // The smallest cluster whose CTAs have room for their share.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T), most = KBKI_CE_SLOTS * 1024;
-    if (packs <= most) return kbki_ce_ring_launch<T, 2, 512>(io, st);
-    if (packs <= 2 * most) return kbki_ce_ring_launch<T, 2, 1024>(io, st);
-    if (packs <= 4 * most) return kbki_ce_ring_launch<T, 4, 1024>(io, st);
-    return kbki_ce_ring_launch<T, 8, 1024>(io, st);
+    int64_t packs = io.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
+    if (packs <= most) return kbki_ce_ring<T, 2, 512>(io, st);
+    if (packs <= 2 * most) return kbki_ce_ring<T, 2, 1024>(io, st);
+    if (packs <= 4 * most) return kbki_ce_ring<T, 4, 1024>(io, st);
+    return kbki_ce_ring<T, 8, 1024>(io, st);
 }
 #endif // __CUDACC__
 
@@ -6656,8 +6937,8 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     check  bit-exact; an id outside [0, V) gives a row of NaN, and W is not read there
     1 naive    thread per element            <- slow: a division and a load of the id for every element
     2 vec      warp per token, 16-byte accesses  <- the id once per warp; but its latency, then that of the row
-    3 unroll   two packs per thread, ids first  <- rows of several tokens in flight per warp: random rows need
-               more of them outstanding than a copy does
+    3 unroll   two packs per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
+               rows need more of them outstanding than a copy does
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
                not multiples of 16 bytes, or W or y is not aligned to 16 */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -6725,25 +7006,25 @@ template <class T, int W> __global__ void __launch_bounds__(256) kbk_embedding_f
 }
 // Packs of y one after the other, whatever token they belong to; `per` of them make a row.
 template <class T, int W, int U>
-__global__ void __launch_bounds__(256) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
+__global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
     unsigned row = (unsigned)per; // fewer than 2^31
-    int64_t start = (int64_t)blockIdx.x * (256 * U), t0 = start >> 32 ? start / per : (unsigned)start / row;
+    int64_t start = (int64_t)blockIdx.x * (64 * U), t0 = start >> 32 ? start / per : (unsigned)start / row;
     unsigned c0 = (unsigned)(start - t0 * per) + threadIdx.x;
     kbki_pack<T, W> v[U];
     const T* from[U];
     int64_t c[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) {
-        unsigned ahead = (c0 + u * 256) / row;
-        c[u] = (int64_t)(c0 + u * 256 - ahead * row) * W;
+    for (int u = 0; u < U; u++) { // of long rows a CTA sees at most two
+        unsigned at = c0 + u * 64, ahead = row >= 64 * U ? at >= row : at / row;
+        c[u] = (int64_t)(at - ahead * row) * W;
         from[u] = t0 + ahead < io.tokens ? io.row(__ldg(io.ids + t0 + ahead)) : NULL;
     }
 #pragma unroll
     for (int u = 0; u < U; u++) kbki_row_pack<T, W>(v[u], from[u], c[u]);
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        int64_t p = start + threadIdx.x + u * 256;
-        if (p < per * io.tokens) v[u].store_cached(io.y + p * W);
+        int64_t p = start + threadIdx.x + u * 64;
+        if (p < per * io.tokens) v[u].store(io.y + p * W);
     }
 }
 
@@ -6752,7 +7033,7 @@ template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embed
     if (!kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
         return KBKI_TEXT_ALIGN;
     io->vector = kbki_aligned(io->w, 16) && kbki_aligned(io->y, 16) && io->cols % KBKI_WIDTH(T) == 0;
-    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(kbki_ceil(io->tokens * io->cols, 256))) return KBKI_TEXT_GRID;
+    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(kbki_ceil(io->tokens * io->cols, 128))) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
 }
 template <class T> const char* kbk_embedding_fwd_naive(const kbk_args* a, kbk_stream st) {
@@ -6779,11 +7060,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     const char* why = kbki_embedding_args(a, &io);
     if (why || io.tokens * io.cols == 0) return why;
     int64_t per = io.vector ? io.cols / KBKI_WIDTH(T) : io.cols;
-    unsigned ctas = (unsigned)kbki_ceil(io.tokens * per, 256 * U);
+    unsigned ctas = (unsigned)kbki_ceil(io.tokens * per, 64 * U);
     if (io.vector)
-        kbk_embedding_fwd_unroll_k<T, KBKI_WIDTH(T), U><<<ctas, 256, 0, st>>>(io, per);
+        kbk_embedding_fwd_unroll_k<T, KBKI_WIDTH(T), U><<<ctas, 64, 0, st>>>(io, per);
     else
-        kbk_embedding_fwd_unroll_k<T, 1, U><<<ctas, 256, 0, st>>>(io, per);
+        kbk_embedding_fwd_unroll_k<T, 1, U><<<ctas, 64, 0, st>>>(io, per);
     return kbki_launched();
 }
 #endif // __CUDACC__
@@ -6802,19 +7083,20 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW written twice, and tokens with the same
                id wait for each other
     2 vec      f32, sm 90: red.global.add.v4.f32             <- a quarter of the atomics
-    3 sorted   one CTA for the ids of the same remainder modulo G, and for some 128 packs of the columns: it
-               picks its tokens in order, counts them by id, places them (a stable radix sort whose last digit
-               is the CTA), and owns the rows       <- one launch; every row is written once, zero or a sum in
-               f32 in token order: no zero-fill, no contention, deterministic. Rows of equal remainder lie G
-               apart, so that frequent ids, which are often neighbours, meet different CTAs
-    bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA reads all ids, from the L2
-               cache */
+    3 sorted   two kernels. Order: one CTA for the ids of the same remainder modulo 128, which picks its tokens, counts
+               them by id and puts those of an id in order. Write: first the tokens, each of which copies its
+               row of dy to dW, or the sum of all rows with its id if it is the first of them; then zeros to the
+               rows without tokens         <- every row is written once: no zero-fill, no contention, the same
+               bits every time; and nothing reads while the zeros stream. The sums are in f32 in token order, of
+               more than 32 tokens those of 8 streams of them
+    bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
+               ids, from the L2 cache */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
-#define KBKI_EMB_TH 896    // threads of a CTA of sorted, one per SM: 72 registers each
-#define KBKI_EMB_ROWS 4096 // most rows that one CTA owns
-#define KBKI_EMB_LIST 2048 // tokens whose order fits in shared memory; more of them go to the workspace
-#define KBKI_EMB_PACKS 128 // packs of a row that one CTA owns
-#define KBKI_EMB_HOT 32    // more tokens than this, and all warps of the CTA add up one row together
+#define KBKI_EMB_TH 1024   // threads of a CTA that orders
+#define KBKI_EMB_ROWS 4096 // most rows whose tokens one CTA orders
+#define KBKI_EMB_LIST 1024 // tokens whose list fits in shared memory; a longer one goes to the workspace
+#define KBKI_EMB_FEW 512   // tokens of which each may look at all others
+#define KBKI_EMB_HOT 32    // more tokens than this, and whole CTAs add up one row
 KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, 0);
     t[1] = kbki_ids("ids", s->rows, 0, s->depth);
@@ -6826,10 +7108,22 @@ KBK_FN double kbk_embedding_bwd_flops(const kbk_shape* s) { return kbki_n(s); }
 KBK_FN double kbk_embedding_bwd_bytes(const kbk_shape* s) {
     return ((double)s->rows + (double)s->depth) * (double)s->cols * s->elem + 4 * (double)s->rows;
 }
-// Per CTA column: 12 bytes per token, for lists that shared memory cannot hold.
+// Ids of equal remainder modulo 2^bits make a class.
+KBK_FN int kbki_emb_bits(int64_t entries) {
+    int bits = 0;
+    while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
+    while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
+    return bits;
+}
+KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words that have a bit for each row of a class
+    return (((entries - 1) >> bits) + 32) / 32;
+}
+// Per token its count, a place in a list, one among the hot rows, one in the order; per class two numbers and the
+// bits.
 KBK_FN size_t kbki_scratch_embedding(const kbk_shape* s, const char* variant) {
-    size_t columns = (size_t)((s->cols + KBKI_EMB_PACKS - 1) / KBKI_EMB_PACKS);
-    return strcmp(variant, "sorted") ? 0 : KBK_TICKETS + (size_t)s->rows * 12 * columns;
+    int bits = kbki_emb_bits(s->depth);
+    if (strcmp(variant, "sorted") || s->depth <= 0) return 0;
+    return KBK_TICKETS + (size_t)s->rows * 28 + ((size_t)(8 + 4 * kbki_emb_words(s->depth, bits)) << bits);
 }
 KBK_FN void kbk_embedding_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                   int64_t u1) {
@@ -6874,231 +7168,250 @@ template <class T, int W> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedd
     if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * W, v);
 }
 
-// What a CTA of `sorted` works on. Its ids are remainder + (row << bits), row < rows.
-struct kbki_emb_cta {
-    unsigned remainder, bits;
-    int rows;
-    unsigned *count, *cursor; // per row: its tokens; the place in `order` that the next of them gets
-    uint2* list;              // (token, row), in token order
-    unsigned* order;          // tokens, row by row
-    unsigned* only;           // per row: its token, if there is just one
-    unsigned total;           // how many
-    // The row of an id, or ~0 if that is another CTA's or nobody's.
-    __device__ __forceinline__ unsigned row(int id) const {
-        unsigned r = (unsigned)id >> bits;
-        return ((unsigned)id & ((1u << bits) - 1)) == remainder && id >= 0 && r < (unsigned)rows ? r : ~0u;
+// What the first kernel leaves to the second. Class c has the ids c + (row << bits), row = 0, 1, ...
+struct kbki_emb_order {
+    const int* ids;
+    int64_t tokens;
+    unsigned entries, bits;
+    int words;         // of `some` per class
+    uint2* info;       // per token: how many have its id, if it is the first of them, otherwise 0; where in `order`
+    uint2* spill;      // lists too long for shared memory
+    uint2 *hot, *hots; // (row of dW, where in `order`), class by class; per class: how many, where in `hot`
+    unsigned* order;   // tokens that are not alone, row by row
+    unsigned* some;    // bits: is there a token?
+    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // ~0: not of this class
+        return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
 };
 
-// Calls use(id, token) for each token of this warp's share, 32 at a time, twenty loads in flight.
+// Calls use(id, token) for each token of this warp's share, 32 at a time, sixteen loads in flight.
 template <class F> __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, F use) {
-    constexpr int WARPS = KBKI_EMB_TH / 32, U = 20;
+    constexpr int U = 16;
     int64_t share = (tokens + KBKI_EMB_TH - 1) / KBKI_EMB_TH * 32, from = share * (threadIdx.x / 32);
     int64_t end = from + share < tokens ? from + share : tokens;
-    static_assert(WARPS <= 32, "one value per lane in the sums over warps");
     for (int64_t t = from + threadIdx.x % 32; t - threadIdx.x % 32 < end; t += 32 * U) {
         int id[U];
 #pragma unroll
-        for (int u = 0; u < U; u++) id[u] = t + u * 32 < end ? __ldg(ids + t + u * 32) : -1;
+        for (int u = 0; u < U; u++) id[u] = t + u * 32 < end ? __ldg(ids + t + u * 32) : 0;
 #pragma unroll
-        for (int u = 0; u < U; u++) use(id[u], t + u * 32);
+        for (int u = 0; u < U; u++) use(id[u], t + u * 32, t + u * 32 < end);
     }
 }
-// The sum of v over the warps before this one, and over all; v is the same in all lanes.
-__device__ __forceinline__ unsigned kbki_emb_before(unsigned v, unsigned* slots, unsigned* all) {
-    unsigned warp = threadIdx.x / 32, before = 0;
-    if (threadIdx.x % 32 == 0) slots[warp] = v;
-    __syncthreads();
-    *all = 0;
-    for (unsigned w = 0; w < KBKI_EMB_TH / 32; w++) before += w < warp ? slots[w] : 0, *all += slots[w];
-    __syncthreads();
-    return before;
-}
-
-// Picks the CTA's tokens in their order and counts them by row. A list that is too long goes to the workspace,
-// behind those of smaller remainders, whose length it counts for itself.
-__device__ __forceinline__ void kbki_emb_pick(kbki_emb_cta& c, const int* ids, int64_t tokens, char* work,
-                                              unsigned* slots) {
-    unsigned mine = 0, below = 0, all;
-    for (int j = threadIdx.x; j < c.rows; j += KBKI_EMB_TH) c.count[j] = 0;
-    kbki_emb_scan_ids(ids, tokens, [&](int id, int64_t) { mine += c.row(id) != ~0u; });
-    unsigned at = kbki_emb_before(kbki_warp_all<kbki_sum<unsigned>>(mine), slots, &c.total);
-    if (c.total > KBKI_EMB_LIST) {
-        kbki_emb_scan_ids(ids, tokens, [&](int id, int64_t) {
-            below += id >= 0 && ((unsigned)id & ((1u << c.bits) - 1)) < c.remainder;
-        });
-        kbki_emb_before(kbki_warp_all<kbki_sum<unsigned>>(below), slots, &all);
-        // ids that are too great are counted too, so that the lists may have gaps, but never overlap
-        c.list = reinterpret_cast<uint2*>(work) + all;
-        c.order = reinterpret_cast<unsigned*>(work + 8 * tokens) + all;
-    }
-    kbki_emb_scan_ids(ids, tokens, [&](int id, int64_t t) {
-        unsigned row = c.row(id), who = __ballot_sync(~0u, row != ~0u), lower = (1u << threadIdx.x % 32) - 1;
-        if (row != ~0u) {
-            c.list[at + __popc(who & lower)] = make_uint2((unsigned)t, row);
-            atomicAdd(c.count + row, 1u), c.only[row] = (unsigned)t;
+/*  The tokens of one class by row, few of them: in the list they lie in any order, and each counts those with its id
+    that come before it. */
+__device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
+                                              const unsigned* start, unsigned total) {
+    for (unsigned i = threadIdx.x; i < total; i += KBKI_EMB_TH) {
+        uint2 e = list[i]; // (token, row)
+        unsigned n = count[e.y], rank = 0;
+        if (n > 1) {
+#pragma unroll 8
+            for (unsigned j = 0; j < total; j++) rank += list[j].y == e.y && list[j].x < e.x;
+            o.order[start[e.y] + rank] = e.x;
         }
+        o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
+    }
+}
+/*  And of many. The list is made again in token order; mine: this thread's tokens. Then one warp walks it, 32 tokens
+    at a time, and knows which of them share a row; start[row] becomes the place that the next one gets. */
+__device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
+                                              unsigned total, unsigned mine, unsigned* slots) {
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
+    mine = kbki_warp_all<kbki_sum<unsigned>>(mine);
+    if (lane == 0) slots[warp] = mine;
+    __syncthreads();
+    unsigned at = kbki_warp_all<kbki_sum<unsigned>>(lane < warp ? slots[lane] : 0u);
+    kbki_emb_scan_ids(o.ids, o.tokens, [&](int id, int64_t t, bool there) {
+        unsigned row = there ? o.row(id, blockIdx.x) : ~0u, who = __ballot_sync(~0u, row != ~0u);
+        if (row != ~0u) list[at + __popc(who & lower)] = make_uint2((unsigned)t, row);
         at += __popc(who);
     });
     __syncthreads();
-}
-// One warp puts the tokens in the order of their rows. First cursor[j] = sum of count[i], i < j. Then it walks
-// the list: stable, because it takes 32 tokens at a time and knows which of them share a row.
-__device__ __forceinline__ void kbki_emb_place(const kbki_emb_cta& c) {
-    const unsigned lane = threadIdx.x % 32, lower = (1u << lane) - 1;
-    unsigned start = 0;
-    for (int j = lane; j - (int)lane < c.rows; j += 32) {
-        unsigned n = j < c.rows ? c.count[j] : 0, upto = n;
-#pragma unroll
-        for (unsigned d = 1; d < 32; d *= 2) {
-            unsigned v = __shfl_up_sync(~0u, upto, d);
-            if (lane >= d) upto += v;
+    if (warp) return;
+    for (unsigned i = lane; i - lane < total; i += 32) {
+        uint2 e = i < total ? list[i] : make_uint2(0, ~0u);
+        unsigned same = __match_any_sync(~0u, e.y), rank = __popc(same & lower), n = 0, p = 0;
+        if (e.y != ~0u) {
+            n = count[e.y], p = n == 1 ? 0 : start[e.y];
+            if (n != 1) o.order[p + rank] = e.x;
+            o.info[e.x] = make_uint2(rank || n & seen ? 0 : n, p);
         }
-        if (j < c.rows) c.cursor[j] = start + upto - n;
-        start += __shfl_sync(~0u, upto, 31);
-    }
-    __syncwarp();
-    for (unsigned i = lane; i - lane < c.total; i += 32) {
-        uint2 e = i < c.total ? c.list[i] : make_uint2(0, ~0u);
-        unsigned same = __match_any_sync(~0u, e.y), rank = __popc(same & lower), at = 0;
-        if (e.y != ~0u) at = c.cursor[e.y], c.order[at + rank] = e.x;
         __syncwarp();
-        if (e.y != ~0u && rank == 0) c.cursor[e.y] = at + __popc(same);
+        if (e.y != ~0u && rank == 0 && n != 1) start[e.y] = p + __popc(same), count[e.y] = n | seen;
         __syncwarp();
     }
 }
-// This lane's packs of one row of dW: sums in f32 over tokens order[from], order[from + step], ...
-template <class T, int W> struct kbki_emb_sum {
-    static constexpr int U = KBKI_EMB_PACKS / 32;
-    static constexpr unsigned AT_ONCE = W == 8 ? 1 : 2; // tokens; what there are registers for
-    float f[U][W];
-    __device__ __forceinline__ void zero() {
-#pragma unroll
-        for (int u = 0; u < U; u++)
-#pragma unroll
-            for (int w = 0; w < W; w++) f[u][w] = 0;
-    }
-    __device__ __forceinline__ void add(const T* dy, int64_t cols, const unsigned* order, unsigned from, unsigned to,
-                                        unsigned step, int packs) {
-        int lane = threadIdx.x % 32;
-#pragma unroll 1
-        for (unsigned i = from; i < to; i += AT_ONCE * step) {
-            kbki_pack<T, W> v[AT_ONCE][U];
-#pragma unroll
-            for (unsigned k = 0; k < AT_ONCE; k++) {
-                const T* row = dy + order[i + k * step < to ? i + k * step : i] * cols;
-#pragma unroll
-                for (int u = 0; u < U; u++) {
-                    v[k][u].fill(0);
-                    if (lane + u * 32 < packs && i + k * step < to) v[k][u].load_cached(row + (lane + u * 32) * W);
-                }
-            }
-#pragma unroll
-            for (unsigned k = 0; k < AT_ONCE; k++)
-#pragma unroll
-                for (int u = 0; u < U; u++) {
-                    float g[W];
-                    v[k][u].get(g);
-#pragma unroll
-                    for (int w = 0; w < W; w++) f[u][w] += g[w];
-                }
-        }
-    }
-    __device__ __forceinline__ void write(T* row, int packs) const {
-        int lane = threadIdx.x % 32;
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            kbki_pack<T, W> v;
-            v.set(f[u]);
-            if (lane + u * 32 < packs) v.store_cached(row + (lane + u * 32) * W);
-        }
-    }
-    // The warps one after the other: the sum of the earlier ones plus mine. The last has it all.
-    __device__ __forceinline__ void chain(float* shared) {
-        int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll 1
-        for (int w = 0; w < KBKI_EMB_TH / 32; w++) {
-            if (w == warp) {
-#pragma unroll
-                for (int j = 0; j < U * W; j++) {
-                    if (w) f[j / W][j % W] += shared[j * 32 + lane];
-                    shared[j * 32 + lane] = f[j / W][j % W];
-                }
-            }
-            __syncthreads();
-        }
-    }
-};
 
-// Row j of a CTA's share of dW where there is no token or one. The rows go by in order, a warp each: together
-// the CTAs write dW from front to end.
-template <class T, int W> __device__ __forceinline__ void kbki_emb_copy(T* to, const T* from, bool zero, int packs) {
-    constexpr int U = KBKI_EMB_PACKS / 32;
-    const int lane = threadIdx.x % 32;
+template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
+    extern __shared__ uint2 kbki_emb_memory[];
+    __shared__ unsigned slots[32], total, top, hots;
+    const unsigned lane = threadIdx.x % 32, mask = (1u << o.bits) - 1, c = blockIdx.x;
+    uint2* list = kbki_emb_memory;
+    unsigned *count = (unsigned*)(list + KBKI_EMB_LIST), *start = count + o.words * 32, mine = 0, below = 0;
+    for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
+    if (threadIdx.x == 0) total = top = hots = 0;
+    __syncthreads();
+    kbki_emb_scan_ids(o.ids, o.tokens, [&](int id, int64_t t, bool there) {
+        unsigned row = o.row(id, c);
+        if (!there) return;
+        below += ((unsigned)id & mask) < c && (unsigned)id < o.entries;
+        if (c == 0 && (unsigned)id >= o.entries) o.info[t] = make_uint2(0, 0);
+        if (row == ~0u) return;
+        unsigned k = atomicAdd(&total, 1u);
+        if (k < KBKI_EMB_LIST) list[k] = make_uint2((unsigned)t, row);
+        atomicAdd(count + row, 1u), mine++;
+    });
+    below = kbki_all<kbki_sum<unsigned>, KBKI_EMB_TH>(below, slots);
+    for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) {
+        unsigned n = count[j], any = __ballot_sync(~0u, n > 0);
+        if (lane == 0) o.some[c * o.words + j / 32] = any;
+        if (n > 1) start[j] = below + atomicAdd(&top, n);
+        if (n > KBKI_EMB_HOT) o.hot[below + atomicAdd(&hots, 1u)] = make_uint2(c + ((unsigned)j << o.bits), start[j]);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) o.hots[c] = make_uint2(hots, below);
+    if (total <= KBKI_EMB_FEW)
+        kbki_emb_rank(o, list, count, start, total);
+    else
+        kbki_emb_walk(o, total > KBKI_EMB_LIST ? o.spill + below : list, count, start, total, mine, slots);
+}
+
+#define KBKI_EMB_PUT 128 // threads of a CTA that writes
+#define KBKI_EMB_U 4     // packs per thread
+
+/*  One hot row, 16 packs of it: eight streams of tokens, sixteen threads each, whose sums are added in order. */
+template <class T, int W>
+__device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, uint2 hot,
+                                                 int64_t c, unsigned* tokens, float* part) {
+    constexpr int LANES = 16, STREAMS = KBKI_EMB_PUT / LANES, A = 4, ROOM = KBKI_EMB_PUT * 4;
+    const unsigned stream = threadIdx.x / LANES, lane = threadIdx.x % LANES, n = o.info[o.order[hot.y]].x;
+    float f[W] = {}, g[W];
+#pragma unroll 1
+    for (unsigned i0 = 0; i0 < n; i0 += ROOM) {
+        unsigned m = n - i0 < ROOM ? n - i0 : ROOM;
+        __syncthreads();
+        for (unsigned i = threadIdx.x; i < m; i += KBKI_EMB_PUT) tokens[i] = o.order[hot.y + i0 + i];
+        __syncthreads();
+#pragma unroll 1
+        for (unsigned i = stream; c < io.cols && i < m; i += A * STREAMS) {
+            kbki_pack<T, W> v[A];
+#pragma unroll
+            for (int a = 0; a < A; a++) {
+                v[a].fill(0);
+                if (i + a * STREAMS < m) v[a].load_cached(io.dy + tokens[i + a * STREAMS] * io.cols + c);
+            }
+#pragma unroll
+            for (int a = 0; a < A; a++) {
+                v[a].get(g);
+#pragma unroll
+                for (int w = 0; w < W; w++) f[w] += g[w];
+            }
+        }
+    }
+#pragma unroll
+    for (int w = 0; w < W; w++) part[(stream * W + w) * LANES + lane] = f[w];
+    __syncthreads();
+    if (stream == 0 && c < io.cols) {
+        kbki_pack<T, W> v;
+#pragma unroll
+        for (int w = 0; w < W; w++)
+            for (int i = 1; i < STREAMS; i++) f[w] += part[(i * W + w) * LANES + lane];
+        v.set(f);
+        v.store(io.dw + hot.x * io.cols + c);
+    }
+    __syncthreads();
+}
+// The hot rows of all classes, 16 packs at a time, one after the other to CTA 0, 1, ...
+template <class T, int W>
+__device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, const kbki_emb_order& o,
+                                             unsigned ctas) {
+    __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
+    __shared__ float part[KBKI_EMB_PUT * W];
+    const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / W + 15) / 16);
+    unsigned item = blockIdx.x; // of this CTA the next, counted from class g on
+#pragma unroll 1
+    for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
+        uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
+        if (!__syncthreads_or(h.x != 0)) continue;
+        many[threadIdx.x] = h.x, first[threadIdx.x] = h.y;
+        __syncthreads();
+#pragma unroll 1
+        for (unsigned g = 0; g < KBKI_EMB_PUT; g++) {
+            unsigned items = many[g] * slices;
+#pragma unroll 1
+            for (; item < items; item += ctas) {
+                int64_t c = ((int64_t)(item % slices) * 16 + threadIdx.x % 16) * W;
+                kbki_emb_hot_row<T, W>(io, o, o.hot[first[g] + item / slices], c, tokens, part);
+            }
+            item -= items;
+        }
+        __syncthreads();
+    }
+}
+// This thread's pack of a row with n tokens, the first of which is in v already.
+template <class T, int W>
+__device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, W>& v, const T* dy, int64_t cols,
+                                                  const unsigned* order, unsigned n) {
+    float f[W], g[W];
+    v.get(f);
+#pragma unroll 1
+    for (unsigned i = 1; i < n; i += 2) {
+        kbki_pack<T, W> x[2];
+#pragma unroll
+        for (unsigned k = 0; k < 2; k++) {
+            x[k].fill(0);
+            if (i + k < n) x[k].load_cached(dy + order[i + k] * cols);
+        }
+#pragma unroll
+        for (unsigned k = 0; k < 2; k++) {
+            x[k].get(g);
+#pragma unroll
+            for (int w = 0; w < W; w++) f[w] += g[w];
+        }
+    }
+    v.set(f);
+}
+/*  The CTAs in the order in which they start: hot rows, packs of dy one after the other, `group` rows of dW each that
+    may want zeros. */
+template <class T, int W>
+__global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
+    kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, kbki_emb_order o, unsigned per, unsigned group,
+                               unsigned hot, unsigned sums) {
+    constexpr int TH = KBKI_EMB_PUT, U = KBKI_EMB_U;
+    if (blockIdx.x < hot) return kbki_emb_hot<T, W>(io, o, hot);
+    unsigned b = blockIdx.x - hot;
+    if (b >= sums) {
+        int64_t r0 = (int64_t)(b - sums) * group, r = r0 + threadIdx.x % 32;
+        unsigned rows = (unsigned)(io.entries - r0 < group ? io.entries - r0 : group), row = (unsigned)r >> o.bits,
+                 bit = 0;
+        if (threadIdx.x % 32 < rows)
+            bit = o.some[((unsigned)r & ((1u << o.bits) - 1)) * o.words + row / 32] >> (row % 32) & 1;
+        unsigned some = __ballot_sync(~0u, bit);
+        kbki_pack<T, W> v;
+        v.fill(0);
+#pragma unroll 4
+        for (unsigned i = threadIdx.x; i < rows * per; i += TH)
+            if (!(some >> i / per & 1)) v.store(io.dw + r0 * io.cols + (int64_t)i * W);
+        return;
+    }
+    int64_t start = (int64_t)b * (TH * U), t0 = start >> 32 ? start / per : (unsigned)start / per;
+    unsigned c0 = (unsigned)(start - t0 * per) + threadIdx.x;
     kbki_pack<T, W> v[U];
+    uint2 info[U];
+    int64_t id[U], c[U];
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        v[u].fill(0);
-        if (!zero && lane + u * 32 < packs) v[u].load_cached(from + (lane + u * 32) * W);
+        unsigned at = c0 + u * TH, ahead = per >= TH * U ? at >= per : at / per;
+        c[u] = (int64_t)(at - ahead * per) * W, info[u] = make_uint2(0, 0);
+        if (t0 + ahead >= io.tokens) continue;
+        id[u] = __ldg(io.ids + t0 + ahead), info[u] = o.info[t0 + ahead];
+        v[u].load(io.dy + (start + threadIdx.x + u * TH) * W);
     }
 #pragma unroll
-    for (int u = 0; u < U; u++)
-        if (lane + u * 32 < packs) v[u].store_cached(to + (lane + u * 32) * W);
-}
-
-template <class T, int W>
-__global__ void __launch_bounds__(KBKI_EMB_TH, 1)
-    kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, unsigned bits, int columns, int packs, char* work) {
-    constexpr unsigned WARPS = KBKI_EMB_TH / 32, HOTS = 64;
-    extern __shared__ uint2 kbki_emb_memory[];
-    __shared__ float chained[KBKI_EMB_PACKS * W];
-    __shared__ unsigned slots[32], hot[HOTS], hots;
-    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    kbki_emb_cta c;
-    const unsigned column = blockIdx.x % (unsigned)columns;
-    c.remainder = blockIdx.x / (unsigned)columns, c.bits = bits;
-    c.rows = (int)((io.entries - c.remainder + (1ll << bits) - 1) >> bits);
-    c.list = kbki_emb_memory, c.order = reinterpret_cast<unsigned*>(c.list + KBKI_EMB_LIST);
-    c.count = reinterpret_cast<unsigned*>(kbki_emb_memory) + 3 * KBKI_EMB_LIST, c.cursor = c.count + c.rows;
-    c.only = c.cursor + c.rows;
-    if (threadIdx.x == 0) hots = 0;
-    kbki_emb_pick(c, io.ids, io.tokens, work + io.tokens * 12 * column, slots);
-    const int64_t first = (int64_t)column * packs * W;
-    const int mine = io.cols - first < packs * W ? (int)(io.cols - first) / W : packs;
-    auto target = [&](int row) { return io.dw + (c.remainder + ((int64_t)row << bits)) * io.cols + first; };
-    if (warp == 0) kbki_emb_place(c); // and meanwhile the others do what needs no order
-#pragma unroll 1
-    for (int j = warp - 1; warp && j < c.rows; j += WARPS - 1)
-        if (c.count[j] < 2)
-            kbki_emb_copy<T, W>(target(j), io.dy + c.only[j] * io.cols + first, c.count[j] == 0, mine);
-    __syncthreads();
-    kbki_emb_sum<T, W> sum;
-#pragma unroll 1
-    for (int j0 = warp * 32; j0 < c.rows; j0 += WARPS * 32) {
-        unsigned many = __ballot_sync(~0u, j0 + (int)lane < c.rows && c.count[j0 + lane] >= 2);
-#pragma unroll 1
-        for (; many; many &= many - 1) {
-            int j = j0 + __ffs(many) - 1;
-            unsigned n = c.count[j], place = HOTS;
-            if (n > KBKI_EMB_HOT && lane == 0) place = atomicAdd(&hots, 1u);
-            place = __shfl_sync(~0u, place, 0);
-            if (place < HOTS) {
-                hot[place] = j;
-                continue;
-            }
-            sum.zero();
-            sum.add(io.dy + first, io.cols, c.order, c.cursor[j] - n, c.cursor[j], 1, mine);
-            sum.write(target(j), mine);
-        }
-    }
-    __syncthreads();
-#pragma unroll 1
-    for (unsigned h = 0; h < hots && h < HOTS; h++) {
-        int j = hot[h];
-        sum.zero();
-        sum.add(io.dy + first, io.cols, c.order, c.cursor[j] - c.count[j] + warp, c.cursor[j], WARPS, mine);
-        sum.chain(chained);
-        if (warp == WARPS - 1) sum.write(target(j), mine);
+    for (int u = 0; u < U; u++) {
+        if (info[u].x == 0 || info[u].x > KBKI_EMB_HOT) continue;
+        if (info[u].x > 1) kbki_emb_add_rows<T, W>(v[u], io.dy + c[u], io.cols, o.order + info[u].y, info[u].x);
+        v[u].store(io.dw + id[u] * io.cols + c[u]);
     }
 }
 
@@ -7131,22 +7444,23 @@ template <class T> const char* kbk_embedding_bwd_vec(const kbk_args* a, kbk_stre
     if (why) return why;
     return io.vector ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
 }
-// As many remainders as make one CTA per SM; more where one would own too many rows.
 template <class T, int W>
 const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, kbk_stream st) {
-    int64_t per = io.cols / W, columns = kbki_ceil(per, KBKI_EMB_PACKS);
-    int64_t packs = kbki_ceil(kbki_ceil(per, columns), 32) * 32;
-    columns = kbki_ceil(per, packs);
-    int64_t room = kbki_sms();
-    unsigned bits = 0;
-    while ((2ll << bits) * columns <= room && (2ll << bits) <= io.entries) bits++;
-    while (kbki_ceil(io.entries, 1ll << bits) > KBKI_EMB_ROWS) bits++;
-    size_t bytes = KBKI_EMB_LIST * 12 + (size_t)kbki_ceil(io.entries, 1ll << bits) * 12;
-    if (!kbki_grid_ok(columns << bits)) return KBKI_TEXT_GRID;
-    const char* why = kbki_want_shared(kbk_embedding_bwd_sorted_k<T, W>, &bytes);
-    if (why || !bytes) return why ? why : "not enough shared memory";
+    kbki_emb_order o = {};
+    int64_t per = io.cols / W;
+    unsigned group = 32; // rows of dW that a CTA looks after
+    while (group > 1 && group * per > 1024) group /= 2;
+    o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
+    o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
+    o.info = (uint2*)work, o.spill = o.info + io.tokens, o.hot = o.spill + io.tokens;
+    o.hots = o.hot + io.tokens, o.order = (unsigned*)(o.hots + (1u << o.bits)), o.some = o.order + io.tokens;
+    int64_t sums = kbki_ceil(io.tokens * per, KBKI_EMB_PUT * KBKI_EMB_U), zeros = kbki_ceil(io.entries, group);
+    unsigned hot = io.tokens > KBKI_EMB_HOT ? (unsigned)kbki_sms() : 0;
+    size_t bytes = KBKI_EMB_LIST * 8 + (size_t)o.words * 32 * 8;
+    if (!kbki_grid_ok(hot + sums + zeros)) return KBKI_TEXT_GRID;
+    kbki_emb_order_k<0><<<1u << o.bits, KBKI_EMB_TH, bytes, st>>>(o);
     kbk_embedding_bwd_sorted_k<T, W>
-        <<<(unsigned)(columns << bits), KBKI_EMB_TH, bytes, st>>>(io, bits, (int)columns, (int)packs, work);
+        <<<(unsigned)(hot + sums + zeros), KBKI_EMB_PUT, 0, st>>>(io, o, (unsigned)per, group, hot, (unsigned)sums);
     return kbki_launched();
 }
 template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_stream st) {
