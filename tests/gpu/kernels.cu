@@ -335,6 +335,8 @@ static const dims gemm_shapes[] = {
     { 64, 512, 1000, 0 }, { 1, 4096, 64, 0 }, { 4096, 1, 33, 0 },   { 17, 1, 5000, 0 },
 };
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
+// what the variants for long rows are chosen for: more than one SM holds, and more than L2 holds of weighted_sum's
+static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
     int batch, heads, rows, cols, small;
 } attention_shapes[] = {
@@ -399,9 +401,9 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
         j.op = op, j.s = s, j.dtype = dtype, j.fill = fill, j.spoiled = spoiled;
         if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
-        if ((sanitize || s.cols > 1000000) && fill != SEED1) continue;
+        if ((sanitize || s.rows * s.cols > 900000) && fill != SEED1) continue;
         if (!sanitize)
-            run_fill(&j, 0, fill == SEED1 || fill == NANS ? OFFSETS : 1);
+            run_fill(&j, 0, (fill == SEED1 || fill == NANS) && s.rows * s.cols < 20000000 ? OFFSETS : 1);
         else
             for (j.shift = 0; j.shift < 3; j.shift++) run_fill(&j, j.shift, 1);
     }
@@ -604,6 +606,8 @@ static void run_op(const kbk_op* op) {
             run_dims(op, dtype, gemm_shapes[i], index++);
         for (int i = 0; i < COUNT(huge_shapes) && (family == KBK_MAP || family == KBK_SUM || family == KBK_PICK); i++)
             if (!quick) run_dims(op, dtype, huge_shapes[i], index++);
+        if (!quick && family == KBK_ROWS) run_dims(op, dtype, long_rows[0], index++);
+        if (!quick && is(op, "weighted_sum")) run_dims(op, dtype, long_rows[1], index++);
     }
 }
 static void skip_others(const char* op) {
