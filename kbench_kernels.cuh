@@ -5080,7 +5080,6 @@ template <class T, bool LN> const char* kbki_dnorm_onepass(const kbk_args* a, kb
         kernel<<<ctas, 512, bytes, st>>>(io);
         return kbki_part_add(io, io.part, ctas, width, st);
     };
-    if (packs <= 64) return run(kbki_plan<W, 2, 32>());
     if (packs <= 128) return run(kbki_plan<W, 2, 64>());
     if (packs <= 256) return run(kbki_plan<W, 2, 128>());
     if (packs <= 512) return run(kbki_plan<W, 2, 256>());
