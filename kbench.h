@@ -4532,7 +4532,7 @@ static const kbi_timer* kbi_gpu_timer(kbi_run* run) {
 // --- calibration ---
 
 // The least difference between any two, above noise.
-static double kbi_step_of(double* ns, int n) {
+static double kbi_least_gap(double* ns, int n) {
     double step = INFINITY;
     kbi_sort(ns, n);
     for (int i = 1; i < n; i++)
@@ -4553,7 +4553,7 @@ static void kbi_calibrate_quantum(void) {
         if (i % 2 == 0) pair[i / 2] = ns[i];
     }
     kbi_calibrated.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
-    kbi_calibrated.quantum = kbi_step_of(ns, KBI_COUNT(ns));
+    kbi_calibrated.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
 static double kbi_calibrate_graph(void) {
@@ -4599,7 +4599,7 @@ static double kbi_fit_empty(void) {
     }
     kbi_gpu.at = 0;
     for (int k = 0; k < 3; k++) xx += (x[k] - mean_x) * (x[k] - mean_x), xy += (x[k] - mean_x) * (y[k] - mean_y);
-    double slope = xy / xx, bias = mean_y - slope * mean_x - kbi_step_of(all, 3 * EACH) / 2 - KBI_EDGES;
+    double slope = xy / xx, bias = mean_y - slope * mean_x - kbi_least_gap(all, 3 * EACH) / 2 - KBI_EDGES;
     return fabs(slope) < 0.005 && isfinite(bias) ? kbi_read_empty(KBI_HOT, true, 0) - bias : (double)NAN;
 }
 
