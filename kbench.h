@@ -1822,7 +1822,7 @@ enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_G
     X(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
     X(dry_run,        "dry-run",      NULL,            "how long",   "the plan, without running it")                 \
     X(cold,           "cold",         NULL,            "how",        "L2 evicted before each launch (the default)")   \
-    X(hot,            "hot",          NULL,            "how",        "again on the same data, in cache")            \
+    X(hot,            "hot",          NULL,            "how",        "again on the same data, in cache")              \
     X(rotate,         "rotate",       NULL,            "how",        "back to back on copies of the data beyond L2")  \
     X(timer,          "timer",        "WHICH",         "how",        "events, cupti or wall")                        \
     X(no_verify,      "no-verify",    NULL,            "how",        "kb_check is not asked; records say UNVERIFIED") \
