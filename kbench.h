@@ -3835,6 +3835,7 @@ static struct kbi_gpu {
     double ns[KBI_GROUP];
     bool gated, closed; // the group; the gate now
     bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
+    int alarms;         // in a row, while the empty kernel was timed
     char error[256];
 } kbi_gpu;
 
@@ -4385,10 +4386,13 @@ static double kbi_read_empty(kbi_way way, bool gated, int which) {
     kbi_launch_empty(which);
     kbi_events_stop();
     kbi_gpu.at = 0;
-    // a tool that waits for every launch (compute-sanitizer does) makes a gate worth nothing but the watchdog's second
-    if (kbi_gate_alarmed) kbi_gpu.ungated = true;
-    r->ns[r->n++ % KBI_RECENT] = kbi_gpu.ns[0];
+    // a tool that waits for every launch (compute-sanitizer does) makes a gate worth nothing but the watchdog's second;
+    // once may be a machine that stood still
+    kbi_gpu.alarms = kbi_gate_alarmed ? kbi_gpu.alarms + 1 : 0;
+    if (kbi_gpu.alarms > 1) kbi_gpu.ungated = true;
+    if (!kbi_gate_alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_gpu.ns[0];
     int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
+    if (!n) return NAN;
     memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
     return kbi_trimmed(sorted, n, n / 8);
 }
