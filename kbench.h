@@ -4577,13 +4577,14 @@ static double kbi_calibrate_graph(void) {
 }
 
 /*  The empty kernel's duration without CUPTI. A kernel that spins between two edges of %globaltimer says how long that
-    was; what events read beyond it, at three lengths, is fitted to a line. Its slope has to be 0, or the two clocks do
-    not agree and nothing is known. At length 0 it gives what events read too much, but for the way into a kernel and
-    out of it, which no clock in the kernel sees: KBI_EDGES, what CUPTI adds on an H200.                              */
+    was, and waits half a step of it for the first edge. What events read beyond that, at three lengths, is fitted to a
+    line. Its slope has to be 0, or the two clocks do not agree and nothing is known. At length 0 it gives what events
+    read too much, but for the way into a kernel and out of it, which no clock in the kernel sees: KBI_EDGES, what
+    CUPTI adds on an H200.                                                                                           */
 static double kbi_fit_empty(void) {
     static const uint64_t lengths[] = { 4000, 20000, 100000 };
     enum { EACH = 24, KBI_EDGES = 765 };
-    double ns[EACH], spans[EACH], all[3 * EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0;
+    double ns[EACH], spans[EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0, tick = INFINITY;
     void* to = kbi_gpu.touch;
     for (int k = 0; k < 3; k++) {
         uint64_t cycles = lengths[k], seen[2];
@@ -4594,16 +4595,17 @@ static double kbi_fit_empty(void) {
             kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
             kbi_events_stop();
             if (cudaMemcpy(seen, to, sizeof seen, cudaMemcpyDeviceToHost) != cudaSuccess) return NAN;
-            all[k * EACH + i] = spans[i] = (double)seen[0];
+            spans[i] = (double)seen[0];
             ns[i] = kbi_gpu.ns[0] - spans[i];
         }
         x[k] = kbi_trimmed(spans, EACH, EACH / 4);
         y[k] = kbi_trimmed(ns, EACH, EACH / 4);
+        tick = KBI_MIN(tick, kbi_least_gap(spans, EACH));
         mean_x += x[k] / 3, mean_y += y[k] / 3;
     }
     kbi_gpu.at = 0;
     for (int k = 0; k < 3; k++) xx += (x[k] - mean_x) * (x[k] - mean_x), xy += (x[k] - mean_x) * (y[k] - mean_y);
-    double slope = xy / xx, bias = mean_y - slope * mean_x - kbi_least_gap(all, 3 * EACH) / 2 - KBI_EDGES;
+    double slope = xy / xx, bias = mean_y - slope * mean_x - (isfinite(tick) ? tick / 2 : 0) - KBI_EDGES;
     return fabs(slope) < 0.005 && isfinite(bias) ? kbi_read_empty(KBI_HOT, true, 0) - bias : (double)NAN;
 }
 
