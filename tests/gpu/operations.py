@@ -283,7 +283,7 @@ def rows_of(saved):
             row["peer"] = min(peer, key=peer.get)
             row["peer_us"] = peer[row["peer"]]
             row["ratio"] = row["peer_us"] / (1000 * best["time_ms_raw"])
-        if best["bound"] != "compute" and best["bytes"] and copy_rate:
+        if best["operation"] not in ("matmul", "attention") and best["bytes"] and copy_rate:
             size = min(copy_rate, key=lambda bytes: abs(math.log(bytes / best["bytes"])))
             row["copy"] = best["bytes"] / best["time_ms"] / copy_rate[size]
         yield row
