@@ -104,7 +104,8 @@ static cudaError_t submit(cudaStream_t s, operation o) {
         if (o.kind != EVENT) gpu.capture->nodes[gpu.capture->n++] = o;
         return cudaSuccess;
     }
-    if (o.kind == WAIT || s->n) // closed: what follows waits
+    if (getenv("VIRTUAL_TOOL") && o.kind == KERNEL) drain(s); // as tools do that wait for every launch
+    if (o.kind == WAIT || s->n)                               // closed: what follows waits
         s->queue[s->n++] = o;
     else { // the host is slower than the device
         gpu.now += 3000;
@@ -172,7 +173,7 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
     return cudaSuccess;
 }
 cudaError_t cudaMemset(void* p, int value, size_t n) {
-    if (n <= (size_t)1 << 20) memset(p, value, n);
+    if (n <= (size_t)64 << 20) memset(p, value, n); // not what is only evicted with
     return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t s) { return (void)s, cudaMemset(p, v, n); }
@@ -184,7 +185,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t n, enum cudaMemcpyKind
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) {
     operation o = { COPY, NULL, (double)n / 2000, NULL, NULL };
     (void)kind;
-    if (!gpu.capture && n <= (size_t)1 << 20) memcpy(to, from, n);
+    if (!gpu.capture && n <= (size_t)64 << 20) memcpy(to, from, n);
     return submit(s, o);
 }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) {
@@ -376,6 +377,10 @@ KBENCH(waits) {
         cudaStreamSynchronize(kb->stream);
     }
 }
+KBENCH(turns) {
+    KB_ALLOC(kb, char, 4 << 20);
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
 KBENCH_IMPL(rivals, first) {
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
@@ -428,8 +433,8 @@ static void check_known(const char* arguments, int want) {
         double known = ns ? atof(ns + 3) : 0, got = 1e6 * number(i, "time_ms"), raw = 1e6 * number(i, "time_ms_raw");
         CHECK_THAT(fabs(got - known) <= 50 + 1e-4 * known, "%s %s: %.0f ns for %.0f", arguments, text(i, "name"), got,
                    known);
-        CHECK_THAT(raw - known > 1900 && raw - known < 3000, "%s %s: raw %.0f ns for %.0f", arguments,
-                   text(i, "name"), raw, known);
+        CHECK_THAT(raw - known > 1900 && raw - known < (strstr(arguments, "TOOL") ? 10000 : 3000),
+                   "%s %s: raw %.0f ns for %.0f", arguments, text(i, "name"), raw, known);
     }
 }
 
@@ -459,6 +464,9 @@ int main(int argc, char** argv) {
     // the first kernel's start to the last one's end: 3 us, the way from one to the next, 4 us
     run("--op several --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 7903) < 60, "several: %g ms", number(0, "time_ms"));
+    // in graphs over copies of the data: with the gap from one launch to the next, 400 ns
+    run("--op turns --fast --rotate");
+    CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns: %g ms", number(0, "time_ms"));
     run("--op rivals --fast");
     CHECK_INT(file.n, 3);
     CHECK_THAT(strstr(text(1, "verdict"), "EQUIVALENT") != NULL, "twin: %s", text(1, "verdict"));
@@ -471,6 +479,8 @@ int main(int argc, char** argv) {
     run("--op waits --fast --no-audit --no-isolate");
     CHECK_INT(file.n, 1);
     CHECK_THAT(number(0, "time_ms") > 0.004 && number(0, "time_ms") < 0.02, "waits: %g ms", number(0, "time_ms"));
+    // under a tool that waits for every launch no gate can be used; the times are as right
+    check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
     // a GPU that nothing is stated for, without CUPTI: fitted, and as right
     check_known("VIRTUAL_SM=80 --op known --fast -a bytes=24", 6);
     start("VIRTUAL_SM=80 --env");
