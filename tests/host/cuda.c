@@ -51,6 +51,7 @@ static struct device {
     bool evicted, pending; // the arguments left the cache; an event waits for its kernel
     struct CUgraph_st* capture;
     cudaError_t spoiled, last; // the capture; what cudaGetLastError gives
+    cudaError_t broken;        // a kernel failed: nothing works from then on
     size_t used;
     struct {
         void* p;
@@ -59,6 +60,7 @@ static struct device {
 } gpu;
 
 static cudaError_t did(cudaError_t e) {
+    if (gpu.broken != cudaSuccess) return gpu.broken;
     if (e != cudaSuccess) gpu.last = e;
     return e;
 }
@@ -79,6 +81,7 @@ static void execute(const operation* o, int kernels_behind) {
         gpu.now += 11;
         gpu.pending = true;
     } else if (o->kind == KERNEL) {
+        if (strcmp(o->of->name, "faulty") == 0) gpu.broken = cudaErrorIllegalAddress;
         if (gpu.pending) gpu.now += 1200 + gpu.drift + (kernels_behind > 8 ? 550 : 0);
         if (gpu.pending && gpu.evicted) gpu.now += cost_of_arguments(o->of->bytes);
         gpu.now += o->ns + 889;
@@ -115,11 +118,11 @@ static cudaError_t submit(cudaStream_t s, operation o) {
 }
 
 cudaError_t cudaGetLastError(void) {
-    cudaError_t e = gpu.last;
+    cudaError_t e = did(gpu.last);
     gpu.last = cudaSuccess;
     return e;
 }
-cudaError_t cudaPeekAtLastError(void) { return gpu.last; }
+cudaError_t cudaPeekAtLastError(void) { return did(gpu.last); }
 const char* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : "an error"; }
 const char* cudaGetErrorName(cudaError_t e) { return e == cudaSuccess ? "cudaSuccess" : "cudaErrorOfSomeKind"; }
 cudaError_t cudaGetDeviceCount(int* n) { return *n = 1, cudaSuccess; }
@@ -144,6 +147,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* p, int d) {
 cudaError_t cudaMalloc(void** p, size_t bytes) {
     int i = 0;
     if (forbidden()) return gpu.spoiled;
+    if (gpu.broken != cudaSuccess) return gpu.broken;
     if (bytes + gpu.used > (size_t)8 << 30) return did(cudaErrorMemoryAllocation);
     while (gpu.blocks[i].p) i++;
     *p = gpu.blocks[i].p = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -205,7 +209,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned f) { return (voi
 cudaError_t cudaStreamDestroy(cudaStream_t s) { return free(s), cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     if (forbidden()) return gpu.spoiled;
-    return drain(s), cudaSuccess;
+    return drain(s), did(cudaSuccess);
 }
 static cudaStream_t the_stream;
 cudaError_t cudaDeviceSynchronize(void) { return the_stream ? cudaStreamSynchronize(the_stream) : cudaSuccess; }
@@ -220,7 +224,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
     return submit(s, o);
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t a, cudaEvent_t b) {
-    return *ms = (float)((b->stamp - a->stamp) * 1e-6), cudaSuccess;
+    return *ms = (float)((b->stamp - a->stamp) * 1e-6), did(cudaSuccess);
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode) {
     (void)s, (void)mode;
@@ -381,6 +385,19 @@ KBENCH(turns) {
     KB_ALLOC(kb, char, 4 << 20);
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
+KBENCH(faults) { // in its 50th launch
+    static const function of = { "known", 8 }, faulty = { "faulty", 8 };
+    static int launches;
+    KB_TIME(kb) {
+        operation o = { KERNEL, ++launches < 50 ? &of : &faulty, 5000, NULL, NULL };
+        submit(kb->stream, o);
+    }
+}
+KBENCH(greedy) {
+    char* p = KB_ALLOC(kb, char, (int64_t)9 << 30);
+    if (!p) return;
+    KB_TIME(kb) { kernel(5000, 8, kb->stream); }
+}
 KBENCH_IMPL(rivals, first) {
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
@@ -472,6 +489,15 @@ int main(int argc, char** argv) {
     CHECK_THAT(strstr(text(1, "verdict"), "EQUIVALENT") != NULL, "twin: %s", text(1, "verdict"));
     CHECK_THAT(strstr(text(2, "verdict"), "SLOWER") != NULL, "slower: %s", text(2, "verdict"));
     CHECK_REAL(number(2, "speedup"), 5000.0 / 5200, 0.005);
+    // a case that breaks the device, or wants more memory than there is, takes no other with it
+    run("--op faults,greedy,several --fast");
+    CHECK_INT(file.n, 3);
+    for (int i = 0; i < file.n; i++) {
+        bool fine = strstr(text(i, "name"), "several") != NULL;
+        const char* word = strstr(text(i, "name"), "faults") ? "CUDA_ERROR" : fine ? "" : "OOM";
+        CHECK_THAT(strstr(text(i, "flags"), word) != NULL, "%s: flags %s", text(i, "name"), text(i, "flags"));
+        CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
+    }
     check_word("--op nothing --fast", "NO_WORK");
     check_word("--op copies --fast", "TRANSFER");
     check_word("--op waits --fast", "SYNC_INSIDE");
