@@ -5,7 +5,7 @@
 SUITE is build/suite. Both sides are timed on the same machine in the same run, cold, after an L2 eviction by clean
 reads, with random data, between two events and uncorrected. The peers are PyTorch's own operations, cuBLAS and
 FlashAttention through PyTorch, and for softmax and layernorm a Triton kernel; the vendor's rows of kbench count too.
-A copy of about as many bytes is timed in the same run: memory-bound operations are held against it."""
+A copy of as many bytes is timed in the same run: memory-bound operations are held against it."""
 import json
 import math
 import os
@@ -262,11 +262,20 @@ def shape_of(r):
 
 def rows_of(saved):
     """One dictionary per operation, direction, element type and shape, in the order measured."""
-    copies = sorted((r["bytes"], r["bytes"] / r["time_ms"]) for r in saved["kbench"]
-                    if r["operation"] == "copy" and r["time_ms"] and r["origin"] == "own")
-    copy_rate = {}
-    for size, rate in copies:
-        copy_rate[size] = max(copy_rate.get(size, 0), rate)
+    copies = {}
+    for r in saved["kbench"]:
+        if r["operation"] == "copy" and r["time_ms"] and r["origin"] == "own":
+            copies[r["bytes"]] = min(r["time_ms"], copies.get(r["bytes"], math.inf))
+    copies = sorted(copies.items())
+
+    def copy_ms(size):
+        """A copy of as many bytes: between two that were timed a straight line, beyond them the nearest's rate."""
+        for (a, at_a), (b, at_b) in zip(copies, copies[1:]):
+            if a <= size <= b:
+                return at_a + (at_b - at_a) * (size - a) / (b - a)
+        nearest, ms = copies[0] if size < copies[0][0] else copies[-1]
+        return ms * size / nearest
+
     groups = {}
     for r in saved["kbench"]:
         groups.setdefault(key(r["operation"], r["direction"], r["dtype"], r["params"]), []).append(r)
@@ -283,9 +292,8 @@ def rows_of(saved):
             row["peer"] = min(peer, key=peer.get)
             row["peer_us"] = peer[row["peer"]]
             row["ratio"] = row["peer_us"] / (1000 * best["time_ms_raw"])
-        if best["operation"] not in ("matmul", "attention") and best["bytes"] and copy_rate:
-            size = min(copy_rate, key=lambda bytes: abs(math.log(bytes / best["bytes"])))
-            row["copy"] = best["bytes"] / best["time_ms"] / copy_rate[size]
+        if best["operation"] not in ("matmul", "attention") and best["bytes"] and copies:
+            row["copy"] = copy_ms(best["bytes"]) / best["time_ms"]
         yield row
 
 
