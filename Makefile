@@ -107,7 +107,7 @@ else
 	$(compile_cuda) tests/compile/five_lines.cu -o $(BUILD)/test/five_lines
 	for tool in memcheck racecheck initcheck; do \
 	    nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || break; \
-	    $(sanitizer) --tool $$tool --error-exitcode 9 $(BUILD)/test/five_lines --no-isolate --iters 10 --warmup 1 || exit 1; \
+	    $(sanitizer) --tool $$tool --error-exitcode 9 $(BUILD)/test/five_lines || exit 1; \
 	    $(run_tests) --tool "$(sanitizer) --tool $$tool --error-exitcode 9" $(SANITIZE_TESTS) || exit 1; \
 	done
 endif

@@ -88,7 +88,8 @@ HOW A MEASUREMENT WORKS
     A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number.
 
     The program starts itself again as a worker and runs the cases there. A case that crashes, hangs or exits
-    loses its own number and no other. Results go to stdout, everything else to stderr.
+    loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer
+    or Nsight Compute it is one process; a few launches of every case run and are checked, and nothing is timed.
 
     time_ms is the median. The interval is that of the median (exact order statistics of ten consecutive
     block medians: Le Boudec, Performance Evaluation, 2010). gpu_efficiency is the achieved rate over
@@ -2719,6 +2720,7 @@ typedef struct kbi_machine {
     double fitted;                           // ns, an empty kernel's duration without CUPTI
     double quantum, empty_pair;              // ns, of events
     char truth[64];                          // what the bias was held against
+    char tool[24];                           // that changes how launches run: nothing is timed under it; "": none
 } kbi_machine;
 
 static void kbi_measured_clear(kbi_measured* m) {
@@ -4069,9 +4071,12 @@ static double kbi_roof(int what, char* a, char* b, size_t size, double bytes) {
     return best > 0 ? bytes / best * 1e3 : NAN;
 }
 
+enum { KBI_TOOL_BYTES = 16 << 20 }; // under a tool everything runs, and as little of it as will do
+
 // Copy, read and write bandwidth over 1 GiB, or what an eighth of the free memory allows.
 static void kbi_measure_roofs(kbi_machine* m) {
-    size_t size = (size_t)1 << 30, eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
+    size_t size = m->tool[0] ? KBI_TOOL_BYTES : (size_t)1 << 30,
+           eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     if (size > eighth) size = eighth;
     char *a = NULL, *b = NULL;
     if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
@@ -4085,6 +4090,7 @@ static void kbi_measure_roofs(kbi_machine* m) {
     cudaFree(a);
     cudaFree(b);
     cudaGetLastError();
+    if (m->tool[0]) m->copy_roof = m->read_roof = m->write_roof = NAN;
 }
 #endif
 
@@ -4709,11 +4715,12 @@ static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams*
 }
 
 // The empty kernel nearest to a node's in bytes of arguments; the second where the driver (before 12.4) does not tell.
-static int kbi_empty_like(cudaGraphNode_t node) {
+static int kbi_empty_like(cudaGraphNode_t node, const kbi_machine* m) {
     kbi_cu_node get;
     kbi_cu_arguments argument;
     void *of_node[32] = { NULL }, *p; // its first member is the function
     size_t offset = 0, size = 0, bytes = 0;
+    if (m->tool[0]) return 0; // compute-sanitizer reports the call behind the last argument as an error
     p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000), memcpy(&get, &p, sizeof p);
     p = kbi_driver_function("cuFuncGetParamInfo", 12040), memcpy(&argument, &p, sizeof p);
     if (!get || !argument || get(node, of_node) != 0 || !of_node[0]) return 1;
@@ -4744,7 +4751,7 @@ static void kbi_gpu_settle(kbi_run* run) {
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
     run->nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
     if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first);
-    run->empty = seen->kernels ? kbi_empty_like(seen->node) : 0;
+    run->empty = seen->kernels ? kbi_empty_like(seen->node, run->machine) : 0;
     if (seen->copies && !(run->expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
                  seen->copies == 1 ? "y" : "ies");
@@ -4837,6 +4844,18 @@ static bool kbi_gpu_resources(char why[200]) {
     return e == cudaSuccess;
 }
 
+// Tools that instrument, serialise or replay kernels are known by the library they put into the process.
+static void kbi_attached_tool(kbi_machine* m) {
+    static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
+                                            { "libcuda-injection.so", "Nsight Compute" } };
+    for (int i = 0; i < KBI_COUNT(tools); i++) {
+        void* library = dlopen(tools[i][0], RTLD_LAZY | RTLD_NOLOAD);
+        if (!library) continue;
+        dlclose(library);
+        snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
+    }
+}
+
 static void kbi_gpu_facts(kbi_machine* m) {
     struct cudaDeviceProp p;
     int runtime = 0, driver = 0;
@@ -4874,7 +4893,9 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
         return false;
     }
     kbi_gpu_facts(m);
-    kbi_gpu.clean_bytes = (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
+    kbi_attached_tool(m);
+    kbi_gpu.clean_bytes = (size_t)(m->tool[0] ? KBI_TOOL_BYTES : KBI_MAX(4 * m->l2, (int64_t)64 << 20));
+    kbi_gpu.ungated = m->tool[0] != 0;
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
     signal(SIGALRM, kbi_gate_alarm);
     kbi_nvml_open(m);
@@ -4942,7 +4963,7 @@ static double kbi_matrix_roof(kb_dtype dtype) {
 
 static void kbi_gpu_roofs(kbi_machine* m, kb_dtype dtype) {
     int which = dtype == KB_F16 ? 1 : dtype == KB_BF16 ? 2 : 0;
-    if (kbi_finite(m->flop_roof[which]) || (dtype != KB_F32 && !which)) return;
+    if (kbi_finite(m->flop_roof[which]) || (dtype != KB_F32 && !which) || m->tool[0]) return;
     m->flop_roof[which] = which ? kbi_matrix_roof(dtype) : kbi_fma_roof();
     if (!kbi_finite(m->flop_roof[which])) m->flop_roof[which] = 0; // do not try again
 }
@@ -5041,11 +5062,15 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
+// Under compute-sanitizer or a profiler every kernel is to run, and none of the times will be told.
+static bool kbi_only_checked(const kbi_run* run) { return run->machine->tool[0] && run->backend->gpu && !run->host; }
+
 static bool kbi_warm_enough(kbi_run* run) {
     const kbi_options* o = run->options;
     double time = kbi_seconds_since(run->phase_began), scale = KBI_MIN(o->max_time, 2.0);
     if (run->timer == &kbi_script_timer) return true;
     if (o->warmup_count >= 0) return run->warm_units >= o->warmup_count;
+    if (kbi_only_checked(run)) return run->warm_units > 0;
     if (o->warmup_time >= 0) return run->warm_units > 0 && time >= o->warmup_time;
     bool full =
         kbi_seconds_since(run->window.begin) >= 0.025 * scale && run->window.n >= (run->estimate_ns > 500000 ? 2 : 4);
@@ -5060,6 +5085,7 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_options* o = run->options;
     int64_t n = run->m.n;
     if (o->iters) return n >= o->iters;
+    if (kbi_only_checked(run)) return n > 0;
     if (time >= o->max_time && n >= 7) return true;
     if (time >= 4 * o->max_time && n >= 3) return true;
     if (n < o->min_samples || time < o->min_time) return false;
@@ -5338,6 +5364,10 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
 }
 
 static void kbi_run_finish(kbi_run* run) {
+    if (run->m.status == KB_OK && kbi_only_checked(run)) {
+        run->m.status = KB_SKIPPED;
+        kbi_remark(&run->m, "not timed under %s", run->machine->tool);
+    }
     if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host)
         run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
     if (run->m.status == KB_OK) {
@@ -5543,7 +5573,7 @@ static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     for (int i = 0; i < c->n; i++)
         if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, seconds / (c->n + 1))) each = false;
     if (c->rounds == KBI_ROUNDS_MAX) return true;
-    if (o->iters) return each;
+    if (o->iters || kbi_only_checked(&c->arms[0]->run)) return each;
     if (o->rounds) return c->rounds >= o->rounds;
     if (seconds >= o->max_time * (c->n + 1)) return each;
     bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= o->precision;
@@ -6584,8 +6614,9 @@ static void kbi_table_group(kbi_table* t, const kb_result* results, int n, kbi_c
 static void kbi_table_machine(kbi_table* t, const kbi_machine* m, const kbi_session* s) {
     char line[512], roof[40];
     if (m->gpu_present)
-        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  %s  sm_%d  driver %s  CUDA %s  copy roof %s GB/s",
-                 m->gpu, m->sm, m->driver, m->cuda, kbi_show(m->copy_roof * 1e-9, 4, roof));
+        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  %s  sm_%d  driver %s  CUDA %s  %s%s%s", m->gpu, m->sm,
+                 m->driver, m->cuda, m->tool[0] ? "under " : "copy roof ",
+                 m->tool[0] ? m->tool : kbi_show(m->copy_roof * 1e-9, 4, roof), m->tool[0] ? ": not timed" : " GB/s");
     else
         snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  CPU times (%s)  %s",
                  m->why[0]                      ? m->why
@@ -7160,7 +7191,8 @@ static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
 
 static bool kbi_profiled(void) {
     static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
-                                         "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID" };
+                                         "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
+                                         "NV_SANITIZER_INJECTION_PORT_BASE" };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (getenv(names[i])) return true;
     return false;

@@ -329,6 +329,7 @@ static int wait_value(kb_stream s, unsigned long long address, unsigned value, u
 static int node_parameters(cudaGraphNode_t n, void* out) { return *(const void**)out = node_of(n)->of, 0; }
 static int argument(void* f, size_t i, size_t* offset, size_t* size) {
     *offset = 0, *size = ((const function*)f)->bytes;
+    if (i && getenv("VIRTUAL_TOOL")) puts("a call was refused"); // compute-sanitizer would say so
     return i ? 1 : 0;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigned version, unsigned long long flags,
@@ -462,16 +463,24 @@ static void check_word(const char* arguments, const char* word) {
     CHECK_STR(text(0, "time_ms"), "null");
 }
 
-static void check_output(const char* what) {
+static const char* output(void) {
     static char all[20000];
     FILE* f = fopen("build/test/host/cuda.out", "r");
     size_t n = f ? fread(all, 1, sizeof all - 1, f) : 0;
     all[n] = 0;
     if (f) fclose(f);
-    CHECK_THAT(strstr(all, what) != NULL, "no '%s' in: %.300s", what, all);
+    return all;
+}
+static void check_output(const char* what) {
+    CHECK_THAT(strstr(output(), what) != NULL, "no '%s' in: %.300s", what, output());
+}
+static void check_no_output(const char* what) {
+    CHECK_THAT(strstr(output(), what) == NULL, "'%s' in: %.300s", what, output());
 }
 
 int main(int argc, char** argv) {
+    const char* tool = getenv("VIRTUAL_TOOL"); // a tool puts its library into the process
+    if (tool && strchr(tool, '/')) CHECK(dlopen(tool, RTLD_NOW) != NULL);
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];
     check_known("--op known --fast", 24);
@@ -507,6 +516,23 @@ int main(int argc, char** argv) {
     CHECK_THAT(number(0, "time_ms") > 0.004 && number(0, "time_ms") < 0.02, "waits: %g ms", number(0, "time_ms"));
     // under a tool that waits for every launch no gate can be used; the times are as right
     check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
+    // a tool that is known by its library: everything runs and is checked, little of it, and nothing is timed
+    run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op known,rivals -a bytes=24 -a ns=2000,20000");
+    CHECK_INT(file.n, 5);
+    for (int i = 0; i < file.n; i++) {
+        CHECK_STR(text(i, "status"), "\"skipped\"");
+        CHECK_STR(text(i, "time_ms"), "null");
+        CHECK_THAT(strstr(text(i, "message"), "not timed under compute-sanitizer") != NULL, "message %s",
+                   text(i, "message"));
+        CHECK_THAT(number(i, "wall_ms") < 200, "%s took %s ms", text(i, "name"), text(i, "wall_ms"));
+    }
+    check_output("compute-sanitizer: not timed");
+    check_output("5 cases: 0 ok, 5 skipped");
+    check_no_output("refused");
+    run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults");
+    CHECK_STR(text(0, "status"), "\"skipped\"");
+    run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults --iters 10"); // 8 launches each
+    CHECK_STR(text(0, "status"), "\"failed\"");
     // a GPU that nothing is stated for, without CUPTI: fitted, and as right
     check_known("VIRTUAL_SM=80 --op known --fast -a bytes=24", 6);
     start("VIRTUAL_SM=80 --env");

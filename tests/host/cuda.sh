@@ -11,6 +11,9 @@ if [ -z "$include" ]; then
     finish
 fi
 mkdir -p "$BUILD/test/host"
+# stands for the library that compute-sanitizer puts into a process
+echo 'int nothing;' > "$tmp/nothing.c"
+build "a library" $CC -shared -fPIC -Wl,-soname,libsanitizer-collection.so "$tmp/nothing.c" -o "$BUILD/test/host/libsanitizer-collection.so"
 build "cuda.c" $CC ${TEST_CFLAGS:--O2 -g -Wall -Wextra -Werror} -DKBENCH_CUDA -isystem "$include" -I. -Itests tests/host/cuda.c \
     -o "$BUILD/test/host/cuda" $libs
 exec "$BUILD/test/host/cuda"
