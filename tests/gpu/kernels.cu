@@ -485,21 +485,35 @@ static int large_right(const kbk_op* op, int dtype, const kbk_shape* s, const kb
     }
     return right;
 }
-// Whether one unit of this operation can be had from a few elements of its inputs, or is a sum that the host has room
-// for: as doubles.
+// A sum's oracle: that of a period as often as it occurs, and that of what is left.
+static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, int64_t period, double** out) {
+    int64_t n = s->rows * s->cols, parts[2] = { period, n % period }, times[2] = { n / period, 1 };
+    for (int k = 0; k < 2; k++) out[k * KBK_OUTS] = (double*)calloc(1, 8);
+    for (int i = 0; i < 2; i++) {
+        double value = 0, scale = 0, *part[2 * KBK_OUTS] = {};
+        kbk_shape of = *s;
+        of.rows = 1, of.cols = parts[i];
+        part[0] = &value, part[KBK_OUTS] = &scale;
+        op->ref(&of, (const double* const*)in, part, 0, 1);
+        double weight = (double)times[i] * (is(op, "mse") ? (double)parts[i] / (double)n : 1); // a mean, or a sum
+        out[0][0] += weight * value, out[KBK_OUTS][0] += weight * scale;
+    }
+}
+// Whether an oracle can be had from a few elements of the inputs, or from a period of them.
 static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     int outputs = 0;
-    double whole = 0, room = 0;
-    if (op->family != KBK_MAP && op->family != KBK_ROWS && op->family != KBK_SUM) return 0;
+    if (op->family == KBK_SUM) return is(op, "sum") || is(op, "mse");
+    if (op->family != KBK_MAP && op->family != KBK_ROWS) return 0;
     for (int k = 0; k < n; k++) {
         if (t[k].place != KBK_ON_DEVICE) return 0;
-        if (t[k].role == KBK_IN && !t[k].per_unit) whole += 12.0 * (double)t[k].count;
+        if (t[k].role == KBK_IN && !t[k].per_unit && t[k].count > 1 << 24) return 0;
         outputs += t[k].role != KBK_IN && t[k].per_unit;
     }
-#ifndef _WIN32
-    if (op->family == KBK_SUM) room = 0.5 * (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-#endif
-    return n > 1 && outputs && whole < (room > 1e9 ? room : 1e9);
+    return n > 1 && outputs;
+}
+// Totals that atomic additions keep in f32 lose digits with every one, and stand still from 2^24 equal ones on.
+static int loses_digits(const kbk_op* op, const kbk_variant* v) {
+    return op->family == KBK_SUM && v->origin & KBK_UNORDERED;
 }
 static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // bytes; not a divisor of any row
@@ -507,7 +521,8 @@ static void run_large(const kbk_op* op) {
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_shape s = { 1, 1, 65537, 32771, 0, 0.1, 0, 0, 2, 42 }; // 2^31 + 229 thousand elements, odd rows
     char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
-    int n = op->tensors(&s, t), enough = 1;
+    double* period[KBK_MAX_TENSORS] = {};
+    int n = op->tensors(&s, t), enough = 1, periods = 0;
     if (!by_samples(op, t, n)) return;
     block = (char*)malloc(PERIOD);
     double* x = (double*)malloc(PERIOD * 8);
@@ -518,6 +533,10 @@ static void run_large(const kbk_op* op) {
         if (t[k].role != KBK_IN) continue;
         kbk_fill(&t[k], k, dtype, 42, 0, PERIOD / (int64_t)size, x);
         kbk_narrow(t[k].kind, dtype, x, block, PERIOD / (int64_t)size);
+        if (op->family == KBK_SUM) {
+            period[periods] = (double*)malloc(PERIOD / size * 8);
+            kbk_widen(t[k].kind, dtype, block, period[periods++], PERIOD / (int64_t)size);
+        }
         large_tensor(&t[k], dtype, dev[k], block, PERIOD);
     }
     int64_t units = op->units(&s);
@@ -528,7 +547,9 @@ static void run_large(const kbk_op* op) {
     for (int i = 0; i < 9; i++) {
         bool wanted_unit = enough && sample[i] >= 0 && sample[i] < units;
         for (int k = 0; k < i; k++) wanted_unit = wanted_unit && sample[k] != sample[i];
-        if (wanted_unit)
+        if (wanted_unit && op->family == KBK_SUM)
+            large_sum(op, &s, period, PERIOD / kbk_dtype_size(dtype), oracle[i]);
+        else if (wanted_unit)
             large_oracle(op, dtype, &s, t, n, dev, sample[i], oracle[i]);
         else
             sample[i] = -1;
@@ -538,7 +559,7 @@ static void run_large(const kbk_op* op) {
         kbk_args a = {};
         kbk_report r = {};
         int ins = 0, outs = 0, right = 1, at = 0;
-        if (!enough || !wanted(v, op, dtype)) continue;
+        if (!enough || !wanted(v, op, dtype) || loses_digits(op, v)) continue;
         a.s = s, a.workspace_bytes = kbk_workspace(v, &s);
         if (a.workspace_bytes && cudaMalloc((void**)&work, a.workspace_bytes) != cudaSuccess) {
             cudaGetLastError(), skipped++;
@@ -573,6 +594,7 @@ static void run_large(const kbk_op* op) {
     for (int k = 0; k < n; k++) CUDA(cudaFree(dev[k]));
     for (int i = 0; i < 9; i++)
         for (int k = 0; k < 2 * KBK_OUTS; k++) free(oracle[i][k]);
+    for (int k = 0; k < periods; k++) free(period[k]);
     free(block), free(x);
 }
 
