@@ -11,7 +11,8 @@
        --jobs N         N processes share the work, since the oracles keep a core busy and the GPU idle;
                         without it half as many as there are cores, at most 8; 1 with --sanitize
        --quick          two thirds of the shapes, a third of the inputs
-       --large          also tensors of more than 2^31 elements
+       --large          tensors of more than 2^31 elements; without it where each job can have 15 GB of the
+                        GPU's memory for them, and neither --quick nor --sanitize is asked for
        --sanitize       for compute-sanitizer, which is slow: a few small shapes, one seed, no graphs; every
                         tensor ends where its own allocation does, so that a read past it is noticed
 
@@ -675,8 +676,9 @@ static int run_all(const char* op) {
         skipped = job_index == 0 ? KBK_VARIANT_COUNT : 0;
         return 77;
     }
-    size_t room = (size_t)512 << 20;
-    cudaError_t e;
+    size_t room = (size_t)512 << 20, left = 0, total = 0;
+    cudaError_t e = cudaMemGetInfo(&left, &total);
+    if (!quick && !sanitize && e == cudaSuccess && (double)total > 15e9 * jobs) large = 1;
     while ((e = cudaMalloc((void**)&arena, room)) != cudaSuccess && room > 1 << 24) cudaGetLastError(), room /= 2;
     cuda(e, "cudaMalloc");
     arena_end = arena + room;
