@@ -6551,9 +6551,9 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                passes between them is (max, sum): an f32 lse is too coarse where logits are near 1000
     2 fused    CTA per row; the second read runs backwards
                                               <- one launch; the end of the row is still in the L2 cache
-    3 shared   row in shared memory, through a ring of pieces; a row is swept for its pair while the one before it is
-               written                        <- one read of x; loads, stores and exponentials never stop. Rows up
-               to 192 KiB
+    3 shared   row in shared memory, through a ring of pieces; what one row leaves free the next one takes
+                                              <- one read of x; an SM reads while it computes and writes, and does
+               either in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) through each other's shared memory
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
@@ -6641,7 +6641,8 @@ __global__ void __launch_bounds__(512) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_
 /*  A CTA's share of its rows, one after the other, is a sequence of pieces with as many packs as the CTA has threads;
     piece q lies in slot q mod slots. Each thread asks for its own pack of every piece (kbki_ahead) and alone uses it,
     so no barrier is needed. */
-#define KBKI_CE_SLOTS 14 // of 8 KiB twice, or of 16 KiB once: what an SM has
+#define KBKI_CE_SLOTS 14 // pieces of 1024 packs for which an SM has room
+#define KBKI_CE_AHEAD 8  // most pieces that are on their way while a row is at work
 // The packs of a row that belong to CTA `rank` of the cluster: [from, from + count) of those after the head.
 struct kbki_ce_part {
     int64_t head, from;
@@ -6671,9 +6672,8 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - kbki_base(top))) };
 }
 /*  Each warp sends its pair to place `slot` of the table of every CTA of the cluster; arrivals at the mbarrier there,
-    or the bytes that come from other CTAs, say when a table is full. Nobody waits before the pairs are wanted, and
-    then for them alone: a barrier would wait for the slowest warp, and the release of a cluster's for every store to
-    dx that is under way. */
+    or the bytes that come from other CTAs, say when a table is full. So one waits for the pairs alone: the release of
+    a cluster's barrier would wait for every store to dx that is under way. */
 template <int CL, int WARPS>
 __device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot) {
     p = kbki_ce_warp(p);
@@ -6694,7 +6694,8 @@ __device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint
 }
 template <int CL, int WARPS>
 __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uint64_t* bar, unsigned parity) {
-    unsigned done = 0, lane = threadIdx.x % 32;
+    unsigned done = CL == 1, lane = threadIdx.x % 32;
+    if (CL == 1) kbki_bar_wait(bar, parity); // an acquire of the cluster's scope would also empty the L1 cache
     while (!done)
         asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
                      "selp.u32 %0, 1, 0, p; }"
@@ -6707,128 +6708,164 @@ __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uin
         if (lane < WARPS) p = i ? kbki_pair::join(p, table[i * WARPS + lane]) : table[lane];
     return kbki_ce_warp(p);
 }
-// One more pack into a thread's pair. The sum is rescaled only when the pack has a new maximum, which soon becomes
-// rare. base: kbki_base(p.m).
-template <class T> __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, float& base, uint4 pack) {
+// N more packs into a thread's pair. The sum is rescaled only when they have a new maximum, which soon becomes rare.
+// base: kbki_base(p.m).
+template <class T, int N>
+__device__ __forceinline__ void kbki_ce_take(kbki_pair& p, float& base, const uint4* packs) {
     constexpr int W = KBKI_WIDTH(T);
-    kbki_pack<T, W> v;
-    float f[W];
-    v.q = pack;
-    v.get(f);
-    float top = f[0], sum = 0;
+    kbki_pack<T, W> v[N];
+    float f[N][W], top = -INFINITY, sum = 0;
 #pragma unroll
-    for (int k = 1; k < W; k++) top = fmaxf(top, f[k]);
+    for (int n = 0; n < N; n++) {
+        v[n].q = packs[n];
+        v[n].get(f[n]);
+#pragma unroll
+        for (int k = 0; k < W; k++) top = fmaxf(top, f[n][k]);
+    }
     if (top > p.m) {
         base = kbki_base(top);
         p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - base), p.m = top;
     }
 #pragma unroll
-    for (int k = 0; k < W; k++) sum += kbki_exp_from(f[k], base);
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int k = 0; k < W; k++) sum += kbki_exp_from(f[n][k], base);
     p.s += sum;
 }
-// This thread's packs of the pieces to come: which of them to ask for next, and where it goes.
+// Until at most n groups are on their way, or at most N where n is more.
+template <int N> __device__ __forceinline__ void kbki_ce_wait(int n) {
+    if constexpr (N == 0) {
+        kbki_ahead_wait<0>();
+    } else {
+        if (n >= N)
+            kbki_ahead_wait<N>();
+        else
+            kbki_ce_wait<N - 1>(n);
+    }
+}
+// A pack at this address of shared memory. Given as a number and kept in a register: from a pointer the compiler works
+// it out anew each time.
+__device__ __forceinline__ uint4 kbki_ce_fetch(unsigned at) {
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(at)
+                 : "memory");
+    return v;
+}
+// This thread's packs of the pieces to come: which of them to ask for next.
 template <class T> struct kbki_ce_next {
-    const T* at; // in piece 0 of the row
-    int row, piece, left, slot;
+    const T *at, *origin; // origin: of row 0, where all rows begin at a 16-byte boundary after as many elements
+    int row, piece, left, count;
     __device__ __forceinline__ void aim(const kbki_ce_both<T>& io, int share, int rank) {
         left = 0;
         if (row >= io.rows) return;
         const T* x = io.x + row * io.cols;
-        kbki_ce_part part = kbki_ce_part::of(x, io.cols, share, rank);
-        at = x + part.head + (part.from + threadIdx.x) * KBKI_WIDTH(T), left = part.count - (int)threadIdx.x;
+        if (io.cols % KBKI_WIDTH(T)) {
+            kbki_ce_part part = kbki_ce_part::of(x, io.cols, share, rank);
+            at = x + part.head + (part.from + threadIdx.x) * KBKI_WIDTH(T), left = part.count - (int)threadIdx.x;
+        } else {
+            at = origin + row * io.cols, left = count;
+        }
+        asm volatile("" : "+l"(at), "+r"(left)); // what they were made of is not wanted in the loops
     }
-    template <int TH> __device__ __forceinline__ void ask(uint4* data) {
-        if (piece * TH < left) kbki_ahead(data + slot * TH + threadIdx.x, at + (int64_t)piece * (TH * KBKI_WIDTH(T)));
+    template <int TH> __device__ __forceinline__ void ask(unsigned to) {
+        if (left > 0) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(at) : "memory");
         kbki_ahead_close();
+        at += TH * KBKI_WIDTH(T), left -= TH;
     }
 };
 #endif
 
-/*  Rows first, first + step, ... of the cluster; CTA `rank` keeps `share` packs of each, that is `pieces` pieces. Each
-    step takes one piece into the running pair of its row, as soon as it has arrived, and writes the gradients of the
-    piece that came pieces + 1 steps earlier, whose place is then free for another. By that one piece more than a row
-    the pairs of a row have time to meet. Targets are looked up a row or two ahead: they come from memory, and nobody
-    should have to wait for them. */
-template <class T, int CL, int TH, int AHEAD>
+/*  Rows first, first + step, ... of the cluster; CTA `rank` keeps `share` packs of each, that is `pieces` pieces. When
+    a row is there, it is swept for its pair; when the pairs have met, its gradients are written, and each piece makes
+    room for one `ahead` pieces further on. So an SM reads and writes in bursts of a row, not a piece of each by turns.
+    Targets are looked up two rows ahead, their logits one: they come from memory, and nobody should have to wait for
+    them. */
+template <class T, int CL, int TH>
 __global__ void __launch_bounds__(TH, 1024 / TH)
-    kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces) {
+    kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int W = KBKI_WIDTH(T), WARPS = TH / 32;
+    constexpr int W = KBKI_WIDTH(T), WARPS = TH / 32, U = 8 / W; // U packs at a time: eight logits
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][CL * WARPS];
-    const int t = threadIdx.x, rank = CL == 1 ? 0 : kbki_ce_rank(), slots = pieces + 1 + AHEAD;
+    const int t = threadIdx.x, rank = CL == 1 ? 0 : kbki_ce_rank();
     const int first = blockIdx.x / CL, step = gridDim.x / CL, rows = (int)io.rows;
     const bool leads = rank == 0 && t == 0;
+    unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (TH * 16);
     if (t < 2) kbki_bar_init(met + t, CL == 1 ? WARPS : 1);
     kbki_bar_ready();
     __syncthreads();
     if (CL > 1) kbki_ce_meet(); // nobody writes into a CTA that has not begun
-    kbki_ce_next<T> next = { io.x, first, 0, 0, 0 };
-    auto ask = [&]() {
-        next.template ask<TH>(kbki_ce_data);
-        if (++next.slot == slots) next.slot = 0;
+    kbki_ce_part part = kbki_ce_part::of(io.x, io.cols, share, rank);
+    int64_t one = rank ? -1 : kbki_single(kbki_split<T, W>(io.x, io.cols), io.cols, t);
+    kbki_ce_next<T> next = { io.x, io.x + part.head + (part.from + t) * W, first, 0, 0, part.count - t };
+    asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(next.origin), "+r"(next.count));
+    auto ask = [&](unsigned to) {
+        next.template ask<TH>(to);
         if (++next.piece == pieces) next.piece = 0, next.row += step, next.aim(io, share, rank);
     };
     next.aim(io, share, rank);
 #pragma unroll 1
-    for (int i = 0; i < AHEAD; i++) ask();
-    // of the row that is read, of the one before it, and of the one that is written
-    kbki_ce_part part = {}, part_last = {};
-    int64_t one = -1, one_last = -1;
+    for (unsigned to = begin; to < end; to += TH * 16) ask(to);
     auto target = [&](int r) { return r < rows ? __ldg(io.t + r) : 0; };
-    int at = target(first), at_last = 0, slot = 0;
-    float logit = leads ? io.logit(first, at) : 0.0f, logit_last = 0, base;
-    kbki_ce_row<T> row = {};
-    T* out = NULL; // this thread's packs of it: piece 0, how many elements before the target, how many are left
-    int goal = 0, left = 0;
-    kbki_pair p;
-    auto take = [&](int i) { // piece i of the row that is read
-        kbki_ahead_wait<AHEAD - 1>();
-        if (i * TH + t < part.count) kbki_ce_take<T>(p, base, kbki_ce_data[slot * TH + t]);
-        if (++slot == slots) slot = 0;
-    };
-    auto put = [&](int i) { // piece i of the row that is written
-        kbki_pack<T, W> v;
-        if (i * TH < left) {
-            v.q = kbki_ce_data[next.slot * TH + t];
-            row.template gradient_near<W>(v, (unsigned)(goal - i * (TH * W)));
-            v.store(out + i * (TH * W));
-        }
-        ask();
-    };
+    auto inside = [&](int at) { return at >= 0 && at < io.cols; };
+    int at = target(first), at_next = target(first + step);
+    T logit = T(), logit_next = T();
+    if (leads && inside(at)) logit = io.x[first * io.cols + at];
     unsigned turn = 0;
 #pragma unroll 1
-    for (int r = first; r < rows + 2 * step; r += step, turn++) {
+    for (int r = first; r < rows; r += step, turn++) {
         const T* x = io.x + r * io.cols;
-        const int at_next = target(r + step);
-        float edge = -INFINITY, logit_next = leads && r + step < rows ? io.logit(r + step, at_next) : 0.0f;
-        part = {}, one = -1;
-        if (r < rows) {
+        const int at_later = target(r + 2 * step);
+        if (leads && r + step < rows && inside(at_next)) logit_next = x[step * io.cols + at_next];
+        if (io.cols % W) {
             part = kbki_ce_part::of(x, io.cols, share, rank);
             one = rank ? -1 : kbki_single(kbki_split<T, W>(x, io.cols), io.cols, t);
-            if (one >= 0) edge = kbki_float(x[one]);
         }
-        p = kbki_pair::none(), base = kbki_base(p.m);
-        take(0);
-        put(pieces - 1);
-        if (r - step >= rows) break;
-        left = 0;
-        if (turn) { // now the row before
-            unsigned last = turn - 1;
-            kbki_pair all = kbki_ce_receive<CL, WARPS>(table[last & 1], met + (last & 1), last >> 1 & 1);
-            int64_t c = part_last.head + (part_last.from + t) * W;
-            row = io.row(all, at_last);
-            out = io.dx + (r - step) * io.cols + c, goal = (int)(row.at - c), left = part_last.count - t;
-            if (leads) io.finish(r - step, all, at_last, logit_last);
-            if (one_last >= 0) row.gradient_at(x - step * io.cols, io.dx + (r - step) * io.cols, one_last);
-        }
+        float edge = one >= 0 ? kbki_float(x[one]) : -INFINITY;
+        kbki_pair p = kbki_pair::none();
+        float base = kbki_base(p.m);
+        kbki_ce_wait<KBKI_CE_AHEAD>(ahead);
+        int left = part.count - t;
+        unsigned from = slot;
 #pragma unroll 1
-        for (int i = 1; i < pieces; i++) take(i), put(i - 1);
+        for (int i = 0; i < pieces; i += U) {
+            uint4 packs[U];
+#pragma unroll
+            for (int u = 0; u < U; u++, left -= TH) {
+                packs[u] = make_uint4(kbki_type<T>::minus_inf, kbki_type<T>::minus_inf, kbki_type<T>::minus_inf,
+                                      kbki_type<T>::minus_inf);
+                if (left > 0) packs[u] = kbki_ce_fetch(from);
+                if ((from += TH * 16) == end) from = begin;
+            }
+            kbki_ce_take<T, U>(p, base, packs);
+        }
         if (one >= 0) p.add(edge);
-        if (r < rows) kbki_ce_send<CL, WARPS>(p, table[turn & 1], met + (turn & 1), rank * WARPS + t / 32);
-        part_last = part, one_last = one;
-        at_last = at, at = at_next, logit_last = logit, logit = logit_next;
+        kbki_ce_send<CL, WARPS>(p, table[turn & 1], met + (turn & 1), rank * WARPS + t / 32);
+        const kbki_pair all = kbki_ce_receive<CL, WARPS>(table[turn & 1], met + (turn & 1), turn >> 1 & 1);
+        const int64_t c = part.head + (part.from + t) * W;
+        const kbki_ce_row<T> row = io.row(all, at);
+        T* out = io.dx + r * io.cols + c;
+        int goal = (int)(row.at - c); // how many elements from the pack to the target
+        left = part.count - t;
+        if (leads) io.finish(r, all, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
+        if (one >= 0) row.gradient_at(x, io.dx + r * io.cols, one);
+        asm volatile("" : "+l"(out), "+r"(goal), "+r"(left));
+#pragma unroll 1
+        for (int i = 0; i < pieces; i++) {
+            kbki_pack<T, W> v;
+            if (left > 0) {
+                v.q = kbki_ce_fetch(slot);
+                row.template gradient_near<W>(v, (unsigned)goal);
+                v.store(out);
+            }
+            ask(slot);
+            out += TH * W, goal -= TH * W, left -= TH;
+            if ((slot += TH * 16) == end) slot = begin;
+        }
+        at = at_next, at_next = at_later, logit = logit_next;
     }
     if (CL > 1) kbki_ce_meet();
 #endif
@@ -6872,10 +6909,11 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return why || io.rows * io.cols == 0 ? why : kbki_ce_fused(io, st);
 }
 
-template <class T, int CL, int TH, int AHEAD>
-const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_t pieces, kbk_stream st) {
-    auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, CL, TH, AHEAD>;
-    size_t bytes = (size_t)(pieces + 1 + AHEAD) * TH * 16;
+template <class T, int CL, int TH>
+const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_t pieces, int64_t ahead,
+                                kbk_stream st) {
+    auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, CL, TH>;
+    size_t bytes = (size_t)(pieces + ahead) * TH * 16;
     const char* why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
     cudaLaunchAttribute cluster = {};
@@ -6891,25 +6929,32 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
     if (clusters < 1) return "the device holds no such cluster";
     if (clusters > io.rows) clusters = (int)io.rows;
     config.gridDim = dim3((unsigned)(clusters * CL));
-    e = cudaLaunchKernelEx(&config, kernel, io, (int)share, (int)pieces);
+    e = cudaLaunchKernelEx(&config, kernel, io, (int)share, (int)pieces, (int)ahead);
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
 }
-#define KBKI_CE_PIECES 9 // of a row, where there is a choice: four more are on their way then
-template <class T, int CL, int TH> const char* kbki_ce_ring(const kbki_ce_both<T>& io, kbk_stream st) {
+#define KBKI_CE_PIECES 9 // of a row, where there is a choice: five more are on their way then
+template <class T, int CL, int TH> const char* kbki_ce_ring_of(const kbki_ce_both<T>& io, kbk_stream st) {
     int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), CL), pieces = kbki_ceil(share, TH);
+    constexpr int ctas = 1024 / TH, slots = (CL < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / ctas / TH;
     if (pieces < 1) pieces = 1;
-    constexpr int slots = CL < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1; // the pairs of 8 CTAs want room, too
     if (!io.vector || pieces + 2 > slots || io.rows > (1 << 29)) return kbki_ce_fused(io, st);
-    if (pieces + 7 <= slots) return kbki_ce_ring_launch<T, CL, TH, 6>(io, share, pieces, st);
-    if (pieces + 5 <= slots) return kbki_ce_ring_launch<T, CL, TH, 4>(io, share, pieces, st);
-    return kbki_ce_ring_launch<T, CL, TH, 1>(io, share, pieces, st);
+    int64_t ahead = slots - pieces < KBKI_CE_AHEAD ? slots - pieces : KBKI_CE_AHEAD;
+    return kbki_ce_ring_launch<T, CL, TH>(io, share, pieces, ahead, st);
+}
+// As many threads as leave the fewest without work in a row's last piece: 50304 bf16 are 7.9 pieces of 800 packs, but
+// 6.1 of 1024, and most warps would go through the seventh for nothing.
+template <class T, int CL> const char* kbki_ce_ring(const kbki_ce_both<T>& io, kbk_stream st) {
+    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), CL);
+    int64_t a = kbki_ceil(share, 800) * 800, b = kbki_ceil(share, 928) * 928, c = kbki_ceil(share, 1024) * 1024;
+    if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, CL, 512>(io, st);
+    if (a < b && a < c) return kbki_ce_ring_of<T, CL, 800>(io, st);
+    return b < c ? kbki_ce_ring_of<T, CL, 928>(io, st) : kbki_ce_ring_of<T, CL, 1024>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    bool half = io.cols / KBKI_WIDTH(T) <= KBKI_CE_PIECES * 512;
-    return half ? kbki_ce_ring<T, 1, 512>(io, st) : kbki_ce_ring<T, 1, 1024>(io, st);
+    return kbki_ce_ring<T, 1>(io, st);
 }
 // The smallest cluster whose CTAs have room for their share.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
@@ -6917,10 +6962,9 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     const char* why = kbki_ce_both_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
     int64_t packs = io.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
-    if (packs <= most) return kbki_ce_ring<T, 2, 512>(io, st);
-    if (packs <= 2 * most) return kbki_ce_ring<T, 2, 1024>(io, st);
-    if (packs <= 4 * most) return kbki_ce_ring<T, 4, 1024>(io, st);
-    return kbki_ce_ring<T, 8, 1024>(io, st);
+    if (packs <= 2 * most) return kbki_ce_ring<T, 2>(io, st);
+    if (packs <= 4 * most) return kbki_ce_ring_of<T, 4, 1024>(io, st);
+    return kbki_ce_ring_of<T, 8, 1024>(io, st);
 }
 #endif // __CUDACC__
 
@@ -7087,7 +7131,8 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                row of dy to dW, or the sum of all rows with its id if it is the first of them; then zeros to the
                rows without tokens         <- every row is written once: no zero-fill, no contention, the same
                bits every time; and nothing reads while the zeros stream. The sums are in f32 in token order, of
-               more than 32 tokens those of 8 streams of them
+               more than 32 tokens those of 8 streams of them. On sm 90 the second kernel's first CTAs start beside
+               the first kernel, and have their rows of dy when the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
@@ -7183,31 +7228,41 @@ struct kbki_emb_order {
     }
 };
 
-// Calls use(id, token) for each token of this warp's share, 32 at a time, sixteen loads in flight.
-template <class F> __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, F use) {
+// Calls use(id, token, there) for each token of this warp's share, 32 at a time, sixteen loads in flight; while the
+// first of them are, start().
+template <class S, class F>
+__device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, S start, F use) {
     constexpr int U = 16;
-    int64_t share = (tokens + KBKI_EMB_TH - 1) / KBKI_EMB_TH * 32, from = share * (threadIdx.x / 32);
-    int64_t end = from + share < tokens ? from + share : tokens;
-    for (int64_t t = from + threadIdx.x % 32; t - threadIdx.x % 32 < end; t += 32 * U) {
-        int id[U];
+    unsigned share = (unsigned)((tokens + KBKI_EMB_TH - 1) / KBKI_EMB_TH) * 32, t = share * (threadIdx.x / 32);
+    int left = (unsigned)tokens > t ? (int)min(share, (unsigned)tokens - t) : 0, id[U];
+    t += threadIdx.x % 32, left -= (int)(threadIdx.x % 32);
+    const int* from = ids + t;
 #pragma unroll
-        for (int u = 0; u < U; u++) id[u] = t + u * 32 < end ? __ldg(ids + t + u * 32) : 0;
+    for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
+    start();
+#pragma unroll 1
+    while (__any_sync(~0u, left > 0)) {
 #pragma unroll
-        for (int u = 0; u < U; u++) use(id[u], t + u * 32, t + u * 32 < end);
+        for (int u = 0; u < U; u++) use(id[u], t + u * 32, u * 32 < left);
+        from += 32 * U, t += 32 * U, left -= 32 * U;
+#pragma unroll
+        for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
 /*  The tokens of one class by row, few of them: in the list they lie in any order, and each counts those with its id
     that come before it. */
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
-    for (unsigned i = threadIdx.x; i < total; i += KBKI_EMB_TH) {
-        uint2 e = list[i]; // (token, row)
-        unsigned n = count[e.y], rank = 0;
-        if (n > 1) {
-#pragma unroll 8
-            for (unsigned j = 0; j < total; j++) rank += list[j].y == e.y && list[j].x < e.x;
-            o.order[start[e.y] + rank] = e.x;
-        }
+    const unsigned part = threadIdx.x % 8;
+    for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) { // a warp's all, or none
+        uint2 e = i < total ? list[i] : make_uint2(0, ~0u);                             // (token, row)
+        unsigned n = i < total ? count[e.y] : 0, rank = 0;
+        if (n > 1)
+#pragma unroll 4
+            for (unsigned j = part; j < total; j += 8) rank += list[j].y == e.y && list[j].x < e.x;
+        rank = kbki_lanes_all<kbki_sum<unsigned>, 8>(rank);
+        if (part || i >= total) continue;
+        if (n > 1) o.order[start[e.y] + rank] = e.x;
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
@@ -7220,11 +7275,13 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     if (lane == 0) slots[warp] = mine;
     __syncthreads();
     unsigned at = kbki_warp_all<kbki_sum<unsigned>>(lane < warp ? slots[lane] : 0u);
-    kbki_emb_scan_ids(o.ids, o.tokens, [&](int id, int64_t t, bool there) {
-        unsigned row = there ? o.row(id, blockIdx.x) : ~0u, who = __ballot_sync(~0u, row != ~0u);
-        if (row != ~0u) list[at + __popc(who & lower)] = make_uint2((unsigned)t, row);
-        at += __popc(who);
-    });
+    kbki_emb_scan_ids(
+        o.ids, o.tokens, [] {},
+        [&](int id, unsigned t, bool there) {
+            unsigned row = there ? o.row(id, blockIdx.x) : ~0u, who = __ballot_sync(~0u, row != ~0u);
+            if (row != ~0u) list[at + __popc(who & lower)] = make_uint2(t, row);
+            at += __popc(who);
+        });
     __syncthreads();
     if (warp) return;
     for (unsigned i = lane; i - lane < total; i += 32) {
@@ -7241,26 +7298,39 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
+// Lets the next kernel's first CTAs start where there is room beside this one's.
+__device__ __forceinline__ void kbki_emb_next() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
-    __shared__ unsigned slots[32], total, top, hots;
+    __shared__ unsigned slots[32], total, top, hots, under;
     const unsigned lane = threadIdx.x % 32, mask = (1u << o.bits) - 1, c = blockIdx.x;
     uint2* list = kbki_emb_memory;
     unsigned *count = (unsigned*)(list + KBKI_EMB_LIST), *start = count + o.words * 32, mine = 0, below = 0;
-    for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
-    if (threadIdx.x == 0) total = top = hots = 0;
-    __syncthreads();
-    kbki_emb_scan_ids(o.ids, o.tokens, [&](int id, int64_t t, bool there) {
-        unsigned row = o.row(id, c);
-        if (!there) return;
-        below += ((unsigned)id & mask) < c && (unsigned)id < o.entries;
-        if (c == 0 && (unsigned)id >= o.entries) o.info[t] = make_uint2(0, 0);
-        if (row == ~0u) return;
-        unsigned k = atomicAdd(&total, 1u);
-        if (k < KBKI_EMB_LIST) list[k] = make_uint2((unsigned)t, row);
+    auto clear = [&] { // while the ids are on their way
+        for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
+        if (threadIdx.x == 0) total = top = hots = under = 0;
+        kbki_emb_next(); // not before the ids: what it reads would stand in their way
+        __syncthreads();
+    };
+    kbki_emb_scan_ids(o.ids, o.tokens, clear, [&](int id, unsigned t, bool there) {
+        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // what is not there is -1
+        below += key < c;
+        if (key != c) {
+            if (c == 0 && key == ~0u && there) o.info[t] = make_uint2(0, 0);
+            return;
+        }
+        unsigned k = atomicAdd(&total, 1u), row = (unsigned)id >> o.bits;
+        if (k < KBKI_EMB_LIST) list[k] = make_uint2(t, row);
         atomicAdd(count + row, 1u), mine++;
     });
-    below = kbki_all<kbki_sum<unsigned>, KBKI_EMB_TH>(below, slots);
+    below = kbki_warp_all<kbki_sum<unsigned>>(below);
+    if (lane == 0) atomicAdd(&under, below);
+    __syncthreads();
+    below = under;
     for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) {
         unsigned n = count[j], any = __ballot_sync(~0u, n > 0);
         if (lane == 0) o.some[c * o.words + j / 32] = any;
@@ -7322,12 +7392,12 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& i
 }
 // The hot rows of all classes, 16 packs at a time, one after the other to CTA 0, 1, ...
 template <class T, int W>
-__device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, const kbki_emb_order& o,
+__device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * W];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / W + 15) / 16);
-    unsigned item = blockIdx.x; // of this CTA the next, counted from class g on
+    unsigned item = cta; // of this CTA the next, counted from class g on
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -7370,16 +7440,27 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, W>& v, const T* d
     }
     v.set(f);
 }
-/*  The CTAs in the order in which they start: hot rows, packs of dy one after the other, `group` rows of dW each that
-    may want zeros. */
+// Until the kernel before this one has written everything: it lets this one start early.
+__device__ __forceinline__ void kbki_emb_wait() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/*  The CTAs in the order in which they start: packs of dy one after the other, after the first `lead` CTAs of them the
+    hot rows; `group` rows of dW each that may want zeros. What comes to an SM while the order is still being made has
+    its packs of dy when that is done. */
 template <class T, int W>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, kbki_emb_order o, unsigned per, unsigned group,
-                               unsigned hot, unsigned sums) {
+                               unsigned lead, unsigned hot, unsigned sums) {
     constexpr int TH = KBKI_EMB_PUT, U = KBKI_EMB_U;
-    if (blockIdx.x < hot) return kbki_emb_hot<T, W>(io, o, hot);
-    unsigned b = blockIdx.x - hot;
+    unsigned b = blockIdx.x < lead ? blockIdx.x : blockIdx.x - hot;
+    if (blockIdx.x >= lead && blockIdx.x < lead + hot) {
+        kbki_emb_wait();
+        return kbki_emb_hot<T, W>(io, o, blockIdx.x - lead, hot);
+    }
     if (b >= sums) {
+        kbki_emb_wait();
         int64_t r0 = (int64_t)(b - sums) * group, r = r0 + threadIdx.x % 32;
         unsigned rows = (unsigned)(io.entries - r0 < group ? io.entries - r0 : group), row = (unsigned)r >> o.bits,
                  bit = 0;
@@ -7397,14 +7478,21 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     unsigned c0 = (unsigned)(start - t0 * per) + threadIdx.x;
     kbki_pack<T, W> v[U];
     uint2 info[U];
-    int64_t id[U], c[U];
+    unsigned c[U], token[U];
+    int id[U];
 #pragma unroll
     for (int u = 0; u < U; u++) {
         unsigned at = c0 + u * TH, ahead = per >= TH * U ? at >= per : at / per;
-        c[u] = (int64_t)(at - ahead * per) * W, info[u] = make_uint2(0, 0);
-        if (t0 + ahead >= io.tokens) continue;
-        id[u] = __ldg(io.ids + t0 + ahead), info[u] = o.info[t0 + ahead];
+        c[u] = (at - ahead * per) * W, token[u] = (unsigned)t0 + ahead;
+        if (token[u] >= io.tokens) continue;
+        id[u] = __ldg(io.ids + token[u]);
         v[u].load(io.dy + (start + threadIdx.x + u * TH) * W);
+    }
+    kbki_emb_wait();
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        info[u] = make_uint2(0, 0);
+        if (token[u] < io.tokens) info[u] = o.info[token[u]];
     }
 #pragma unroll
     for (int u = 0; u < U; u++) {
@@ -7457,10 +7545,20 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
     unsigned hot = io.tokens > KBKI_EMB_HOT ? (unsigned)kbki_sms() : 0;
     size_t bytes = KBKI_EMB_LIST * 8 + (size_t)o.words * 32 * 8;
     if (!kbki_grid_ok(hot + sums + zeros)) return KBKI_TEXT_GRID;
+    unsigned lead = (unsigned)(sums < 8 * kbki_sms() ? sums : 8 * kbki_sms());
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    cudaFuncAttributes compiled = {};
+    cudaError_t e = cudaFuncGetAttributes(&compiled, kbk_embedding_bwd_sorted_k<T, W>);
+    if (e != cudaSuccess) return cudaGetErrorString(e);
+    attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attr.val.programmaticStreamSerializationAllowed = 1;
+    cfg.gridDim = dim3((unsigned)(hot + sums + zeros)), cfg.blockDim = dim3(KBKI_EMB_PUT), cfg.stream = st;
+    cfg.attrs = &attr, cfg.numAttrs = compiled.ptxVersion >= 90; // early only where it was compiled to wait
     kbki_emb_order_k<0><<<1u << o.bits, KBKI_EMB_TH, bytes, st>>>(o);
-    kbk_embedding_bwd_sorted_k<T, W>
-        <<<(unsigned)(hot + sums + zeros), KBKI_EMB_PUT, 0, st>>>(io, o, (unsigned)per, group, hot, (unsigned)sums);
-    return kbki_launched();
+    e = cudaLaunchKernelEx(&cfg, kbk_embedding_bwd_sorted_k<T, W>, io, o, (unsigned)per, group, lead, hot,
+                           (unsigned)sums);
+    return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
 }
 template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_stream st) {
     kbki_embedding_grad<T> io;
