@@ -113,6 +113,7 @@
        >>softmax        softmax over the last axis
        >>softmax_bwd    softmax, backward
        >>layernorm      layer normalisation over the last axis
+       >>layernorm_turns layer normalisation by persistent CTAs and clusters; its launchers
        >>layernorm_bwd  layer normalisation, backward
        >>rmsnorm        RMS normalisation over the last axis, forward and backward
        >>reduction      the sum of many numbers
@@ -364,7 +365,8 @@
     X(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")      \
     X(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")           \
     X(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")  \
-    X(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")
+    X(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")   \
+    X(softmax,   bwd,  cluster,  5,  KBK_ALL,  90,  KBK_OWN,  "rows split over a cluster, up to 512 KiB")
 #else
 #define KBK_OPS_SOFTMAX(X)
 #define KBK_TABLE_SOFTMAX(X)
@@ -3171,9 +3173,10 @@ __device__ __forceinline__ typename R::type kbki_group_all(typename R::type v, t
 }
 
 /*  The moments of TH threads from those of their warps, with one barrier. n: elements of the warp; mean: of them;
-    s: the sums of deviations from it, which are made those from the mean of all, which is returned. */
+    s: the sums of deviations from it, which are made those from the mean of all, which is returned; each: 1 / the
+    elements of all. */
 template <bool LN, int TH>
-__device__ __forceinline__ float kbki_warps_moments(float n, float mean, float all, float2* s, float4* slots) {
+__device__ __forceinline__ float kbki_warps_moments(float n, float mean, float each, float2* s, float4* slots) {
     typedef kbki_sum<float> sum;
     constexpr int warps = TH / 32;
     if (TH == 32) return mean;
@@ -3181,10 +3184,17 @@ __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float a
     __syncthreads();
     float4 v = slots[threadIdx.x % warps];
     if (!LN) return s->y = kbki_lanes_all<sum, warps>(v.w), 0.0f;
-    mean = __fdividef(kbki_lanes_all<sum, warps>(v.x * v.y), all); // what it is off by is in the deviations
+    mean = kbki_lanes_all<sum, warps>(v.x * v.y) * each; // what it is off by is in the deviations
     float d = v.x > 0 ? v.y - mean : 0;
     *s = kbki_lanes_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
     return mean;
+}
+// One pack, taken from shared memory now: a plain access may be merged with that of an earlier pass.
+__device__ __forceinline__ void kbki_from_shared(uint4& q, const uint4* from) {
+    asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
+                 : "r"((unsigned)__cvta_generic_to_shared(from))
+                 : "memory");
 }
 // P packs of a row, TH threads apart; packs past the end are left out.
 template <class T, int P, int TH>
@@ -3282,7 +3292,13 @@ template <class T, int W> __device__ __forceinline__ bool kbki_at_16(const T* p)
     return W == 1 || ((uintptr_t)p & 15) == 0;
 }
 // CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs.
-constexpr int kbki_norm_ctas(int packs) { return packs == 4096 ? 2 : packs == 2048 ? 4 : packs == 128 ? 7 : 1; }
+constexpr int kbki_norm_ctas(int packs) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
+    return packs == 4096 ? 2 : packs == 2048 ? 4 : packs == 128 ? 6 : 1;
+#else
+    return packs == 4096 ? 2 : packs == 2048 ? 4 : packs == 1024 ? 5 : packs == 512 ? 10 : packs == 128 ? 7 : 1;
+#endif
+}
 #define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
 
 // How many CTAs of a kernel the device holds at once, at most `most`; 0 where the shared memory is too much.
@@ -3960,6 +3976,8 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     3 onepass  16-byte accesses, rows in registers   <- one read, up to 64 KiB per row; beyond, two reads
     4 shared   as many CTAs as fit; while two rows are finished, the next two are on their way into shared
                memory                                <- the memory never waits, up to 64 KiB per row
+    5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
+               distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
 #define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -4126,6 +4144,83 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 2048 ? 2 : 1) kbk_softm
     }
 }
 
+// Both rows in turn, the next ones on their way while these are at work; P packs of each in every thread.
+template <class T, int P> __global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftmax<T> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[2][32];
+    __shared__ float2 all[2][KBKI_CLUSTER];
+    constexpr int W = KBKI_WIDTH(T), TH = 512, room = P * TH;
+    int size = (int)kbki_cluster_size(), t = threadIdx.x, turn = 0;
+    int share = ((int)(io.cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(io.cols / W) - first);
+    int64_t row = blockIdx.x / size, step = gridDim.x / size;
+    kbki_dsoftmax_row<T, W, P> r;
+    auto ask = [&](int64_t which) {
+        if (which < io.rows) {
+            kbki_ahead_row<T, P, TH>(kbki_row, io.dy + which * io.cols + first * W, t, packs);
+            kbki_ahead_row<T, P, TH>(kbki_row + room, io.y + which * io.cols + first * W, t, packs);
+        }
+        kbki_ahead_close();
+    };
+    ask(row);
+    kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
+    for (; row < io.rows; row += step, turn ^= 1) {
+        kbki_ahead_wait<0>();
+        kbki_ahead_take<T, P, TH>(kbki_row, t, packs, 0, r.dy);
+        kbki_ahead_take<T, P, TH>(kbki_row + room, t, packs, 0, r.y);
+        ask(row + step);
+        float dot = kbki_all<kbki_sum<float>, TH>(r.dot(), slots[turn]);
+        dot = kbki_cluster_all<kbki_sum2>(make_float2(dot, 0), all[turn]).x;
+        r.template put<TH>(io.dx + row * io.cols + first * W, t, packs, dot);
+    }
+    kbki_cluster_barrier(); // nobody leaves while others may still write to it
+}
+
+/*  Longer rows: P packs of each per thread in registers, Q more in shared memory, and no loop: a new cluster
+    reads while others write, and the hardware hands out the rows as clusters get done. */
+template <class T, int P, int Q>
+__global__ void __launch_bounds__(512, 2) kbki_softmax_bwd_cluster_long_k(kbki_dsoftmax<T> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[32];
+    __shared__ float2 all[KBKI_CLUSTER];
+    constexpr int W = KBKI_WIDTH(T), TH = 512, room = Q * TH;
+    int size = (int)kbki_cluster_size(), t = threadIdx.x;
+    int share = ((int)(io.cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(io.cols / W) - first), more = packs - P * TH;
+    int64_t at = blockIdx.x / size * io.cols + first * W;
+    kbki_dsoftmax_row<T, W, P> r;
+    kbki_dsoftmax_row<T, W, 1> v;
+#pragma unroll
+    for (int u = 0; u < P; u++) {
+        r.dy[u].fill(0), r.y[u].fill(0);
+        if (t + u * TH >= packs) continue;
+        r.dy[u].load(io.dy + at + (t + u * TH) * W);
+        r.y[u].load(io.y + at + (t + u * TH) * W);
+    }
+    kbki_ahead_row<T, Q, TH>(kbki_row, io.dy + at + P * TH * W, t, more);
+    kbki_ahead_row<T, Q, TH>(kbki_row + room, io.y + at + P * TH * W, t, more);
+    kbki_ahead_close();
+    kbki_cluster_begin();
+    float dot = r.dot();
+    kbki_ahead_wait<0>();
+#pragma unroll
+    for (int u = 0; u < Q; u++) {
+        if (t + u * TH >= more) continue;
+        v.dy[0].q = kbki_row[u * TH + t], v.y[0].q = kbki_row[room + u * TH + t];
+        dot += v.dot();
+    }
+    dot = kbki_all<kbki_sum<float>, TH>(dot, slots);
+    kbki_cluster_begun();
+    dot = kbki_cluster_all<kbki_sum2>(make_float2(dot, 0), all).x;
+    r.template put<TH>(io.dx + at, t, packs, dot);
+#pragma unroll
+    for (int u = 0; u < Q; u++) {
+        if (t + u * TH >= more) continue;
+        v.dy[0].q = kbki_row[u * TH + t], v.y[0].q = kbki_row[room + u * TH + t];
+        v.template put<0>(io.dx + at + (t + (P + u) * TH) * W, 0, 1, dot);
+    }
+}
+
 template <class T> const char* kbki_dsoftmax_args(const kbk_args* a, int64_t rows_per_cta, kbki_dsoftmax<T>* io) {
     *io = { (const T*)a->in[0], (const T*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, false };
     io->vector = kbki_congruent(io->dy, io->y) && kbki_congruent(io->dy, io->dx);
@@ -4195,6 +4290,22 @@ template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_str
     if (packs <= 1024) return run(kbki_plan<W, 4, 256>());
     return packs <= 2048 ? run(kbki_plan<W, 4, 512>()) : run(kbki_plan<W, 4, 1024>());
 }
+template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_stream st) {
+    kbki_dsoftmax<T> io;
+    const char* why = kbki_dsoftmax_args(a, 1, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    int64_t packs = io.cols / KBKI_WIDTH(T);
+    if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || packs > KBKI_CLUSTER_PACKS)
+        return kbk_softmax_bwd_onepass<T>(a, st);
+    int size = kbki_cluster_ctas(packs);
+    int64_t share = kbki_ceil(packs, size);
+    if (share > 2048)
+        return kbki_launch_clusters(kbki_softmax_bwd_cluster_long_k<T, 4, 4>, size, 8 * 512 * 16, io.rows, false, st,
+                                    io);
+    if (share > 1024)
+        return kbki_launch_clusters(kbk_softmax_bwd_cluster_k<T, 4>, size, 8 * 512 * 16, io.rows, true, st, io);
+    return kbki_launch_clusters(kbk_softmax_bwd_cluster_k<T, 2>, size, 4 * 512 * 16, io.rows, true, st, io);
+}
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -4216,8 +4327,8 @@ template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_str
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
     3 onepass  16-byte accesses, row in registers, one barrier: deviations are from the mean of a warp, and
                the warps' moments are joined             <- one read, up to 128 KiB per row; beyond, three
-    4 persist  as many CTAs as fit, w and b in registers, the next rows on their way into shared memory
-                                                         <- w and b read once per CTA, not once per row; up
+    4 persist  as many CTAs as fit, w and b in registers, the next rows on their way into shared memory, where a
+               row of 16-bit numbers stays               <- w and b read once per CTA, not once per row; up
                                                             to 32 KiB per row
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
@@ -4279,6 +4390,11 @@ template <bool LN> __device__ __forceinline__ float2 kbki_moments(float2 s, int6
     float rest = LN ? s.x / (float)cols : 0, var = s.y / (float)cols - rest * rest;
     return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays one
 }
+// The same where 1 / cols is at hand.
+template <bool LN> __device__ __forceinline__ float2 kbki_moments_by(float2 s, float each) {
+    float rest = LN ? s.x * each : 0, var = s.y * each - rest * rest;
+    return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS));
+}
 
 template <class T, bool LN> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<T, LN> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -4330,20 +4446,54 @@ template <class T, int W> __device__ __forceinline__ kbki_pack<T, W> kbki_weight
     }
     return v;
 }
-// y of one pack; m.x corrects the mean. At 16 bits, centring and scaling are one multiply-add.
-template <class T, bool LN, int W>
+// y of one pack, stored if it is good; m.x corrects the mean. At 16 bits, centring and scaling are one multiply-add,
+// unless EXACT.
+template <class T, bool LN, int W, bool EXACT = sizeof(T) == 4>
 __device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, W> v, float mean, float2 m, kbki_pack<T, W> w,
-                                               kbki_pack<T, W> b, T* y) {
+                                               kbki_pack<T, W> b, T* y, bool good = true) {
     float f[W], g[W], h[W], shift = -(mean + m.x) * m.y;
     v.get(f), w.get(g);
     if (LN) b.get(h);
 #pragma unroll
     for (int k = 0; k < W; k++) {
-        float xhat = !LN ? f[k] * m.y : sizeof(T) == 4 ? (f[k] - mean - m.x) * m.y : fmaf(f[k], m.y, shift);
+        float xhat = !LN ? f[k] * m.y : EXACT ? (f[k] - mean - m.x) * m.y : fmaf(f[k], m.y, shift);
         f[k] = LN ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
     }
     v.set(f);
-    v.store(y);
+    if (good) v.store(y);
+}
+/*  Rows of 16-bit numbers that are nearly equal: -mean * rstd is good to 2^-24 of itself, the first mean to 2^-22,
+    and a constant row has an rstd of 316. What was computed from such a mean is computed again, as in f32: TH
+    threads, thread t, take the packs from column `first` on and the element `one`, from the cache, and `all` joins
+    their sums. */
+template <class T, bool LN> __device__ __forceinline__ bool kbki_norm_near(float mean, float2 m) {
+    return LN && sizeof(T) == 2 && fabsf(mean) * m.y > 256;
+}
+template <class T, bool LN, int W, int TH, class A>
+__device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, LN>& io, int64_t row, int t, int first, int packs,
+                                                int one, float mean, bool says, A all) {
+    const T* x = io.x + row * io.cols;
+    bool aw = kbki_at_16<T, W>(io.w + first), ab = kbki_at_16<T, W>(io.b + first);
+    float f[W], edge = one >= 0 ? kbki_float(x[one]) - mean : 0;
+    float2 s = make_float2(edge, edge * edge);
+    kbki_pack<T, W> v, w, b = {};
+#pragma unroll 1
+    for (int i = t; i < packs; i += TH) {
+        v.load(x + first + i * W);
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < W; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
+    }
+    float2 m = kbki_moments<LN>(all(s), io.cols);
+    if (one >= 0) io.one(row, one, (edge - m.x) * m.y);
+#pragma unroll 1
+    for (int i = t; i < packs; i += TH) {
+        v.load(x + first + i * W);
+        w = kbki_weights<T, W>(io.w + first + i * W, aw);
+        if (LN) b = kbki_weights<T, W>(io.b + first + i * W, ab);
+        kbki_norm_pack<T, LN, W, true>(v, mean, m, w, b, io.y + row * io.cols + first + i * W);
+    }
+    if (says) io.stats(row, mean, m);
 }
 /*  The row in registers. Each warp takes the deviations from its own mean, so that one barrier is enough for
     mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. */
@@ -4351,6 +4501,7 @@ template <class T, bool LN, int W, int P, int TH, bool EDGES>
 __global__ void __launch_bounds__(KBKI_CTA(TH), kbki_norm_ctas(EDGES ? 0 : P* TH))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, LN> io) {
     __shared__ float4 slots[32];
+    __shared__ float2 slots2[32];
     constexpr bool early = TH == 32 && P <= 4, exact = sizeof(T) == 4;
     int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = TH == 32 ? (int64_t)blockIdx.x * 4 + threadIdx.x / 32 : blockIdx.x;
@@ -4397,11 +4548,14 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), kbki_norm_ctas(EDGES ? 0 : P* TH
             if (LN && exact) s.x += f[k] - from;
             s.y = fmaf(f[k] - from, f[k] - from, s.y);
         }
-        kbki_reread(v[u]);
+        if (!LN || TH == 32 || P > 4) kbki_reread(v[u]); // else the one below will do
     }
     s = LN && exact ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
-    mean = kbki_warps_moments<LN, TH>(n, mean, (float)io.cols, &s, slots);
-    float2 m = kbki_moments<LN>(s, io.cols);
+    // a warp hides a division behind the other warps' rows; a CTA waits for it
+    float each = TH == 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
+    mean = kbki_warps_moments<LN, TH>(n, mean, each, &s, slots);
+    float2 m = LN ? kbki_moments_by<LN>(s, each) : kbki_moments<LN>(s, io.cols);
+    bool near = kbki_norm_near<T, LN>(mean, m); // a branch here would keep w and b from being asked for early
 #pragma unroll
     for (int u = 0; u < P; u++) {
         int64_t c = sp.head + (t + u * TH) * W;
@@ -4409,7 +4563,12 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), kbki_norm_ctas(EDGES ? 0 : P* TH
         if (!early) w[0] = kbki_weights<T, W>(io.w + c, aw);
         if (!early && LN) b[0] = kbki_weights<T, W>(io.b + c, ab);
         kbki_reread(v[u]);
-        kbki_norm_pack<T, LN, W>(v[u], mean, m, w[early ? u : 0], b[early ? u : 0], io.y + row * io.cols + c);
+        kbki_norm_pack<T, LN, W>(v[u], mean, m, w[early ? u : 0], b[early ? u : 0], io.y + row * io.cols + c, !near);
+    }
+    if (near) {
+        kbki_norm_again<T, LN, W, TH>(io, row, t, sp.head, packs, one, mean, t == 0,
+                                      [&](float2 s) { return kbki_all<kbki_sum2, TH>(s, slots2); });
+        return;
     }
     if (EDGES && one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
@@ -4450,15 +4609,24 @@ __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, LN
         kbki_pack<T, W> w = kbki_weights<T, W>(io.w + c, aw), b = {};
         if (LN) b = kbki_weights<T, W>(io.b + c, ab);
         v.load(x + c);
-        kbki_norm_pack<T, LN, W>(v, mean, m, w, b, io.y + row * io.cols + c);
+        kbki_norm_pack<T, LN, W, true>(v, mean, m, w, b, io.y + row * io.cols + c);
     }
     if (one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
 }
 
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>layernorm_turns     Layer normalisation, rungs 4 and 5: rows in turn, the next ones on their way; all launchers.
+                        Public: kbk_layernorm_fwd_*      Used by: the table, >>rmsnorm
+------------------------------------------------------------------------------------------------------------*/
+
+#ifdef __CUDACC__
 /*  The arithmetic of a row that is whole packs, in registers. At 16 bits, arithmetic is as scarce as
     bandwidth: the correction of the mean is left out there, and centring and scaling are one multiply-add;
-    both only matter in f32. TIGHT: no registers to spare for the floats of one pass until the next. */
+    both only matter in f32, and in rows that kbki_norm_near finds. TIGHT: no registers to spare for the floats of one
+    pass until the next. */
 template <class T, bool LN, int P, int TH, bool TIGHT> struct kbki_norm_row {
     static constexpr int W = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
@@ -4493,7 +4661,7 @@ template <class T, bool LN, int P, int TH, bool TIGHT> struct kbki_norm_row {
     }
     __device__ __forceinline__ void put(T* y, int u, float mean, float2 m, kbki_pack<T, W> w, kbki_pack<T, W> b) {
         if (TIGHT) kbki_reread(v[u]);
-        kbki_norm_pack<T, LN, W>(v[u], mean, exact ? m : make_float2(0, m.y), w, b, y);
+        kbki_norm_pack<T, LN, W>(v[u], mean, m, w, b, y);
     }
 };
 
@@ -4545,6 +4713,90 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), HOLD ? 1 : 2) kbk_layernorm_fwd_
     }
 }
 
+/*  The same for layer normalisation at 16 bits, whose arithmetic wants more warps than registers allow that hold the
+    row: it stays in shared memory, and each pass takes it from there for an instruction per pack. */
+constexpr int kbki_persist_ctas(int th) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
+    return th == 512 ? 2 : th == 256 ? 3 : 6;
+#else
+    return th == 512 ? 2 : th == 256 ? 3 : th == 128 ? 7 : 8;
+#endif
+}
+template <class T, int P, int TH, int S, bool HOLD>
+__global__ void __launch_bounds__(KBKI_CTA(TH), kbki_persist_ctas(TH))
+    kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float4 slots[2][32];
+    __shared__ float2 slots2[32];
+    constexpr int W = KBKI_WIDTH(T), G = TH == 32 ? 4 : 1, room = P * KBKI_CTA(TH);
+    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / W), slot = 0;
+    int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
+    // of the row and of what this warp has of it
+    float each = 1 / (float)io.cols, n = (float)((packs / TH * 32 + min(max(packs % TH - t / 32 * 32, 0), 32)) * W);
+    float each_n = n > 0 ? 1 / n : 0, f[W];
+    kbki_pack<T, W> v, w[HOLD ? P : 1], b[HOLD ? P : 1];
+    auto ask = [&](int64_t which, int to) {
+        if (which < io.rows) kbki_ahead_row<T, P, TH>(kbki_row + to * room, io.x + which * io.cols, t, packs);
+        kbki_ahead_close();
+    };
+    auto weights = [&] {
+#pragma unroll
+        for (int u = 0; u < (HOLD ? P : 0); u++) {
+            if (t + u * TH >= packs) continue;
+            w[u].load(io.w + (t + u * TH) * W), b[u].load(io.b + (t + u * TH) * W);
+        }
+    };
+#pragma unroll
+    for (int i = 0; i < S; i++) ask(row + i * step, i);
+    weights();
+    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
+        const uint4* ring = kbki_row + slot * room + threadIdx.x;
+        float sum[4] = { 0, 0, 0, 0 };
+        float2 s = make_float2(0, 0);
+        kbki_ahead_wait<S - 1>();
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            kbki_from_shared(v.q, ring + u * KBKI_CTA(TH));
+            if (t + u * TH >= packs) v.fill(0);
+            v.get(f);
+#pragma unroll
+            for (int k = 0; k < W; k++) sum[k % 4] += f[k];
+        }
+        float mean = kbki_warp_all<kbki_sum<float>>((sum[0] + sum[1]) + (sum[2] + sum[3])) * each_n;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            float e[2] = { 0, 0 };
+            if (t + u * TH >= packs) continue;
+            kbki_from_shared(v.q, ring + u * KBKI_CTA(TH));
+            v.get(f);
+#pragma unroll
+            for (int k = 0; k < W; k++) e[k % 2] = fmaf(f[k] - mean, f[k] - mean, e[k % 2]);
+            s.y += e[0] + e[1];
+        }
+        s.y = kbki_warp_all<kbki_sum<float>>(s.y);
+        mean = kbki_warps_moments<true, TH>(n, mean, each, &s, slots[turn]);
+        float2 m = kbki_moments_by<true>(s, each);
+        if (kbki_norm_near<T, true>(mean, m)) {
+            kbki_norm_again<T, true, W, TH>(io, row, t, 0, packs, -1, mean, t == 0,
+                                            [&](float2 s) { return kbki_all<kbki_sum2, TH>(s, slots2); });
+            ask(row + S * step, slot);
+            weights(); // again, and so their registers are free in between
+            continue;
+        }
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            kbki_pack<T, W>&g = w[HOLD ? u : 0], &h = b[HOLD ? u : 0];
+            if (t + u * TH >= packs) continue;
+            if (!HOLD) g.load_cached(io.w + (t + u * TH) * W), h.load_cached(io.b + (t + u * TH) * W);
+            if (HOLD) g.forget(), h.forget();
+            kbki_from_shared(v.q, ring + u * KBKI_CTA(TH));
+            kbki_norm_pack<T, true, W>(v, mean, m, g, h, io.y + row * io.cols + t * W + u * TH * W);
+        }
+        ask(row + S * step, slot);
+        if (t == 0) io.stats(row, mean, m);
+    }
+}
+
 template <class T, bool LN, int P>
 __global__ void __launch_bounds__(512, P == 8 ? 1 : 2) kbk_layernorm_fwd_cluster_k(kbki_norm<T, LN> io) {
     extern __shared__ uint4 kbki_row[];
@@ -4572,8 +4824,16 @@ __global__ void __launch_bounds__(512, P == 8 ? 1 : 2) kbk_layernorm_fwd_cluster
             turn ^= 1;
         }
         float2 s = kbki_all<kbki_sum2, TH>(r.squares(mean, t, packs), slots2);
-        float2 m = kbki_moments<LN>(kbki_cluster_all<kbki_sum2>(s, room[turn]), io.cols);
+        float2 m = kbki_moments_by<LN>(kbki_cluster_all<kbki_sum2>(s, room[turn]), 1 / (float)io.cols);
         turn ^= 1;
+        bool says = t == 0 && kbki_cluster_rank() == 0;
+        if (kbki_norm_near<T, LN>(mean, m)) {
+            kbki_norm_again<T, LN, W, TH>(io, row, t, first * W, packs, -1, mean, says, [&](float2 s) {
+                return kbki_cluster_all<kbki_sum2>(kbki_all<kbki_sum2, TH>(s, slots2), room[turn]);
+            });
+            turn ^= 1;
+            continue;
+        }
         T* y = io.y + row * io.cols + (first + t) * W;
 #pragma unroll
         for (int u = 0; u < P; u++) {
@@ -4582,7 +4842,7 @@ __global__ void __launch_bounds__(512, P == 8 ? 1 : 2) kbk_layernorm_fwd_cluster
             if (LN) h = kbki_weights<T, W>(b + u * TH * W, true);
             r.put(y + u * TH * W, u, mean, m, g, h);
         }
-        if (t == 0 && kbki_cluster_rank() == 0) io.stats(row, mean, m);
+        if (says) io.stats(row, mean, m);
     }
     kbki_cluster_barrier(); // nobody leaves while others may still write to it
 }
@@ -4652,8 +4912,14 @@ template <class T, bool LN> const char* kbki_norm_persist(const kbk_args* a, kbk
     int64_t packs = io.cols / W;
     if (!kbki_norm_whole(io) || packs > 2048) return kbki_norm_onepass<T, LN>(a, st);
     auto run = [&](auto plan) {
-        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = TH == 32 ? 4 : 2;
-        auto kernel = kbk_layernorm_fwd_persist_k<T, LN, P, TH, S, TH != 512>;
+        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH;
+        constexpr bool half = LN && sizeof(T) == 2;
+        constexpr int S = TH == 32 && !half ? 4 : 2;
+        void (*kernel)(kbki_norm<T, LN>);
+        if constexpr (half)
+            kernel = kbki_layernorm_fwd_persist_16_k<T, P, TH, S, TH != 512>;
+        else
+            kernel = kbk_layernorm_fwd_persist_k<T, LN, P, TH, S, TH != 512>;
         size_t bytes = (size_t)S * P * KBKI_CTA(TH) * 16;
         unsigned ctas = 0;
         int64_t most = TH == 32 ? kbki_ceil(io.rows, 4) : io.rows;
@@ -4886,7 +5152,7 @@ template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dno
     kbki_pack<T, W> dy[N], x[N], w[P];
     float dw[P][W], db[LN ? P : 1][W], xhat[K][W], g[K][W];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-        return !LN ? v * st.y : W == 4 ? (v - st.x) * st.y : fmaf(v, st.y, -st.x * st.y);
+        return !LN ? v * st.y : (v - st.x) * st.y; // mean * rstd, rounded, is too far off where rstd is large
     }
     // Packs as kbki_ahead left them: dy first, x `room` further on, 512 from one to the next.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
