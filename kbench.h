@@ -4071,11 +4071,11 @@ static double kbi_roof(int what, char* a, char* b, size_t size, double bytes) {
     return best > 0 ? bytes / best * 1e3 : NAN;
 }
 
-enum { KBI_TOOL_BYTES = 16 << 20 }; // under a tool everything runs, and as little of it as will do
+static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
 
 // Copy, read and write bandwidth over 1 GiB, or what an eighth of the free memory allows.
 static void kbi_measure_roofs(kbi_machine* m) {
-    size_t size = m->tool[0] ? KBI_TOOL_BYTES : (size_t)1 << 30,
+    size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
            eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     if (size > eighth) size = eighth;
     char *a = NULL, *b = NULL;
@@ -4894,7 +4894,7 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     }
     kbi_gpu_facts(m);
     kbi_attached_tool(m);
-    kbi_gpu.clean_bytes = (size_t)(m->tool[0] ? KBI_TOOL_BYTES : KBI_MAX(4 * m->l2, (int64_t)64 << 20));
+    kbi_gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
     kbi_gpu.ungated = m->tool[0] != 0;
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
     signal(SIGALRM, kbi_gate_alarm);
