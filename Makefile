@@ -108,7 +108,7 @@ else
 	for tool in memcheck racecheck initcheck; do \
 	    nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || break; \
 	    $(sanitizer) --tool $$tool --error-exitcode 9 $(BUILD)/test/five_lines || exit 1; \
-	    $(run_tests) --tool "$(sanitizer) --tool $$tool --error-exitcode 9" $(SANITIZE_TESTS) || exit 1; \
+	    TEST_TIMEOUT=$${TEST_TIMEOUT:-1800} $(run_tests) --tool "$(sanitizer) --tool $$tool --target-processes all --error-exitcode 9" $(SANITIZE_TESTS) || exit 1; \
 	done
 endif
 
