@@ -1,5 +1,6 @@
 """The best of kbench beside its peers: operations.py SUITE FILE        on a GPU, with PyTorch: measures, writes FILE
-                                       operations.py --table FILE       anywhere: README's table of a file
+                                       operations.py --table FILE       anywhere: the table of a file
+                       operations.py --summary FILE     anywhere: README's, with the range of an operation's rows
                                        operations.py --missed FILE      anywhere: the rows below their targets
 
 SUITE is build/suite. Both sides are timed on the same machine in the same run, cold, after an L2 eviction by clean
@@ -302,12 +303,49 @@ def table(saved):
     print("|---|---|---|---|---|---|---|")
     for row in rows_of(saved):
         r = row["record"]
+        if r["operation"] == "copy" and r["params"]["n"] < 1 << 28:  # what others are held against
+            continue
         share = "-" if r["gpu_efficiency"] is None else f"{r['gpu_efficiency']:.0f} %"
         copy = "-" if row["copy"] is None else f"{row['copy']:.2f}"
         peer = "-" if row["peer"] is None else f"{text_of(row['peer_us'])} {row['peer']}"
         ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f} x"
         print(f"| {r['operation']} {r['direction']} {r['dtype']} | {shape_of(r)} "
               f"| {text_of(1000 * r['time_ms'])} `{r['implementation']}` | {share} | {copy} | {peer} | {ratio} |")
+
+
+TOGETHER = [("copy", "fill", "read", "triad"), ("add", "relu"), ("gelu_erf", "gelu_tanh", "silu")]
+
+
+def range_of(values, digits, unit=""):
+    texts = sorted({f"{v:.{digits}f}" for v in values if v is not None}, key=float)
+    return "-" if not texts else " to ".join(dict.fromkeys([texts[0], texts[-1]])) + unit
+
+
+def summary(saved):
+    groups = {}
+    for row in rows_of(saved):
+        r = row["record"]
+        if r["operation"] == "copy" and r["params"]["n"] < 1 << 28:  # what others are held against
+            continue
+        names = next((g for g in TOGETHER if r["operation"] in g), (r["operation"],))
+        groups.setdefault((names, r["dtype"] if r["operation"] == "matmul" else ""), []).append(row)
+    print("| operation | rows | best of kbench | of the machine, % | of a copy | against the best peer |")
+    print("|---|---|---|---|---|---|")
+    for (names, dtype), rows in groups.items():
+        directions = ", ".join(dict.fromkeys(r["record"]["direction"] for r in rows))
+        count = {}
+        for row in rows:
+            count[row["record"]["implementation"]] = count.get(row["record"]["implementation"], 0) + 1
+        best = ", ".join(f"`{i}`" for i in sorted(count, key=count.get, reverse=True))
+        peers = {}
+        for row in rows:
+            name = row["peer"] and row["peer"].replace("kbench's ", "").replace("cublas", "cuBLAS")
+            peers[name] = peers.get(name, 0) + 1
+        peers.pop(None, None)
+        faster = range_of([row["ratio"] for row in rows], 2, " x") + (" " + ", ".join(peers) if peers else "")
+        title = " ".join(t for t in (", ".join(names), directions.replace("run", ""), dtype) if t)
+        print(f"| {title} | {len(rows)} | {best} | {range_of([r['record']['gpu_efficiency'] for r in rows], 0)} "
+              f"| {range_of([r['copy'] for r in rows], 2)} | {faster} |")
 
 
 def missed(saved):
@@ -327,9 +365,9 @@ def missed(saved):
 def main(arguments):
     if len(arguments) != 2:
         sys.exit(__doc__)
-    if arguments[0] in ("--table", "--missed"):
-        saved = json.load(open(arguments[1]))
-        return table(saved) if arguments[0] == "--table" else missed(saved)
+    printers = {"--table": table, "--summary": summary, "--missed": missed}
+    if arguments[0] in printers:
+        return printers[arguments[0]](json.load(open(arguments[1])))
     saved = {"kbench": run_suite(arguments[0]), "peers": {}}
     for r in saved["kbench"]:
         r.pop("samples_ms", None)
