@@ -147,6 +147,7 @@
       KBK_NO_REDUCTION KBK_NO_TRANSPOSE KBK_NO_EMBEDDING KBK_NO_RMSNORM KBK_NO_WSUM KBK_NO_ATTENTION
       KBK_NO_ELEMENTWISE KBK_NO_ACTIVATION KBK_NO_SOFTMAX KBK_NO_LAYERNORM KBK_NO_MSE KBK_NO_CROSS_ENTROPY
       KBK_NO_MATMUL KBK_NO_BMM   leave a group's rows out of the tables, hence its kernels out of the build
+      KBK_NO_F32 KBK_NO_F16 KBK_NO_BF16   likewise an element type: a group in one type compiles in seconds
       KBK_NO_REGISTRY       no tables: only launchers that are called are compiled
       KBK_CUBLAS            the vendor's rows; needs cublas_v2.h to build, and opens libcublas when first
                             launched
@@ -10231,11 +10232,35 @@ enum { KBK_OPS(KBKI_OP_ID) KBK_OP_COUNT };
 enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 
 // clang-format off
+// The types that are built, and launchers in them.
+#ifdef KBK_NO_F32
+#define KBKI_HAS_F32 0u
+#define KBKI_IN_F32(f) NULL
+#else
+#define KBKI_HAS_F32 (1u << KBK_F32)
+#define KBKI_IN_F32(f) f<float>
+#endif
+#ifdef KBK_NO_F16
+#define KBKI_HAS_F16 0u
+#define KBKI_IN_F16(f) NULL
+#else
+#define KBKI_HAS_F16 (1u << KBK_F16)
+#define KBKI_IN_F16(f) f<__half>
+#endif
+#ifdef KBK_NO_BF16
+#define KBKI_HAS_BF16 0u
+#define KBKI_IN_BF16(f) NULL
+#else
+#define KBKI_HAS_BF16 (1u << KBK_BF16)
+#define KBKI_IN_BF16(f) f<__nv_bfloat16>
+#endif
+#define KBKI_TYPES (KBKI_HAS_F32 | KBKI_HAS_F16 | KBKI_HAS_BF16)
+
 // Pasted on the name of the mask: cond ? f<T> : NULL would compile f<T> all the same.
 #ifdef __CUDACC__
-#define KBKI_LAUNCH_KBK_ALL(f) {f<float>, f<__half>, f<__nv_bfloat16>}
-#define KBKI_LAUNCH_KBK_HALF(f) {NULL, f<__half>, f<__nv_bfloat16>}
-#define KBKI_LAUNCH_KBK_SINGLE(f) {f<float>, NULL, NULL}
+#define KBKI_LAUNCH_KBK_ALL(f) {KBKI_IN_F32(f), KBKI_IN_F16(f), KBKI_IN_BF16(f)}
+#define KBKI_LAUNCH_KBK_HALF(f) {NULL, KBKI_IN_F16(f), KBKI_IN_BF16(f)}
+#define KBKI_LAUNCH_KBK_SINGLE(f) {KBKI_IN_F32(f), NULL, NULL}
 #else
 #define KBKI_LAUNCH_KBK_ALL(f) {NULL, NULL, NULL}
 #define KBKI_LAUNCH_KBK_HALF(f) {NULL, NULL, NULL}
@@ -10246,7 +10271,7 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
      kbk_##op##_##dir##_tensors, kbk_##op##_##dir##_units, kbk_##op##_##dir##_ref,                           \
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, KBK_CHECK_##op##_##dir},
 #define KBKI_ROW(op, dir, variant, rung, dtypes, sm, origin, note)                                           \
-    {&kbk_ops[KBK_OP_##op##_##dir], #variant, rung, dtypes, KBK_SM_##sm, origin, note,                       \
+    {&kbk_ops[KBK_OP_##op##_##dir], #variant, rung, (dtypes) & KBKI_TYPES, KBK_SM_##sm, origin, note,        \
      KBKI_LAUNCH_##dtypes(kbk_##op##_##dir##_##variant)},
 // clang-format on
 

@@ -396,6 +396,7 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     if (!sizes->small) return; // nothing that a processor would be asked
     for (int i = 0; v && i < KBK_DTYPES; i++)
         if (v->dtypes >> i & 1) dtypes[n++] = kbk_dtype_name(i);
+    if (v && n == 0) return; // built without its types
     e->operation = op->name;
     e->implementation = v ? v->name : "oracle";
     e->body = v ? run_variant : run_oracle;

@@ -49,6 +49,17 @@ for c in $compilers_cxx; do
     check_rc "$c: lambda, kb_open and a registered body" 0
 done
 
+# --- element types can be left out, as operations can
+if [ -n "$kernels" ]; then
+    for without in "KBK_NO_F32 KBK_NO_F16:bf16" "KBK_NO_F16 KBK_NO_BF16:f32" "KBK_NO_F32 KBK_NO_BF16:f16"; do
+        defines=$(echo "${without%:*}" | sed 's/KBK/-DKBK/g')
+        check "suite in ${without#*:} alone" $cc1 -O1 $defines -I. -x c examples/suite.cu -o "$tmp/suite" $libs || continue
+        "$tmp/suite" --list-ops > "$tmp/ops"
+        check_same "suite in ${without#*:} alone: types listed" "$(grep -ow 'f32\|f16\|bf16' "$tmp/ops" | sort -u)" "${without#*:}"
+        check_same "suite in ${without#*:} alone: softmax" "$(grep -c '^softmax fwd bwd ' "$tmp/ops")" 1
+    done
+fi
+
 # --- the linker's order does not matter, nor does the number of files
 names="first second third fourth"
 listed() { "$1" --list-ops 2> /dev/null | awk 'NF && $1 !~ /:$/ { print $1 }' | awk '!seen[$0]++' | tr '\n' ' '; }
