@@ -3167,10 +3167,12 @@ template <class R, int TH, int G = 1>
 __device__ __forceinline__ typename R::type kbki_group_all(typename R::type v, typename R::type* slots) {
     constexpr int warps = TH / 32;
     v = kbki_warp_all<R>(v);
-    if (warps == 1) return v;
-    if (threadIdx.x % 32 == 0) slots[threadIdx.x % TH / 32] = v;
-    kbki_group_barrier<TH, G>((int)threadIdx.x / TH);
-    return kbki_lanes_all<R, warps>(slots[threadIdx.x % warps]);
+    if constexpr (warps > 1) {
+        if (threadIdx.x % 32 == 0) slots[threadIdx.x % TH / 32] = v;
+        kbki_group_barrier<TH, G>((int)threadIdx.x / TH);
+        v = kbki_lanes_all<R, warps>(slots[threadIdx.x % warps]);
+    }
+    return v;
 }
 
 /*  The moments of TH threads from those of their warps, with one barrier. n: elements of the warp; mean: of them;
@@ -5206,22 +5208,36 @@ template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dno
             dy[i].store(dx + u * TH * W);
         }
     }
-    // The sums of this thread's columns, in the order of columns: those of dw, `fours` times four, then of db.
+    // Where `four` of thread t's columns lie: threads side by side, and at 16 bits every other four in the other
+    // half of the banks, so that neither threads nor columns in their order meet in a bank.
+    static __device__ __forceinline__ int place(int four, int t) { return four * TH + (t ^ four % (W / 4) * 4); }
+    // The sums of this thread's columns: those of dw, `fours` times four, then of db.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
-        to += t * (W / 4);
 #pragma unroll
         for (int i = 0; i < P * W / 4; i++) {
-            int u = i / (W / 4), k = i % (W / 4), at = u * TH * (W / 4) + k;
+            int u = i / (W / 4), k = i % (W / 4);
             const float *a = dw[u] + 4 * k, *b = db[LN ? u : 0] + 4 * k;
-            to[at] = make_float4(a[0], a[1], a[2], a[3]);
-            if (LN) to[fours + at] = make_float4(b[0], b[1], b[2], b[3]);
+            to[place(i, t)] = make_float4(a[0], a[1], a[2], a[3]);
+            if (LN) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
+    }
+    // Column sum number i of four, in the order of columns, of G groups whose sums lie `all` apart.
+    template <int G> static __device__ __forceinline__ float4 met(const float4* from, int i, int fours, int all) {
+        int j = i % fours, n = W / 4, u = j / (TH * n), t = j % (TH * n) / n;
+        from += i - j + place(u * n + j % n, t);
+        float4 sum = *from;
+#pragma unroll
+        for (int g = 1; g < G; g++) {
+            float4 v = from[g * all];
+            sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+        }
+        return sum;
     }
 };
 /*  CTAs of 512 threads, one per SM: fewer of them leave fewer column sums to add at last. TH threads to a row,
     so that 512 / TH rows are at work at once; what their groups have summed meets in shared memory, in order. */
 template <class T, bool LN, int P, int TH, int S>
-__global__ void __launch_bounds__(512) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, LN> io) {
+__global__ void __launch_bounds__(512, TH == 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, LN> io) {
     extern __shared__ uint4 kbki_row[];
     constexpr int W = KBKI_WIDTH(T), G = 512 / TH, room = P * 512, fours = P * TH * W / 4;
     constexpr bool HELD = !LN || P * W < 32, KEEP = P * W <= 16;
@@ -5265,13 +5281,11 @@ __global__ void __launch_bounds__(512) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T,
     __syncthreads();
     r.leave(meet + group * fours * io.sums, t, fours);
     __syncthreads();
+    // racecheck takes a named barrier that fills while other warps wait at barrier 0 for one of barrier 0.
+    if (TH > 32 && G > 1) __syncthreads();
     float* part = io.part + blockIdx.x * (io.sums * io.cols);
     for (int i = threadIdx.x; i < fours * io.sums; i += 512) {
-        float4 sum = meet[i];
-        for (int g = 1; g < G; g++) {
-            float4 v = meet[g * fours * io.sums + i];
-            sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
-        }
+        float4 sum = r.template met<G>(meet, i, fours, fours * io.sums);
         int c = i % fours * 4;
         if (c < io.cols) *reinterpret_cast<float4*>(part + c + (i < fours ? 0 : io.cols)) = sum;
     }
@@ -5337,7 +5351,7 @@ template <class T, bool LN> const char* kbki_dnorm_onepass(const kbk_args* a, kb
     if (!kbki_whole_packs<T>(io.dy, io.x, io.cols) || !kbki_whole_packs<T>(io.dx, io.w, io.cols) || packs > 2048)
         return kbki_dnorm_ticket<T, LN>(a, st);
     auto run = [&](auto plan) {
-        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = LN && P * W >= 32 ? 3 : 2;
+        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = P == 1 ? 4 : LN && P * W >= 32 ? 3 : 2;
         auto kernel = kbk_layernorm_bwd_onepass_k<T, LN, P, TH, S>;
         unsigned ctas = 0;
         int64_t fit = kbki_ceil(io.rows, 512 / TH);
@@ -5347,6 +5361,8 @@ template <class T, bool LN> const char* kbki_dnorm_onepass(const kbk_args* a, kb
         kernel<<<ctas, 512, bytes, st>>>(io);
         return kbki_part_add(io, io.part, ctas, width, st);
     };
+    if (packs <= 32) return run(kbki_plan<W, 1, 32>());
+    if (packs <= 64) return run(kbki_plan<W, 2, 32>());
     if (packs <= 128) return run(kbki_plan<W, 2, 64>());
     if (packs <= 256) return run(kbki_plan<W, 2, 128>());
     if (packs <= 512) return run(kbki_plan<W, 2, 256>());
