@@ -1171,7 +1171,9 @@ __device__ __forceinline__ int64_t kbki_single(kbki_span s, int64_t n, int t) {
     return t < s.head ? t : t < s.head + s.tail ? n - s.tail + (t - s.head) : -1;
 }
 
-// --- reductions: every thread gets the result. Group = warp (TH = 32) or a CTA of TH threads.
+// --- reductions: every thread gets the result. Group = some lanes of a warp, a warp (TH = 32) or a CTA of TH
+// threads.
+#define KBKI_LANES(TH) ((TH) < 32 ? (TH) : 32)
 struct kbki_max {
     typedef float type;
     static __device__ __forceinline__ float none() { return -INFINITY; }
@@ -1193,17 +1195,18 @@ struct kbki_sum2 {
     }
 };
 
-template <class R> __device__ __forceinline__ typename R::type kbki_warp_all(typename R::type v) {
+// Of every N lanes.
+template <class R, int N = 32> __device__ __forceinline__ typename R::type kbki_warp_all(typename R::type v) {
 #pragma unroll
-    for (int d = 16; d; d >>= 1) v = R::join(v, R::shuffle(v, d));
+    for (int d = N / 2; d; d >>= 1) v = R::join(v, R::shuffle(v, d));
     return v;
 }
 // slots: 32 values in shared memory. A second reduction of the same kernel needs its own, and saves a barrier
 // by it.
 template <class R, int TH>
 __device__ __forceinline__ typename R::type kbki_all(typename R::type v, typename R::type* slots) {
-    v = kbki_warp_all<R>(v);
-    if (TH == 32) return v;
+    v = kbki_warp_all<R, KBKI_LANES(TH)>(v);
+    if (TH <= 32) return v;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane == 0) slots[warp] = v;
     __syncthreads();
@@ -1400,12 +1403,14 @@ template <class K> const char* kbki_want_shared(K* kernel, size_t* bytes) {
 
 /*  Which shape of kernel keeps a row in registers: P packs of W elements in each of TH threads. Few threads
     with many packs each waste the least on indexing and leave the most registers to data; short rows take a
-    warp. */
+    warp, the shortest 8 of its lanes: with a warp for each, most lanes would have nothing to do. */
 template <int W_, int P_, int TH_> struct kbki_plan { static constexpr int W = W_, P = P_, TH = TH_; };
 #define KBKI_LONG 8192      // packs per row that kbki_by_row can place
 #define KBKI_LONG_ONES 8192 // elements per row that kbki_by_row_ones can place
 template <int W, class F> const char* kbki_by_row(int64_t packs, F run) {
-    if (packs <= 32) return run(kbki_plan<W, 1, 32>());
+    if (packs <= 8) return run(kbki_plan<W, 1, 8>());
+    if (packs <= 16) return run(kbki_plan<W, 2, 8>());
+    if (packs <= 32) return run(kbki_plan<W, 4, 8>());
     if (packs <= 64) return run(kbki_plan<W, 2, 32>());
     if (packs <= 128) return run(kbki_plan<W, 4, 32>());
     if (packs <= 256) return run(kbki_plan<W, 8, 32>());
@@ -3132,8 +3137,9 @@ template <int N> __device__ __forceinline__ void kbki_ahead_wait() { // until at
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }
-// The threads of a CTA that gives TH threads to a row: of a short row, four warps, each with its own.
-#define KBKI_CTA(TH) ((TH) == 32 ? 128 : (TH))
+// The threads of a CTA that gives TH threads to a row, and its rows: as many short ones as four warps hold.
+#define KBKI_CTA(TH) ((TH) <= 32 ? 128 : (TH))
+#define KBKI_ROWS(TH) (KBKI_CTA(TH) / (TH))
 // The sum of many terms by one thread, in blocks: added one by one, 100 000 terms lose three digits.
 struct kbki_long_sum {
     float sum = 0, block = 0;
@@ -3157,20 +3163,14 @@ template <int TH, int G, int I = 0> __device__ __forceinline__ void kbki_group_b
             kbki_group_barrier<TH, G, I + 1>(group);
     }
 }
-// Joins the values of every N lanes.
-template <class R, int N> __device__ __forceinline__ typename R::type kbki_lanes_all(typename R::type v) {
-#pragma unroll
-    for (int d = N / 2; d; d >>= 1) v = R::join(v, R::shuffle(v, d));
-    return v;
-}
 template <class R, int TH, int G = 1>
 __device__ __forceinline__ typename R::type kbki_group_all(typename R::type v, typename R::type* slots) {
     constexpr int warps = TH / 32;
-    v = kbki_warp_all<R>(v);
+    v = kbki_warp_all<R, KBKI_LANES(TH)>(v);
     if constexpr (warps > 1) {
         if (threadIdx.x % 32 == 0) slots[threadIdx.x % TH / 32] = v;
         kbki_group_barrier<TH, G>((int)threadIdx.x / TH);
-        v = kbki_lanes_all<R, warps>(slots[threadIdx.x % warps]);
+        v = kbki_warp_all<R, warps>(slots[threadIdx.x % warps]);
     }
     return v;
 }
@@ -3181,15 +3181,15 @@ __device__ __forceinline__ typename R::type kbki_group_all(typename R::type v, t
 template <bool LN, int TH>
 __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float each, float2* s, float4* slots) {
     typedef kbki_sum<float> sum;
-    constexpr int warps = TH / 32;
-    if (TH == 32) return mean;
+    constexpr int warps = TH < 32 ? 1 : TH / 32;
+    if (warps == 1) return mean;
     if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = make_float4(n, mean, s->x, s->y);
     __syncthreads();
     float4 v = slots[threadIdx.x % warps];
-    if (!LN) return s->y = kbki_lanes_all<sum, warps>(v.w), 0.0f;
-    mean = kbki_lanes_all<sum, warps>(v.x * v.y) * each; // what it is off by is in the deviations
+    if (!LN) return s->y = kbki_warp_all<sum, warps>(v.w), 0.0f;
+    mean = kbki_warp_all<sum, warps>(v.x * v.y) * each; // what it is off by is in the deviations
     float d = v.x > 0 ? v.y - mean : 0;
-    *s = kbki_lanes_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
+    *s = kbki_warp_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
     return mean;
 }
 // One pack, taken from shared memory now: a plain access may be merged with that of an earlier pass.
@@ -3626,13 +3626,14 @@ template <class T, int P, int W = KBKI_WIDTH(T)> struct kbki_softmax_row {
 /*  The pair of TH threads from those of their warps, with one barrier; every thread of a warp has its warp's.
     Two calls with the same slots need another barrier between them. */
 template <int TH> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
-    if (TH == 32) return p;
+    constexpr int warps = TH < 32 ? 1 : TH / 32;
+    if (warps == 1) return p;
     if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = p;
     __syncthreads();
-    p = slots[threadIdx.x % (TH / 32)];
-    float m = kbki_lanes_all<kbki_max, TH / 32>(p.m);
+    p = slots[threadIdx.x % warps];
+    float m = kbki_warp_all<kbki_max, warps>(p.m);
     p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - kbki_base(m));
-    return { m, kbki_lanes_all<kbki_sum<float>, TH / 32>(p.s) };
+    return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
 /*  P packs per thread, TH threads per row: 32 means four rows per CTA, else one. The row stays packed in
@@ -3642,8 +3643,8 @@ template <class T, int W, int P, int TH, bool EDGES>
 __global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
-    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x;
-    int64_t row = TH == 32 ? (int64_t)blockIdx.x * 4 + threadIdx.x / 32 : blockIdx.x;
+    int t = TH <= 32 ? threadIdx.x % TH : threadIdx.x;
+    int64_t row = TH <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(TH) + threadIdx.x / TH : blockIdx.x;
     if (row >= rows) return;
     x += row * cols, y += row * cols;
     kbki_span sp = kbki_split_row<T, W, EDGES>(x, cols);
@@ -3656,9 +3657,9 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
         if (t + u * TH < packs) r.v[u].load(x + sp.head + (t + u * TH) * W);
     }
     if (EDGES && one >= 0) edge = kbki_float(x[one]);
-    float mine = kbki_warp_all<kbki_max>(r.top(edge)), base = kbki_base(mine);
+    float mine = kbki_warp_all<kbki_max, KBKI_LANES(TH)>(r.top(edge)), base = kbki_base(mine);
     if (EDGES) sum = kbki_exp_from(edge, base);
-    sum = kbki_warp_all<kbki_sum<float>>(r.sum(base, sum));
+    sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(TH)>(r.sum(base, sum));
     kbki_pair all = kbki_warps_pair<TH>({ mine, sum }, slots);
     r.template put<TH>(y + sp.head, t, packs, r.scale(mine, all));
     if (EDGES && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
@@ -3764,7 +3765,7 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
     kbki_softmax_fwd_ahead_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
     __shared__ kbki_pair slots[2][32];
-    constexpr int G = TH == 32 ? 4 : 1;
+    constexpr int G = KBKI_ROWS(TH);
     int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(cols / KBKI_WIDTH(T)), turn = 0;
     int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
     kbki_softmax_ahead<T, P, C, TH, S> in = { x, row, step, rows, cols, t, packs, 0, kbki_row };
@@ -3896,7 +3897,7 @@ template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_st
     if (why || io.rows * io.cols == 0) return why;
     auto run = [&](auto plan, auto edges) {
         constexpr int V = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
-        unsigned ctas = (unsigned)(TH == 32 ? kbki_ceil(io.rows, 4) : io.rows);
+        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(TH));
         kbk_softmax_fwd_onepass_k<T, V, P, TH, decltype(edges)::TH>
             <<<ctas, KBKI_CTA(TH), 0, st>>>(io.x, io.y, io.rows, io.cols);
         return kbki_launched();
@@ -3931,7 +3932,7 @@ template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_str
         auto kernel = kbki_softmax_fwd_ahead_k<T, P, 4, TH, S>;
         size_t bytes = (size_t)S * 4 * KBKI_CTA(TH) * 16;
         unsigned ctas = 0;
-        int64_t most = TH == 32 ? kbki_ceil(io.rows, 4) : io.rows;
+        int64_t most = kbki_ceil(io.rows, KBKI_ROWS(TH));
         const char* no = kbki_resident(kernel, KBKI_CTA(TH), bytes, most, &ctas);
         if (no || !ctas) return no ? no : longer();
         kernel<<<ctas, KBKI_CTA(TH), bytes, st>>>(io.x, io.y, io.rows, io.cols);
@@ -4073,8 +4074,8 @@ template <class T, int W, int P> struct kbki_dsoftmax_row {
 template <class T, int W, int P, int TH>
 __global__ void __launch_bounds__(KBKI_CTA(TH)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
-    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x;
-    int64_t row = TH == 32 ? (int64_t)blockIdx.x * 4 + threadIdx.x / 32 : blockIdx.x, at = row * io.cols;
+    int t = TH <= 32 ? threadIdx.x % TH : threadIdx.x;
+    int64_t row = TH <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(TH) + threadIdx.x / TH : blockIdx.x, at = row * io.cols;
     if (row >= io.rows) return;
     kbki_span sp = kbki_split<T, W>(io.dy + at, io.cols);
     int packs = (int)sp.packs, one = (int)kbki_single(sp, io.cols, t);
@@ -4122,7 +4123,7 @@ template <class T, int P, int TH, int S>
 __global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 2048 ? 2 : 1) kbk_softmax_bwd_shared_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[2][32];
-    constexpr int G = TH == 32 ? 4 : 1;
+    constexpr int G = KBKI_ROWS(TH);
     int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / KBKI_WIDTH(T)), slot = 0;
     int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
     constexpr int room = P * KBKI_CTA(TH);
@@ -4257,13 +4258,16 @@ template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_st
     if (why || io.rows * io.cols == 0) return why;
     auto run = [&](auto plan) {
         constexpr int W = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
-        unsigned ctas = (unsigned)(TH == 32 ? kbki_ceil(io.rows, 4) : io.rows);
-        kbk_softmax_bwd_onepass_k<T, W, P, TH><<<ctas, TH == 32 ? 128 : TH, 0, st>>>(io);
+        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(TH));
+        kbk_softmax_bwd_onepass_k<T, W, P, TH><<<ctas, KBKI_CTA(TH), 0, st>>>(io);
         return kbki_launched();
     };
     if (!io.vector)
         return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_dsoftmax_long<T, 1>(io, st);
     int64_t packs = io.cols / V;
+    bool whole = kbki_whole_packs<T>(io.dy, io.dx, io.cols);
+    if (whole && packs <= 8) return run(kbki_plan<V, 1, 8>());
+    if (whole && packs <= 32) return run(kbki_plan<V, 4, 8>());
     if (packs <= 128) return run(kbki_plan<V, 4, 32>());
     if (packs <= 512) return run(kbki_plan<V, 4, 128>());
     if (packs <= 1024) return run(kbki_plan<V, 4, 256>());
@@ -4279,11 +4283,11 @@ template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_str
         return kbk_softmax_bwd_onepass<T>(a, st);
     auto run = [&](auto plan) {
         constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = P * TH >= 2048 ? 1 : 2;
-        constexpr int all = TH == 32 ? 128 : TH;
+        constexpr int all = KBKI_CTA(TH);
         auto kernel = kbk_softmax_bwd_shared_k<T, P, TH, S>;
         size_t bytes = (size_t)S * 2 * P * all * 16;
         unsigned ctas = 0;
-        const char* no = kbki_resident(kernel, all, bytes, TH == 32 ? kbki_ceil(io.rows, 4) : io.rows, &ctas);
+        const char* no = kbki_resident(kernel, all, bytes, kbki_ceil(io.rows, KBKI_ROWS(TH)), &ctas);
         if (no || !ctas) return no ? no : kbk_softmax_bwd_onepass<T>(a, st);
         kernel<<<ctas, all, bytes, st>>>(io);
         return kbki_launched();
@@ -4505,9 +4509,10 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), kbki_norm_ctas(EDGES ? 0 : P* TH
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, LN> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = TH == 32 && P <= 4, exact = sizeof(T) == 4;
-    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x;
-    int64_t row = TH == 32 ? (int64_t)blockIdx.x * 4 + threadIdx.x / 32 : blockIdx.x;
+    constexpr bool early = TH <= 32 && P <= 4, exact = sizeof(T) == 4;
+    constexpr int L = KBKI_LANES(TH);
+    int t = TH <= 32 ? threadIdx.x % TH : threadIdx.x;
+    int64_t row = TH <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(TH) + threadIdx.x / TH : blockIdx.x;
     if (row >= io.rows) return;
     const T* x = io.x + row * io.cols;
     kbki_span sp = kbki_split_row<T, W, EDGES>(x, io.cols);
@@ -4537,9 +4542,9 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), kbki_norm_ctas(EDGES ? 0 : P* TH
         kbki_reread(v[u]);
     }
     if (LN) { // a warp's elements, and their mean
-        int warp = t / 32, full = packs / TH * 32 + min(max(packs % TH - warp * 32, 0), 32);
+        int warp = t / L, full = packs / TH * L + min(max(packs % TH - warp * L, 0), L);
         n = (float)(full * W + (EDGES && warp == 0 ? sp.head + sp.tail : 0));
-        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
+        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>, L>(sum), n) : 0;
     }
     if (EDGES && one >= 0) s = make_float2(exact ? edge - mean : 0, (edge - mean) * (edge - mean));
 #pragma unroll
@@ -4551,14 +4556,15 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), kbki_norm_ctas(EDGES ? 0 : P* TH
             if (LN && exact) s.x += f[k] - from;
             s.y = fmaf(f[k] - from, f[k] - from, s.y);
         }
-        if (!LN || TH == 32 || P > 4) kbki_reread(v[u]); // else the one below will do
+        if (!LN || TH <= 32 || P > 4) kbki_reread(v[u]); // else the one below will do
     }
-    s = LN && exact ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
+    s = LN && exact ? kbki_warp_all<kbki_sum2, L>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, L>(s.y));
     // a warp hides a division behind the other warps' rows; a CTA waits for it
-    float each = TH == 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
+    float each = TH <= 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
     mean = kbki_warps_moments<LN, TH>(n, mean, each, &s, slots);
     float2 m = LN ? kbki_moments_by<LN>(s, each) : kbki_moments<LN>(s, io.cols);
     bool near = kbki_norm_near<T, LN>(mean, m); // a branch here would keep w and b from being asked for early
+    if (TH < 32) near = __any_sync(~0u, near);  // the rows of a warp go one way
 #pragma unroll
     for (int u = 0; u < P; u++) {
         int64_t c = sp.head + (t + u * TH) * W;
@@ -4675,7 +4681,7 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), HOLD ? 1 : 2) kbk_layernorm_fwd_
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[32];
     __shared__ float2 slots2[2][32];
-    constexpr int W = KBKI_WIDTH(T), G = TH == 32 ? 4 : 1, room = P * KBKI_CTA(TH);
+    constexpr int W = KBKI_WIDTH(T), G = KBKI_ROWS(TH), room = P * KBKI_CTA(TH);
     int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / W), slot = 0;
     int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
     float each = 1 / (float)io.cols;
@@ -4731,7 +4737,7 @@ __global__ void __launch_bounds__(KBKI_CTA(TH), kbki_persist_ctas(TH))
     extern __shared__ uint4 kbki_row[];
     __shared__ float4 slots[2][32];
     __shared__ float2 slots2[32];
-    constexpr int W = KBKI_WIDTH(T), G = TH == 32 ? 4 : 1, room = P * KBKI_CTA(TH);
+    constexpr int W = KBKI_WIDTH(T), G = KBKI_ROWS(TH), room = P * KBKI_CTA(TH);
     int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / W), slot = 0;
     int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
     // of the row and of what this warp has of it
@@ -4895,7 +4901,7 @@ template <class T, bool LN> const char* kbki_norm_onepass(const kbk_args* a, kbk
     if (why || io.rows * io.cols == 0) return why;
     auto run = [&](auto plan, auto edges) {
         constexpr int V = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
-        unsigned ctas = (unsigned)(TH == 32 ? kbki_ceil(io.rows, 4) : io.rows);
+        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(TH));
         kbk_layernorm_fwd_onepass_k<T, LN, V, P, TH, decltype(edges)::TH><<<ctas, KBKI_CTA(TH), 0, st>>>(io);
         return kbki_launched();
     };
@@ -4913,7 +4919,7 @@ template <class T, bool LN> const char* kbki_norm_persist(const kbk_args* a, kbk
     const char* why = kbki_norm_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
     int64_t packs = io.cols / W;
-    if (!kbki_norm_whole(io) || packs > 2048) return kbki_norm_onepass<T, LN>(a, st);
+    if (!kbki_norm_whole(io) || packs <= 32 || packs > 2048) return kbki_norm_onepass<T, LN>(a, st);
     auto run = [&](auto plan) {
         constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH;
         constexpr bool half = LN && sizeof(T) == 2;
@@ -4925,7 +4931,7 @@ template <class T, bool LN> const char* kbki_norm_persist(const kbk_args* a, kbk
             kernel = kbk_layernorm_fwd_persist_k<T, LN, P, TH, S, TH != 512>;
         size_t bytes = (size_t)S * P * KBKI_CTA(TH) * 16;
         unsigned ctas = 0;
-        int64_t most = TH == 32 ? kbki_ceil(io.rows, 4) : io.rows;
+        int64_t most = kbki_ceil(io.rows, KBKI_ROWS(TH));
         const char* no = kbki_resident(kernel, KBKI_CTA(TH), bytes, most, &ctas);
         if (no || !ctas) return no ? no : kbki_norm_onepass<T, LN>(a, st);
         kernel<<<ctas, KBKI_CTA(TH), bytes, st>>>(io);
@@ -5208,6 +5214,16 @@ template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dno
             dy[i].store(dx + u * TH * W);
         }
     }
+    // The sums of a warp that has several rows, in each of its threads.
+    __device__ __forceinline__ void join() {
+#pragma unroll
+        for (int i = 0; i < P * W; i++)
+#pragma unroll
+            for (int d = TH; d < 32; d *= 2) {
+                dw[i / W][i % W] += __shfl_xor_sync(~0u, dw[i / W][i % W], d);
+                if (LN) db[i / W][i % W] += __shfl_xor_sync(~0u, db[i / W][i % W], d);
+            }
+    }
     // Where `four` of thread t's columns lie: threads side by side, and at 16 bits every other four in the other
     // half of the banks, so that neither threads nor columns in their order meet in a bank.
     static __device__ __forceinline__ int place(int four, int t) { return four * TH + (t ^ four % (W / 4) * 4); }
@@ -5235,14 +5251,17 @@ template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dno
     }
 };
 /*  CTAs of 512 threads, one per SM: fewer of them leave fewer column sums to add at last. TH threads to a row,
-    so that 512 / TH rows are at work at once; what their groups have summed meets in shared memory, in order. */
+    so that 512 / TH rows are at work at once; what their groups have summed meets in shared memory, in order. A
+    warp of several rows goes on for as long as its first has one; the others take zeros then. */
 template <class T, bool LN, int P, int TH, int S>
-__global__ void __launch_bounds__(512, TH == 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, LN> io) {
+__global__ void __launch_bounds__(512, TH <= 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, LN> io) {
     extern __shared__ uint4 kbki_row[];
     constexpr int W = KBKI_WIDTH(T), G = 512 / TH, room = P * 512, fours = P * TH * W / 4;
+    constexpr int M = TH < 32 ? 16 : G; // groups that meet
     constexpr bool HELD = !LN || P * W < 32, KEEP = P * W <= 16;
-    __shared__ float2 slots[G][2][32];
+    __shared__ float2 slots[TH > 32 ? G : 1][2][32];
     int t = threadIdx.x % TH, group = threadIdx.x / TH, packs = (int)(io.cols / W), slot = 0;
+    int place = TH < 32 ? threadIdx.x % 32 / TH : 0; // of the row in its warp
     int64_t row = (int64_t)blockIdx.x * G + group, step = (int64_t)gridDim.x * G;
     float each = 1 / (float)io.cols;
     kbki_dnorm_row<T, LN, P, TH, HELD, KEEP> r = {};
@@ -5253,6 +5272,8 @@ __global__ void __launch_bounds__(512, TH == 32) kbk_layernorm_bwd_onepass_k(kbk
                 int64_t at = which * io.cols + t * W + u * TH * W;
                 kbki_ahead(ring + u * 512, io.dy + at);
                 kbki_ahead(ring + room + u * 512, io.x + at);
+            } else if (TH < 32) {
+                ring[u * 512] = ring[room + u * 512] = make_uint4(0, 0, 0, 0);
             }
         kbki_ahead_close();
     };
@@ -5262,30 +5283,34 @@ __global__ void __launch_bounds__(512, TH == 32) kbk_layernorm_bwd_onepass_k(kbk
 #pragma unroll
     for (int i = 0; i < S; i++) ask(row + i * step, kbki_row + i * 2 * room + threadIdx.x);
     float2 st, next = row < io.rows ? io.stats(row) : make_float2(0, 0);
-    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
+    for (int turn = 0; row - place < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
         uint4* ring = kbki_row + slot * 2 * room + threadIdx.x;
         st = next;
-        if (row + step < io.rows) next = io.stats(row + step); // a row ahead: nobody waits for it
+        if (row + step < io.rows) // a row ahead: nobody waits for it
+            next = io.stats(row + step);
+        else if (TH < 32)
+            next = make_float2(0, 0);
         kbki_ahead_wait<S - 1>();
         float2 s = r.add(ring, room, t, packs, st);
         if (HELD) ask(row + S * step, ring);
-        s = LN ? kbki_group_all<kbki_sum2, TH, G>(s, slots[group][turn])
-               : make_float2(0, kbki_group_all<kbki_sum<float>, TH, G>(s.y, &slots[group][turn][0].x));
+        s = LN ? kbki_group_all<kbki_sum2, TH, G>(s, slots[TH > 32 ? group : 0][turn])
+               : make_float2(0, kbki_group_all<kbki_sum<float>, TH, G>(s.y, &slots[TH > 32 ? group : 0][turn][0].x));
         s.x *= each, s.y *= each;
-        r.put(ring, room, io.dx + row * io.cols, t, packs, st, s);
+        r.put(ring, room, io.dx + row * io.cols, t, TH >= 32 || row < io.rows ? packs : 0, st, s);
         if (!HELD) ask(row + S * step, ring);
     }
     kbki_ahead_wait<0>();
     static_assert(W * io.sums <= 8 * S, "the sums fit where the rows were");
     float4* meet = reinterpret_cast<float4*>(kbki_row);
+    if (TH < 32) r.join();
     __syncthreads();
-    r.leave(meet + group * fours * io.sums, t, fours);
+    if (place == 0) r.leave(meet + (TH < 32 ? threadIdx.x / 32 : group) * fours * io.sums, t, fours);
     __syncthreads();
     // racecheck takes a named barrier that fills while other warps wait at barrier 0 for one of barrier 0.
     if (TH > 32 && G > 1) __syncthreads();
     float* part = io.part + blockIdx.x * (io.sums * io.cols);
     for (int i = threadIdx.x; i < fours * io.sums; i += 512) {
-        float4 sum = r.template met<G>(meet, i, fours, fours * io.sums);
+        float4 sum = r.template met<M>(meet, i, fours, fours * io.sums);
         int c = i % fours * 4;
         if (c < io.cols) *reinterpret_cast<float4*>(part + c + (i < fours ? 0 : io.cols)) = sum;
     }
@@ -5361,6 +5386,8 @@ template <class T, bool LN> const char* kbki_dnorm_onepass(const kbk_args* a, kb
         kernel<<<ctas, 512, bytes, st>>>(io);
         return kbki_part_add(io, io.part, ctas, width, st);
     };
+    if (packs <= 8) return run(kbki_plan<W, 1, 8>());
+    if (packs <= 16) return run(kbki_plan<W, 2, 8>());
     if (packs <= 32) return run(kbki_plan<W, 1, 32>());
     if (packs <= 64) return run(kbki_plan<W, 2, 32>());
     if (packs <= 128) return run(kbki_plan<W, 2, 64>());
@@ -7543,7 +7570,7 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         if (n > 1)
 #pragma unroll 4
             for (unsigned j = part; j < total; j += 8) rank += list[j].y == e.y && list[j].x < e.x;
-        rank = kbki_lanes_all<kbki_sum<unsigned>, 8>(rank);
+        rank = kbki_warp_all<kbki_sum<unsigned>, 8>(rank);
         if (part || i >= total) continue;
         if (n > 1) o.order[start[e.y] + rank] = e.x;
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
