@@ -11,7 +11,7 @@
 
    THE SMALLEST USE
 
-       #include "kbench_kernels.cuh"                    // nvcc -std=c++17; needs nothing but the CUDA Toolkit
+       #include "kbench_kernels.cuh"                    // nvcc -std=c++17 -arch=native; needs the CUDA Toolkit
 
        kbk_args a = {};
        a.s.rows = 8192; a.s.cols = 4096;
@@ -464,7 +464,7 @@
     X(transpose, run,  KBK_ROWS, none,       "y[c,r] = x[r,c]")
 #define KBK_TABLE_TRANSPOSE(X)                                                                               \
     X(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes")      \
-    X(transpose, run,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tile, 32-way bank conflicts")         \
+    X(transpose, run,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tile in shared memory, bank conflicts")\
     X(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts")                  \
     X(transpose, run,  vec,      4,  KBK_ALL,  0,   KBK_OWN,  "4 x 4 or 8 x 8 per thread, 16-byte accesses")
 #else
@@ -637,8 +637,7 @@ typedef struct kbk_args {
     void* out[KBK_OUTS];
     void* workspace; // 256-byte aligned; see "scratch memory" above
     size_t workspace_bytes;
-    uint64_t seed;
-    float scalar;
+    float scalar; // cross_entropy fwdbwd: factor of dx; 0 stands for 1. The seed of dropout is in the shape
 } kbk_args;
 
 // NULL, or why nothing was launched.
@@ -664,8 +663,9 @@ typedef struct kbk_tensor {
 /*  How far a result may be from its oracle. Let w = max(|ref|, row scale, magnitude given by the oracle); the
     row scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps
     * ulp(w) + abs, the tensor if also ||got - ref|| <= norm * ||max(|ref|, magnitude)||, or <= 1.25 times the norm of
-    the oracle's own rounding. ulps = 0 and abs = 0: equal to the oracle rounded once. Outputs that are f32
-    whatever T is (statistics, losses) use the check of f32. */
+    the oracle's own rounding. ulps < 0: as many of max(|ref|, magnitude), where one element is so much larger
+    than the others of its row that the row scale would hide them. ulps = 0 and abs = 0: equal to the oracle
+    rounded once. Outputs that are f32 whatever T is (statistics, losses) use the check of f32. */
 typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
@@ -966,7 +966,7 @@ KBK_FN double kbki_rms(const double* x, int64_t n) {
 // if good.
 KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, double scale, double* bound) {
     double w = fabs(want) > scale ? fabs(want) : scale;
-    *bound = c->ulps * kbk_ulp(dtype, w) + c->abs;
+    *bound = fabs(c->ulps) * kbk_ulp(dtype, w) + c->abs;
     if (kbk_is_nan(want) || kbk_is_nan(got)) return kbk_is_nan(want) && kbk_is_nan(got);
     if (c->ulps == 0 && c->abs == 0) return kbki_bits(got) == kbki_bits(kbk_round_value(dtype, want));
     double rounded = kbk_round_value(dtype, want);
@@ -988,7 +988,7 @@ KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c
     double step = 0.5 * kbk_ulp(dtype, 0.0);
     for (int64_t i = 0; i < n; i++) {
         double magnitude = !scale ? 0 : t->scales == 1 ? scale[0] : scale[i], bound = 0;
-        int good = kbki_good(dtype, c, got[i], ref[i], magnitude > rms ? magnitude : rms, &bound);
+        int good = kbki_good(dtype, c, got[i], ref[i], magnitude > rms || c->ulps < 0 ? magnitude : rms, &bound);
         double diff = fabs(got[i] - ref[i]), over = diff - bound;
         if (kbk_is_nan(diff)) over = good ? -KBKI_HUGE : KBKI_HUGE;
         r->bad += !good;
@@ -1229,9 +1229,9 @@ __device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// What exponents are taken relative to. A maximum of -inf would give (-inf) - (-inf) = NaN; relative to 0 all
-// is well.
-__device__ __forceinline__ float kbki_base(float m) { return m == -INFINITY ? 0.0f : m * KBKI_LOG2E; }
+// What exponents are taken relative to. A maximum of -inf would give (-inf) - (-inf) = NaN, one like -FLT_MAX, which
+// masks are made of, overflows, and one like -1e30 rounds to 2^76 off: relative to -2^30 all of these add nothing.
+__device__ __forceinline__ float kbki_base(float m) { return fmaxf(m, -1073741824.0f) * KBKI_LOG2E; }
 // exp(x - m), given base(m): one FMA and one exp2.
 __device__ __forceinline__ float kbki_exp_from(float x, float base) { return kbki_exp2(fmaf(x, KBKI_LOG2E, -base)); }
 
@@ -1368,9 +1368,28 @@ __device__ __forceinline__ void kbki_bulk_done() { asm volatile("cp.async.bulk.w
 #endif
 
 // --- launching
+// What a call of the runtime's says, which keeps it as well: the next launcher would take it for its own.
+KBK_FN const char* kbki_error(cudaError_t e) { return cudaGetLastError(), cudaGetErrorString(e); }
 KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? NULL : cudaGetErrorString(e);
+}
+// NULL, or why code for compute capability SM / 10 is not to be had: the device is an older one, or the program was
+// compiled for one (nvcc without -arch takes the oldest it knows), and the kernels have no bodies.
+template <class> __global__ void kbki_built_k() {}
+template <int SM> const char* kbki_needs() {
+    static int known[16]; // per device: 1: it has both
+    int device = 0, major = 0, minor = 0;
+    cudaFuncAttributes built = {};
+    if (cudaGetDevice(&device) == cudaSuccess && device < 16 && known[device]) return NULL;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (10 * major + minor < SM) return "this variant needs another compute capability";
+    if (cudaFuncGetAttributes(&built, kbki_built_k<void>) != cudaSuccess)
+        return cudaGetErrorString(cudaGetLastError());
+    if (built.ptxVersion < SM) return "this variant was compiled for an older compute capability: nvcc -arch=native";
+    if (device < 16) known[device] = 1;
+    return NULL;
 }
 KBK_FN int kbki_sms(void) {
     int device = 0, n = 0;
@@ -1398,7 +1417,7 @@ template <class K> const char* kbki_want_shared(K* kernel, size_t* bytes) {
     cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (*bytes + 1024 > (size_t)most) return *bytes = 0, (const char*)NULL; // 1 KiB for the static part
     cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*bytes);
-    return e == cudaSuccess ? NULL : cudaGetErrorString(e);
+    return e == cudaSuccess ? NULL : kbki_error(e);
 }
 
 /*  Which shape of kernel keeps a row in registers: P packs of W elements in each of TH threads. Few threads
@@ -1649,6 +1668,7 @@ template <class T, class F> const char* kbki_map_bulk(const kbk_args* a, kbk_str
     const char* why = kbki_map_args<T, F>(a, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) return kbki_map_packs<T, F, F::packs>(a, stream);
+    if ((why = kbki_needs<90>()) != NULL) return why;
     if ((why = kbki_want_shared(kbki_map_bulk_k<T, F>, &shared)) != NULL) return why;
     if (shared == 0) return "this much shared memory is not to be had";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
@@ -1982,6 +2002,7 @@ template <class T> const char* kbk_copy_run_bulk(const kbk_args* a, kbk_stream s
     const char* why = kbki_copy_args(a, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) return kbki_copy_packs<T, 2>(a, st);
+    if ((why = kbki_needs<90>()) != NULL) return why;
     if ((why = kbki_want_shared(kbk_copy_run_bulk_k<T>, &shared)) != NULL) return why;
     if (shared == 0) return "this much shared memory is not to be had";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_COPY_TILE), full = (int64_t)kbki_sms() * 4;
@@ -1994,7 +2015,7 @@ template <class T> const char* kbki_copy_cudart(const kbk_args* a, cudaMemcpyKin
     const char* why = kbki_copy_args(a, &io, &vector);
     if (why || io.n == 0) return why;
     cudaError_t e = cudaMemcpyAsync(io.y, io.x, (size_t)io.n * sizeof(T), kind, st);
-    return e == cudaSuccess ? NULL : cudaGetErrorString(e);
+    return e == cudaSuccess ? NULL : kbki_error(e);
 }
 template <class T> const char* kbk_copy_run_cudart(const kbk_args* a, kbk_stream st) {
     return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
@@ -3311,7 +3332,7 @@ template <class K> const char* kbki_resident(K* kernel, int threads, size_t shar
     *ctas = 0;
     if (why || !shared) return why;
     cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, threads, shared);
-    if (e != cudaSuccess) return cudaGetErrorString(e);
+    if (e != cudaSuccess) return kbki_error(e);
     int64_t n = (int64_t)per_sm * kbki_sms();
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
@@ -3325,7 +3346,8 @@ template <class... A>
 const char* kbki_launch_clusters(void (*kernel)(A...), int size, size_t shared, int64_t rows, bool in_turn,
                                  kbk_stream st, A... args) {
     int n = 0;
-    const char* why = kbki_want_shared(kernel, &shared);
+    const char* why = kbki_needs<90>();
+    if (!why) why = kbki_want_shared(kernel, &shared);
     if (why || !shared) return why ? why : "a CTA cannot have that much shared memory here";
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
@@ -3338,7 +3360,7 @@ const char* kbki_launch_clusters(void (*kernel)(A...), int size, size_t shared, 
     if (!in_turn && !kbki_grid_ok(rows * size)) return KBKI_TEXT_GRID;
     cfg.gridDim = dim3((unsigned)(in_turn && n < rows ? n : rows) * (unsigned)size);
     if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
-    return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
 // As few CTAs as leave each at most 2048 packs, or 4096 in the largest cluster; P packs per thread.
 #define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096)
@@ -3435,7 +3457,7 @@ template <class F> const char* kbki_part_add(F f, const float* part, unsigned n,
     cfg.gridDim = dim3((unsigned)kbki_ceil(width, 32)), cfg.blockDim = dim3(512), cfg.stream = st;
     cfg.attrs = &attr, cfg.numAttrs = compiled.ptxVersion >= 90;
     if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kbki_part_add_k<F>, f, part, n, width);
-    return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
 
 /*  Column sums of anything: f.term(row, column) gives one or two values, f.put(column, sum) takes the result,
@@ -3483,11 +3505,10 @@ const char* kbki_columns(F f, float* part, unsigned* counters, int64_t rows, int
     y[r,c] = exp(x[r,c] - m[r]) / sum_c exp(x[r,c] - m[r])     m[r] = max_c x[r,c]     x, y: R x C
     flops  5*R*C + R    max 1, subtract 1, exp 1, sum 1, scale 1 per element; one reciprocal per row
     bytes  2*R*C*s
-    check  norm-wise f32 4e-6, f16 3e-4, bf16 2.5e-3; 96 ulp of the row scale in f32, 2 ulp at 16 bits. The
-           f32 figures leave room for a row summed in order, as naive does: up to 3.8e-6 off at 4096 columns
-           of normal data, 6.6e-6 at 32768
+    check  norm-wise f32 4e-6, f16 3e-4, bf16 2.5e-3; 96 ulp of the row scale in f32, 2 ulp at 16 bits. Summed
+           in order, a row of 32768 normal numbers is up to 7e-6 off; naive adds blocks of 256: 6e-7
     1 naive    thread per row                        <- slow: neighbours are C elements apart; three reads
-    2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 18 barriers
+    2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
     3 online   warp per row, running (max, sum)      <- two reads: one sweep finds maximum and sum
     4 onepass  16-byte accesses, row in registers, one barrier
                                                      <- one read, up to 128 KiB per row; beyond, two reads
@@ -3497,8 +3518,8 @@ const char* kbki_columns(F f, float* part, unsigned* counters, int64_t rows, int
     6 cluster  row split over 2, 4 or 8 CTAs, in registers and shared memory; (max, sum) exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
-               formula does; x and y that reach a 16-byte boundary at different elements are taken one element
-               at a time */
+               formula does; from rung 3 on so does one with its maximum beyond 2^30 either way. x and y that
+               reach a 16-byte boundary at different elements are taken one element at a time */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -3580,7 +3601,8 @@ template <class T, int W> __device__ __forceinline__ float kbki_max_of(const kbk
 }
 /*  The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. In f32 the
     exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per
-    element is cheaper than the registers for that, and the logarithm of the sum goes into its exponent. */
+    element is cheaper than the registers for that. (The logarithm of the sum in its exponent would save a
+    multiplication, and be off by half an ulp of the maximum: too much for f16 logits from 6000 on.) */
 template <class T, int P, int W = KBKI_WIDTH(T)> struct kbki_softmax_row {
     static constexpr bool kept = sizeof(T) == 4;
     kbki_pack<T, W> v[P];
@@ -3601,20 +3623,20 @@ template <class T, int P, int W = KBKI_WIDTH(T)> struct kbki_softmax_row {
         }
         return r;
     }
-    // What put needs: `mine` is the maximum that sum was relative to, `all` the row's pair.
-    static __device__ __forceinline__ float scale(float mine, kbki_pair all) {
-        float base = kbki_base(all.m);
-        return kept ? kbki_exp2(__fmul_rn(mine, KBKI_LOG2E) - base) * (1.0f / all.s) : base + __log2f(all.s);
+    // What put needs, a base and a factor: `mine` is the maximum that sum was relative to, `all` the row's pair.
+    static __device__ __forceinline__ float2 scale(float mine, kbki_pair all) {
+        float base = kbki_base(all.m), inv = 1.0f / all.s;
+        return make_float2(base, kept ? kbki_exp2(__fmul_rn(mine, KBKI_LOG2E) - base) * inv : inv);
     }
-    static __device__ __forceinline__ void put_one(kbki_pack<T, W> v, float scale, T* y) {
+    static __device__ __forceinline__ void put_one(kbki_pack<T, W> v, float2 scale, T* y) {
         float f[W];
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) f[k] = kept ? f[k] * scale : kbki_exp_from(f[k], scale);
+        for (int k = 0; k < W; k++) f[k] = (kept ? f[k] : kbki_exp_from(f[k], scale.x)) * scale.y;
         v.set(f);
         v.store(y);
     }
-    template <int TH> __device__ __forceinline__ void put(T* y, int t, int packs, float scale) {
+    template <int TH> __device__ __forceinline__ void put(T* y, int t, int packs, float2 scale) {
         y += t * W;
 #pragma unroll
         for (int u = 0; u < P; u++) {
@@ -3842,7 +3864,7 @@ __global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const 
     sum = kbki_warp_all<kbki_sum<float>>(sum);
     kbki_pair p = kbki_warps_pair<TH>({ mine, sum }, slots);
     kbki_cluster_begun();
-    float scale = r.scale(mine, kbki_cluster_all<kbki_pair>(p, room));
+    float2 scale = r.scale(mine, kbki_cluster_all<kbki_pair>(p, room));
     r.template put<TH>(y + at, t, packs, scale);
 #pragma unroll
     for (int u = 0; u < Q; u++) {
@@ -4335,8 +4357,8 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     3 onepass  16-byte accesses, row in registers, one barrier: deviations are from the mean of a warp, and
                the warps' moments are joined             <- one read, up to 128 KiB per row; beyond, three
     4 persist  as many CTAs as fit, w and b in registers, the next rows on their way into shared memory, where a
-               row of 16-bit numbers stays               <- w and b read once per CTA, not once per row; up
-                                                            to 32 KiB per row
+               row of 16-bit numbers stays               <- w and b read once per CTA, not once per row (above
+                                                            16 KiB once per row, from the L1 cache); up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
@@ -5163,6 +5185,20 @@ template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dno
     __device__ __forceinline__ float centred(float v, float2 st) const {
         return !LN ? v * st.y : (v - st.x) * st.y; // mean * rstd, rounded, is too far off where rstd is large
     }
+    // The packs of a row to where take finds them; zeros where a warp of several rows has fewer.
+    static __device__ __forceinline__ void ask(uint4* ring, int room, const kbki_dnorm<T, LN>& io, int64_t row, int t,
+                                               int packs) {
+        int64_t at = row * io.cols + t * W;
+#pragma unroll
+        for (int u = 0; u < P; u++) {
+            if (t + u * TH < packs) {
+                kbki_ahead(ring + u * 512, io.dy + at + u * TH * W);
+                kbki_ahead(ring + room + u * 512, io.x + at + u * TH * W);
+            } else if (TH < 32) {
+                ring[u * 512] = ring[room + u * 512] = make_uint4(0, 0, 0, 0);
+            }
+        }
+    }
     // Packs as kbki_ahead left them: dy first, x `room` further on, 512 from one to the next.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[HELD ? u : 0].q = ring[u * 512], x[HELD ? u : 0].q = ring[room + u * 512];
@@ -5266,15 +5302,7 @@ __global__ void __launch_bounds__(512, TH <= 32) kbk_layernorm_bwd_onepass_k(kbk
     float each = 1 / (float)io.cols;
     kbki_dnorm_row<T, LN, P, TH, HELD, KEEP> r = {};
     auto ask = [&](int64_t which, uint4* ring) {
-#pragma unroll
-        for (int u = 0; u < P; u++)
-            if (which < io.rows && t + u * TH < packs) {
-                int64_t at = which * io.cols + t * W + u * TH * W;
-                kbki_ahead(ring + u * 512, io.dy + at);
-                kbki_ahead(ring + room + u * 512, io.x + at);
-            } else if (TH < 32) {
-                ring[u * 512] = ring[room + u * 512] = make_uint4(0, 0, 0, 0);
-            }
+        r.ask(ring, room, io, which, t, which < io.rows ? packs : 0);
         kbki_ahead_close();
     };
 #pragma unroll
@@ -5425,7 +5453,8 @@ template <class T> const char* kbk_layernorm_bwd_onepass(const kbk_args* a, kbk_
     2 warp     warp per row, shuffles                    <- coalesced; two reads, the second from cache
     3 onepass  16-byte accesses, row in registers        <- one read, up to 128 KiB per row; beyond, two
     4 persist  as many CTAs as fit, w in registers, the next rows on their way into shared memory
-                                                         <- w read once per CTA; the memory never waits
+                                                         <- w read once per CTA; the memory never waits. Above
+                                                            16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
 #define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
@@ -5939,6 +5968,7 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     1 naive    thread per row                         <- slow: neighbours are C elements apart
     2 split    the manual form in two kernels: products to memory, then row sums
                                                       <- coalesced, but three times the compulsory traffic
+               (16 bits: five times, since products are kept in f32)
     3 matmul   a GEMM with one column                 <- no intermediate; of a 32 x 32 tile 31 columns are
                padding: a GEMM is the wrong tool for a matrix-vector product
     4 warp     warp per row, shuffles                 <- one read of x, coalesced; nothing else moves
@@ -5975,6 +6005,7 @@ KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in
     check  dx rounded once; dw f32 1e-5 of sum_r |dy x|, 16 bits: 2 ulp more
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
     2 split    product to memory, column sums of it, dx by itself      <- many readers, twice the traffic
+               (16 bits: three times, since products are kept in f32)
     3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                 <- no intermediate, tiles mostly padding
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
@@ -6323,7 +6354,11 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
 }
 template <class T, int W, int CW, int U, bool DX> const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, CW * W), x = 2 * kbki_sms() / y, most = kbki_ceil(io.rows, 512 / CW * U);
-    if (y > 65535) return KBKI_TEXT_GRID;
+    if (y > 65535) { // a thread per column is many enough
+        if (DX) kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+        kbk_weighted_sum_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io);
+        return kbki_launched();
+    }
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
     if (x < 1) x = 1;
@@ -6378,7 +6413,7 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
     1 naive    one element per thread, reads along rows   <- slow: a warp writes 32 elements R apart, each a
                piece of a 32-byte sector of its own
     2 shared   32 x 32 tile in shared memory              <- both sides coalesced; but a column of the tile lies
-               in one bank, so a warp reads it in 32 steps
+               in one bank (16 bits: in two), so a warp reads it in 32 (16) steps
     3 padded   a column more than needed                  <- neighbours of a column are a bank apart: no conflict
     4 vec      each thread turns a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
                at a time through shared memory            <- a sixteenth (16 bits: a sixty-fourth) of the
@@ -6519,8 +6554,9 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16) && io.rows % W == 0 && io.cols % W == 0;
     int64_t down = kbki_ceil(io.rows, 16 * W), across = kbki_ceil(io.cols, 16 * W);
     if (!vector) return kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
-    if (!kbki_grid_ok(down) || !kbki_grid_ok(across * BAND) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    kbk_transpose_run_vec_k<T><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)down, (unsigned)across, BAND);
+    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
+    unsigned band = down < BAND ? (unsigned)down : BAND; // band * across fits as well, then
+    kbk_transpose_run_vec_k<T><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)down, (unsigned)across, band);
     return kbki_launched();
 }
 #endif // __CUDACC__
@@ -6679,21 +6715,22 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))     x, dx: R x V   t: R, int32   lse: R, f32   g: one f32
     flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row - 1
     bytes  2*R*V*s + 8*R + 4
-    check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits, + 2e-6.
-           The 1 is taken off in f32, before rounding
+    check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9: not
+           of the row scale, which is the target's alone. The 1 is taken off in f32, before rounding, and the
+           target's bound is that of a number of the size of g (16 bits: g / 1000)
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
     1 naive    thread per element           <- slow: a division for the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
                8 or 16 logits; alignment is peeled row by row
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
                elements are taken one element at a time */
-#define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, 64, 2e-6, 4e-4, 2, 2e-6, 3e-3, 2, 2e-6)
+#define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
     t[1] = kbki_ids("t", s->rows, 1, s->cols);
     t[2] = kbki_in("lse", s->rows, 1), t[2].kind = KBK_KF32;
     t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32;
-    t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 0);
+    t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
     t[2].a = log((double)(s->cols ? s->cols : 1)) + 0.5, t[2].b = 0.1; // near that of normal logits
     t[3].fill = KBK_SAME, t[3].a = 0.75;
     return 5;
@@ -6707,11 +6744,12 @@ KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* i
                                       int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
         const double *x = in[0] + r * s->cols, t = in[1][r], lse = in[2][r], g = in[3][0];
-        double* dx = out[0] + (r - u0) * s->cols;
+        double *dx = out[0] + (r - u0) * s->cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (r - u0) * s->cols : NULL;
         int good = t >= 0 && t < (double)s->cols;
         for (int64_t c = 0; c < s->cols; c++) {
             dx[c] = good ? g * (exp(x[c] - lse) - (t == (double)c)) : kbki_from_bits(0x7FF8ull << 48);
             if (t == KBK_IGNORE) dx[c] = 0;
+            if (size) size[c] = t == (double)c ? fabs(g) * (s->elem == 4 ? 2 : 1e-3) : 0;
         }
     }
 }
@@ -6768,7 +6806,10 @@ template <class T> struct kbki_ce_grad {
         if (pair) {
             row.base = kbki_base(pair[r].m), row.factor = scale / pair[r].s, row.unit = scale;
         } else {
-            row.base = __ldg(lse + r) * KBKI_LOG2E, row.factor = row.unit = __ldg(g);
+            // what the base is rounded by goes into the factor: at lse = 1000 it is 6e-5
+            float l = __ldg(lse + r), rest;
+            row.base = __fmul_rn(l, KBKI_LOG2E), rest = fmaf(l, KBKI_LOG2E, -row.base), row.unit = __ldg(g);
+            row.factor = row.unit * (rest == rest ? kbki_exp2(-rest) : 1.0f); // an infinite lse has no rest
         }
         row.target(__ldg(t + r), cols);
         return row;
@@ -6868,12 +6909,13 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
                boundary at different elements, take the way of rung 2 */
-#define KBK_CHECK_cross_entropy_fwdbwd KBKI_CHECKS(1e-5, 64, 2e-6, 4e-4, 2, 2e-6, 3e-3, 2, 2e-6)
+#define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
 KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
     t[1] = kbki_ids("t", s->rows, 1, s->cols);
     t[2] = kbki_out("loss", KBK_KF32, s->rows, 1, 0);
-    t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 0);
+    t[2].scales = 1; // |loss| + 1/4: what a loss near 0 is the difference of is not
+    t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 4;
 }
 KBK_FN int64_t kbk_cross_entropy_fwdbwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
@@ -6887,11 +6929,13 @@ KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, const char* variant) {
 KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                          int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
-        double loss, lse, one = 1, *both[2] = { &loss, &lse }, *dx[1] = { NULL };
+        double loss, lse, one = 1, *both[2] = { &loss, &lse }, *dx[2 * KBK_OUTS] = { NULL };
         const double* grad[4] = { in[0], in[1], NULL, &one };
         kbk_cross_entropy_fwd_ref(s, in, both, r, r + 1);
         if (out[0]) out[0][r - u0] = loss;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = kbk_is_nan(loss) || kbk_is_inf(loss) ? 0 : fabs(loss) + 0.25;
         if (!out[1]) continue;
+        if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
         grad[0] += r * s->cols, grad[1] += r, grad[2] = &lse, dx[0] = out[1] + (r - u0) * s->cols;
         kbk_cross_entropy_bwd_ref(s, grad, dx, 0, 1);
     }
@@ -7224,7 +7268,8 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
                                 kbk_stream st) {
     auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, CL, TH>;
     size_t bytes = (size_t)(pieces + ahead) * TH * 16;
-    const char* why = kbki_want_shared(kernel, &bytes);
+    const char* why = kbki_needs<90>();
+    if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
     cudaLaunchAttribute cluster = {};
     cluster.id = cudaLaunchAttributeClusterDimension;
@@ -7235,12 +7280,12 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
     config.attrs = &cluster, config.numAttrs = 1;
     int clusters = 0;
     cudaError_t e = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
-    if (e != cudaSuccess) return cudaGetErrorString(e);
+    if (e != cudaSuccess) return kbki_error(e);
     if (clusters < 1) return "the device holds no such cluster";
     if (clusters > io.rows) clusters = (int)io.rows;
     config.gridDim = dim3((unsigned)(clusters * CL));
     e = cudaLaunchKernelEx(&config, kernel, io, (int)share, (int)pieces, (int)ahead);
-    return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
 #define KBKI_CE_PIECES 9 // of a row, where there is a choice: five more are on their way then
 template <class T, int CL, int TH> const char* kbki_ce_ring_of(const kbki_ce_both<T>& io, kbk_stream st) {
@@ -7838,6 +7883,7 @@ template <class T> const char* kbk_embedding_bwd_atomic(const kbk_args* a, kbk_s
 template <class T> const char* kbk_embedding_bwd_vec(const kbk_args* a, kbk_stream st) {
     kbki_embedding_grad<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
+    if (!why && io.vector) why = kbki_needs<90>();
     if (why) return why;
     return io.vector ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
 }
@@ -7860,7 +7906,7 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
     cudaLaunchAttribute attr = {};
     cudaFuncAttributes compiled = {};
     cudaError_t e = cudaFuncGetAttributes(&compiled, kbk_embedding_bwd_sorted_k<T, W>);
-    if (e != cudaSuccess) return cudaGetErrorString(e);
+    if (e != cudaSuccess) return kbki_error(e);
     attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attr.val.programmaticStreamSerializationAllowed = 1;
     cfg.gridDim = dim3((unsigned)(hot + sums + zeros)), cfg.blockDim = dim3(KBKI_EMB_PUT), cfg.stream = st;
@@ -7868,7 +7914,7 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
     kbki_emb_order_k<0><<<1u << o.bits, KBKI_EMB_TH, bytes, st>>>(o);
     e = cudaLaunchKernelEx(&cfg, kbk_embedding_bwd_sorted_k<T, W>, io, o, (unsigned)per, group, lead, hot,
                            (unsigned)sums);
-    return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(e);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
 template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_stream st) {
     kbki_embedding_grad<T> io;
@@ -7905,7 +7951,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
                bands; K split where tiles are few
                                                  <- 128 FMAs per six 16-byte reads that nothing waits for;
                a band's rows and columns stay in L2; a small product fills the device too
-    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 15: wgmma and what follows from it
+    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 15 are kept for wgmma, which is not here yet
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -8401,6 +8447,7 @@ template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_str
     int64_t ctas;
     const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
     if (why || ctas == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
     bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         if (wide)
@@ -8426,6 +8473,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     int64_t ctas, splits = kbki_mm_splits(&a->s);
     const char* why = kbki_mm_args(a, P::BM, P::BN, &io, &ctas);
     if (why || ctas == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
     if (splits > 1) {
         if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, "warptile"))) != NULL) return why;
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
@@ -8760,6 +8808,7 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
     bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         return kbki_mm_batch(io, ctas, batch, [&](const kbki_mm<T>& part, dim3 grid) {
@@ -8806,12 +8855,13 @@ const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, kb
         });
     });
 }
-template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, kbk_stream st, int bn = 0) {
+template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s);
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
     if (copies) {
         if ((why = kbki_check_workspace(a, KBK_TICKETS + copies)) != NULL) return why;
         T* room = (T*)((char*)a->workspace + KBK_TICKETS);
@@ -8821,7 +8871,6 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, kb
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbki_mma<T>(a, batch, st);
     // The wide tile needs half the copies per product, but enough tiles and enough of K to be worth filling.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
-    if (bn) wide = bn == 256;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, st) : kbki_mmapipe_run<T, 128>(a, io, batch, st);
 }
 template <class T> const char* kbk_matmul_fwd_mma(const kbk_args* a, kbk_stream st) { return kbki_mma<T>(a, 1, st); }
@@ -9004,7 +9053,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
            scale or of sqrt(sum_j (p v)^2), what rounding of the probabilities can do; lse: 128 ulp of a
            quarter of the greatest sum of |q k| / sqrt(d)
-    1 naive    scores in memory, three passes        <- slow: S^2 scores written once and read four times, and
+    1 naive    scores in memory, three passes        <- slow: S^2 scores written three times and read four, and
                                                         every FMA fetches its operands from cache. S <= 2048
     2 cublas   the vendor's GEMMs, own softmax       <- tensor cores; the scores still go through memory
     3 flash    64 x 64 tiles, running (max, sum)     <- scores never leave the SM: traffic falls from S^2 to
@@ -9783,7 +9832,8 @@ template <class T, int D> __global__ void __launch_bounds__(128, 2) kbk_attentio
 template <class T, int D> const char* kbki_attn_flashmma(const kbki_attn<T>& io, kbk_stream st) {
     size_t bytes = (128 + 4 * kbki_attn_keys<D>::n) * 2 * D;
     int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
-    const char* why = kbki_want_shared(kbk_attention_fwd_flashmma_k<T, D>, &bytes);
+    const char* why = kbki_needs<80>();
+    if (!why) why = kbki_want_shared(kbk_attention_fwd_flashmma_k<T, D>, &bytes);
     if (why) return why;
     if (!bytes) return "an SM has too little shared memory";
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -10151,7 +10201,6 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     } else {
 #pragma unroll 1
         for (int c = 0; c < seen; c += 2) add(c, false);
-        if (seen < 0) return;
         add(seen, true);
     }
     float* to = io.sum + (int64_t)kbki_attn_tile(io, head, tile) * (64 * P::D) + warp * 1024 + lane * 4;
@@ -10241,7 +10290,8 @@ __global__ void __launch_bounds__(kbki_attn_plan<D>::THREADS, kbki_attn_plan<D>:
 template <class T, int D> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<D>::bytes(2);
     int64_t keys = io.heads * kbki_ceil(io.rows, 128), tiles = io.heads * kbki_ceil(io.rows, 64);
-    const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, D>, &bytes);
+    const char* why = kbki_needs<80>();
+    if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, D>, &bytes);
     if (!why && !bytes) // what is built for less than sm 90 needs less
         bytes = kbki_attn_plan<D>::bytes(1), why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, D>, &bytes);
     if (why) return why;

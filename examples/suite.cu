@@ -4,8 +4,8 @@
     make run ARGS="--fast --op layernorm"        any option of the harness
     make run ARGS="--op softmax -a batch_size=16:128:*2 -a sequence_length=256:2048:*2 -a tensor_dimension=64:512:*2"
 
-    nvcc -std=c++17 -O3 -I. -DKBK_CUBLAS examples/suite.cu -o suite       on a GPU: the kernels, beside the vendor's
-    cc -std=c11 -O2 -x c -I. examples/suite.cu -o suite -lm               elsewhere: the oracles on the CPU
+    nvcc -std=c++17 -O3 -arch=native -I. -DKBK_CUBLAS examples/suite.cu -o suite     on a GPU: the kernels, and the vendor's
+    cc -std=c11 -O2 -x c -I. examples/suite.cu -o suite -lm                          elsewhere: the oracles on the CPU
 
     Shapes are batch_size x sequence_length rows of tensor_dimension elements. A matrix product has as many rows, and
     tensor_dimension columns and inner elements; for cross_entropy tensor_dimension is the vocabulary. Memory operations
@@ -293,6 +293,10 @@ static void run_variant(kb_state* kb) {
     int n = v->op->tensors(&s, t), ins = 0, outs = 0;
     bool allocates = (v->origin & KBK_ALLOCATES) != 0;
     const char* why = NULL;
+    if (!kb->dtype || !(v->dtypes >> dtype & 1) || kb_dtype_of(kbk_dtype_name(dtype)) != kb->dtype) { // by -a dtype=
+        kb_skip(kb, "not for this dtype");
+        return;
+    }
     memset(&a, 0, sizeof a);
     a.s = s;
     a.scalar = 1;

@@ -131,6 +131,23 @@ static void test_philox(void) {
     }
 }
 
+// --- dropout: kernels and oracle share the function that picks an element's half of a block, so here it is again
+static void test_dropout(void) {
+    enum { N = 1 << 18 };
+    int kept = 0, wrong = 0, all = 0, none = 0;
+    for (int i = 0; i < N; i++) {
+        kbk_u4 c = { { (uint32_t)i / 8, 0, 0, 1 } }, r = kbk_philox(c, 42, 0);
+        uint32_t half = r.w[i % 8 / 2] >> (i % 2 ? 16 : 0) & 0xFFFF;
+        wrong += kbk_dropout_keeps(42, 0.1, i) != (half >= 6554); // round(6553.6)
+        kept += kbk_dropout_keeps(42, 0.1, i);
+        all += kbk_dropout_keeps(42, 0, i), none += kbk_dropout_keeps(42, 1, i);
+    }
+    double p = 1 - 6554 / 65536.0;
+    check(wrong == 0, "half i mod 8 of block i / 8 decides");
+    check_near(kept, p * N, 5 * sqrt(N * p * (1 - p)), "kept, within five standard deviations");
+    check(all == N && none == 0, "p = 0 keeps all, p = 1 nothing");
+}
+
 static void test_fill(void) {
     enum { N = 100000 };
     kbk_tensor t = kbki_in("x", N, 1);
@@ -455,6 +472,7 @@ int main(void) {
     test_formulas();
     test_bytes_are_tensors();
     test_philox();
+    test_dropout();
     test_fill();
     test_rounding();
     test_storage();
