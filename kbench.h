@@ -92,8 +92,9 @@ HOW A MEASUREMENT WORKS
     or Nsight Compute it is one process; a few launches of every case run and are checked, and nothing is timed.
 
     time_ms is the median. The interval is that of the median (exact order statistics of ten consecutive
-    block medians: Le Boudec, Performance Evaluation, 2010). gpu_efficiency is the achieved rate over
-    the copy bandwidth measured on this very device at start, not a data sheet's.
+    block medians: Le Boudec, Performance Evaluation, 2010). gpu_efficiency is the larger of bytes a second
+    over the copy bandwidth and operations a second over the arithmetic rate, both measured on this very
+    device, not a data sheet's.
 
 COMMAND LINE
 
@@ -318,7 +319,7 @@ typedef struct kb_desc {
     double max_time;                              // seconds of sampling; 1
     unsigned expect;                              // kb_expectation
     uint64_t seed;                                // 42
-    int device;                                   // which GPU, 0 first
+    int device;                                   // which GPU, 0 first; the same in all of a process
     bool host;                                    // kb_run: the function is host code, as with KB_TIME_HOST
     uint32_t end_canary;                          // leave zero: guards against an uninitialised struct
 } kb_desc;
@@ -391,9 +392,9 @@ typedef struct kb_param { // one axis's value in one case
     X(real, time_ms_p99) X(real, time_ms_ci_low) X(real, time_ms_ci_high) X(real, cv) X(real, precision)         \
     X(whole, samples) X(samples, samples_ms) X(text, mode) X(real, time_ms_raw) X(real, bias_ms)                 \
     X(real, floor_ms) X(real, wall_ms)                                                                           \
-    /* rate: launches, 1e9 bytes, 1e9 operations and queries a second; percent of the measured roof */           \
-    X(real, inference_speed) X(real, throughput_gbps) X(real, gflops) X(real, queries_per_second)                \
-    X(real, gpu_efficiency) X(text, bound) X(real, bytes) X(real, flops)                                         \
+    /* rate: launches, 1e9 bytes, 1e9 operations, items and queries a second; percent of the roof */             \
+    X(real, inference_speed) X(real, throughput_gbps) X(real, gflops) X(real, items_per_second)                  \
+    X(real, queries_per_second) X(real, gpu_efficiency) X(text, bound) X(real, bytes) X(real, flops)             \
     /* memory: MiB and bytes at the peak of the case */                                                          \
     X(real, memory_mb) X(whole, memory_bytes) X(real, host_memory_mb) X(whole, leaked_bytes)                     \
     /* contest */                                                                                                \
@@ -475,7 +476,7 @@ bool kb_has(kb_state* kb, const char* axis); // whether the case has such an axi
 
 void kb_bytes(kb_state* kb, double bytes);   // compulsory traffic: gives GB/s and % of the machine
 void kb_flops(kb_state* kb, double flops);   // arithmetic: gives GFLOP/s
-void kb_items(kb_state* kb, double items);   // anything else worth a rate
+void kb_items(kb_state* kb, double items);   // anything else worth a rate: the record's items_per_second
 void kb_queries(kb_state* kb, double items); // as kb_items, and the record's queries_per_second
 
 // --- memory ---
@@ -674,6 +675,7 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/types.h>
@@ -711,10 +713,20 @@ extern int lstat(const char* path, struct stat* out);
 #ifndef F_DUPFD_CLOEXEC
 #define F_DUPFD_CLOEXEC 1030 // likewise
 #endif
+#ifdef O_CLOEXEC
+#define KBI_CLOEXEC O_CLOEXEC
+#else
+#define KBI_CLOEXEC 0
+#endif
 #ifdef MAP_ANONYMOUS
 #define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
 #else
 #define KBI_MAP_ANONYMOUS 0x20 // likewise
+#endif
+#ifdef MAP_NORESERVE
+#define KBI_MAP_NORESERVE MAP_NORESERVE
+#else
+#define KBI_MAP_NORESERVE 0
 #endif
 
 #ifdef __OPTIMIZE__
@@ -742,7 +754,13 @@ extern int lstat(const char* path, struct stat* out);
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 // glibc's fortified forms of these complain or fail where they are not optimised, so they stand before the rest.
-static int kbi_open_file(const char* path, int flags) { return open(path, flags, 0666); }
+static int kbi_open_file(const char* path, int flags) { return open(path, flags | KBI_CLOEXEC, 0666); }
+// Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
+static void kbi_fill_standard_files(void) {
+    int file = 0;
+    while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
+    if (file > 2) close(file);
+}
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
 static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
@@ -889,6 +907,22 @@ static void kbi_unlocalise(char* s) {
     if (!p) return;
     *p = '.';
     memmove(p + 1, p + n, strlen(p + n) + 1);
+}
+
+// strtod with a point, whatever the locale; a comma ends the number, as in a list.
+static double kbi_real_of(const char* s, char** end) {
+    const char* point = localeconv()->decimal_point;
+    char text[128], *stop;
+    size_t more = point && *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
+    snprintf(text, sizeof text, "%.*s", (int)n, s);
+    char* at = strcmp(point ? point : ".", ".") != 0 && more < 16 ? strchr(text, '.') : NULL;
+    if (at) {
+        memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
+        memcpy(at, point, more + 1);
+    }
+    double x = strtod(text, &stop);
+    *end = (char*)s + (stop - text) - (at && stop > at ? more : 0);
+    return x;
 }
 
 // The shortest of 15, 16 and 17 digits that reads back to the same double.
@@ -1271,7 +1305,6 @@ KBI_SLOW_BEGIN
 #define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
 #define KBI_STATS_P99_MIN 300  // fewest values with a p99
 #define KBI_STATS_NOTABLE 0.01 // drift and distance of modes, relative to the median, that are worth a word
-#define KBI_STATS_EXACT 400    // Mann-Whitney is exact while n * m is at most this
 
 static int kbi_usable(double v) {
     const double limit = KBI_STATS_LIMIT;
@@ -1712,10 +1745,10 @@ static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, dou
     return found;
 }
 
-// Noise floor of an A/A arm: the farthest its interval of the ratio reaches from 1, max(hi, 1/lo) - 1; 0 when
+// Noise floor of an A/A arm: the farthest its interval of the ratio reaches from 1, max(hi, 1/lo) - 1; NaN when
 // there is none.
 static double kbi_noise_floor(double lo, double hi) {
-    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return 0.0;
+    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
     const double below = 1.0 / (lo > 1e-150 ? lo : 1e-150);
     const double reach = (hi > below ? hi : below) - 1.0;
     return reach > 0.0 ? reach : 0.0;
@@ -1736,8 +1769,6 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
     if (hi < 1.0 / floor_ratio) return KB_SLOWER;
     return KB_UNRESOLVED;
 }
-
-// -- unpaired ---------------------------------------------------------------------------------------------
 
 /*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
@@ -1919,7 +1950,7 @@ static double kbi_parse_time(const char* s) {
     } units[] = { { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 },
                   { "m", 60 },    { "min", 60 },  { "h", 3600 } };
     char* end;
-    double x = strtod(s, &end);
+    double x = kbi_real_of(s, &end);
     if (end == s || !(x >= 0) || !isfinite(x)) return -1;
     for (int i = 0; i < KBI_COUNT(units); i++)
         if (strcmp(end, units[i].unit) == 0) return x * units[i].seconds;
@@ -1929,7 +1960,7 @@ static double kbi_parse_time(const char* s) {
 static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* out) {
     char* end;
     errno = 0;
-    long long x = strtoll(s, &end, 0);
+    long long x = strtoll(s, &end, s[strspn(s, "+-")] == '0' && (s[strspn(s, "+-") + 1] | 32) == 'x' ? 16 : 10);
     if (end == s || *end || errno || x < low || x > high) return false;
     *out = x;
     return true;
@@ -1961,7 +1992,7 @@ static bool kbi_add_string(const char* option, kbi_strings* list, const char* s)
 
 static bool kbi_option_precision(const char* value, kbi_options* o) {
     char* end;
-    double x = strtod(value, &end);
+    double x = kbi_real_of(value, &end);
     bool good = end != value && (!*end || kbi_is(end, "%")) && x > 0 && x <= 100;
     if (!good) kbi_error("--precision takes a percentage above 0, as in 0.5, not '%s'", value);
     o->precision = x / 100;
@@ -1997,7 +2028,8 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
     case KBI_OPTION_timer:
         o->timer = value;
-        if (kbi_lists("events,cupti,wall", value)) return true;
+        if (kbi_same_name(value, "events") || kbi_same_name(value, "cupti") || kbi_same_name(value, "wall"))
+            return true;
         return kbi_error("--timer takes events, cupti or wall, not '%s'", value), false;
     case KBI_OPTION_json: o->json = value; return true;
     case KBI_OPTION_jsonl: o->jsonl = value; return true;
@@ -2085,6 +2117,8 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         return kbi_error("--cold, --hot and --rotate exclude each other"), false;
     if (o->on[KBI_OPTION_fast] && o->on[KBI_OPTION_thorough])
         return kbi_error("--fast and --thorough exclude each other"), false;
+    if (o->on[KBI_OPTION_iters] && o->on[KBI_OPTION_rounds])
+        return kbi_error("--iters and --rounds exclude each other: both say how many samples there are"), false;
     kbi_options_effort(o);
     return true;
 }
@@ -2106,11 +2140,11 @@ enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 // "512", "2^20"
 static bool kbi_parse_value(const char** s, double* out) {
     char* end;
-    double x = strtod(*s, &end);
+    double x = kbi_real_of(*s, &end);
     if (end == *s || !isfinite(x)) return false;
     if (*end == '^') {
         const char* power = end + 1;
-        double y = strtod(power, &end);
+        double y = kbi_real_of(power, &end);
         if (end == power) return false;
         x = pow(x, y);
     }
@@ -2142,7 +2176,8 @@ static bool kbi_parse_item(const char** s, kb_param* values, int* n, kb_axis_typ
         if (!kbi_parse_value(s, &step)) return false;
     }
     if (to < from || (how == '+' ? step <= 0 : step <= 1 || from <= 0)) return false;
-    for (double x = from; x <= to * (1 + 1e-12); x = how == '+' ? x + step : x * step)
+    double slack = 1e-9 * (how == '+' ? step : to); // what adding up leaves
+    for (double x = from; x <= to + slack; x = how == '+' ? x + step : x * step)
         if (!kbi_add_value(values, n, type, x)) return false;
     return true;
 }
@@ -2220,7 +2255,7 @@ typedef struct kbi_case {
     const kb_param* params; // every axis but dir
     int n_params;
     int group;
-    uint64_t key; // hash of operation and params: equal inside a comparison group
+    uint64_t key; // hash of operation and params in whatever order: equal inside a comparison group
 } kbi_case;
 
 typedef struct kbi_plan {
@@ -2316,16 +2351,21 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
     c.dtype = dtype ? kb_dtype_of(dtype->s) : KB_NODTYPE;
     kbi_puts(&name, e->operation);
     if (c.direction) kbi_putf(&name, "/dir=%s", c.direction);
-    kbi_puts(&key, name.s);
+    c.key = kbi_hash(14695981039346656037u, name.s);
     kbi_putf(&name, "/impl=%s", e->implementation);
-    if (dtype) kbi_put_param(&name, dtype), kbi_put_param(&key, dtype);
-    for (int i = 0; i < c.n_params; i++)
-        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, &params[i]), kbi_put_param(&key, &params[i]);
+    if (dtype) kbi_put_param(&name, dtype);
+    for (int i = 0; i < c.n_params; i++) {
+        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, &params[i]);
+        key.n = 0;
+        kbi_put_param(&key, &params[i]);
+        uint64_t h = kbi_hash(14695981039346656037u, key.s); // mixed (MurmurHash3's end), because they are added
+        h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
+        c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
+    }
     c.entry = e;
     c.size = size;
     c.params = params;
     c.name = kbi_copy(&plan->arena, name.s);
-    c.key = kbi_hash(14695981039346656037u, key.s);
     if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
         plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
     plan->cases[plan->n++] = c;
@@ -2358,6 +2398,22 @@ static bool kbi_restrict_dtypes(kbi_arena* a, const kbi_options* o, kbi_dimensio
     return n > 0;
 }
 
+// false after an error message: an axis without a name or a value, one that is there twice, an unknown element type.
+static bool kbi_axis_sound(const kb_entry* e, const kbi_dimension* d, int at) {
+    const char *name = d[at].name, *wrong = !name ? "is without a name" : !d[at].n ? "has no values" : NULL;
+    for (int i = 0; i < at && !wrong; i++)
+        if (kbi_is(d[i].name, name)) wrong = "is there twice";
+    if (wrong) kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, name ? name : "", wrong);
+    for (int i = 0; i < d[at].n && !wrong && kbi_is(name, "dtype"); i++) {
+        const char* type = d[at].type == KB_AXIS_STRINGS ? d[at].values[i].s : NULL;
+        if (kb_dtype_of(type)) continue;
+        wrong = "dtype";
+        kbi_error("%s/%s: '%s' is no dtype; there are f32, f64, f16, bf16 and i8, u8 to i64, u64", e->operation,
+                  e->implementation, type ? type : "a number");
+    }
+    return !wrong;
+}
+
 // The cases of one entry in one size (NULL: the entry has none).
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
@@ -2378,7 +2434,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
         for (int i = first; i < n; i++) {
-            if (!kbi_override(&plan->arena, o, &d[i])) return false;
+            if (!kbi_override(&plan->arena, o, &d[i]) || !kbi_axis_sound(e, d, i)) return false;
             if (!kbi_restrict_dtypes(&plan->arena, o, &d[i])) return true;
             has_dtype |= kbi_is(d[i].name, "dtype");
         }
@@ -2457,15 +2513,21 @@ static int kbi_compare_keyed(const void* a, const void* b) {
 // Drops the later of two cases that are one: the same shape in two sizes, or made the same by -a.
 static void kbi_plan_unique(kbi_plan* plan) {
     kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * (size_t)plan->n);
+    const kb_entry* twice = NULL;
     int n = 0;
     for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
     qsort(keyed, (size_t)plan->n, sizeof *keyed, kbi_compare_keyed);
     for (int i = 0; i < plan->n; i++)
         for (int j = i - 1; j >= 0 && keyed[j].key == keyed[i].key; j--) {
-            if (plan->cases[keyed[j].at].entry != plan->cases[keyed[i].at].entry) continue;
-            plan->cases[keyed[i].at].name = NULL;
-            break;
+            const kb_entry *one = plan->cases[keyed[j].at].entry, *other = plan->cases[keyed[i].at].entry;
+            if (one == other) {
+                plan->cases[keyed[i].at].name = NULL;
+                break;
+            }
+            if (kbi_is(one->implementation, other->implementation) && !twice) twice = other;
         }
+    if (twice)
+        kbi_warn("%s/%s is registered twice: its records share a name", twice->operation, twice->implementation);
     for (int i = 0; i < plan->n; i++)
         if (plan->cases[i].name) plan->cases[n++] = plan->cases[i];
     plan->n = n;
@@ -2694,7 +2756,7 @@ typedef struct kbi_measured {
     char message[512];
     char mode[8];
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
-    int32_t arms, spare;      // how many were compared with each other in these rounds
+    int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
     double bytes, flops, items;                 // NaN: not said
     double max_error, tolerance;
@@ -2790,7 +2852,7 @@ typedef struct kbi_backend {
     const char* (*wait)(void);           // until all work is done; the text of an error since the last call, or NULL
     bool (*lost)(void);                  // whether that error is one that no later work of this process survives
     int64_t (*free_bytes)(void);         // of the device; KB_NONE where there is no such thing
-    int64_t (*pool_peak)(bool reset);    // high-water mark of the stream-ordered pool
+    int64_t (*pool_peak)(bool reset);    // high-water mark of the stream-ordered pool; reset: what is in use now
     void (*settle)(struct kbi_run* run); // after the first run of the block: is anything still at work beside it?
     void (*audit_begin)(struct kbi_run* run);
     void (*audit_end)(struct kbi_run* run);
@@ -2819,6 +2881,7 @@ typedef struct kbi_memory {
     kbi_block* blocks;
     int64_t device, device_peak, host, host_peak;
     int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case
+    int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
 typedef enum kbi_unit { KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_RECORDED, KBI_WARM, KBI_SAMPLE } kbi_unit;
@@ -2865,11 +2928,12 @@ typedef struct kbi_run {
     bool looped, sampled;  // KB_TIME was entered in this call; inside KB_SAMPLE
     bool host, gated, failed, group_open;
     unsigned expect;
-    int group; // launches whose mean is a sample
-    int empty; // which of the empty kernels has about as many bytes of arguments
+    int group;     // launches whose mean is a sample
+    int empty;     // which of the empty kernels has about as many bytes of arguments
+    bool resolved; // the wall timer's batch is long enough for the clock
     int64_t batch, nodes, kernels, warm_units, began, phase_began, shown, estimate_ns;
     uint32_t fills; // kb_fill calls in this call of the body
-    int checks;     // kb_check calls that looked
+    uint32_t zeros; // those with KB_ZERO
     kbi_window window;
     kbi_arena arena; // of kb_open: names
     kbi_options own_options;
@@ -2899,7 +2963,8 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
-    if (run->unit == KBI_WARM) {
+    if (run->unit == KBI_WARM) { // the first run may have loaded code
+        if (ns < (double)run->estimate_ns) run->estimate_ns = (int64_t)ns;
         run->window.ns[run->window.n++ % KBI_WINDOW] = ns;
         return;
     }
@@ -2931,7 +2996,7 @@ static double kbi_measure_wall_bias(void) {
 
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (kbi_wall_bias < 0) kbi_wall_bias = kbi_measure_wall_bias();
-    if (run->backend->gpu && !run->host) run->backend->wait();
+    if (run->backend->gpu && !run->host) kbi_stop_on_error(run, "before the timed block");
     kbi_wall_start = kbi_now();
     return run->batch;
 }
@@ -2940,7 +3005,7 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_now();
     if (run->backend->gpu && !run->host) {
-        run->backend->wait();
+        kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
     double ns = (double)(now - kbi_wall_start), target = 20000;
@@ -2952,6 +3017,8 @@ static void kbi_wall_end(kbi_run* run) {
         double factor = ns > 0 ? target / ns : 1000;
         run->batch = (int64_t)((double)run->batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
         run->window.n = 0; // times of another batch size are no measure for this one
+    } else {
+        run->resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_wall_bias / (double)run->batch;
 }
@@ -3925,8 +3992,9 @@ static void kbi_evict(void) { kbi_gpu_read(kbi_gpu.clean, kbi_gpu.clean_bytes); 
 
 // --- the gate: what is queued behind it starts when the host opens it ---
 
-static void kbi_gate_alarm(int signal) {
-    (void)signal;
+static void kbi_gate_alarm(int number) {
+    (void)number;
+    signal(SIGALRM, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
     if (kbi_gpu.flag) *kbi_gpu.flag = 1;
     kbi_gate_alarmed = 1;
 }
@@ -3946,7 +4014,8 @@ static void kbi_gate_close(void) {
         if (kbi_gpu.wait_value(kbi_gpu.stream, address, 1, 0) != 0) kbi_gpu.wait_value = NULL;
     }
     if (!kbi_gpu.wait_value) {
-        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 1000000000u;
+        uint64_t deadline =
+            (uint64_t)KBI_GATE_SECONDS * 2000000000u; // the host's watchdog comes first, and is noticed
         void* arguments[] = { &kbi_gpu.device_flag, &deadline };
         kbi_launch(KBI_F_GATE, 1, 1, arguments);
     }
@@ -3964,9 +4033,10 @@ static void kbi_gate_open(void) {
 
 // --- what the engine asks for ---
 
-// Lines that an earlier case made persist in L2 would survive the eviction.
+// An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
+// the eviction.
 static void kbi_gpu_prepare(struct kbi_run* run) {
-    (void)run;
+    cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
 }
@@ -4023,10 +4093,8 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     uint64_t high = 0;
     int device = 0;
     if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess) return 0;
-    if (reset)
-        cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
-    else
-        cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
+    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // to what is in use
+    cudaMemPoolGetAttribute(pool, reset ? cudaMemPoolAttrUsedMemCurrent : cudaMemPoolAttrUsedMemHigh, &high);
     cudaGetLastError();
     return (int64_t)high;
 }
@@ -4525,10 +4593,11 @@ static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_
 
 static const kbi_timer* kbi_gpu_timer(kbi_run* run) {
     bool cold, graph, waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    const char* timer = run->options->timer;
     if (run->expect & KB_EXPECT_TRANSFER) run->gated = false; // a pageable copy waits for the stream
     kbi_wanted_way(run, &cold, &graph);
-    if (waits || kbi_is(run->options->timer, "wall")) return &kbi_wall_timer;
-    if (kbi_is(run->options->timer, "cupti")) {
+    if (waits || kbi_same_name(timer, "wall")) return &kbi_wall_timer;
+    if (kbi_same_name(timer, "cupti")) {
         if (kbi_cupti_open()) return graph ? &kbi_cupti_graph_timer : &kbi_cupti_timer;
         kbi_stop(run, KB_FLAG_BAD_CASE,
                  "--timer cupti: libcupti.so is not found; LD_LIBRARY_PATH can name its folder");
@@ -4617,7 +4686,8 @@ static double kbi_fit_empty(void) {
 
 // known: the durations held against are this GPU's.
 static void kbi_calibrate(bool known) {
-    for (int i = 0; i < 200; i++) kbi_evict(); // out of the idle clock
+    memset(&kbi_calibrated, 0, sizeof kbi_calibrated); // perhaps another GPU's
+    for (int i = 0; i < 200; i++) kbi_evict();         // out of the idle clock
     kbi_calibrate_quantum();
     for (int way = 0; way < KBI_EVENT_WAYS; way++)
         for (int i = 0; i < KBI_RECENT; i++) kbi_read_empty((kbi_way)way, true, 0);
@@ -5069,6 +5139,9 @@ static bool kbi_warm_enough(kbi_run* run) {
     const kbi_options* o = run->options;
     double time = kbi_seconds_since(run->phase_began), scale = KBI_MIN(o->max_time, 2.0);
     if (run->timer == &kbi_script_timer) return true;
+    // whatever --warmup says; what takes a millisecond needs no batch
+    bool unresolved = run->timer == &kbi_wall_timer && !run->sampled && run->estimate_ns < 1000000 && !run->resolved;
+    if (unresolved && !kbi_only_checked(run)) return false;
     if (o->warmup_count >= 0) return run->warm_units >= o->warmup_count;
     if (kbi_only_checked(run)) return run->warm_units > 0;
     if (o->warmup_time >= 0) return run->warm_units > 0 && time >= o->warmup_time;
@@ -5131,8 +5204,8 @@ typedef struct kbi_fiber {
     void (*main)(void* user);
     void* user;
     char* stack;
+    size_t size;
 } kbi_fiber;
-enum { KBI_STACK = 8 << 20 };
 
 static kbi_fiber* kbi_fiber_entering = NULL;
 static void kbi_fiber_enter(void) {
@@ -5144,12 +5217,16 @@ static void kbi_fiber_enter(void) {
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->main = body;
     f->user = user;
-    void* stack = mmap(NULL, KBI_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
+    struct rlimit limit; // as large as the stack that the first call of the body had, from 8 to 64 MiB
+    rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
+    f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
+    void* stack =
+        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED || getcontext(&f->body) != 0) return false;
     mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
     f->stack = (char*)stack;
     f->body.uc_stack.ss_sp = stack;
-    f->body.uc_stack.ss_size = KBI_STACK;
+    f->body.uc_stack.ss_size = f->size;
     f->body.uc_link = NULL;
     makecontext(&f->body, kbi_fiber_enter, 0);
     return true;
@@ -5162,7 +5239,7 @@ static void kbi_fiber_resume(kbi_fiber* f) {
 
 static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
 static void kbi_fiber_free(kbi_fiber* f) {
-    if (f->stack) munmap(f->stack, KBI_STACK);
+    if (f->stack) munmap(f->stack, f->size);
 }
 #else
 typedef struct kbi_fiber {
@@ -5206,6 +5283,10 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             break;
         case KBI_PHASE_SAMPLE:
             if (!run->group_open && !kbi_wants_sample(run)) {
+                if (!run->fiber || run->alone) { // now: the clock falls, and throttling ends, when the device idles
+                    kbi_note_clock(run, run->backend->clock());
+                    run->backend->sense(&run->m);
+                }
                 if (run->options->on[KBI_OPTION_thorough]) run->m.energy = run->backend->energy(run);
                 kbi_phase_enter(run, KBI_PHASE_DONE);
             } else if (run->timer->alone)
@@ -5302,17 +5383,16 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->unit = run->ready = KBI_NO_UNIT;
     run->looped = run->sampled = false;
     run->batch = 1;
-    run->fills = 0;
-    run->checks = 0;
-    run->memory.free_before = run->memory.free_lowest = run->backend->free_bytes();
-    run->backend->pool_peak(true);
+    run->fills = run->zeros = 0;
     run->backend->prepare(run);
+    run->memory.free_before = run->memory.free_lowest = run->backend->free_bytes();
+    run->memory.pool_before = run->backend->pool_peak(true);
 }
 
 static void kbi_memory_facts(kbi_run* run) {
     kbi_memory* m = &run->memory;
     kbi_memory_look(run->backend, m);
-    int64_t tracked = m->device_peak + run->backend->pool_peak(false);
+    int64_t tracked = m->device_peak + KBI_MAX(run->backend->pool_peak(false) - m->pool_before, (int64_t)0);
     int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
@@ -5329,6 +5409,21 @@ static void kbi_check_guards(kbi_run* run) {
     }
 }
 
+// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
+// far as four looks into each block can tell. What was never written is still poison.
+static bool kbi_all_constant(const kbi_run* run) {
+    unsigned char poison[64], seen[64];
+    if (!run->zeros || run->zeros != run->fills) return false;
+    memset(poison, KBI_POISON, sizeof poison);
+    for (const kbi_block* block = run->memory.blocks; block; block = block->next)
+        for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
+            const kbi_backend* b = block->place == KB_HOST ? &kbi_cpu : run->backend;
+            b->copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
+            if (memcmp(seen, poison, sizeof seen) != 0 && memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
+        }
+    return true;
+}
+
 // What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
 static void kbi_body_ended(kbi_run* run) {
     bool in_flight = run->unit != KBI_NO_UNIT || run->group_open;
@@ -5343,6 +5438,7 @@ static void kbi_body_ended(kbi_run* run) {
     bool lost = run->failed && run->backend->lost();
     if (!run->fiber) kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
     if (!lost) kbi_check_guards(run);
+    if (!lost && run->last == KBI_PHASE_CHECK && kbi_all_constant(run)) kbi_raise(run, KB_FLAG_CONSTANT_DATA);
     if (!lost && run->graph) run->backend->forget(run);
     kbi_memory_free(run->backend, &run->memory, lost);
     int64_t left = run->backend->free_bytes();
@@ -5370,11 +5466,8 @@ static void kbi_run_finish(kbi_run* run) {
     }
     if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host)
         run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
-    if (run->m.status == KB_OK) {
-        kbi_note_clock(run, run->backend->clock());
-        kbi_say_regime(&run->m);
-    }
-    run->backend->sense(&run->m);
+    if (run->m.status == KB_OK) kbi_say_regime(&run->m);
+    if (!kbi_finite(run->m.power)) run->backend->sense(&run->m); // nothing was sampled
     run->m.wall_ns = (double)(kbi_now() - run->began);
     if (run->m.leaked > 0) kbi_raise(run, KB_FLAG_LEAK);
     if (run->m.status == KB_OK && !run->m.settled) kbi_raise(run, KB_FLAG_UNSETTLED);
@@ -5477,7 +5570,10 @@ static void kbi_arm_copy(kbi_contest* c, kbi_arm* a) {
         copy->index = a->index;
         copy->run.pause = copy->run.silent = true;
         copy->run.fiber = &copy->fiber;
-        if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) return;
+        if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
+            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
+            return;
+        }
         a->n_copies++;
         kbi_go_on(c, copy);
         if (copy->run.failed || !copy->run.graph)
@@ -5570,6 +5666,8 @@ static double kbi_contest_width(const kbi_contest* c) {
 static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     const kbi_options* o = c->options;
     bool each = true;
+    for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
+        c->arms[i]->run.next_look = c->rounds % 8 ? INT64_MAX : 0;
     for (int i = 0; i < c->n; i++)
         if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, seconds / (c->n + 1))) each = false;
     if (c->rounds == KBI_ROUNDS_MAX) return true;
@@ -5580,7 +5678,7 @@ static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     return each && (resolved || c->rounds >= (o->on[KBI_OPTION_thorough] ? KBI_ROUNDS_MAX : KBI_ROUNDS));
 }
 
-static void kbi_contest_rounds(kbi_contest* c) {
+static void kbi_contest_rounds_run(kbi_contest* c) {
     int order[64 + 1], slots = c->n + (c->n > 1 && !c->options->iters); // so many samples and no more: no second ones
     int64_t began = kbi_now();
     for (c->rounds = 0; c->rounds < KBI_ROUNDS_MAX;) {
@@ -5598,6 +5696,14 @@ static void kbi_contest_rounds(kbi_contest* c) {
     }
 }
 
+static void kbi_contest_rounds(kbi_contest* c) {
+    kbi_contest_rounds_run(c);
+    for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
+        if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, c->arms[i]->run.backend->clock());
+    for (int i = 0; i < c->n; i++)
+        if (!c->arms[i]->over) c->arms[i]->run.backend->sense(&c->arms[i]->run.m);
+}
+
 // Appends an arm's rounds to its samples, to travel with them.
 static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
     kbi_run* run = &a->run;
@@ -5609,6 +5715,7 @@ static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
     memcpy(run->samples + n, a->ns, sizeof(double) * rounds);
     if (run->m.again) memcpy(run->samples + n + rounds, a->again, sizeof(double) * rounds);
     run->m.arms = c->n;
+    run->m.contest = c->arms[0]->index;
 }
 
 // Measures arms that passed their check: starts each up to its first rest, runs the rounds, ends each. One alone needs
@@ -5636,10 +5743,12 @@ static bool kbi_contest_run(kbi_contest* c) {
         good = !(a->run.failed && a->run.backend->lost());
     }
     if (good && c->n > 1) kbi_contest_rounds(c);
+    for (int i = 0; i < c->n; i++) // the others stay where they are: the process ends
+        if (c->arms[i]->run.failed && c->arms[i]->run.backend->lost()) good = false;
     for (int i = 0; i < c->n; i++) {
         kbi_arm* a = c->arms[i];
         a->run.enough = true;
-        if (a->run.failed && a->run.backend->lost()) good = false; // the others stay where they are: the process ends
+        if (a->run.failed && a->run.backend->lost()) good = false;
         if (!a->over && good) kbi_go_on(c, a);
         if (good) kbi_arm_copies_end(c, a), kbi_arm_pack(c, a), kbi_fiber_free(&a->fiber);
     }
@@ -5655,9 +5764,12 @@ static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
 
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_options* o, const kbi_sink* sink) {
-    int64_t need = 0, room = n ? arms[0]->run.backend->free_bytes() : KB_NONE;
-    for (int i = 0; i < n; i++) need += arms[i]->run.m.memory;
-    bool together = KBI_FIBERS && (room == KB_NONE || need < room / 10 * 9), good = true;
+    int64_t need = 0, host = 0, room = n ? arms[0]->run.backend->free_bytes() : KB_NONE;
+    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < n; i++) need += arms[i]->run.m.memory, host += arms[i]->run.m.host_memory;
+    if (room == KB_NONE) host += need; // KB_ALLOC is the host's, too
+    bool fits = host < physical / 2 && (room == KB_NONE || need < room / 10 * 9);
+    bool together = KBI_FIBERS && fits, good = true;
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);
@@ -5754,18 +5866,33 @@ static bool kbi_compare_special(kbi_comparison* c, int64_t i, double got, double
     return true;
 }
 
+// Got minus want of 64-bit integers, which doubles may not tell apart.
+static double kbi_whole_difference(const void* got, const void* want, int64_t i, kb_dtype dtype) {
+    uint64_t g, w;
+    memcpy(&g, (const char*)got + 8 * i, 8);
+    memcpy(&w, (const char*)want + 8 * i, 8);
+    bool above = dtype == KB_I64 ? (int64_t)g > (int64_t)w : g > w;
+    return above ? (double)(g - w) : -(double)(w - g);
+}
+
 static kbi_comparison kbi_compare(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                                   kbi_measure_of what, double tolerance) {
     kbi_comparison c = { true, 0, -1, 0, 0, 0 };
-    if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference2 = 0, want2 = 0;
+    if (!kbi_finite(tolerance)) tolerance = -1;   // a NaN must not let anything pass, whatever the compiler assumes
+    double difference2 = 0, want2 = 0, scale = 0; // 0 and infinity are the squares of many a double
+    bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
+    for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
+        double g = fabs(kbi_load_double(got, i, (int)got_type)), w = fabs(kbi_load_double(want, i, (int)want_type));
+        if (kbi_finite(g) && kbi_finite(w)) scale = KBI_MAX(scale, KBI_MAX(g, w));
+    }
     for (int64_t i = 0; i < n; i++) {
         double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
         if (kbi_compare_special(&c, i, g, w)) continue;
-        double d = fabs(g - w);
+        double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
         if (what == KBI_CHECK_NORM) {
-            difference2 += d * d;
-            want2 += w * w;
+            double a = scale > 0 ? g / scale - w / scale : 0, b = scale > 0 ? w / scale : 0;
+            difference2 += a * a;
+            want2 += b * b;
             kbi_compare_note(&c, i, g, w, 0, true);
             continue;
         }
@@ -5841,16 +5968,17 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
     double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
     bool usable = true;
     for (int64_t i = 0; i < m->n; i++) {
-        usable &= kbi_finite(samples[i]) && samples[i] >= 0;
+        usable &= kbi_finite(samples[i]); // a difference of graphs (--rotate) can be negative, their median not
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
-    if (!usable) {
+    kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
+    if (!usable || !(s.median > 0)) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_BAD_CASE;
-        r->message = "the clock gave a time that is none";
+        r->message = usable ? "nothing is left of the time but what reading the clock costs; time more work"
+                            : "the clock gave a time that is none";
         return;
     }
-    kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
     r->time_ms = s.median, r->time_ms_mean = s.mean, r->time_ms_std = s.std, r->time_ms_min = s.min;
     r->time_ms_max = s.max, r->time_ms_mad = s.mad, r->time_ms_p5 = s.p5, r->time_ms_p25 = s.p25;
     r->time_ms_p75 = s.p75, r->time_ms_p95 = s.p95, r->time_ms_p99 = s.p99, r->time_ms_ci_low = s.ci_low;
@@ -5867,7 +5995,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
     kbi_flag_set(r, KB_FLAG_DRIFT, s.drift_significant != 0);
     kbi_flag_set(r, KB_FLAG_AUTOCORR, m->n >= 30 && !m->rounds && s.lag1 > 0.3); // slots of rounds are far apart
     kbi_flag_set(r, KB_FLAG_BIMODAL, s.bimodal != 0);
-    bool floored = !kbi_is(m->mode, "wall") && r->time_ms_raw < 5 * r->floor_ms;
+    bool floored = r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored); // there the timer's own scatter is what would show as outliers
     kbi_flag_set(r, KB_FLAG_OUTLIERS, m->n >= 30 && !floored && s.outliers_severe > 0.05);
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, m->clock_high - m->clock_low > 0.02 * m->clock_high);
@@ -5903,7 +6031,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->inference_speed = 1 / seconds;
     r->throughput_gbps = m->bytes / seconds * 1e-9;
     r->gflops = m->flops / seconds * 1e-9;
-    if (m->queries) r->queries_per_second = m->items / seconds;
+    r->items_per_second = m->items / seconds;
+    if (m->queries) r->queries_per_second = r->items_per_second;
     int which = r->dtype && kbi_is(r->dtype, "f16") ? 1 : r->dtype && kbi_is(r->dtype, "bf16") ? 2 : 0;
     bool real = !r->dtype || which || kbi_is(r->dtype, "f32");
     double flop_roof = real ? machine->flop_roof[which] : (double)NAN;
@@ -5952,7 +6081,8 @@ static void kbi_judge_withdraw(kb_result* r) {
     r->time_ms = r->time_ms_mean = r->time_ms_std = r->time_ms_min = r->time_ms_max = r->time_ms_mad = NAN;
     r->time_ms_p5 = r->time_ms_p25 = r->time_ms_p75 = r->time_ms_p95 = r->time_ms_p99 = r->time_ms_raw = NAN;
     r->time_ms_ci_low = r->time_ms_ci_high = r->cv = r->precision = r->bias_ms = r->floor_ms = NAN;
-    r->inference_speed = r->throughput_gbps = r->gflops = r->queries_per_second = r->gpu_efficiency = NAN;
+    r->inference_speed = r->throughput_gbps = r->gflops = r->items_per_second = r->queries_per_second =
+        r->gpu_efficiency = NAN;
     r->samples = KB_NONE;
     r->samples_ms.n = 0;
 }
@@ -5985,8 +6115,10 @@ static void kbi_judge(kb_result* r, const kbi_case* c, const kbi_measured* m, co
 static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
                                  double* hi) {
     double log_ratio[KBI_ROUNDS_LIMIT], median;
-    for (int64_t r = 0; r < rounds; r++) log_ratio[r] = log(theirs[r] / mine[r]);
-    kbi_paired(log_ratio, rounds, alpha, &median, lo, hi);
+    int64_t n = 0; // rounds that both were in: with --iters one has all its samples before the other
+    for (int64_t r = 0; r < rounds; r++)
+        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
+    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
     *lo = exp(*lo), *hi = exp(*hi);
     return exp(median);
 }
@@ -6001,7 +6133,13 @@ static const double* kbi_judge_rounds(const kbi_measured* m, double* samples, bo
 
 static void kbi_judge_unbias(const kbi_measured* m, double* samples) {
     double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
-    for (int64_t i = m->n; i < m->n + m->rounds + m->again; i++) samples[i] = KBI_MAX(samples[i] - bias, 1e-3);
+    for (int64_t i = m->n; i < m->n + m->rounds + m->again; i++)
+        if (kbi_finite(samples[i])) samples[i] = KBI_MAX(samples[i] - bias, 1e-3);
+}
+
+// Whether two were measured in the same rounds: a group of more than 64 is several contests.
+static bool kbi_judge_together(const kbi_measured* a, const kbi_measured* b) {
+    return a->rounds == b->rounds && a->contest == b->contest;
 }
 
 // Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the medians alone.
@@ -6011,7 +6149,7 @@ static void kbi_judge_speedup(kb_result* results, const kbi_measured* const* m, 
     const double *theirs = kbi_judge_rounds(m[0], samples[0], false),
                  *mine = kbi_judge_rounds(m[i], samples[i], false);
     r->speedup = base->time_ms / r->time_ms;
-    if (i == 0 || !theirs || !mine || m[0]->rounds != m[i]->rounds) return;
+    if (i == 0 || !theirs || !mine || !kbi_judge_together(m[0], m[i])) return;
     double alpha = 0.05 / KBI_MAX(m[i]->arms - 1, 1);
     r->speedup = kbi_judge_ratio_of(theirs, mine, m[i]->rounds, alpha, &r->speedup_low, &r->speedup_high);
     r->noise_floor = noise;
@@ -6026,7 +6164,7 @@ static bool kbi_judge_certain(const kb_result* results, const kbi_measured* cons
         double lo, hi;
         if (i == fastest || results[i].status != KB_OK) continue;
         const double* theirs = kbi_judge_rounds(m[i], samples[i], false);
-        if (!mine || !theirs || m[i]->rounds != m[fastest]->rounds) return false;
+        if (!mine || !theirs || !kbi_judge_together(m[i], m[fastest])) return false;
         kbi_judge_ratio_of(theirs, mine, m[i]->rounds, 0.05 / KBI_MAX(n - 1, 1), &lo, &hi);
         if (kbi_judge_ratio(lo, hi, kbi_delta, noise) != KB_FASTER) return false;
     }
@@ -6042,7 +6180,7 @@ typedef struct kbi_contest_end { // of a group
 static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* const* m, double* const* samples,
                                        int n) {
     kbi_contest_end end = { -1, false };
-    double best = INFINITY, noise = 0, lo, hi;
+    double best = INFINITY, noise = NAN, lo, hi;
     for (int i = 0; i < n; i++) {
         const kb_result* r = &results[i];
         if (r->status != KB_OK || !(r->time_ms > 0)) continue;
@@ -6220,6 +6358,8 @@ static void kbi_session_cpu(kbi_session* s) {
 static void kbi_session_commit(kbi_session* s) {
     char path[512], up[256] = "", line[256], name[512];
     for (int i = 0; i < 20 && !s->git_commit[0]; i++) {
+        snprintf(path, sizeof path, "%s.git", up);
+        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
         snprintf(path, sizeof path, "%s.git/HEAD", up);
         if (kbi_first_line(path, line, (int)sizeof line)) {
             if (strncmp(line, "ref: ", 5) == 0) {
@@ -6274,8 +6414,8 @@ typedef struct kbi_store {
     const char *json, *jsonl;
     char* temporary; // beside json, renamed over it at the end; NULL: json is written in place
     int json_file, jsonl_file;
-    kbi_text array;
-    bool failed;
+    kbi_text array, path; // path: json from the root on, since a body may change the directory
+    bool failed, keep;    // keep: results of an earlier run are worth more than an empty array
 } kbi_store;
 
 static bool kbi_write_all(int file, const char* s, size_t n) {
@@ -6312,8 +6452,9 @@ static bool kbi_store_open_jsonl(kbi_store* s) {
     s->jsonl_file = kbi_open_file(s->jsonl, O_RDWR | O_CREAT | O_APPEND);
     if (s->jsonl_file < 0) s->jsonl_file = kbi_open_file(s->jsonl, O_WRONLY | O_APPEND); // a pipe
     if (s->jsonl_file < 0) return kbi_error("cannot write --jsonl %s: %s", s->jsonl, strerror(errno)), false;
-    if (lseek(s->jsonl_file, -1, SEEK_END) >= 0 && kbi_read_some(s->jsonl_file, &last, 1) == 1 && last != '\n')
-        return kbi_write_all(s->jsonl_file, "\n", 1);
+    if (lseek(s->jsonl_file, -1, SEEK_END) >= 0 && kbi_read_some(s->jsonl_file, &last, 1) == 1 && last != '\n' &&
+        !kbi_write_all(s->jsonl_file, "\n", 1))
+        return kbi_error("cannot write --jsonl %s: %s", s->jsonl, strerror(errno)), false;
     return true;
 }
 
@@ -6322,7 +6463,21 @@ static bool kbi_store_open(kbi_store* s, const kbi_options* o) {
     s->json = o->json;
     s->jsonl = o->jsonl;
     s->json_file = s->jsonl_file = -1;
-    return (!s->json || kbi_store_open_json(s)) && (!s->jsonl || kbi_store_open_jsonl(s));
+    if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
+        return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
+    if (kbi_is(s->json, "-") && kbi_is(s->jsonl, "-"))
+        return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
+    char here[4096];
+    if (s->json && *s->json != '/' && !kbi_is(s->json, "-") && getcwd(here, sizeof here))
+        kbi_putf(&s->path, "%s/%s", here, s->json), s->json = s->path.s;
+    if ((!s->json || kbi_store_open_json(s)) && (!s->jsonl || kbi_store_open_jsonl(s))) return true;
+    if (s->json_file >= 0) close(s->json_file);
+    if (s->jsonl_file >= 0) close(s->jsonl_file);
+    if (s->temporary) unlink(s->temporary);
+    KBENCH_FREE(s->temporary);
+    s->temporary = NULL;
+    kbi_text_free(&s->path);
+    return false;
 }
 
 static void kbi_store_trouble(kbi_store* s, const char* option, const char* path) {
@@ -6348,8 +6503,12 @@ static void kbi_store_add(kbi_store* s, const kb_result* r) {
 // Writes the array; the old file stays as it is until the new one is complete.
 static bool kbi_store_close(kbi_store* s) {
     if (s->jsonl_file >= 0) close(s->jsonl_file);
+    bool nothing = s->keep && !s->array.n && s->json_file >= 0 && access(s->json, F_OK) == 0;
     if (s->json) kbi_puts(&s->array, s->array.n ? "\n]\n" : "[]\n");
-    if (kbi_is(s->json, "-")) {
+    if (nothing) {
+        close(s->json_file);
+        if (s->temporary) unlink(s->temporary);
+    } else if (kbi_is(s->json, "-")) {
         fputs(s->array.s, stdout);
         if (fflush(stdout) != 0) kbi_store_trouble(s, "json", "-");
     } else if (s->json_file >= 0) {
@@ -6363,6 +6522,7 @@ static bool kbi_store_close(kbi_store* s) {
         if (!good && s->temporary) unlink(s->temporary);
     }
     kbi_text_free(&s->array);
+    kbi_text_free(&s->path);
     KBENCH_FREE(s->temporary);
     s->temporary = NULL;
     return !s->failed;
@@ -6621,6 +6781,7 @@ static void kbi_table_machine(kbi_table* t, const kbi_machine* m, const kbi_sess
         snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  CPU times (%s)  %s",
                  m->why[0]                      ? m->why
                  : kbi_is(m->backend, "script") ? "scripted"
+                 : KBI_CUDA                     ? "--device cpu"
                                                 : "built without CUDA",
                  s->cpu[0] ? s->cpu : "processor unknown");
     kbi_table_wrap(t, 0, line);
@@ -6822,7 +6983,10 @@ typedef struct kbi_supervisor {
 } kbi_supervisor;
 
 static volatile sig_atomic_t kbi_interrupted = 0;
-static void kbi_interrupt(int signal) { kbi_interrupted = signal; }
+static void kbi_interrupt(int number) {
+    signal(number, SIG_DFL); // the second one ends what hangs
+    kbi_interrupted = number;
+}
 
 static void kbi_worker_end(kbi_worker* w, int* status) {
     if (!w->process) return;
@@ -6930,6 +7094,7 @@ static void kbi_take_result(void* to, int index, const kbi_measured* m, const do
     if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
     s->group.wanted[i] = 0;
     s->group.current = -1;
+    s->group.since = kbi_now();
     s->done++;
 }
 
@@ -7023,6 +7188,7 @@ static void kbi_listen(kbi_supervisor* s) {
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->wanted[i]) g->current = i;
+        if (g->current < 0) return; // all have their result, and it hung then
         kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
         return;
     }
@@ -7048,6 +7214,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     memcpy(job.truth, s->truth, sizeof job.truth);
     g->current = -1;
     g->since = kbi_now();
+    for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
     return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
            kbi_write_all(s->worker.to, wanted, (size_t)g->n);
 }
@@ -7067,11 +7234,18 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
     memset(nothing, 0, (size_t)s->group.n + 1);
     if (!kbi_worker_start(s, device)) return false;
-    if (kbi_send_job(s, device, nothing))
-        while (kbi_take_message(s) == KBI_PUMP_ON && !kbi_interrupted) {}
+    double limit = KBI_MAX(120.0, s->o->timeout);
+    kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    while (next == KBI_PUMP_ON && !kbi_interrupted && kbi_seconds_since(s->group.since) <= limit)
+        if (kbi_readable(s->worker.from, 100)) next = kbi_take_message(s);
     KBENCH_FREE(nothing);
-    if (!s->known && !kbi_interrupted) kbi_error("the worker ended before it began; --no-isolate shows why");
-    return s->known;
+    if (next == KBI_PUMP_DONE) return s->known;
+    kbi_worker_kill(&s->worker);
+    if (next == KBI_PUMP_LOST && !kbi_interrupted)
+        kbi_error("the worker ended before it began; --no-isolate shows why");
+    else if (!kbi_interrupted)
+        kbi_error("the device did not start in %.0f s", limit);
+    return false;
 }
 
 // The calibration's truth is stated for one kind of GPU; on others, and where it matters most, it is measured.
@@ -7095,6 +7269,8 @@ static void kbi_measure_group(kbi_supervisor* s) {
         memcpy(wanted, g->wanted, (size_t)g->n);
         kbi_run_cases(s->plan, s->o, s->backend, &s->machine, g->first, g->n, wanted, &sink);
         KBENCH_FREE(wanted);
+        for (int i = 0; i < g->n; i++)
+            if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
     }
     while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_interrupted) {
@@ -7202,7 +7378,15 @@ static bool kbi_profiled(void) {
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->worker.device = device;
     s->group.n = 0;
+    s->has_truth = false; // another GPU's is another
+    s->done = 0;
     if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
+    static const int gpu_only[] = { KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
+    for (int i = 0;
+         i < KBI_COUNT(gpu_only) && !s->machine.gpu_present && !required && !kbi_is(s->o->device, "script"); i++)
+        if (s->o->on[gpu_only[i]] && !kbi_same_name(s->o->timer, "wall"))
+            kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
+                     kbi_options_table[gpu_only[i]].name);
     if (required && !s->machine.gpu_present) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
@@ -7246,6 +7430,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     s.collect_to = to;
     s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o)) return KBI_EXIT_USAGE;
+    s.store.keep = true;
     kbi_session_fill(&s.session, o);
     kbi_table_open(&s.table, stdout_taken ? stderr : stdout, o);
     if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
@@ -7254,6 +7439,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     signal(SIGTERM, kbi_interrupt);
     signal(SIGHUP, kbi_interrupt);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
     bool required = o->device && !kbi_is(o->device, "cpu") && !kbi_is(o->device, "script");
     int code = kbi_run_device(&s, (int)first, required);
     for (int device = 1; !code && all && device < s.machine.devices && !kbi_interrupted; device++)
@@ -7501,7 +7687,7 @@ typedef struct kbi_seen_result { // what the self-test keeps of a result
 typedef struct kbi_bars {
     const kbi_options* o;
     kbi_seen_result* seen; // of the latest run
-    int n, failed;
+    int n, failed, code;   // code: the exit code of the latest run
     bool gpu;
 } kbi_bars;
 
@@ -7532,7 +7718,7 @@ static bool kbi_bars_run(kbi_bars* b, const char* arguments) {
     argv[argc] = NULL;
     kbi_options_default(&o);
     if (!kbi_options_parse(&o, argc, argv) || !kbi_plan_make(&plan, &o)) return false;
-    kbi_run_plan(&o, &plan, kbi_bars_collect, b);
+    b->code = kbi_run_plan(&o, &plan, kbi_bars_collect, b);
     kbi_plan_free(&plan);
     return b->n > 0 && !kbi_interrupted;
 }
@@ -7637,6 +7823,7 @@ static int kbi_selftest(const kbi_options* o) {
     printf("kbench %s self-test%s\n", KBENCH_VERSION, fast ? ", in short" : "");
     fflush(stdout);
     kbi_bar_mistakes(&b);
+    if (!b.n && !kbi_interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
     if (b.gpu) {
         kbi_bar_accuracy(&b, "");
         kbi_bar_accuracy(&b, "--hot");
@@ -7657,11 +7844,18 @@ static int kbi_main(int argc, char** argv) {
     kbi_plan plan;
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     kbi_program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
+    kbi_fill_standard_files();
     kbi_options_default(&o);
     if (!kbi_options_parse(&o, argc, argv)) return KBI_EXIT_USAGE;
     kbi_quiet = o.on[KBI_OPTION_quiet];
     if (o.on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
+    static const int idle[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
+                                KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
+    for (int i = 0; i < KBI_COUNT(idle); i++)
+        if (o.on[idle[i]] && (o.json || o.jsonl) && o.worker_in < 0)
+            kbi_warn("--%s writes no records: --json and --jsonl are without effect",
+                     kbi_options_table[idle[i]].name);
     if (o.on[KBI_OPTION_selftest]) kbi_selftest_register();
     if (o.on[KBI_OPTION_selftest] && o.worker_in < 0 && !o.on[KBI_OPTION_truth]) return kbi_selftest(&o);
     if (o.on[KBI_OPTION_truth]) return kbi_truth_main(&o);
@@ -7697,6 +7891,10 @@ static int kbi_main(int argc, char** argv) {
 int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
 
 void kb_add(kb_entry* entry) {
+    for (const kb_entry* e = kbi_entries; e; e = e->next)
+        if (e == entry) return;
+    if (!entry->operation) entry->operation = "unnamed";
+    if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
     if (!entry->order) entry->order = kbi_entry_count;
     entry->next = kbi_entries;
@@ -7719,6 +7917,7 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
 
 static const kbi_backend* kbi_process_backend = NULL; // what kb_open measures on, opened once
 static kbi_machine kbi_process_machine;
+static int kbi_process_device;
 
 static void kbi_options_of(kbi_options* o, const kb_desc* d) {
     kbi_options_default(o);
@@ -7746,7 +7945,12 @@ kb_state* kb_open(const kb_desc* desc) {
     kbi_options options;
     kbi_options_of(&options, d);
     if (!run) return NULL;
-    if (!kbi_process_backend) kbi_process_backend = kbi_backend_open(&options, d->device, &kbi_process_machine);
+    if (!kbi_process_backend) {
+        kbi_process_backend = kbi_backend_open(&options, d->device, &kbi_process_machine);
+        kbi_process_device = d->device;
+    }
+    if (!fault && KBI_CUDA && d->device != kbi_process_device)
+        fault = "kb_desc.device: a process measures on one GPU, that of its first kb_open";
     kbi_run_init(run, kbi_process_backend, &kbi_process_machine, &options);
     run->own_options = options;
     run->options = &run->own_options;
@@ -7781,6 +7985,7 @@ kb_result kb_close(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_session session;
     kbi_body_ended(run);
+    run->m.leaked = KB_NONE; // the program may keep what it likes, and no second call tells what code took
     kbi_run_finish(run);
     kbi_judge(&r, run->of, &run->m, run->samples, run->machine);
     kbi_session_fill(&session, run->options);
@@ -7916,21 +8121,27 @@ void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
     if (!kb->run->failed && to && host) kb->run->backend->copy(to, host, bytes);
 }
 
+// The tracked block that p lies in, or NULL.
+static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
+    const kbi_block* block = run->memory.blocks;
+    for (; block; block = block->next)
+        if ((const char*)p >= block->base + KBI_GUARD && (const char*)p < block->base + KBI_GUARD + block->bytes)
+            break;
+    return block;
+}
+
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_run* run = kb->run;
     uint32_t tensor = run->fills++;
+    run->zeros += kind == KB_ZERO;
     if (run->failed || !p || n <= 0) return;
-    const kbi_backend* b = run->backend;
-    for (const kbi_block* block = run->memory.blocks; block; block = block->next) {
-        const char *from = block->base + KBI_GUARD, *to = from + block->bytes;
-        if ((char*)p < from || (char*)p >= to) continue;
-        if ((char*)p + (size_t)n * kb_dtype_size(dtype) > to) {
-            kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n,
-                     block->bytes);
-            return;
-        }
-        if (block->place != KB_DEVICE) b = &kbi_cpu;
+    const kbi_block* block = kbi_block_of(run, p);
+    if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (char*)p) / kb_dtype_size(dtype)) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n,
+                 block->bytes);
+        return;
     }
+    const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
     b->fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
@@ -7941,7 +8152,10 @@ static bool kbi_checks_now(kbi_run* run) {
 }
 
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
-    run->checks++;
+    if (!run->looped && passed) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
+        return false;
+    }
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
@@ -7953,15 +8167,24 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_run* run = kb->run;
     const char* late = run->last == KBI_PHASE_CHECK ? "" : " after the timed loop";
     if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
-    if (!got || !want || n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
+    if (!got || !want) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
+    if (n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements", (long long)n), false;
+    const kbi_block* block = kbi_block_of(run, got);
+    if (block &&
+        (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)got) / kb_dtype_size(got_type))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements in a block of %zu bytes", (long long)n,
+                        block->bytes),
+               false;
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
     void* host = KBENCH_MALLOC(bytes ? bytes : 1);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
     run->backend->copy(host, got, bytes);
+    kbi_stop_on_error(run, "before or in the copy that kb_check looks at");
+    if (run->failed) return KBENCH_FREE(host), false;
     kbi_comparison c = kbi_compare(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
     kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && what == KBI_CHECK_NORM && kbi_finite(c.error))
+    if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else if (!c.passed)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
@@ -8023,7 +8246,12 @@ void kb_note(kb_state* kb, const char* format, ...) {
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    if (kb->run->failed || strstr(kb->run->m.message, text)) return; // the function runs more than once
+    if (kb->run->failed) return;
+    size_t n = strlen(text);
+    for (const char* p = kb->run->m.message; n && (p = strstr(p, text)); p++) { // the function runs more than once
+        bool begins = p == kb->run->m.message || (p[-1] == ' ' && p[-2] == ';');
+        if (begins && (!p[n] || p[n] == ';')) return;
+    }
     va_start(list, format);
     kbi_say_more(&kb->run->m, format, list);
     va_end(list);

@@ -468,8 +468,8 @@ static void test_judge(void) {
           kbi_judge_ratio(1.1, INFINITY, 0, 0) == KB_UNRESOLVED);
     CHECK(kbi_judge_ratio(0.0, 1.0, 0.01, 0) == KB_NO_VERDICT && kbi_judge_ratio(2, 1, 0.01, 0) == KB_NO_VERDICT);
     CHECK(fabs(kbi_noise_floor(0.996, 1.003) - (1 / 0.996 - 1)) < 1e-15);
-    CHECK(fabs(kbi_noise_floor(0.999, 1.003) - 0.003) < 1e-15 && kbi_noise_floor(NAN, NAN) == 0);
-    CHECK(kbi_noise_floor(1.0, 1.0) == 0 && kbi_noise_floor(-1, 2) == 0 && is_finite(kbi_noise_floor(5e-324, 1)));
+    CHECK(fabs(kbi_noise_floor(0.999, 1.003) - 0.003) < 1e-15 && is_nan(kbi_noise_floor(NAN, NAN)));
+    CHECK(kbi_noise_floor(1.0, 1.0) == 0 && is_nan(kbi_noise_floor(-1, 2)) && is_finite(kbi_noise_floor(5e-324, 1)));
 }
 
 // -- Monte-Carlo -------------------------------------------------------------------------------------------
