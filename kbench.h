@@ -1848,7 +1848,7 @@ enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_G
     X(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
     X(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
     X(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
-    X(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
+    X(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 32 to 64")   \
     X(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
     X(warmup,         "warmup",       "N|T",           "how long",   "samples or time of warm-up; until settled")    \
     X(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
@@ -5513,7 +5513,7 @@ typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straig
     void* to;
 } kbi_sink;
 
-enum { KBI_COPIES = 64, KBI_ROUNDS_MIN = 16, KBI_ROUNDS = 64, KBI_ROUNDS_MAX = KBI_ROUNDS_LIMIT };
+enum { KBI_COPIES = 64, KBI_ROUNDS_MIN = 32, KBI_ROUNDS = 64, KBI_ROUNDS_MAX = KBI_ROUNDS_LIMIT };
 
 typedef struct kbi_arm { // a case of the group, with its body suspended
     kbi_run run;

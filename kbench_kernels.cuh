@@ -1231,7 +1231,8 @@ __device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
 }
 // What exponents are taken relative to. A maximum of -inf would give (-inf) - (-inf) = NaN, one like -FLT_MAX, which
 // masks are made of, overflows, and one like -1e30 rounds to 2^76 off: relative to -2^30 all of these add nothing.
-__device__ __forceinline__ float kbki_base(float m) { return fmaxf(m, -1073741824.0f) * KBKI_LOG2E; }
+// Rounded here: as part of somebody's FMA it would be another base than that of the sum.
+__device__ __forceinline__ float kbki_base(float m) { return __fmul_rn(fmaxf(m, -1073741824.0f), KBKI_LOG2E); }
 // exp(x - m), given base(m): one FMA and one exp2.
 __device__ __forceinline__ float kbki_exp_from(float x, float base) { return kbki_exp2(fmaf(x, KBKI_LOG2E, -base)); }
 
@@ -2375,7 +2376,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
 /*  h2d run, d2h run, d2d run --------------------------------------------------------------------------------
     y = x          x, y: n = rows * cols of f32; host to device, device to host, device to device
     flops  0
-    bytes  2*n*s   as every copy; the bus carries n*s of them
+    bytes  n*s     what the bus carries; d2d 2*n*s, as every copy in memory
     check  bit-exact
     1 pageable   cudaMemcpyAsync on memory of malloc     <- slow: pages may move, so the driver copies through
                  a pinned buffer of its own; the host waits meanwhile
@@ -2440,8 +2441,8 @@ KBK_FN double kbk_d2h_run_flops(const kbk_shape* s) { return (void)s, 0; }
 KBK_FN double kbk_d2d_run_flops(const kbk_shape* s) { return (void)s, 0; }
 KBK_FN double kbk_alloc_run_flops(const kbk_shape* s) { return (void)s, 0; }
 KBK_FN double kbk_null_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_h2d_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_d2h_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBK_FN double kbk_h2d_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
+KBK_FN double kbk_d2h_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
 KBK_FN double kbk_d2d_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
 KBK_FN double kbk_alloc_run_bytes(const kbk_shape* s) { return s->rows && s->cols ? 4 : 0; }
 KBK_FN double kbk_null_run_bytes(const kbk_shape* s) { return (void)s, 0; }

@@ -41,9 +41,9 @@ static void test_formulas(void) {
         { "strided", "run", 0, 60 },           // useful: 15 read, 15 written
         { "gather", "run", 0, 180 },           // useful: 15 * (8 + 2 + 2)
         { "chase", "run", 0, 65536 },          // useful: 16384 hops of 4
-        { "h2d", "run", 0, 60 },               // two tensors of 30
-        { "d2h", "run", 0, 60 },               // likewise
-        { "d2d", "run", 0, 60 },               // likewise
+        { "h2d", "run", 0, 30 },               // the bus carries a tensor once
+        { "d2h", "run", 0, 30 },               // likewise
+        { "d2d", "run", 0, 60 },               // two tensors of 30
         { "alloc", "run", 0, 4 },              // the flag
         { "null", "run", 0, 0 },               // nothing
         { "add", "fwd", 15, 90 },              // 15 additions; three tensors of 15 * 2
@@ -99,7 +99,8 @@ static void test_bytes_are_tensors(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++)
         for (int elem = 2; elem <= 4; elem += 2) {
             int lookup = !strcmp(kbk_ops[i].name, "embedding") && !strcmp(kbk_ops[i].dir, "fwd");
-            if (kbk_ops[i].family == KBK_PICK || lookup) continue;
+            int bus = !strcmp(kbk_ops[i].name, "h2d") || !strcmp(kbk_ops[i].name, "d2h");
+            if (kbk_ops[i].family == KBK_PICK || lookup || bus) continue;
             kbk_tensor t[KBK_MAX_TENSORS];
             kbk_shape s = shape(11, 13, 17, elem);
             s.batch = 3;
