@@ -5186,20 +5186,6 @@ template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dno
     __device__ __forceinline__ float centred(float v, float2 st) const {
         return !LN ? v * st.y : (v - st.x) * st.y; // mean * rstd, rounded, is too far off where rstd is large
     }
-    // The packs of a row to where take finds them; zeros where a warp of several rows has fewer.
-    static __device__ __forceinline__ void ask(uint4* ring, int room, const kbki_dnorm<T, LN>& io, int64_t row, int t,
-                                               int packs) {
-        int64_t at = row * io.cols + t * W;
-#pragma unroll
-        for (int u = 0; u < P; u++) {
-            if (t + u * TH < packs) {
-                kbki_ahead(ring + u * 512, io.dy + at + u * TH * W);
-                kbki_ahead(ring + room + u * 512, io.x + at + u * TH * W);
-            } else if (TH < 32) {
-                ring[u * 512] = ring[room + u * 512] = make_uint4(0, 0, 0, 0);
-            }
-        }
-    }
     // Packs as kbki_ahead left them: dy first, x `room` further on, 512 from one to the next.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[HELD ? u : 0].q = ring[u * 512], x[HELD ? u : 0].q = ring[room + u * 512];
@@ -5274,17 +5260,21 @@ template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dno
             if (LN) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
-    // Column sum number i of four, in the order of columns, of G groups whose sums lie `all` apart.
-    template <int G> static __device__ __forceinline__ float4 met(const float4* from, int i, int fours, int all) {
-        int j = i % fours, n = W / 4, u = j / (TH * n), t = j % (TH * n) / n;
-        from += i - j + place(u * n + j % n, t);
-        float4 sum = *from;
+    // The column sums of the CTA, in the order of columns, from those of G groups: to part, those of db after dw's.
+    template <int G>
+    static __device__ __forceinline__ void meet(const float4* from, int fours, int cols, float* part) {
+        constexpr int n = W / 4, kinds = LN ? 2 : 1;
+        for (int i = threadIdx.x; i < fours * kinds; i += 512) {
+            int j = i % fours, u = j / (TH * n), t = j % (TH * n) / n;
+            const float4* at = from + (i - j + place(u * n + j % n, t));
+            float4 sum = *at;
 #pragma unroll
-        for (int g = 1; g < G; g++) {
-            float4 v = from[g * all];
-            sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+            for (int g = 1; g < G; g++) {
+                float4 v = at[g * fours * kinds];
+                sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+            }
+            if (4 * j < cols) *reinterpret_cast<float4*>(part + 4 * j + (i < fours ? 0 : cols)) = sum;
         }
-        return sum;
     }
 };
 /*  CTAs of 512 threads, one per SM: fewer of them leave fewer column sums to add at last. TH threads to a row,
@@ -5303,7 +5293,15 @@ __global__ void __launch_bounds__(512, TH <= 32) kbk_layernorm_bwd_onepass_k(kbk
     float each = 1 / (float)io.cols;
     kbki_dnorm_row<T, LN, P, TH, HELD, KEEP> r = {};
     auto ask = [&](int64_t which, uint4* ring) {
-        r.ask(ring, room, io, which, t, which < io.rows ? packs : 0);
+#pragma unroll
+        for (int u = 0; u < P; u++)
+            if (which < io.rows && t + u * TH < packs) {
+                int64_t at = which * io.cols + t * W + u * TH * W;
+                kbki_ahead(ring + u * 512, io.dy + at);
+                kbki_ahead(ring + room + u * 512, io.x + at);
+            } else if (TH < 32) {
+                ring[u * 512] = ring[room + u * 512] = make_uint4(0, 0, 0, 0);
+            }
         kbki_ahead_close();
     };
 #pragma unroll
@@ -5337,12 +5335,7 @@ __global__ void __launch_bounds__(512, TH <= 32) kbk_layernorm_bwd_onepass_k(kbk
     __syncthreads();
     // racecheck takes a named barrier that fills while other warps wait at barrier 0 for one of barrier 0.
     if (TH > 32 && G > 1) __syncthreads();
-    float* part = io.part + blockIdx.x * (io.sums * io.cols);
-    for (int i = threadIdx.x; i < fours * io.sums; i += 512) {
-        float4 sum = r.template met<M>(meet, i, fours, fours * io.sums);
-        int c = i % fours * 4;
-        if (c < io.cols) *reinterpret_cast<float4*>(part + c + (i < fours ? 0 : io.cols)) = sum;
-    }
+    r.template meet<M>(meet, fours, (int)io.cols, io.part + blockIdx.x * (io.sums * io.cols));
 }
 
 template <class T, bool LN> const char* kbki_dnorm_args(const kbk_args* a, kbki_dnorm<T, LN>* io) {
@@ -5772,10 +5765,10 @@ template <class T> __global__ void kbk_mse_fwd_atomic_k(kbki_mse_io<T> io) {
 }
 template <class T> __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(kbki_mse_io<T> io) {
     __shared__ float s[256];
-    float sum = 0;
+    kbki_long_sum mine;
     int64_t step = (int64_t)gridDim.x * 256;
-    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step) sum += kbki_mse_term(io, i);
-    sum = kbki_tree<kbki_sum<float>, 256>(sum, s);
+    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step) mine.add(kbki_mse_term(io, i));
+    float sum = kbki_tree<kbki_sum<float>, 256>(mine.get(), s);
     if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
 }
 template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
