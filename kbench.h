@@ -7380,6 +7380,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->group.n = 0;
     s->has_truth = false; // another GPU's is another
     s->done = 0;
+    s->progress.began = kbi_now(); // the time left is this device's
     if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
     static const int gpu_only[] = { KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
     for (int i = 0;

@@ -6,9 +6,37 @@
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
+#include <dlfcn.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+
+// What the harness itself calls of the system, where that can fail or differs: stacks for more than a few bodies at
+// once, a signal() that forgets its handler, the driver's library that tells whether the device throttles.
+static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
+    static int stacks;
+    if (getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
+    return mmap(at, n, protection, flags, file, offset);
+}
+static void virtual_signal(int number, void (*handler)(int)) {
+    struct sigaction a;
+    memset(&a, 0, sizeof a);
+    a.sa_handler = handler;
+    a.sa_flags = getenv("VIRTUAL_SYSTEM_V") ? (int)SA_RESETHAND : SA_RESTART;
+    sigaction(number, &a, NULL);
+}
+static void* virtual_dlopen(const char* name, int mode);
+static void* virtual_dlsym(void* library, const char* name);
+#define mmap virtual_mmap
+#define signal virtual_signal
+#define dlopen virtual_dlopen
+#define dlsym virtual_dlsym
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#undef mmap
+#undef signal
+#undef dlopen
+#undef dlsym
 
 // --- the runtime ---
 
@@ -48,7 +76,10 @@ static struct device {
     double now;   // ns
     double drift; // of what events read, ns
     int launches, events;
+    int device;            // the one that this process has chosen
     bool evicted, pending; // the arguments left the cache; an event waits for its kernel
+    bool idle;             // has nothing to do: its clock falls, it does not throttle
+    bool no_copies;        // copies fail
     struct CUgraph_st* capture;
     cudaError_t spoiled, last; // the capture; what cudaGetLastError gives
     cudaError_t broken;        // a kernel failed: nothing works from then on
@@ -75,15 +106,17 @@ static double cost_of_arguments(size_t bytes) { return bytes <= 8 ? 0 : bytes < 
 
 static void execute(const operation* o, int kernels_behind) {
     if (o->kind == WAIT) {
-        while (!*o->flag) usleep(200); // until the host opens the gate, or the watchdog does
+        int64_t began = kbi_now(), limit = o->ns > 0 ? (int64_t)o->ns : INT64_MAX;
+        while (!*o->flag && kbi_now() - began < limit)
+            usleep(200); // until the host opens the gate, or the watchdog does
     } else if (o->kind == EVENT) {
         o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index; // other pairs differ
         gpu.now += 11;
         gpu.pending = true;
     } else if (o->kind == KERNEL) {
         if (strcmp(o->of->name, "faulty") == 0) gpu.broken = cudaErrorIllegalAddress;
-        if (gpu.pending) gpu.now += 1200 + gpu.drift + (kernels_behind > 8 ? 550 : 0);
-        if (gpu.pending && gpu.evicted) gpu.now += cost_of_arguments(o->of->bytes);
+        if (gpu.pending) gpu.now += 1200 + 700 * gpu.device + gpu.drift + (kernels_behind > 8 ? 550 : 0);
+        if (gpu.pending && gpu.evicted) gpu.now += cost_of_arguments(o->of->bytes) * (1 + gpu.device);
         gpu.now += o->ns + 889;
         gpu.evicted = strcmp(o->of->name, "kbi_read") == 0;
         gpu.pending = false;
@@ -125,9 +158,14 @@ cudaError_t cudaGetLastError(void) {
 cudaError_t cudaPeekAtLastError(void) { return did(gpu.last); }
 const char* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : "an error"; }
 const char* cudaGetErrorName(cudaError_t e) { return e == cudaSuccess ? "cudaSuccess" : "cudaErrorOfSomeKind"; }
-cudaError_t cudaGetDeviceCount(int* n) { return *n = 1, cudaSuccess; }
-cudaError_t cudaGetDevice(int* d) { return *d = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int d) { return (void)d, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* n) {
+    return *n = getenv("VIRTUAL_DEVICES") ? atoi(getenv("VIRTUAL_DEVICES")) : 1, cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* d) { return *d = gpu.device, cudaSuccess; }
+cudaError_t cudaSetDevice(int d) {
+    while (getenv("VIRTUAL_HANG")) pause();
+    return gpu.device = d, cudaSuccess;
+}
 cudaError_t cudaRuntimeGetVersion(int* v) { return *v = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* v) { return *v = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaDeviceGetPCIBusId(char* s, int n, int d) {
@@ -189,17 +227,17 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t n, enum cudaMemcpyKind
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) {
     operation o = { COPY, NULL, (double)n / 2000, NULL, NULL };
     (void)kind;
+    if (gpu.no_copies) return did(cudaErrorInvalidValue);
     if (!gpu.capture && n <= (size_t)64 << 20) memcpy(to, from, n);
     return submit(s, o);
 }
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) {
-    return (void)d, (void)pool, cudaErrorNotSupported;
-}
+// 100 MiB of the pool are in use all the time: not the cases' doing
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) { return (void)d, (void)pool, cudaSuccess; }
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t p, enum cudaMemPoolAttr a, void* v) {
-    return (void)p, (void)a, (void)v, cudaErrorNotSupported;
+    return (void)p, (void)a, *(uint64_t*)v = 100 << 20, cudaSuccess;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t p, enum cudaMemPoolAttr a, void* v) {
-    return (void)p, (void)a, (void)v, cudaErrorNotSupported;
+    return (void)p, (void)a, (void)v, cudaSuccess;
 }
 cudaError_t cudaCtxResetPersistingL2Cache(void) { return cudaSuccess; }
 cudaError_t cudaStreamCreate(cudaStream_t* s) {
@@ -269,7 +307,9 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* e, cudaGraph_t g, uns
 cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
     static const function whole = { "graph", 0 };
     operation o = { KERNEL, &whole, 0, NULL, NULL };
+    static int launches;
     for (int i = 0; i < e->graph.n; i++) o.ns += e->graph.nodes[i].ns + 400; // the gap between nodes
+    if (getenv("VIRTUAL_HICCUP") && ++launches % 41 == 0) o.ns += 5e6;
     return submit(s, o);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) { return free(e), cudaSuccess; }
@@ -312,11 +352,11 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("write")) o.ns = 1500 + 16 * NUMBER(1) / 4300;
     if (IS("spin")) o.ns = 576 + NUMBER(0) / 1.98;
     if (IS("fma")) o.ns = 576 + 512.0 * NUMBER(1) * gx * bx / 50000;
-    if (IS("gate")) o.kind = WAIT, o.flag = *(volatile unsigned**)a[0];
+    if (IS("gate")) o.kind = WAIT, o.flag = *(volatile unsigned**)a[0], o.ns = 0.9 * NUMBER(1); // its clock is fast
     if (IS("clock")) { // starts at an edge of a clock of 32 ns
         uint64_t* out = *(uint64_t**)a[0];
         out[0] = (uint64_t)(NUMBER(1) / 1.98 / 32) * 32;
-        out[1] = (uint64_t)((double)out[0] * 1.98);
+        out[1] = (uint64_t)((double)out[0] * (gpu.idle ? 1.4 : 1.98));
         o.ns = (double)out[0] + 765 + 16;
     }
     return submit(stream, o), 0;
@@ -353,6 +393,31 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
     return cudaSuccess;
 }
 
+// --- the driver's library for management ---
+
+static int nvml_init(void) { return 0; }
+static int nvml_handle(const char* bus, void** device) { return (void)bus, *device = &gpu, 0; }
+static int nvml_power(void* device, unsigned* milliwatts) { return (void)device, *milliwatts = 700000, 0; }
+static int nvml_reasons(void* device, unsigned long long* mask) { // power cap, or idle
+    return (void)device, *mask = gpu.idle || !getenv("VIRTUAL_THROTTLE") ? 1 : 4, 0;
+}
+static void* virtual_dlopen(const char* name, int mode) {
+    return strstr(name, "nvidia-ml") ? (void*)&gpu : dlopen(name, mode);
+}
+static void* virtual_dlsym(void* library, const char* name) {
+    int (*init)(void) = nvml_init;
+    int (*handle)(const char*, void**) = nvml_handle;
+    int (*power)(void*, unsigned*) = nvml_power;
+    int (*reasons)(void*, unsigned long long*) = nvml_reasons;
+    void* f = NULL;
+    if (library != &gpu) return dlsym(library, name);
+    if (strstr(name, "Init")) memcpy(&f, &init, sizeof f);
+    if (strstr(name, "HandleByPciBusId")) memcpy(&f, &handle, sizeof f);
+    if (strstr(name, "PowerUsage")) memcpy(&f, &power, sizeof f);
+    if (strstr(name, "ThrottleReasons")) memcpy(&f, &reasons, sizeof f);
+    return f;
+}
+
 // --- benchmarks ---
 
 static void kernel(double ns, size_t bytes, kb_stream s) {
@@ -377,6 +442,12 @@ KBENCH(copies) {
     KB_TIME(kb) { cudaMemcpyAsync(p, host, sizeof host, cudaMemcpyHostToDevice, kb->stream); }
 }
 KBENCH(waits) {
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        cudaStreamSynchronize(kb->stream);
+    }
+}
+KBENCH(waits_too) {
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         cudaStreamSynchronize(kb->stream);
@@ -408,17 +479,73 @@ KBENCH_IMPL(rivals, twin) {
 KBENCH_IMPL(rivals, slower) {
     KB_TIME(kb) { kernel(5200, 24, kb->stream); }
 }
+static void break_late(kb_state* kb, int launch) { // counts from the samples on: after every rival's check
+    static const function of = { "known", 8 }, faulty = { "faulty", 8 };
+    static int launches;
+    launches += kb->run->phase == KBI_PHASE_SAMPLE;
+    operation o = { KERNEL, launches < launch ? &of : &faulty, 5000, NULL, NULL };
+    submit(kb->stream, o);
+}
+KBENCH_IMPL(duel, first) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+KBENCH_IMPL(duel, breaks) {
+    KB_TIME(kb) { break_late(kb, 50); }
+}
+KBENCH_IMPL(duel, third) {
+    KB_TIME(kb) { kernel(6000, 24, kb->stream); }
+}
+KBENCH(exhausts) { // nobody looks at what cudaMalloc says
+    kb_expect(kb, KB_EXPECT_ALLOC);
+    KB_TIME(kb) {
+        void* p;
+        cudaMalloc(&p, 256 << 20);
+        usleep(20);
+    }
+}
+KBENCH(lazy) { // the first run loads code
+    static int launches;
+    int before = launches;
+    KB_TIME(kb) {
+        if (!launches++) usleep(3000);
+        kernel(5000, 24, kb->stream);
+    }
+    kb_note(kb, "%d launches", launches - before);
+}
+KBENCH(no_copy) {
+    float *x = KB_ALLOC(kb, float, 16), want[16] = { 1e30f };
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+    gpu.no_copies = true;
+    kb_check(kb, x, want, 16, 1e-6);
+    gpu.no_copies = false;
+}
+KBENCH(strays) {
+    cudaSetDevice(1);
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+KBENCH(strays_not) {
+    kb_note(kb, "on device %d", gpu.device);
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+static void idles_later(kb_state* kb) { // the device idles while the body looks at results
+    gpu.idle = false;
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+    gpu.idle = true;
+}
+KBENCH(idles) { idles_later(kb); }
+KBENCH_IMPL(idle_rivals, one) { idles_later(kb); }
+KBENCH_IMPL(idle_rivals, other) { idles_later(kb); }
 
 // --- the test ---
 
 static const char* self;
 static json_file file;
 
-// arguments: of the program, which a setting NAME=VALUE of the environment may precede.
+// arguments: of the program, which settings NAME=VALUE of the environment may precede.
 static void start(const char* arguments) {
     char command[1000];
     const char* rest = arguments;
-    if (strncmp(arguments, "VIRTUAL", 7) == 0) rest += strcspn(arguments, " ");
+    while (strncmp(rest, "VIRTUAL", 7) == 0) rest += strcspn(rest, " "), rest += *rest == ' ';
     snprintf(command, sizeof command, "env %.*s '%s' --no-progress %s > build/test/host/cuda.out 2>&1",
              (int)(rest - arguments), arguments, self, rest);
     CHECK(system(command) != -1);
@@ -476,6 +603,118 @@ static void check_output(const char* what) {
 }
 static void check_no_output(const char* what) {
     CHECK_THAT(strstr(output(), what) == NULL, "'%s' in: %.300s", what, output());
+}
+
+static void test_errors(void) {
+    // one rival breaks the device in the middle of the rounds: the others get their times, in a worker of their own
+    run("--op duel --fast");
+    CHECK_INT(file.n, 3);
+    for (int i = 0; i < file.n; i++) {
+        bool fine = strstr(text(i, "name"), "breaks") == NULL;
+        CHECK_STR(text(i, "flags"), fine ? "[\"FLOOR\", \"UNVERIFIED\"]" : "[\"CUDA_ERROR\"]");
+        CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
+    }
+    CHECK_REAL(number(2, "speedup"), 5.0 / 6, 0.01);
+    // in one process they cannot, but leave a record
+    run("--op duel --fast --no-isolate");
+    CHECK_INT(file.n, 3);
+    for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "flags"), "[\"CUDA_ERROR\"]");
+    check_word("--op exhausts --fast", "CUDA_ERROR"); // the wall timer looks for errors as well
+    check_word("--op no_copy --fast", "CUDA_ERROR");
+    CHECK_THAT(!strstr(text(0, "flags"), "VERIFY_FAIL"), "what was never copied was compared: %s",
+               text(0, "message"));
+}
+
+static void test_devices(void) {
+    run("VIRTUAL_DEVICES=2 --device all --op known --fast -a bytes=24 -a ns=2000,20000");
+    CHECK_INT(file.n, 4);
+    for (int i = 0; i < file.n; i++) {
+        CHECK_INT(number(i, "device"), i / 2);
+        CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i % 2 ? 20000 : 2000)) < 50, "device %d: %g ms", i / 2,
+                   number(i, "time_ms"));
+    }
+    // a case that chooses another device does so for itself; memory of the pool that is no case's counts for none
+    run("VIRTUAL_DEVICES=2 --op strays,strays_not --fast");
+    CHECK_INT(file.n, 2);
+    CHECK_THAT(strstr(text(1, "message"), "on device 0") != NULL, "%s", text(1, "message"));
+    CHECK_INT(number(1, "memory_bytes"), 0);
+    if (system("script -qec true /dev/null > build/test/host/cuda.out 2>&1 < /dev/null") == 0) {
+        char command[1000];
+        snprintf(
+            command, sizeof command,
+            "script -qec \"env VIRTUAL_DEVICES=2 '%s' --op several,turns --warmup 80ms --iters 3 --device all\" /dev/null "
+            "> build/test/host/cuda.out 2>&1 < /dev/null",
+            self);
+        CHECK(system(command) != -1);
+        check_output("[2/2]");
+        check_no_output("[3/2]"); // each device starts anew
+    } else
+        SKIP("no script(1) that plays a terminal: progress over two devices is not looked at");
+    // what the device does after the last sample is not what was measured
+    run("VIRTUAL_THROTTLE=1 --op idles,idle_rivals --fast");
+    CHECK_INT(file.n, 3);
+    for (int i = 0; i < file.n; i++) {
+        CHECK_THAT(strstr(text(i, "flags"), "THROTTLED") != NULL, "%s: flags %s", text(i, "name"), text(i, "flags"));
+        CHECK_THAT(!strstr(text(i, "flags"), "CLOCK_VARIES"), "%s: flags %s", text(i, "name"), text(i, "flags"));
+        CHECK_STR(text(i, "message"), "null"); // nor did the clock fall
+    }
+    // a device that hangs while it starts: Ctrl-C ends the wait
+    pid_t process = fork();
+    if (process == 0) {
+        setenv("VIRTUAL_HANG", "1", 1);
+        execl(self, self, "--op", "several", "--quiet", "--no-progress", (char*)NULL);
+        _exit(99);
+    }
+    usleep(300000);
+    kill(process, SIGINT);
+    int status = -1;
+    for (int i = 0; i < 20 && waitpid(process, &status, WNOHANG) == 0; i++) usleep(100000);
+    CHECK_THAT(WIFEXITED(status) && WEXITSTATUS(status) == 130, "a device that hangs: status %d 2 s after SIGINT",
+               status);
+    if (status == -1) kill(process, SIGKILL);
+}
+
+static void test_timers(void) {
+    run("--op several --fast --timer Wall");
+    CHECK_STR(text(0, "mode"), "\"wall\"");
+    run("--op lazy --iters 20 --warmup 5"); // 20 groups: a first run that takes long does not make them single launches
+    CHECK_THAT(atof(strrchr(text(0, "message"), ';') ? strrchr(text(0, "message"), ';') + 1 : "0") >= 100,
+               "20 samples of %s", text(0, "message"));
+    run("VIRTUAL_HICCUP=1 --op turns --fast --rotate"); // an interruption makes a difference of two graphs negative
+    CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns, disturbed: %g ms, %s", number(0, "time_ms"),
+               text(0, "message"));
+    // fewer copies than exceed L2 prove nothing about cold data
+    check_word("VIRTUAL_STACKS=5 --op turns --fast --rotate", "NOT_COLD");
+    // the watchdog comes before the deadline of the gate that spins, a second time as well, whatever signal() does
+    run("VIRTUAL_NO_WAIT=1 VIRTUAL_SYSTEM_V=1 --op waits,waits_too --fast --no-audit --timeout 4s");
+    CHECK_INT(file.n, 2);
+    for (int i = 0; i < file.n; i++)
+        CHECK_THAT(number(i, "time_ms") > 0.004 && number(i, "time_ms") < 0.02, "%s: %g ms, %s", text(i, "name"),
+                   number(i, "time_ms"), text(i, "message"));
+}
+
+static void launch_5us(kb_stream stream, void* user) {
+    (void)user;
+    kernel(5000, 24, stream);
+}
+static void test_in_process(void) {
+    kb_desc d;
+    void* kept;
+    memset(&d, 0, sizeof d);
+    d.name = "kept"; // the program may keep what it likes
+    d.max_time = 0.05;
+    kb_state* kb = kb_open(&d);
+    cudaMalloc(&kept, 1 << 20);
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+    kb_result r = kb_close(kb);
+    CHECK_INT(r.status, KB_OK);
+    CHECK(!((r.flags >> KB_FLAG_LEAK) & 1));
+    kb_result_free(&r);
+    d.device = 1; // one that is not the first one's
+    r = kb_run(&d, launch_5us, NULL);
+    CHECK_INT(r.status, KB_FAILED);
+    CHECK_HAS(r.message, "device");
+    kb_result_free(&r);
 }
 
 int main(int argc, char** argv) {
@@ -537,6 +776,10 @@ int main(int argc, char** argv) {
     check_known("VIRTUAL_SM=80 --op known --fast -a bytes=24", 6);
     start("VIRTUAL_SM=80 --env");
     check_output("fitted to %globaltimer");
+    test_errors();
+    test_devices();
+    test_timers();
+    test_in_process();
     json_free(&file);
     return test_end();
 }
