@@ -31,6 +31,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
     if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
     if (IS("negative")) return -steady;
+    if (IS("dips")) return i == 20 ? -100 : steady; // a difference of two times, of which one was disturbed
+    if (IS("pace")) return strstr(name, "impl=slow") ? 500 * steady : steady;
     if (IS("throttled")) *flags = (uint64_t)1 << KB_FLAG_THROTTLED;
     if (IS("faulty") && i == 25) *flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
     if (IS("contest"))
@@ -58,6 +60,7 @@ KBENCH(constant) BODY()
 KBENCH(nan) BODY()
 KBENCH(infinite) BODY()
 KBENCH(negative) BODY()
+KBENCH(dips) BODY()
 KBENCH(throttled) BODY()
 KBENCH(faulty) BODY()
 KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second: the script's roof itself
@@ -74,9 +77,44 @@ KBENCH_IMPL(contest, unchecked) UNCHECKED
 KBENCH_IMPL(contest, wrong) WRONG
 KBENCH_IMPL(wrong_first, wrong) WRONG
 KBENCH_IMPL(wrong_first, right) BODY()
-    // clang-format on
+KBENCH_IMPL(pace, quick) BODY()
+KBENCH_IMPL(pace, slow) {
+    static int runs;
+    KB_TIME(kb) if (!runs++) usleep(3000); // the first one says how many go into a slot
+    kb_check_that(kb, true, 0, 0, "fine");
+}
+#define FILLED(kind, ...) { \
+    float *x = KB_ALLOC(kb, float, 1000), *y = KB_ALLOC(kb, float, 1000); \
+    kb_fill(kb, x, 1000, kind); \
+    __VA_ARGS__ \
+    KB_TIME(kb) { kb_keep(y); } \
+    kb_check_that(kb, true, 0, 0, "fine"); \
+}
+KBENCH(zeros) FILLED(KB_ZERO)
+KBENCH(numbers) FILLED(KB_NORMAL)
+KBENCH(zeros_and_numbers) FILLED(KB_ZERO, kb_fill(kb, y, 1000, KB_NORMAL);)
+KBENCH(zeros_and_own) FILLED(KB_ZERO, for (int i = 0; i < 1000; i++) y[i] = (float)i;)
+KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
+// clang-format on
 
-    static const char* self;
+#define MANY 70 // more rivals than are measured at once
+                static void many_body(kb_state* kb) {
+    KB_TIME(kb) { kb_keep(kb); }
+    kb_check_that(kb, true, 0, 0, "fine");
+}
+static void add_many(void) {
+    static kb_entry entries[MANY];
+    static char names[MANY][8];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "i%d", i);
+        entries[i].operation = "many";
+        entries[i].implementation = names[i];
+        entries[i].body = many_body;
+        kb_add(&entries[i]);
+    }
+}
+
+static const char* self;
 static json_file file;
 
 static const char* get(int record, const char* key) {
@@ -167,7 +205,21 @@ static void test_rates(void) {
     CHECK_REAL(number(i, "queries_per_second"), 100 / (number(i, "time_ms") / 1000), 1e-12);
     CHECK_STR(get(i, "throughput_gbps"), "null");
     CHECK_STR(get(i, "gpu_efficiency"), "null");
-    CHECK_STR(get(OF("items"), "queries_per_second"), "null");
+    CHECK_REAL(number(i, "items_per_second"), number(i, "queries_per_second"), 1e-12);
+    i = OF("items");
+    CHECK_STR(get(i, "queries_per_second"), "null");
+    CHECK_REAL(number(i, "items_per_second"), 100 / (number(i, "time_ms") / 1000), 1e-12);
+    CHECK_STR(get(OF("steady"), "items_per_second"), "null");
+}
+
+// zeros alone are no data: kernels are faster on them than on any other
+static void test_constant_data(void) {
+    run("--iters 30 --op zeros,numbers,zeros_and_numbers,zeros_and_own,zeros_and_output");
+    CHECK_HAS(get(OF("zeros"), "flags"), "CONSTANT_DATA");
+    CHECK_HAS(get(OF("zeros_and_output"), "flags"), "CONSTANT_DATA");
+    CHECK_FLAGS(OF("numbers"), "[]");
+    CHECK_FLAGS(OF("zeros_and_numbers"), "[]");
+    CHECK_FLAGS(OF("zeros_and_own"), "[]");
 }
 
 // withheld: not a number anywhere, and a word that says why
@@ -177,7 +229,7 @@ static void withheld(const char* operation, const char* implementation, const ch
         "time_ms_p5",      "time_ms_p25",  "time_ms_p75",        "time_ms_p95",    "time_ms_p99", "time_ms_ci_low",
         "time_ms_ci_high", "cv",           "precision",          "samples_ms",     "time_ms_raw", "inference_speed",
         "throughput_gbps", "gflops",       "queries_per_second", "gpu_efficiency", "speedup",     "speedup_low",
-        "speedup_high",    "rating"
+        "speedup_high",    "rating",       "items_per_second"
     };
     int i = record(operation, implementation);
     CHECK_THAT(strcmp(get(i, "status"), "\"failed\"") == 0, "%s: status %s", operation, get(i, "status"));
@@ -198,6 +250,8 @@ static void test_withheld(void) {
     withheld("contest", "wrong", "VERIFY_FAIL");
     withheld("wrong_first", "wrong", "VERIFY_FAIL");
     CHECK_STR(get(OF("above_in_cache"), "status"), "\"ok\"");
+    CHECK_STR(get(OF("dips"), "status"), "\"ok\"");
+    CHECK_REAL(number(OF("dips"), "time_ms"), 0.01, 1e-3);
 }
 
 static void test_contest(void) {
@@ -230,6 +284,27 @@ static void test_contest(void) {
     CHECK_STR(get(right, "speedup"), "null");
     CHECK_STR(get(right, "rating"), "\"excellent\"");
     CHECK_STR(get(OF("steady"), "speedup"), "null"); // alone in its group
+    // so many samples and no second ones of the baseline: what noise does is not known, which is not "nothing"
+    CHECK_STR(get(half, "noise_floor"), "null");
+    // a slot of the quick one is eight samples, of the slow one a single one: it is in rounds that the other is not in
+    int slow = record("pace", "slow");
+    CHECK_INT(number(slow, "samples"), 200);
+    CHECK_REAL(number(slow, "speedup"), 1.0 / 500, 2e-3);
+    double low = number(slow, "speedup_low"), high = number(slow, "speedup_high");
+    CHECK_THAT(low > 0.99 / 500 && high < 1.01 / 500, "%g to %g", low, high);
+    CHECK_STR(get(slow, "verdict"), "\"SLOWER\"");
+    // the 65th and those after it met in rounds of their own
+    run("--iters 200 --op many");
+    CHECK(number(record("many", "i63"), "speedup_low") <= number(record("many", "i63"), "speedup"));
+    int other = record("many", "i69");
+    CHECK_REAL(number(other, "speedup"), 1, 2e-3);
+    CHECK_STR(get(other, "verdict"), "null");
+    CHECK_STR(get(other, "speedup_low"), "null");
+    // steady times are resolved well before the last round
+    run("--op contest --impl one,half,twin");
+    double samples = number(record("contest", "half"), "samples");
+    CHECK_THAT(samples <= 32 * 8, "%g samples of a steady time", samples);
+    CHECK(number(record("contest", "half"), "noise_floor") >= 0);
 }
 
 // sampling stops when the median is known well enough, not earlier than 30 samples, not later than 2,000
@@ -265,6 +340,7 @@ static void test_table(void) {
 
 int main(int argc, char** argv) {
     kbi_script = script;
+    add_many();
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];
     if (system("mkdir -p build/test/host") != 0) return 2;
@@ -274,6 +350,7 @@ int main(int argc, char** argv) {
     test_rates();
     test_withheld();
     test_contest();
+    test_constant_data();
     test_stopping();
     test_table();
     json_free(&file);
