@@ -5878,19 +5878,21 @@ static double kbi_whole_difference(const void* got, const void* want, int64_t i,
 static kbi_comparison kbi_compare(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                                   kbi_measure_of what, double tolerance) {
     kbi_comparison c = { true, 0, -1, 0, 0, 0 };
-    if (!kbi_finite(tolerance)) tolerance = -1;   // a NaN must not let anything pass, whatever the compiler assumes
-    double difference2 = 0, want2 = 0, scale = 0; // 0 and infinity are the squares of many a double
+    if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
+    double difference2 = 0, want2 = 0, most = 0;
     bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
         double g = fabs(kbi_load_double(got, i, (int)got_type)), w = fabs(kbi_load_double(want, i, (int)want_type));
-        if (kbi_finite(g) && kbi_finite(w)) scale = KBI_MAX(scale, KBI_MAX(g, w));
+        if (kbi_finite(g) && kbi_finite(w)) most = KBI_MAX(most, KBI_MAX(g, w));
     }
+    // 0 and infinity are the squares of many a double; a power of two, because a compiler may divide by reciprocals
+    double unit = most > 1e150 ? ldexp(1, -600) : most < 1e-150 ? ldexp(1, 600) : 1;
     for (int64_t i = 0; i < n; i++) {
         double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
         if (kbi_compare_special(&c, i, g, w)) continue;
         double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
         if (what == KBI_CHECK_NORM) {
-            double a = scale > 0 ? g / scale - w / scale : 0, b = scale > 0 ? w / scale : 0;
+            double a = g * unit - w * unit, b = w * unit;
             difference2 += a * a;
             want2 += b * b;
             kbi_compare_note(&c, i, g, w, 0, true);
@@ -8194,13 +8196,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (run->failed) return KBENCH_FREE(host), false;
     kbi_comparison c = kbi_compare(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
-    kbi_check_done(run, c.passed, c.error, tolerance);
+    bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
     if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else if (!c.passed)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
                  (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
-    return c.passed;
+    return passed;
 }
 
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,

@@ -184,6 +184,108 @@ static void test_message(void) {
     kb_result_free(&r);
 }
 
+// how a check of n elements against want ends, as a whole case; got is what the block writes to the first ones
+static kb_result whole_case(rule how, const void* got, const void* want, kb_dtype dtype, int64_t n,
+                            double tolerance) {
+    kb_desc d;
+    size_t bytes = 2 * kb_dtype_size(dtype);
+    memset(&d, 0, sizeof d);
+    d.name = "whole";
+    d.samples = 3;
+    d.max_time = 1e-3;
+    kb_state* kb = kb_open(&d);
+    char* y = KB_ALLOC(kb, char, bytes);
+    KB_TIME(kb) {
+        memcpy(y, got, bytes);
+        kb_keep(y);
+    }
+    if (how == NORM)
+        kb_check_norm_typed(kb, y, dtype, want, dtype, n, tolerance);
+    else
+        kb_check_typed(kb, y, dtype, want, dtype, n, tolerance);
+    return kb_close(kb);
+}
+
+// numbers whose squares are none, and integers that doubles do not tell apart
+static void test_extremes(void) {
+    static const struct {
+        double got[2], want[2];
+        int fine;
+    } norms[] = {
+        { { 5e-170, 0 }, { 1e-170, 0 }, 0 },           { { 1e-170, 2e-180 }, { 1e-170, 1e-180 }, 1 },
+        { { 1e153, 1 }, { 1.4e154, 1 }, 0 },           { { -1e200, 1e200 }, { 1e200, 1e200 }, 0 },
+        { { 1e200, 1e300 }, { 2e200, 1e300 }, 1 },     { { 1e308, -1e308 }, { -1e308, 1e308 }, 0 },
+        { { 3e-300, 3e-300 }, { 3e-300, 6e-300 }, 0 },
+    };
+    for (int i = 0; i < (int)(sizeof norms / sizeof *norms); ++i) {
+        kb_result r = whole_case(NORM, norms[i].got, norms[i].want, KB_F64, 2, 1e-6);
+        CHECK_THAT((r.status == KB_OK) == norms[i].fine, "norm-wise, pair %d: status %d, %s", i, (int)r.status,
+                   r.message ? r.message : "");
+        kb_result_free(&r);
+    }
+    static const double none[2] = { 0, 0 }, five[2] = { 5, 1 };
+    kb_result r = whole_case(NORM, five, none, KB_F64, 2, 1e-6);
+    CHECK_INT(r.status, KB_FAILED);
+    CHECK_HAS(r.message, "norm");
+    CHECK(!strstr(r.message, "-1")); // no element is the worst
+    kb_result_free(&r);
+    static const uint64_t big[2] = { UINT64_C(9007199254740992), UINT64_MAX - 1 },
+                          next[2] = { UINT64_C(9007199254740993), UINT64_MAX };
+    for (int i = 0; i < 2; ++i)
+        for (int is_signed = 0; is_signed < 2; ++is_signed) {
+            uint64_t got[2] = { big[i], big[i] }, want[2] = { next[i], next[i] };
+            kb_dtype dtype = is_signed ? KB_I64 : KB_U64;
+            r = whole_case(MIXED, got, want, dtype, 2, 0);
+            CHECK_THAT(r.status == KB_FAILED, "%s: pair %d passes", kb_dtype_name(dtype), i);
+            kb_result_free(&r);
+            r = whole_case(MIXED, want, want, dtype, 2, 0);
+            CHECK_INT(r.status, KB_OK);
+            kb_result_free(&r);
+        }
+}
+
+// a check that cannot have seen what the block wrote, and one of more than there is
+static void test_misplaced(void) {
+    kb_desc d;
+    float zeros[4] = { 0, 0, 0, 0 };
+    memset(&d, 0, sizeof d);
+    d.name = "misplaced";
+    d.samples = 3;
+    d.max_time = 1e-3;
+    kb_state* kb = kb_open(&d);
+    float* y = KB_ALLOC(kb, float, 4);
+    kb_fill(kb, y, 4, KB_ZERO);
+    CHECK(!kb_check(kb, y, zeros, 4, 0.0));
+    KB_TIME(kb) {
+        y[0] = 777;
+        kb_keep(y);
+    }
+    kb_result r = kb_close(kb);
+    CHECK_INT(r.status, KB_FAILED);
+    CHECK_HAS(r.message, "before the timed block");
+    CHECK(r.verified != 1);
+    kb_result_free(&r);
+    static const float some[2] = { 1, 2 };
+    static float wanted[100000];
+    static const int64_t counts[] = { 3, 100000, -1, INT64_MAX };
+    for (int i = 0; i < 4; ++i) {
+        r = whole_case(MIXED, some, wanted, KB_F32, counts[i], 1e30);
+        CHECK_INT(r.status, KB_FAILED);
+        CHECK((r.flags >> KB_FLAG_BAD_CASE) & 1);
+        char count[32];
+        snprintf(count, sizeof count, "%lld elements", (long long)counts[i]);
+        CHECK_HAS(r.message, count);
+        kb_result_free(&r);
+    }
+    kb = kb_open(&d); // as kb_fill of more than there is
+    y = KB_ALLOC(kb, float, 4);
+    kb_fill(kb, y, INT64_MAX, KB_ZERO);
+    KB_TIME(kb) { kb_keep(y); }
+    r = kb_close(kb);
+    CHECK((r.flags >> KB_FLAG_BAD_CASE) & 1);
+    kb_result_free(&r);
+}
+
 // no check at all is a warning beside the number, a passed one takes it away
 static void test_unverified(void) {
     kb_desc d;
@@ -208,6 +310,8 @@ int main(void) {
     test_not_numbers();
     test_types();
     test_message();
+    test_extremes();
+    test_misplaced();
     test_unverified();
     return test_end();
 }
