@@ -215,6 +215,43 @@ static void test_faults_in_process(void) {
     kb_result_free(&r);
 }
 
+// what is no longer than a reading of the clock gets no time, and nothing gets one of 0; a little more gets a word
+static void test_short(void) {
+    volatile int sink = 0;
+    for (int work = 0; work < 3; work++) {
+        kb_desc d = desc_named("short");
+        d.max_time = 0.05;
+        kb_state* kb = kb_open(&d);
+        KB_SAMPLE(kb) {
+            sink = 0;
+            KB_TIME(kb) {
+                for (int i = 0; i < (work ? 10 * work : 0); i++) sink += i;
+            }
+        }
+        kb_result r = kb_close(kb);
+        if (r.status == KB_OK) {
+            CHECK_THAT(r.time_ms > 0, "a block of %d stores takes %g ms", 10 * work, r.time_ms);
+            CHECK((r.flags >> KB_FLAG_FLOOR) & 1 || r.time_ms_raw >= 5 * r.floor_ms);
+        } else {
+            CHECK(isnan(r.time_ms));
+            CHECK_HAS(r.message, "reading the clock");
+        }
+        kb_result_free(&r);
+    }
+}
+
+// notes: each once, though the function runs more than once, and also one that is part of another
+static void test_notes(void) {
+    kb_desc d = desc_named("notes");
+    d.samples = 3;
+    kb_state* kb = kb_open(&d);
+    for (int i = 0; i < 2; i++) kb_note(kb, "128 warps"), kb_note(kb, "8 warps"), kb_note(kb, "28");
+    KB_TIME(kb) { spin(1e4); }
+    kb_result r = kb_close(kb);
+    CHECK_STR(r.message, "128 warps; 8 warps; 28");
+    kb_result_free(&r);
+}
+
 // memory: aligned, poisoned, filled the same on every run, counted at its peak
 static void test_memory(void) {
     kb_desc d = desc_named("memory");
@@ -251,6 +288,8 @@ int main(void) {
     test_before();
     test_desc();
     test_faults_in_process();
+    test_short();
+    test_notes();
     test_memory();
     return test_end();
 }

@@ -31,6 +31,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
     if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
     if (IS("negative")) return -steady;
+    if (IS("nothing")) return i % 10 == 0 ? 20 : 0; // shorter than a step of the clock
     if (IS("dips")) return i == 20 ? -100 : steady; // a difference of two times, of which one was disturbed
     if (IS("pace")) return strstr(name, "impl=slow") ? 500 * steady : steady;
     if (IS("throttled")) *flags = (uint64_t)1 << KB_FLAG_THROTTLED;
@@ -60,6 +61,7 @@ KBENCH(constant) BODY()
 KBENCH(nan) BODY()
 KBENCH(infinite) BODY()
 KBENCH(negative) BODY()
+KBENCH(nothing) BODY()
 KBENCH(dips) BODY()
 KBENCH(throttled) BODY()
 KBENCH(faulty) BODY()
@@ -247,6 +249,8 @@ static void test_withheld(void) {
     withheld("nan", "default", NULL);
     withheld("infinite", "default", NULL);
     withheld("negative", "default", NULL);
+    withheld("nothing", "default", NULL);
+    CHECK_HAS(get(OF("nothing"), "message"), "time more work");
     withheld("contest", "wrong", "VERIFY_FAIL");
     withheld("wrong_first", "wrong", "VERIFY_FAIL");
     CHECK_STR(get(OF("above_in_cache"), "status"), "\"ok\"");
