@@ -27,4 +27,34 @@ check_out "the table says what was not run" 'not run|need'
 run "$tmp/added" $quick --op on_gpu --json "$tmp/none.json"
 check_rc "only what a GPU can run, and there is none" 77
 if [ -s "$tmp/none.json" ]; then check_same "its file is an empty array" "$(tr -d '[:space:]' < "$tmp/none.json")" '[]'; fi
+
+# --- entries that are not quite right: a word and exit code 2, not a crash or a case that nobody meant
+# odd KIND ERE: what the message says
+odd() {
+    ADDED=$1 run "$tmp/added" --list
+    check_rc "$1" 2
+    check_err "$1" "$2"
+}
+odd empty "odd/i: axis 'm' has no values"
+odd nameless "odd/i: axis '' is without a name"
+odd twice "odd/i: axis 'm' is there twice"
+odd typed "'fp16' is no dtype.*bf16"
+odd counted "is no dtype"
+ADDED=unnamed run "$tmp/added" --list
+check_rc "entries without a name" 0
+check_out "an entry without an operation" '^unnamed/impl=i$'
+check_out "an entry without an implementation" '^odd/impl=default$'
+ADDED=again run "$tmp/added" --list
+check_same "an entry that is added again" "$(wc -l < "$out" | tr -d ' ')" 4
+ADDED=same run "$tmp/added" $quick --device cpu --op ladder --impl naive
+check_rc "two entries of one name" 0
+check_err "two entries of one name" 'ladder/naive is registered twice'
+run "$tmp/added" $quick --device cpu --op ladder
+check_not_err "no two entries of one name" 'twice'
+# the same shape, though the axes are named in another order: rivals
+ADDED=order run "$tmp/added" $quick --op order --json "$tmp/order.json"
+check_rc "axes in another order" 0
+"$tmp/flat" "$tmp/order.json" > "$tmp/flat.txt"
+check_same "axes in another order: groups" "$(values baseline)" '"rows" "rows" "rows" "rows" '
+check_same "axes in another order: records" "$(values implementation)" '"rows" "cols" "rows" "cols" '
 finish
