@@ -169,6 +169,11 @@ done
 refuses "-a without a value" "needs" -a
 refuses "a value where none goes" "--fast takes no value" --fast=1
 refuses "--fast and --thorough" "exclude" --fast --thorough
+refuses "--iters and --rounds" "exclude" --iters 3 --rounds 3
+refuses "--timer with two" "--timer takes events, cupti or wall" --timer events,wall
+refuses "an element type that is none" "'f33' is no dtype.*bf16" --op layernorm -a dtype=f33
+refuses "--json and --jsonl on stdout" "mix on stdout" --op mse --json - --jsonl -
+for o in json jsonl; do refuses "--$o with an empty name" "--$o needs .*empty" --op mse --$o ""; done
 refuses "bad expression" "'\[' is not a regular expression" '['
 refuses "bad expression in --filter" "regular expression" --filter '('
 refuses "bad expression in --exclude" "regular expression" --exclude '('
@@ -192,6 +197,10 @@ for o in json jsonl; do
     run $prog $quick --$o /dev/full --op mse
     if [ $rc -eq 2 ] || [ $rc -eq 1 ]; then pass; else fail "--$o /dev/full: $(said)"; fi
 done
+
+mkdir "$tmp/kept"
+run $prog --op mse --json "$tmp/kept/x.json" --jsonl "$tmp/no/such/dir/x.jsonl"
+check_same "one file of two cannot be written: nothing is left of the other" "$(ls -A "$tmp/kept")" ""
 
 # --- running
 run $prog $quick --op mse,silu
@@ -245,6 +254,30 @@ check_same "--iters is the number of samples" "$($tmp/flat "$out" | awk -F'\t' '
 run $prog $quick --op layernorm --size small --iters 7 --json "$tmp/iters.json"
 check_same "--iters is the number of samples in a comparison, too" \
     "$($tmp/flat "$tmp/iters.json" | awk -F'\t' '$2 == "samples" { print $3 }' | sort -u | tr '\n' ' ')" "7 "
+run $prog --iters 010 --no-progress --op mse --json "$tmp/ten.json"
+check_same "--iters 010 is ten" "$($tmp/flat "$tmp/ten.json" | awk -F'\t' '$2 == "samples" { print $3 }')" 10
+# a sample is many runs in a row, also where the warm-up is a single one
+run $prog --iters 3 --warmup 1 --no-progress --op mse --json "$tmp/short.json"
+"$tmp/flat" "$tmp/short.json" > "$tmp/flat.txt"
+check "--warmup 1: the clock's own cost is small beside a sample" awk -F'\t' '
+    { v[$2] = $3 } END { exit !(v["time_ms"] > 0 && v["floor_ms"] < 0.05 * v["time_ms_raw"] && v["flags"] !~ /FLOOR/) }' "$tmp/flat.txt"
+# what has no effect says so
+for o in --list --list-ops --list-sizes --dry-run --env; do
+    run $prog $o --json "$tmp/idle.json"
+    check_rc "$o with --json" 0
+    check_err "$o with --json" "$o writes no records"
+    if [ -e "$tmp/idle.json" ]; then fail "$o with --json writes a file"; else pass; fi
+done
+for o in --hot --rotate "--timer Events"; do
+    run $prog $quick --op mse $o
+    check_rc "$o without a GPU" 0
+    check_err "$o without a GPU" "${o%% *} is without effect: there is no GPU"
+done
+run $prog $quick --op mse --timer Wall
+check_not_err "--timer Wall without a GPU" "without effect"
+run $prog --selftest --fast --device 0
+check_rc "--selftest of a GPU that is not there" 77
+check_err "--selftest of a GPU that is not there" "no GPU"
 run $prog $quick --op mse --jsonl -
 check_rc "--jsonl -" 0
 check "--jsonl - is a record a line and nothing else" "$tmp/flat" --lines "$out"

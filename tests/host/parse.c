@@ -18,6 +18,20 @@ static void test_times(void) {
         CHECK_THAT(kbi_parse_time(bad[i]) < 0, "'%s' is taken for a time", bad[i]);
 }
 
+static void test_wholes(void) {
+    static const struct {
+        const char* text;
+        int64_t want; // -1: none
+    } cases[] = { { "0", 0 },     { "10", 10 },    { "010", 10 },  { "09", 9 },   { "+7", 7 },
+                  { "0x10", 16 }, { "0XfF", 255 }, { "100", 100 }, { "", -1 },    { "1e3", -1 },
+                  { "x", -1 },    { "0x", -1 },    { "-1", -1 },   { "101x", -1 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        int64_t got = -1;
+        if (!kbi_parse_whole(cases[i].text, 0, 1000, &got)) got = -1;
+        CHECK_THAT(got == cases[i].want, "'%s' is %lld", cases[i].text, (long long)got);
+    }
+}
+
 static void test_names(void) {
     CHECK(kbi_same_name("LayerNorm", "layernorm"));
     CHECK(kbi_same_name("layer_norm", "layernorm"));
@@ -78,6 +92,11 @@ static void test_lists(void) {
     CHECK_STR(values(KB_AXIS_INTS, "7,1024:4096:*2,9"), "7 1024 2048 4096 9");
     CHECK_STR(values(KB_AXIS_REALS, "0.1,0.5:2:+0.5"), "0.1 0.5 1 1.5 2");
     CHECK_STR(values(KB_AXIS_REALS, "0:1:+0.1"), "0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1");
+    CHECK_STR(values(KB_AXIS_INTS, "-3:-1"), "-3 -2 -1");
+    CHECK_STR(values(KB_AXIS_INTS, "-6:-1:+2"), "-6 -4 -2");
+    CHECK_STR(values(KB_AXIS_INTS, "1000000000000:1000000000003"),
+              "1000000000000 1000000000001 1000000000002 1000000000003");
+    CHECK_STR(values(KB_AXIS_REALS, "-1:-0.7:+0.1"), "-1 -0.9 -0.8 -0.7");
     CHECK_STR(values(KB_AXIS_STRINGS, "a,b c"), "a b c");
     static const char* const bad[] = {
         "",         ",",      "1,",       ",1",      "1,,2",          "a",       "1:0",
@@ -114,6 +133,7 @@ static void test_fuzz(void) {
 
 int main(void) {
     test_times();
+    test_wholes();
     test_names();
     test_lists();
     test_fuzz();

@@ -31,13 +31,20 @@ static int played_snprintf(char* out, size_t size, const char* format, ...) {
     *q = 0;
     return snprintf(out, size, "%s", localised);
 }
-static double played_strtod(const char* s, char** end) {
+static double played_strtod(const char* s, char** end) { // "1.5" is 1 and a rest where the point is another one
     char text[200];
+    size_t n = 0, wide = strlen(point);
     const char* at = strstr(s, point);
-    if (strcmp(point, ".") == 0 || !at) return strtod(s, end);
-    snprintf(text, sizeof text, "%.*s.%s", (int)(at - s), s, at + strlen(point));
-    double x = strtod(text, end);
-    if (end) *end = (char*)(uintptr_t)(s + (*end - text) + strlen(point) - 1);
+    if (strcmp(point, ".") == 0) return strtod(s, end);
+    for (const char* p = s; *p && n + 1 < sizeof text; ++p) {
+        text[n++] = p == at ? '.' : *p == '.' ? '!' : *p;
+        if (p == at) p += wide - 1;
+    }
+    text[n] = 0;
+    char* stop;
+    double x = strtod(text, &stop);
+    size_t used = (size_t)(stop - text);
+    if (end) *end = (char*)(uintptr_t)(s + used + (at && used > (size_t)(at - s) ? wide - 1 : 0));
     return x;
 }
 #define localeconv played_localeconv
@@ -112,6 +119,38 @@ static void test_numbers(void) {
             wrong += !same(strtod(out, NULL), x);
         }
         CHECK_THAT(wrong == 0, "%d of 2000 numbers changed with '%s' as the decimal point", wrong, point);
+    }
+    point = ".";
+}
+
+// what a user types has a point, and a comma between numbers, whatever the program's locale
+static void test_input(void) {
+    static const char* const points[] = { ".", ",", "\xd9\xab" };
+    for (int p = 0; p < 3; ++p) {
+        point = points[p];
+        CHECK_REAL(kbi_parse_time("1.5ms"), 1.5e-3, 1e-12);
+        CHECK(kbi_parse_time("1,5ms") < 0);
+        CHECK_REAL(kbi_parse_time("250us"), 2.5e-4, 1e-12);
+        kbi_options o;
+        kbi_options_default(&o);
+        CHECK(kbi_option_precision("0.25%", &o));
+        CHECK_REAL(o.precision, 0.0025, 1e-12);
+        static const struct {
+            const char* list;
+            int n;
+            double last;
+        } lists[] = { { "1,5", 2, 5 },
+                      { "0.5,1.25", 2, 1.25 },
+                      { "0:1:+0.25", 5, 1 },
+                      { "256,1024", 2, 1024 },
+                      { "2^0.5,2^1.5", 2, 2.8284271247461903 } };
+        for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i) {
+            kbi_arena a = { NULL, 0, 0 };
+            kbi_dimension d = kbi_parse_list(&a, "p", KB_AXIS_REALS, lists[i].list, strlen(lists[i].list));
+            CHECK_THAT(d.n == lists[i].n && fabs(d.values[d.n - 1].r - lists[i].last) < 1e-9,
+                       "'%s' has %d values with '%s' as the decimal point", lists[i].list, d.n, point);
+            kbi_arena_free(&a);
+        }
     }
     point = ".";
 }
@@ -240,6 +279,7 @@ static void test_fuzz(void) {
 int main(void) {
     if (system("mkdir -p build/test") != 0) return 2;
     test_numbers();
+    test_input();
     test_file();
     test_fuzz();
     return test_end();
