@@ -6984,9 +6984,11 @@ typedef struct kbi_supervisor {
     bool isolated;
 } kbi_supervisor;
 
-static volatile sig_atomic_t kbi_interrupted = 0;
+static volatile sig_atomic_t kbi_interrupted = 0, kbi_one_process = 0;
+// In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends, and a second one
+// must not come between finished results and their file.
 static void kbi_interrupt(int number) {
-    signal(number, SIG_DFL); // the second one ends what hangs
+    signal(number, kbi_one_process || kbi_interrupted ? SIG_DFL : kbi_interrupt);
     kbi_interrupted = number;
 }
 
@@ -7438,6 +7440,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_table_open(&s.table, stdout_taken ? stderr : stdout, o);
     if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s.progress, o);
+    kbi_one_process = !s.isolated;
     signal(SIGINT, kbi_interrupt);
     signal(SIGTERM, kbi_interrupt);
     signal(SIGHUP, kbi_interrupt);
