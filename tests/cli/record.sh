@@ -161,6 +161,17 @@ if [ -p "$tmp/fifo" ]; then
     wait $reader 2> /dev/null
     if [ "$rc" -eq 0 ]; then check "--jsonl into a pipe" "$tmp/flat" --lines "$tmp/from_fifo"; else check_rc "--jsonl into a pipe, refused" 2; fi
 fi
+# --- the commit is that of the folder's own repository: a worktree's and a submodule's are elsewhere, not the outer one's
+mkdir -p "$tmp/outer/.git" "$tmp/outer/src" "$tmp/outer/tree"
+echo 0123456789abcdef0123456789abcdef01234567 > "$tmp/outer/.git/HEAD"
+echo 'gitdir: ../elsewhere' > "$tmp/outer/tree/.git"
+there=$tmp/prog && case $there in /*) ;; *) there=$(pwd)/$there ;; esac
+for folder in src tree; do
+    (cd "$tmp/outer/$folder" && "$there" $quick --op mse --json commit.json > /dev/null 2>&1)
+    "$tmp/flat" "$tmp/outer/$folder/commit.json" > "$tmp/flat.txt"
+    want='"0123456789abcdef0123456789abcdef01234567"' && [ $folder = tree ] && want=null
+    check_same "git_commit in $folder" "$(value 0 git_commit)" "$want"
+done
 run "$tmp/prog" $quick --op mse --json "$tmp/both.json" --json "$tmp/both2.json"
 if [ $rc -eq 2 ] || [ -s "$tmp/both2.json" ]; then pass; else fail "--json twice: $(said)"; fi
 finish
