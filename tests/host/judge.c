@@ -106,7 +106,7 @@ KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
 }
 static void add_many(void) {
     static kb_entry entries[MANY];
-    static char names[MANY][8];
+    static char names[MANY][16];
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "i%d", i);
         entries[i].operation = "many";
