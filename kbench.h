@@ -8151,6 +8151,10 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     uint32_t tensor = run->fills++;
     run->zeros += kind == KB_ZERO;
     if (run->failed || !p || n <= 0) return;
+    if (!kb_dtype_size(dtype)) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of elements without a type");
+        return;
+    }
     const kbi_block* block = kbi_block_of(run, p);
     if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (char*)p) / kb_dtype_size(dtype)) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n,
@@ -8185,6 +8189,8 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
     if (!got || !want) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
     if (n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements", (long long)n), false;
+    if (!kb_dtype_size(got_type) || !kb_dtype_size(want_type))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of elements without a type"), false;
     const kbi_block* block = kbi_block_of(run, got);
     if (block &&
         (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)got) / kb_dtype_size(got_type))

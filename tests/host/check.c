@@ -277,13 +277,19 @@ static void test_misplaced(void) {
         CHECK_HAS(r.message, count);
         kb_result_free(&r);
     }
-    kb = kb_open(&d); // as kb_fill of more than there is
-    y = KB_ALLOC(kb, float, 4);
-    kb_fill(kb, y, INT64_MAX, KB_ZERO);
-    KB_TIME(kb) { kb_keep(y); }
-    r = kb_close(kb);
-    CHECK((r.flags >> KB_FLAG_BAD_CASE) & 1);
-    kb_result_free(&r);
+    for (int i = 0; i < 4; ++i) { // as kb_fill of more than there is; and what has no element type
+        kb = kb_open(&d);
+        y = KB_ALLOC(kb, float, 4);
+        if (i == 0) kb_fill(kb, y, INT64_MAX, KB_ZERO);
+        if (i == 1) kbi_fill(kb, y, KB_NODTYPE, 4, KB_ZERO);
+        KB_TIME(kb) { kb_keep(y); }
+        if (i == 2) kb_check_typed(kb, y, kb->dtype, zeros, KB_F32, 4, 1);
+        if (i == 3) kb_check_typed(kb, y, KB_F32, zeros, kb->dtype, 4, 1);
+        r = kb_close(kb);
+        CHECK_HAS(r.message, i == 0 ? "kb_fill" : "without a type");
+        CHECK((r.flags >> KB_FLAG_BAD_CASE) & 1);
+        kb_result_free(&r);
+    }
 }
 
 // no check at all is a warning beside the number, a passed one takes it away
