@@ -6985,8 +6985,8 @@ typedef struct kbi_supervisor {
 } kbi_supervisor;
 
 static volatile sig_atomic_t kbi_interrupted = 0, kbi_one_process = 0;
-// In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends, and a second one
-// must not come between finished results and their file.
+// In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
+// second one must not come between finished results and their file.
 static void kbi_interrupt(int number) {
     signal(number, kbi_one_process || kbi_interrupted ? SIG_DFL : kbi_interrupt);
     kbi_interrupted = number;
