@@ -7740,40 +7740,45 @@ KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, bool passed, const char* what,
     b->failed += !passed;
 }
 
-// Corrected times against CUPTI's durations of the same kernels, taken in other processes: where these differ by the
-// process themselves, as copies do, against the range of theirs.
+// The times of the cases that a command line selects, from so many processes: theirs stand together, in ascending order.
+// NULL: none; n is the number of cases, whose names are then in seen.
+static double* kbi_bars_times(kbi_bars* b, const char* arguments, int processes, int* n) {
+    double* ms = NULL;
+    for (int p = 0; p < processes; p++) {
+        if (!kbi_bars_run(b, arguments) || (p > 0 && b->n != *n)) return KBENCH_FREE(ms), (double*)NULL;
+        *n = b->n;
+        if (!p) ms = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(*n * processes));
+        for (int i = 0; i < *n; i++) ms[i * processes + p] = kbi_finite(b->seen[i].ms) ? b->seen[i].ms : INFINITY;
+    }
+    for (int i = 0; i < *n; i++) kbi_sort(ms + i * processes, processes);
+    return ms;
+}
+
+// Corrected times against CUPTI's durations of the same kernels, both from several processes, since kernels on memory
+// differ by the process themselves: the median of ours against the range of theirs.
 static void kbi_bar_accuracy(kbi_bars* b, const char* way, int processes) {
     char arguments[128], what[64], worst_at[96] = "";
     double worst = 0;
-    int good = 0, compared = 0;
+    int good = 0, compared = 0, n = 0, m = 0;
     snprintf(arguments, sizeof arguments, "--op accuracy %s", way);
-    if (!kbi_bars_run(b, arguments)) return;
-    int n = b->n;
-    kbi_seen_result* ours = b->seen;
-    double* range = (double*)kbi_grow(NULL, sizeof(double) * 2 * (size_t)n);
-    for (int i = 0; i < n; i++) range[2 * i] = INFINITY, range[2 * i + 1] = -INFINITY;
-    b->seen = NULL;
+    double* ours = kbi_bars_times(b, arguments, processes, &n);
     snprintf(arguments, sizeof arguments, "--op accuracy --timer cupti %s", way);
-    for (int process = 0; process < processes && kbi_bars_run(b, arguments); process++)
-        for (int i = 0; i < n && i < b->n; i++) {
-            if (!kbi_finite(b->seen[i].ms)) continue;
-            range[2 * i] = KBI_MIN(range[2 * i], b->seen[i].ms);
-            range[2 * i + 1] = KBI_MAX(range[2 * i + 1], b->seen[i].ms);
-        }
+    double* theirs = ours ? kbi_bars_times(b, arguments, processes, &m) : NULL;
     snprintf(what, sizeof what, "agrees with CUPTI, %s", *way ? way + 2 : "cold");
-    for (int i = 0; i < n; i++) {
-        double low = range[2 * i], high = range[2 * i + 1], bar = KBI_MAX(0.15e-3, 0.01 * low);
-        double error = KBI_MAX(KBI_MAX(low - ours[i].ms, ours[i].ms - high), 0);
-        if (low > high || !kbi_finite(ours[i].ms)) continue;
+    for (int i = 0; theirs && i < n && n == m; i++) {
+        double ms = ours[i * processes + processes / 2], low = theirs[i * processes];
+        double high = theirs[(i + 1) * processes - 1], bar = KBI_MAX(0.15e-3, 0.01 * low);
+        double error = KBI_MAX(KBI_MAX(low - ms, ms - high), 0);
+        if (!kbi_finite(ms) || !kbi_finite(low) || !kbi_finite(high)) continue;
         compared++;
         good += error <= bar;
-        if (error / bar > worst) worst = error / bar, snprintf(worst_at, sizeof worst_at, "%s", ours[i].name);
+        if (error / bar > worst) worst = error / bar, snprintf(worst_at, sizeof worst_at, "%s", b->seen[i].name);
     }
     KBENCH_FREE(ours);
-    KBENCH_FREE(range);
+    KBENCH_FREE(theirs);
     if (compared)
-        kbi_bar(b, good == n, what, "%d of %d within max(0.15 us, 1 %%) of %d processes; worst %.2f of that%s%s",
-                good, n, processes, worst, *worst_at ? ", " : "", worst_at);
+        kbi_bar(b, good == n, what, "%d of %d within max(0.15 us, 1 %%), %d processes; worst %.2f of that%s%s", good,
+                n, processes, worst, *worst_at ? ", " : "", worst_at);
     else
         printf("skip  %-30s CUPTI was not found; LD_LIBRARY_PATH can name its folder\n", what);
 }
