@@ -7740,8 +7740,8 @@ KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, bool passed, const char* what,
     b->failed += !passed;
 }
 
-// The times of the cases that a command line selects, from so many processes: theirs stand together, in ascending order.
-// NULL: none; n is the number of cases, whose names are then in seen.
+// The times of the cases that a command line selects, from so many processes: a case's stand together, in ascending
+// order. NULL: none; n is the number of cases, whose names are then in seen.
 static double* kbi_bars_times(kbi_bars* b, const char* arguments, int processes, int* n) {
     double* ms = NULL;
     for (int p = 0; p < processes; p++) {
