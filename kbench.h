@@ -487,7 +487,8 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
 
-// --- correctness: after the timed block. Each returns whether it passed, and false in a case that already failed ---
+// --- correctness: after the timed block (before it: BAD_CASE, since it would see nothing of what the block writes).
+// Each returns whether it passed, and false in a case that already failed ---
 
 // got lies where kb_alloc put it, want on the host. Passes when |got - want| <= tolerance * (1 + |want|) for every
 // element; NaN passes only where want is NaN, an infinity only where want is the same infinity.
@@ -568,7 +569,8 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
 #define KB_ALLOC_HOST(kb, T, n) ((T*)kb_alloc((kb), KB_HOST, sizeof(T), (n)))
 #define KB_ALLOC_PINNED(kb, T, n) ((T*)kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
 
-// Keeps a value, and what a pointer leads to, from being optimised away.
+// Keeps a value, and what a pointer leads to, from being optimised away. What the compiler knows of the value it still
+// knows: arguments that are constants belong into volatile variables.
 #define kb_keep(value) __asm__ __volatile__("" : : "r,m"(value) : "memory")
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
