@@ -97,13 +97,19 @@ KBENCH(numbers) FILLED(KB_NORMAL)
 KBENCH(zeros_and_numbers) FILLED(KB_ZERO, kb_fill(kb, y, 1000, KB_NORMAL);)
 KBENCH(zeros_and_own) FILLED(KB_ZERO, for (int i = 0; i < 1000; i++) y[i] = (float)i;)
 KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
-// clang-format on
+KBENCH(zeroed_counter) { // the data is the program's own
+    int* n = KB_ALLOC(kb, int, 1);
+    kb_fill(kb, n, 1, KB_ZERO);
+    KB_TIME(kb) { kb_keep(n); }
+    kb_check_that(kb, true, 0, 0, "fine");
+}
 
 #define MANY 70 // more rivals than are measured at once
-                static void many_body(kb_state* kb) {
+static void many_body(kb_state* kb) {
     KB_TIME(kb) { kb_keep(kb); }
     kb_check_that(kb, true, 0, 0, "fine");
 }
+// clang-format on
 static void add_many(void) {
     static kb_entry entries[MANY];
     static char names[MANY][16];
@@ -216,12 +222,13 @@ static void test_rates(void) {
 
 // zeros alone are no data: kernels are faster on them than on any other
 static void test_constant_data(void) {
-    run("--iters 30 --op zeros,numbers,zeros_and_numbers,zeros_and_own,zeros_and_output");
+    run("--iters 30 --op zeros,numbers,zeros_and_numbers,zeros_and_own,zeros_and_output,zeroed_counter");
     CHECK_HAS(get(OF("zeros"), "flags"), "CONSTANT_DATA");
     CHECK_HAS(get(OF("zeros_and_output"), "flags"), "CONSTANT_DATA");
     CHECK_FLAGS(OF("numbers"), "[]");
     CHECK_FLAGS(OF("zeros_and_numbers"), "[]");
     CHECK_FLAGS(OF("zeros_and_own"), "[]");
+    CHECK_FLAGS(OF("zeroed_counter"), "[]");
 }
 
 // withheld: not a number anywhere, and a word that says why
