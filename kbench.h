@@ -34,40 +34,49 @@ CONTENTS (search for the tag)
     >>macros       KBENCH, KB_TIME, KB_SAMPLE, KB_ALLOC, kb_fill, kb_check, ...
     >>cxx          the few overloads that C++ gets
     ---            stop here if you only want the API
-    >>log          warnings and errors, on stderr
-    >>util         strings, numbers as text, edit distance
-    >>clock        the host's monotonic clock
-    >>random       Philox, and the conversions of 16-bit floats
-    >>stats        medians, intervals, drift: pure functions of samples
-    >>compare      paired samples: interval and verdict: pure functions
-    >>registry     declare: what the KBENCH macros registered
-    >>cli          plan: the command line
-    >>ranges       plan: the values of axes, written as lists
-    >>plan         plan: from the registry to an ordered list of cases in comparison groups
+    >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
+    >>log          foundation: warnings and errors, one line each, on stderr
+    >>util         foundation: arenas, growing text, numbers as text, names that people mistype, files
+    >>names        foundation: what dtypes and flags are called
+    >>clock        foundation: the host's monotonic clock, in nanoseconds
+    >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
+    >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
+    >>paired       foundation: two arms measured in the same rounds: interval and verdict. Pure functions
+    >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
+    >>fiber        foundation: a function suspended in its middle, on a stack of its own
+    >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
+    >>registry     declare: what the KBENCH macros registered, in the order of the source
+    >>cli          plan: the command line, from one table that also prints --help
+    >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
+    >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
-    >>measured     measure: what a case's measurement hands on
-    >>run          measure: one benchmark function being run: its state, and what a device fills in
-    >>backend      measure: the cpu backend and the script backend, with their timers
-    >>memory       measure: tracked allocations with guard bands
-    >>ptx          measure: the own device functions of the engine, as text
-    >>device       measure: the GPU: stream, gate, eviction, bandwidth roofs, clock
-    >>nvml         measure: clocks, power, temperature, throttling, through NVML
-    >>cupti        measure: durations of kernels as the driver records them
-    >>timers       measure: cold, hot, rotating, by CUPTI; and their calibration
-    >>audit        measure: the timed block seen once under stream capture
-    >>cuda         measure: the cuda backend put together and opened
+    >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
+    >>host         measure: the cpu backend, and the tests' script backend, with their timers
+    >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
+    >>device       measure: the GPU: stream, gate, events, eviction, clock
+    >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
+    >>cupti        measure: durations of kernels as the driver records them, through CUPTI
+    >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
+    >>calibrate    measure: what events read too much, against what an empty kernel takes
+    >>audit        measure: the timed block seen once under stream capture, where nothing executes
+    >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
+    >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
     >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
+    >>body         measure: what a body asks and says: axes, amounts, checks, words
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
-    >>check        judge: comparing arrays; NaN never passes
-    >>verdict      judge: statistics, flags, speedup and rating of a group's cases
-    >>json         record: one flat object per case
+    >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
+    >>record       record: a case's identity, machine and run, put into its record
+    >>json         record: one object per case; never NaN, never Infinity, never a comma for a point
     >>store        record: files that survive a crash
-    >>table        render: the terminal table and the progress line
-    >>worker       the process that runs cases
-    >>supervisor   the process that owns the terminal, the files and the watchdog
-    >>program      a run from command line to exit code
-    >>selftest     the measurement measured
-    >>public       the public functions
+    >>table        render: the terminal table and its summary
+    >>progress     render: the progress line on stderr
+    >>worker       program: the process that runs cases, told by pipe which, and answering
+    >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
+    >>program      program: a run from command line to exit code
+    >>embed        program: measuring inside another program
+    >>selftest     program: the measurement measured: known work, equal rivals, planted differences and planted mistakes
+    >>main         program: what KBENCH_MAIN calls
+    >>ptx          measure: the engine's device functions, as text that the driver compiles at start
 
 HOW A MEASUREMENT WORKS
 
@@ -698,6 +707,11 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #define KBENCH_FREE(p) free(p)
 #endif
 
+/*---------------------------------------------------------------------------------------------------------------
+  >>system    foundation: what strict standards hide, what is optimised, and the smallest calls of the system.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
 // The feature macros came too late: a system header was included before this file under a strict standard. These are
 // POSIX's own prototypes, in the plain types that glibc gives them.
 #if !defined(__cplusplus) && defined(_FEATURES_H) && !defined(__USE_POSIX199309)
@@ -758,7 +772,7 @@ extern int lstat(const char* path, struct stat* out);
 // glibc's fortified forms of these complain or fail where they are not optimised, so they stand before the rest.
 static int kbi_open_file(const char* path, int flags) { return open(path, flags | KBI_CLOEXEC, 0666); }
 // Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
-static void kbi_fill_standard_files(void) {
+static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
     if (file > 2) close(file);
@@ -772,8 +786,8 @@ static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
 
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
-  >>log       Warnings and errors, one line each, on stderr.
-              Public: none      Used by: everything after it
+  >>log       foundation: warnings and errors, one line each, on stderr.
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const char* kbi_program = "kbench"; // the name that stands before each line
@@ -803,8 +817,8 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>util      Arenas, growing text, numbers as text, names that people mistype.
-              Public: none      Used by: everything after it
+  >>util      foundation: arenas, growing text, numbers as text, names that people mistype, files.
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The harness needs little memory; where even that is missing nothing sensible can follow.
@@ -822,7 +836,7 @@ typedef struct kbi_arena { // strings and arrays with one common end
     size_t used, size;
 } kbi_arena;
 
-static void* kbi_take(kbi_arena* a, size_t bytes) {
+static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
     if (!a->block || a->used + bytes > a->size) {
         size_t size = KBI_MAX(bytes + 16, (size_t)4096);
@@ -848,18 +862,18 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static char* kbi_take_text(kbi_arena* a, const char* s, size_t n) {
-    char* p = (char*)kbi_take(a, n + 1);
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    char* p = (char*)kbi_arena_alloc(a, n + 1);
     memcpy(p, s, n);
     return p;
 }
 
-static char* kbi_grow_text(const char* s) { // for the program's whole life
+static char* kbi_keep_text(const char* s) { // for the program's whole life
     char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
     return strcpy(p, s);
 }
 
-static char* kbi_copy(kbi_arena* a, const char* s) { return s ? kbi_take_text(a, s, strlen(s)) : NULL; }
+static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
 
 typedef struct kbi_text { // text that grows; always ends with a zero
     char* s;
@@ -1016,10 +1030,140 @@ static void kbi_offer(kbi_nearest* best, const char* name) {
     }
 }
 
+static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+    return h;
+}
+
+// "41.23 us": four digits and the unit that leaves one to three of them before the point.
+static const char* kbi_show_time(double ms, char out[40]) {
+    static const struct {
+        double from, scale;
+        const char* unit;
+    } units[] = { { 1e3, 1e-3, "s" }, { 1, 1, "ms" }, { 1e-3, 1e3, "us" }, { 0, 1e6, "ns" } };
+    char number[40];
+    for (int i = 0; i < KBI_COUNT(units); i++) {
+        if (ms * (1 + 5e-5) < units[i].from) continue;
+        snprintf(out, 40, "%.30s %s", kbi_digits(ms * units[i].scale, 4, number), units[i].unit);
+        break;
+    }
+    return out;
+}
+
+static const char* kbi_show_bytes(double bytes, char out[40]) {
+    static const char* const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    char number[40];
+    int u = 0;
+    while (bytes >= 1000 && u + 1 < KBI_COUNT(units)) bytes /= 1024, u++;
+    snprintf(out, 40, "%.30s %s", kbi_digits(bytes, u ? 3 : 1, number), units[u]);
+    return out;
+}
+
+static const char* kbi_show_percent(double x, char out[40]) {
+    char number[40];
+    if (!kbi_finite(x)) return "-";
+    snprintf(out, 40, "%.30s%%", x < 0.0005 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
+    return out;
+}
+
+static const char* kbi_show(double x, int digits, char out[40]) {
+    return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
+}
+
+static bool kbi_write_all(int file, const char* s, size_t n) {
+    while (n) {
+        ssize_t done = write(file, s, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return false;
+        s += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+static bool kbi_read_all(int file, void* to, size_t n) {
+    char* p = (char*)to;
+    while (n) {
+        ssize_t done = kbi_read_some(file, p, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return false;
+        p += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+// The first line of a file, without its end; false when there is none.
+static bool kbi_first_line(const char* path, char* out, int size) {
+    FILE* f = fopen(path, "r");
+    bool good = f && kbi_get_line(out, size, f);
+    if (f) fclose(f);
+    if (good) out[strcspn(out, "\r\n")] = 0;
+    return good;
+}
+
+#if KBI_CUDA
+// A function of a library that was opened; the standard has no cast from object to function pointers.
+static void kbi_find(void* library, const char* name, void* function) {
+    void* p = dlsym(library, name);
+    memcpy(function, &p, sizeof p);
+}
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>names     foundation: what dtypes and flags are called.
+              Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice,
+              kb_flag_is_error      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
+static size_t kbi_dtype_size(int dtype) {
+    static const unsigned char size[] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8 };
+    return dtype >= 0 && dtype <= KB_U64 ? size[dtype] : 0;
+}
+
+// --- names ---
+
+static const struct {
+    kb_dtype dtype;
+    const char* name;
+} kbi_dtypes[] = { { KB_F32, "f32" }, { KB_F64, "f64" }, { KB_F16, "f16" }, { KB_BF16, "bf16" },
+                   { KB_I8, "i8" },   { KB_U8, "u8" },   { KB_I16, "i16" }, { KB_U16, "u16" },
+                   { KB_I32, "i32" }, { KB_U32, "u32" }, { KB_I64, "i64" }, { KB_U64, "u64" } };
+
+const char* kb_dtype_name(kb_dtype dtype) {
+    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
+        if (kbi_dtypes[i].dtype == dtype) return kbi_dtypes[i].name;
+    return "none";
+}
+
+kb_dtype kb_dtype_of(const char* name) {
+    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
+        if (kbi_same_name(kbi_dtypes[i].name, name)) return kbi_dtypes[i].dtype;
+    return KB_NODTYPE;
+}
+
+size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
+
+static const struct {
+    const char *name, *advice;
+    bool error;
+} kbi_flag_table[] = {
+#define KBI_LEVEL_ERROR true
+#define KBI_LEVEL_WARN false
+#define KBI_X(name, level, advice) { #name, advice, KBI_LEVEL_##level },
+    KB_FLAGS(KBI_X)
+#undef KBI_X
+};
+
+const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
+const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
+bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
+
 KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
-  >>clock     The host's monotonic clock, in nanoseconds.
-              Public: none      Used by: >>engine, >>supervisor, >>backend
+  >>clock     foundation: the host's monotonic clock, in nanoseconds.
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int64_t kbi_now(void) {
@@ -1039,10 +1183,12 @@ static int64_t kbi_clock_step(void) {
     return best;
 }
 
-/*------------------------------------------------------------------------------------------------------------
-  >>random    Reproducible fills: an element depends on seed, tensor and its index, never on grid or order.
-              Public: nothing      Used by: >>device (its twin kbi_fill), tensors and their checks
-------------------------------------------------------------------------------------------------------------*/
+static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
 
 // Generator: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
 // SC11. Key = (seed low, seed high); counter = (block low, block high, tensor, purpose). Element i takes word
@@ -1057,12 +1203,6 @@ static int64_t kbi_clock_step(void) {
 // Floating values are rounded to float first (KB_IOTA in f64 is not), then to f16 or bf16, to nearest even.
 // The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
 // that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
-
-// bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
-static size_t kbi_dtype_size(int dtype) {
-    static const unsigned char size[] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8 };
-    return dtype >= 0 && dtype <= KB_U64 ? size[dtype] : 0;
-}
 
 static uint32_t kbi_float_bits(float f) {
     uint32_t u;
@@ -1294,11 +1434,10 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
     }
 }
 
-KBI_SLOW_BEGIN
-/*------------------------------------------------------------------------------------------------------------
-  >>stats     Summaries of a sample and its interval. Pure functions; no globals; tested without a GPU.
-              Public: kb_summarize      Used by: >>engine (when to stop), >>verdict, >>table
-------------------------------------------------------------------------------------------------------------*/
+/*---------------------------------------------------------------------------------------------------------------
+  >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
+              Public: kb_summarize      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
 // that it also holds under -ffast-math, and NaN and infinity fail it.
@@ -1720,8 +1859,8 @@ static double kbi_trimmed(double* x, int n, int away) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>compare   Two arms measured in the same rounds: interval and verdict. Pure functions.
-              Public: none      Used by: >>rounds, >>verdict
+  >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 // -- paired -----------------------------------------------------------------------------------------------
@@ -1773,14 +1912,278 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>arrays    foundation: whether one array matches another; NaN never does. Pure functions.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_match_how;
+
+typedef struct kbi_matched {
+    bool passed;
+    double error;       // in the unit of the tolerance; infinite when a NaN or infinity is out of place
+    int64_t worst, bad; // element; how many fail
+    double got, want;   // there
+} kbi_matched;
+
+// One unit in the last place of a type at x; integers: 1.
+static double kbi_ulp(double x, kb_dtype dtype) {
+    int exponent, digits = 0, least = 0;
+    if (dtype == KB_F32)
+        digits = 24, least = -125;
+    else if (dtype == KB_F64)
+        digits = 53, least = -1021;
+    else if (dtype == KB_F16)
+        digits = 11, least = -13;
+    else if (dtype == KB_BF16)
+        digits = 8, least = -125;
+    else
+        return 1;
+    frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
+    if (x == 0) exponent = least;
+    return ldexp(1, KBI_MAX(exponent, least) - digits);
+}
+
+static void kbi_match_note(kbi_matched* c, int64_t i, double got, double want, double error, bool good) {
+    if (!good) c->bad++;
+    if (error > c->error || (!good && c->worst < 0)) {
+        c->error = KBI_MAX(error, c->error);
+        c->worst = i;
+        c->got = got;
+        c->want = want;
+    }
+}
+
+// What is not finite must be the same on both sides; true when the pair is settled by that.
+static bool kbi_match_special(kbi_matched* c, int64_t i, double got, double want) {
+    if (kbi_finite(got) && kbi_finite(want)) return false;
+    bool same = (kbi_nan(got) && kbi_nan(want)) || (!kbi_nan(got) && !kbi_nan(want) && got == want);
+    kbi_match_note(c, i, got, want, same ? 0 : (double)INFINITY, same);
+    return true;
+}
+
+// Got minus want of 64-bit integers, which doubles may not tell apart.
+static double kbi_whole_difference(const void* got, const void* want, int64_t i, kb_dtype dtype) {
+    uint64_t g, w;
+    memcpy(&g, (const char*)got + 8 * i, 8);
+    memcpy(&w, (const char*)want + 8 * i, 8);
+    bool above = dtype == KB_I64 ? (int64_t)g > (int64_t)w : g > w;
+    return above ? (double)(g - w) : -(double)(w - g);
+}
+
+static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
+                                  kbi_match_how what, double tolerance) {
+    kbi_matched c = { true, 0, -1, 0, 0, 0 };
+    if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
+    double difference2 = 0, want2 = 0, most = 0;
+    bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
+    for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
+        double g = fabs(kbi_load_double(got, i, (int)got_type)), w = fabs(kbi_load_double(want, i, (int)want_type));
+        if (kbi_finite(g) && kbi_finite(w)) most = KBI_MAX(most, KBI_MAX(g, w));
+    }
+    // 0 and infinity are the squares of many a double; a power of two, because a compiler may divide by reciprocals
+    double unit = most > 1e150 ? ldexp(1, -600) : most < 1e-150 ? ldexp(1, 600) : 1;
+    for (int64_t i = 0; i < n; i++) {
+        double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
+        if (kbi_match_special(&c, i, g, w)) continue;
+        double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
+        if (what == KBI_CHECK_NORM) {
+            double a = g * unit - w * unit, b = w * unit;
+            difference2 += a * a;
+            want2 += b * b;
+            kbi_match_note(&c, i, g, w, 0, true);
+            continue;
+        }
+        double error = what == KBI_CHECK_MIXED ? d / (1 + fabs(w)) : d / kbi_ulp(w, got_type);
+        kbi_match_note(&c, i, g, w, error, error <= tolerance);
+    }
+    if (what == KBI_CHECK_NORM && !c.bad) {
+        c.error = want2 > 0 ? sqrt(difference2 / want2) : difference2 > 0 ? (double)INFINITY : 0;
+        c.bad = !(c.error <= tolerance);
+    }
+    c.passed = c.bad == 0;
+    return c;
+}
+
+KBI_SLOW_BEGIN
+/*---------------------------------------------------------------------------------------------------------------
+  >>fiber     foundation: a function suspended in its middle, on a stack of its own.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
+// measured is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
+#if KBI_FIBERS
+typedef struct kbi_fiber {
+    ucontext_t body, conductor;
+    void (*main)(void* user);
+    void* user;
+    char* stack;
+    size_t size;
+} kbi_fiber;
+
+static kbi_fiber* kbi_fiber_entering = NULL;
+static void kbi_fiber_enter(void) {
+    kbi_fiber* f = kbi_fiber_entering;
+    f->main(f->user);
+    swapcontext(&f->body, &f->conductor);
+}
+
+static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
+    f->main = body;
+    f->user = user;
+    struct rlimit limit; // as large as the stack that the first call of the body had, from 8 to 64 MiB
+    rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
+    f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
+    void* stack =
+        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED || getcontext(&f->body) != 0) return false;
+    mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
+    f->stack = (char*)stack;
+    f->body.uc_stack.ss_sp = stack;
+    f->body.uc_stack.ss_size = f->size;
+    f->body.uc_link = NULL;
+    makecontext(&f->body, kbi_fiber_enter, 0);
+    return true;
+}
+
+static void kbi_fiber_resume(kbi_fiber* f) {
+    kbi_fiber_entering = f;
+    swapcontext(&f->conductor, &f->body);
+}
+
+static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
+static void kbi_fiber_free(kbi_fiber* f) {
+    if (f->stack) munmap(f->stack, f->size);
+}
+#else
+typedef struct kbi_fiber {
+    int unused;
+} kbi_fiber;
+static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
+    return (void)f, (void)body, (void)user, false;
+}
+static void kbi_fiber_resume(kbi_fiber* f) { (void)f; }
+static void kbi_fiber_rest(kbi_fiber* f) { (void)f; }
+static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
+              Public: kb_result_free      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_case {
+    const kb_entry* entry;
+    const char *name, *direction, *size; // size: category, NULL without one
+    kb_dtype dtype;
+    const kb_param* params; // every axis but dir
+    int n_params;
+    int group;
+    uint64_t key; // hash of operation and params in whatever order: equal inside a comparison group
+} kbi_case;
+
+typedef struct kbi_measured {
+    int32_t status; // kb_status
+    int32_t verified, settled;
+    int32_t queries;  // items are queries
+    int32_t constant; // the inputs are
+    int32_t others;   // processes on this GPU
+    int32_t dtype;    // kb_dtype: of the case's elements
+    uint64_t flags;
+    char message[512];
+    char mode[8];
+    int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
+    int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
+    double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
+    double bytes, flops, items;                 // NaN: not said
+    double max_error, tolerance;
+    int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
+    char kernel[256];
+    int32_t grid[3], block[3];
+    int64_t registers, shared_bytes, local_bytes;
+    double occupancy, energy;                          // percent; mJ a launch
+    double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
+    double clock_low, clock_high;                      // of the SM clock over the samples
+    char throttle[96];
+} kbi_measured;
+
+typedef struct kbi_machine {
+    char backend[8];
+    int32_t gpu_present, device, devices, sm;         // sm: 90 for 9.0
+    int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
+    char gpu[96], driver[40], cuda[16], why[200];     // why: no GPU, for people
+    int64_t memory, l2;
+    double copy_roof, read_roof, write_roof; // bytes a second, measured; NaN: not
+    double flop_roof[3];                     // f32, f16, bf16: operations a second, measured; NaN: not
+    double floor[3], bias[2];                // ns: cold, hot by events, graph; of an empty kernel
+    double fitted;                           // ns, an empty kernel's duration without CUPTI
+    double quantum, empty_pair;              // ns, of events
+    char truth[64];                          // what the bias was held against
+    char tool[24];                           // that changes how launches run: nothing is timed under it; "": none
+} kbi_machine;
+
+static void kbi_measured_clear(kbi_measured* m) {
+    memset(m, 0, sizeof *m);
+    m->verified = -1;
+    m->settled = 1;
+    m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
+    m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = m->energy = NAN;
+    m->sm_clock = m->memory_clock = m->power = m->temperature = m->clock_low = m->clock_high = NAN;
+    m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
+}
+
+// The doubles that follow: samples, rounds, the baseline's second rounds.
+static size_t kbi_values(const kbi_measured* m) { return (size_t)(m->n + m->rounds + m->again); }
+
+static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
+    size_t n = strlen(m->message);
+    if (n && n + 3 < sizeof m->message) {
+        memcpy(m->message + n, "; ", 3);
+        n += 2;
+    }
+    vsnprintf(m->message + n, sizeof m->message - n, format, list);
+}
+
+KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_say_more(m, format, list);
+    va_end(list);
+}
+
+static void kbi_result_clear(kb_result* r) {
+    memset(r, 0, sizeof *r);
+#define KBI_CLEAR_text(key)
+#define KBI_CLEAR_real(key) r->key = NAN;
+#define KBI_CLEAR_whole(key) r->key = KB_NONE;
+#define KBI_CLEAR_truth(key) r->key = -1;
+#define KBI_CLEAR_params(key)
+#define KBI_CLEAR_samples(key)
+#define KBI_CLEAR_flags(key)
+#define KBI_CLEAR_status(key)
+#define KBI_CLEAR_verdict(key)
+#define KBI_X(kind, key) KBI_CLEAR_##kind(key)
+    KB_RECORD(KBI_X)
+#undef KBI_X
+    r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+    memset(r->owned, 0, sizeof(kbi_arena));
+}
+
+void kb_result_free(kb_result* result) {
+    if (result->owned) kbi_arena_free((kbi_arena*)result->owned);
+    KBENCH_FREE(result->owned);
+    memset(result, 0, sizeof *result);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
-              Public: kb_add      Used by: >>plan
+              Public: kb_add      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 static kb_entry* kbi_entries = NULL; // constructors of other files push here before main
 static int kbi_entry_count = 0;
 
-static int kbi_compare_entries(const void* a, const void* b) {
+static int kbi_order_entries(const void* a, const void* b) {
     const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
     int file = strcmp(x->file, y->file);
     if (file) return file;
@@ -1794,7 +2197,7 @@ static kb_entry** kbi_sorted_entries(int* count) {
     kb_entry** all = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * (size_t)(kbi_entry_count + 1));
     kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * (size_t)(kbi_entry_count + 1));
     for (kb_entry* e = kbi_entries; e; e = e->next) all[n++] = e;
-    qsort(all, (size_t)n, sizeof *all, kbi_compare_entries);
+    qsort(all, (size_t)n, sizeof *all, kbi_order_entries);
     *count = 0;
     for (int i = 0; i < n; i++) {
         if (!all[i]) continue;
@@ -1823,9 +2226,34 @@ static const char* kbi_next_word(const char** names, const char* otherwise) {
     return word;
 }
 
+void kb_add(kb_entry* entry) {
+    for (const kb_entry* e = kbi_entries; e; e = e->next)
+        if (e == entry) return;
+    if (!entry->operation) entry->operation = "unnamed";
+    if (!entry->implementation) entry->implementation = "default";
+    if (!entry->file) entry->file = "";
+    if (!entry->order) entry->order = kbi_entry_count;
+    entry->next = kbi_entries;
+    kbi_entries = entry;
+    kbi_entry_count++;
+}
+
+void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axis* axes, const char* file, int line,
+                  int order) {
+    memset(entry, 0, sizeof *entry);
+    entry->operation = kbi_next_word(&names, "unnamed");
+    entry->implementation = kbi_next_word(&names, "default");
+    entry->body = body;
+    entry->axes = axes;
+    entry->file = file;
+    entry->line = line;
+    entry->order = order + 1; // 0 is kb_add's for "not said"
+    kb_add(entry);
+}
+
 /*---------------------------------------------------------------------------------------------------------------
   >>cli       plan: the command line, from one table that also prints --help.
-              Public: none      Used by: >>plan, >>supervisor
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_GPU = 77, KBI_EXIT_INTERRUPTED = 130 };
@@ -2127,7 +2555,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
-              Public: none      Used by: >>plan
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_dimension { // an axis with the values that are to be run
@@ -2186,7 +2614,7 @@ static bool kbi_parse_item(const char** s, kb_param* values, int* n, kb_axis_typ
 
 // "512,1024:8192:*2" for an axis of that type; n stays 0 when it is no such list.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
-    char* text = kbi_take_text(a, s, length);
+    char* text = kbi_arena_text_n(a, s, length);
     kb_param* values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES);
     memset(values, 0, sizeof(kb_param) * KBI_VALUES);
     int n = 0;
@@ -2197,15 +2625,15 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
             good = word > 0 && n < KBI_VALUES;
             if (!good) break;
             values[n].type = type;
-            values[n++].s = kbi_take_text(a, p, word);
+            values[n++].s = kbi_arena_text_n(a, p, word);
             p += word;
         } else {
             good = kbi_parse_item(&p, values, &n, type);
         }
         if (good && *p) good = *p == ',' && p[1] && *++p;
     }
-    kbi_dimension d = { kbi_copy(a, name), type, NULL, good ? n : 0 };
-    kb_param* kept = (kb_param*)kbi_take(a, sizeof(kb_param) * (size_t)(d.n + 1));
+    kbi_dimension d = { kbi_arena_text(a, name), type, NULL, good ? n : 0 };
+    kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d.n + 1));
     memcpy(kept, values, sizeof(kb_param) * (size_t)d.n);
     for (int i = 0; i < d.n; i++) kept[i].name = d.name;
     d.values = kept;
@@ -2215,7 +2643,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
 
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     int n = 0;
-    kb_param* values = (kb_param*)kbi_take(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
+    kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
     for (; n < KB_AXIS_MAX; n++) {
         bool last = axis->type == KB_AXIS_INTS    ? axis->i[n] == KB_LAST_INT
                     : axis->type == KB_AXIS_REALS ? axis->r[n] >= KB_LAST_REAL
@@ -2238,7 +2666,7 @@ static bool kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* o
         size_t name = strcspn(p, "= "), value = p[name] == '=' ? strcspn(p + name + 1, " ") : 0;
         if (!name && !*p) break;
         if (!name || !value || *n == KBI_DIMENSIONS) return false;
-        out[*n] = kbi_parse_list(a, kbi_take_text(a, p, name), KB_AXIS_INTS, p + name + 1, value);
+        out[*n] = kbi_parse_list(a, kbi_arena_text_n(a, p, name), KB_AXIS_INTS, p + name + 1, value);
         if (!out[(*n)++].n) return false;
         p += name + 1 + value;
     }
@@ -2247,29 +2675,14 @@ static bool kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* o
 
 /*---------------------------------------------------------------------------------------------------------------
   >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: >>worker, >>supervisor
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_case {
-    const kb_entry* entry;
-    const char *name, *direction, *size; // size: category, NULL without one
-    kb_dtype dtype;
-    const kb_param* params; // every axis but dir
-    int n_params;
-    int group;
-    uint64_t key; // hash of operation and params in whatever order: equal inside a comparison group
-} kbi_case;
 
 typedef struct kbi_plan {
     kbi_case* cases; // a group's cases stand together, the baseline first
     int n, groups;
     kbi_arena arena;
 } kbi_plan;
-
-static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
-    return h;
-}
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -2341,7 +2754,7 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
     memset(&c, 0, sizeof c);
     memset(&name, 0, sizeof name);
     memset(&key, 0, sizeof key);
-    kb_param* params = (kb_param*)kbi_take(&plan->arena, sizeof(kb_param) * (size_t)(n + 1));
+    kb_param* params = (kb_param*)kbi_arena_alloc(&plan->arena, sizeof(kb_param) * (size_t)(n + 1));
     const kb_param* dtype = NULL;
     for (int i = 0; i < n; i++) {
         if (kbi_is(values[i]->name, "dir"))
@@ -2367,7 +2780,7 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
     c.entry = e;
     c.size = size;
     c.params = params;
-    c.name = kbi_copy(&plan->arena, name.s);
+    c.name = kbi_arena_text(&plan->arena, name.s);
     if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
         plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
     plan->cases[plan->n++] = c;
@@ -2391,7 +2804,7 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
 
 static bool kbi_restrict_dtypes(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
     if (!o->dtype.n || !kbi_is(d->name, "dtype")) return true;
-    kb_param* kept = (kb_param*)kbi_take(a, sizeof(kb_param) * (size_t)(d->n + 1));
+    kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d->n + 1));
     int n = 0;
     for (int i = 0; i < d->n; i++)
         if (kbi_any_lists(&o->dtype, d->values[i].s)) kept[n++] = d->values[i];
@@ -2507,7 +2920,7 @@ typedef struct kbi_keyed {
     int at;
 } kbi_keyed;
 
-static int kbi_compare_keyed(const void* a, const void* b) {
+static int kbi_order_keyed(const void* a, const void* b) {
     const kbi_keyed *x = (const kbi_keyed*)a, *y = (const kbi_keyed*)b;
     return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->at > y->at) - (x->at < y->at);
 }
@@ -2518,7 +2931,7 @@ static void kbi_plan_unique(kbi_plan* plan) {
     const kb_entry* twice = NULL;
     int n = 0;
     for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
-    qsort(keyed, (size_t)plan->n, sizeof *keyed, kbi_compare_keyed);
+    qsort(keyed, (size_t)plan->n, sizeof *keyed, kbi_order_keyed);
     for (int i = 0; i < plan->n; i++)
         for (int j = i - 1; j >= 0 && keyed[j].key == keyed[i].key; j--) {
             const kb_entry *one = plan->cases[keyed[j].at].entry, *other = plan->cases[keyed[i].at].entry;
@@ -2542,7 +2955,7 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * n);
     int* place = (int*)kbi_grow(NULL, sizeof(int) * n);
     for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
-    qsort(keyed, n, sizeof *keyed, kbi_compare_keyed);
+    qsort(keyed, n, sizeof *keyed, kbi_order_keyed);
     for (int i = 0, first = 0; i < plan->n; i++) {
         if (keyed[i].key != keyed[first].key) first = i;
         plan->cases[keyed[i].at].group = keyed[first].at; // the group's first case: increases with the order
@@ -2683,7 +3096,7 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>list      plan: what --list, --list-ops and --list-sizes print.
-              Public: none      Used by: >>supervisor
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_list_cases(const kbi_plan* plan) {
@@ -2746,86 +3159,8 @@ static void kbi_list_sizes(const kbi_plan* plan) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>measured  measure: what one case's measurement hands on, and what is known of the machine it ran on.
-              Public: none      Used by: >>engine, >>verdict; travels from worker to supervisor as it is
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_measured {
-    int32_t status; // kb_status
-    int32_t verified, settled;
-    int32_t queries; // items are queries
-    uint64_t flags;
-    char message[512];
-    char mode[8];
-    int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
-    int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
-    double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    double bytes, flops, items;                 // NaN: not said
-    double max_error, tolerance;
-    int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
-    char kernel[256];
-    int32_t grid[3], block[3];
-    int64_t registers, shared_bytes, local_bytes;
-    double occupancy, energy;                          // percent; mJ a launch
-    double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
-    double clock_low, clock_high;                      // of the SM clock over the samples
-    char throttle[96];
-} kbi_measured;
-
-typedef struct kbi_machine {
-    char backend[8];
-    int32_t gpu_present, device, devices, sm;         // sm: 90 for 9.0
-    int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
-    char gpu[96], driver[40], cuda[16], why[200];     // why: no GPU, for people
-    int64_t memory, l2;
-    double copy_roof, read_roof, write_roof; // bytes a second, measured; NaN: not
-    double flop_roof[3];                     // f32, f16, bf16: operations a second, measured; NaN: not
-    double floor[3], bias[2];                // ns: cold, hot by events, graph; of an empty kernel
-    double fitted;                           // ns, an empty kernel's duration without CUPTI
-    double quantum, empty_pair;              // ns, of events
-    char truth[64];                          // what the bias was held against
-    char tool[24];                           // that changes how launches run: nothing is timed under it; "": none
-} kbi_machine;
-
-static void kbi_measured_clear(kbi_measured* m) {
-    memset(m, 0, sizeof *m);
-    m->verified = -1;
-    m->settled = 1;
-    m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
-    m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = m->energy = NAN;
-    m->sm_clock = m->memory_clock = m->power = m->temperature = m->clock_low = m->clock_high = NAN;
-    m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
-}
-
-// The doubles that follow: samples, rounds, the baseline's second rounds.
-static size_t kbi_values(const kbi_measured* m) { return (size_t)(m->n + m->rounds + m->again); }
-
-static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
-    size_t n = strlen(m->message);
-    if (n && n + 3 < sizeof m->message) {
-        memcpy(m->message + n, "; ", 3);
-        n += 2;
-    }
-    vsnprintf(m->message + n, sizeof m->message - n, format, list);
-}
-
-KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
-    va_list list;
-    va_start(list, format);
-    kbi_say_more(m, format, list);
-    va_end(list);
-}
-
-// A clock that ends at its lowest, well below its highest, fell from burst to sustained while this ran.
-static void kbi_say_regime(kbi_measured* m) {
-    if (m->clock_high - m->sm_clock > 0.02 * m->clock_high && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
-        kbi_remark(m, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
-                   m->clock_high, m->sm_clock);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>run       measure: one benchmark function being run: its state, and the table of functions a device fills in.
-              Public: none      Used by: >>backend, >>memory, >>device, >>audit, >>engine
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 struct kbi_run;
@@ -2886,7 +3221,7 @@ typedef struct kbi_memory {
     int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
-typedef enum kbi_unit { KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_RECORDED, KBI_WARM, KBI_SAMPLE } kbi_unit;
+typedef enum kbi_unit { KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE } kbi_unit;
 typedef enum kbi_phase {
     KBI_PHASE_CHECK,
     KBI_PHASE_AUDIT,
@@ -2978,8 +3313,8 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>backend   measure: the cpu backend, and the tests' script backend, with their timers.
-              Public: none      Used by: >>memory, >>engine
+  >>host      measure: the cpu backend, and the tests' script backend, with their timers.
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -3063,8 +3398,8 @@ static const kbi_timer* kbi_cpu_timer(struct kbi_run* run) { return (void)run, &
 static void kbi_cpu_abandon(void) {}
 static void kbi_cpu_roofs(kbi_machine* m, kb_dtype dtype) { (void)m, (void)dtype; }
 static double kbi_cpu_energy(struct kbi_run* run) { return (void)run, (double)NAN; }
-static int64_t kbi_cpu_plan(struct kbi_run* run, int copies) { return (void)run, (void)copies, 0; }
-static void kbi_cpu_record(struct kbi_run* run, int which, bool begin) { (void)run, (void)which, (void)begin; }
+static int64_t kbi_cpu_repeats(struct kbi_run* run, int copies) { return (void)run, (void)copies, 0; }
+static void kbi_cpu_capture(struct kbi_run* run, int which, bool begin) { (void)run, (void)which, (void)begin; }
 static double kbi_cpu_clock(void) { return NAN; }
 static void kbi_cpu_sense(kbi_measured* m) { (void)m; }
 
@@ -3088,8 +3423,8 @@ static const kbi_backend kbi_cpu = {
     "cpu",          false,           kbi_cpu_open,       kbi_cpu_audit,     kbi_cpu_stream,
     kbi_cpu_alloc,  kbi_cpu_release, kbi_cpu_set,        kbi_cpu_copy,      kbi_cpu_fill,
     kbi_cpu_wait,   kbi_cpu_lost,    kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit,
-    kbi_cpu_audit,  kbi_cpu_audit,   kbi_cpu_timer,      kbi_cpu_audit,     kbi_cpu_plan,
-    kbi_cpu_record, kbi_cpu_roofs,   kbi_cpu_energy,     kbi_cpu_abandon,   kbi_cpu_clock,
+    kbi_cpu_audit,  kbi_cpu_audit,   kbi_cpu_timer,      kbi_cpu_audit,     kbi_cpu_repeats,
+    kbi_cpu_capture, kbi_cpu_roofs,   kbi_cpu_energy,     kbi_cpu_abandon,   kbi_cpu_clock,
     kbi_cpu_sense
 };
 
@@ -3128,14 +3463,14 @@ static const kbi_backend kbi_scripted = {
     "script",       false,           kbi_script_open,    kbi_cpu_audit,     kbi_cpu_stream,
     kbi_cpu_alloc,  kbi_cpu_release, kbi_cpu_set,        kbi_cpu_copy,      kbi_cpu_fill,
     kbi_cpu_wait,   kbi_cpu_lost,    kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit,
-    kbi_cpu_audit,  kbi_cpu_audit,   kbi_script_choose,  kbi_cpu_audit,     kbi_cpu_plan,
-    kbi_cpu_record, kbi_cpu_roofs,   kbi_cpu_energy,     kbi_cpu_abandon,   kbi_cpu_clock,
+    kbi_cpu_audit,  kbi_cpu_audit,   kbi_script_choose,  kbi_cpu_audit,     kbi_cpu_repeats,
+    kbi_cpu_capture, kbi_cpu_roofs,   kbi_cpu_energy,     kbi_cpu_abandon,   kbi_cpu_clock,
     kbi_cpu_sense
 };
 
 /*---------------------------------------------------------------------------------------------------------------
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
-              Public: kb_alloc, kb_to_host, kb_from_host, kb_fill      Used by: >>engine
+              Public: kb_alloc, kb_to_host, kb_from_host      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
@@ -3155,7 +3490,7 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
 }
 
-static void* kbi_memory_take(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
+static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
     size_t total = kbi_block_total(bytes);
     char* base = (char*)host->alloc(place, total);
@@ -3202,9 +3537,4238 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
     }
 }
 
+void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
+    kbi_run* run = kb->run;
+    if (run->failed || run->m.status != KB_OK) return NULL;
+    bool absent = KBI_CUDA && !run->backend->gpu && run->backend != &kbi_scripted && place != KB_HOST;
+    if (absent && !kbi_is(run->options->device, "cpu")) {
+        kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
+        return NULL;
+    }
+    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size)) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
+        return NULL;
+    }
+    void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
+    char text[40];
+    if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
+    return p;
+}
+
+void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+    if (!kb->run->failed && host && from) kb->run->backend->copy(host, from, bytes);
+}
+
+void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
+    if (!kb->run->failed && to && host) kb->run->backend->copy(to, host, bytes);
+}
+
+// The tracked block that p lies in, or NULL.
+static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
+    const kbi_block* block = run->memory.blocks;
+    for (; block; block = block->next)
+        if ((const char*)p >= block->base + KBI_GUARD && (const char*)p < block->base + KBI_GUARD + block->bytes)
+            break;
+    return block;
+}
+
+void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
+    kbi_run* run = kb->run;
+    uint32_t tensor = run->fills++;
+    run->zeros += kind == KB_ZERO;
+    if (run->failed || !p || n <= 0) return;
+    if (!kb_dtype_size(dtype)) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of elements without a type");
+        return;
+    }
+    const kbi_block* block = kbi_block_of(run, p);
+    if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (char*)p) / kb_dtype_size(dtype)) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n,
+                 block->bytes);
+        return;
+    }
+    const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
+    b->fill(p, dtype, n, kind, kb->seed, tensor);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>device    measure: the GPU: stream, gate, events, eviction, clock.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+enum { KBI_LAUNCHES = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 1 };
+enum kbi_function {
+    KBI_F_NULL,
+    KBI_F_READ,
+    KBI_F_COPY,
+    KBI_F_WRITE,
+    KBI_F_GATE,
+    KBI_F_CLOCK,
+    KBI_F_FILL,
+    KBI_F_FMA,
+    KBI_F_SPIN,
+    KBI_F_COUNT
+};
+static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_arena_text", "kbi_write", "kbi_gate",
+                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
+
+// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
+// its events read grows by up to 0.6 us with them.
+static const int kbi_empty_bytes[] = { 0, 24, 48, 96, 160, 256, 512, 1024, 2048, 4096 };
+enum { KBI_EMPTY_KERNELS = 10 };
+
+// The driver's functions come from the runtime, so that -lcuda is not needed. Their types are the driver's ABI.
+typedef int (*kbi_cu_load)(void** module, const void* image);
+typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
+typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                             unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
+typedef int (*kbi_cu_node)(cudaGraphNode_t node, void* parameters);
+typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
+typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
+
+static struct kbi_gpu {
+    kb_stream stream;
+    cudaEvent_t start, stop;
+    volatile unsigned* flag; // the gate: mapped host memory
+    void* device_flag;
+    uint64_t *clock, *device_clock;
+    void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
+    kbi_cu_launch launch;
+    kbi_cu_wait wait_value; // NULL: the gate is a spinning kernel
+    char* clean;            // what eviction reads; never written after start
+    char* touch;            // where calibrating kernels write
+    size_t clean_bytes;
+    int multiprocessors, max_threads;
+    int at, size; // launch in its group
+    double ns[KBI_LAUNCHES];
+    bool gated, closed; // the group; the gate now
+    bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
+    int alarms;         // in a row, while the empty kernel was timed
+    char error[256];
+} kbi_gpu;
+
+static volatile sig_atomic_t kbi_gate_alarmed = 0;
+
+static const char* kbi_cuda_text(cudaError_t e) {
+    snprintf(kbi_gpu.error, sizeof kbi_gpu.error, "%s: %s", cudaGetErrorName(e), cudaGetErrorString(e));
+    return kbi_gpu.error;
+}
+
+static void* kbi_driver_function(const char* name, unsigned version) {
+    void* p = NULL;
+    enum cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+    cudaError_t e = cudaGetDriverEntryPointByVersion(name, &p, version, cudaEnableDefault, &found);
+#else
+    (void)version;
+    cudaError_t e = cudaGetDriverEntryPoint(name, &p, cudaEnableDefault, &found);
+#endif
+    return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? p : NULL;
+}
+
+static void kbi_ptx_put(kbi_text* to); // stands behind the code
+static bool kbi_load_functions(char why[200]) {
+    kbi_cu_load load;
+    kbi_cu_function get;
+    void* p;
+    void* module = NULL;
+    kbi_text ptx = { NULL, 0, 0 };
+    p = kbi_driver_function("cuModuleLoadData", 12000), memcpy(&load, &p, sizeof p);
+    p = kbi_driver_function("cuModuleGetFunction", 12000), memcpy(&get, &p, sizeof p);
+    p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_gpu.launch, &p, sizeof p);
+    p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_gpu.wait_value, &p, sizeof p);
+    kbi_ptx_put(&ptx);
+    for (int i = 1; i < KBI_EMPTY_KERNELS; i++) // reads its first and its last argument
+        kbi_putf(&ptx,
+                 ".visible .entry kbi_empty_%d(.param .align 8 .b8 a[%d]) { .reg .b64 %%a<2>; .reg .pred %%p<2>;"
+                 " ld.param.u64 %%a0, [a]; ld.param.u64 %%a1, [a+%d]; setp.eq.s64 %%p0, %%a0, 1;"
+                 " setp.eq.and.s64 %%p1, %%a1, 1, %%p0; @%%p1 trap; ret; }\n",
+                 i, kbi_empty_bytes[i], kbi_empty_bytes[i] - 8);
+    int error = load && get && kbi_gpu.launch ? load(&module, ptx.s) : -1;
+    for (int i = 0; !error && i < KBI_F_COUNT; i++) error = get(&kbi_gpu.functions[i], module, kbi_function_names[i]);
+    kbi_gpu.empty[0] = kbi_gpu.functions[KBI_F_NULL];
+    for (int i = 1; !error && i < KBI_EMPTY_KERNELS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "kbi_empty_%d", i);
+        error = get(&kbi_gpu.empty[i], module, name);
+    }
+    kbi_text_free(&ptx);
+    if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
+    return !error;
+}
+
+static void kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
+    kbi_gpu.launch(kbi_gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_gpu.stream, arguments, NULL);
+}
+
+static void kbi_launch_empty(int which) {
+    static char arguments[4096]; // zeros
+    void* all[] = { arguments };
+    kbi_gpu.launch(kbi_gpu.empty[which], 1, 1, 1, 1, 1, 1, 0, kbi_gpu.stream, which ? all : NULL, NULL);
+}
+
+static void kbi_gpu_read(const void* p, size_t bytes) {
+    uint64_t n = bytes / 16;
+    void* sink = kbi_gpu.device_clock;
+    void* arguments[] = { &p, &n, &sink };
+    kbi_launch(KBI_F_READ, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+}
+
+static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
+    uint64_t n = bytes / 16;
+    void* arguments[] = { &to, &from, &n };
+    kbi_launch(KBI_F_COPY, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+}
+
+static void kbi_gpu_write(void* to, size_t bytes) {
+    uint64_t n = bytes / 16;
+    uint32_t value = 0x3f000000;
+    void* arguments[] = { &to, &n, &value };
+    kbi_launch(KBI_F_WRITE, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+}
+
+// Reading lines that nobody writes leaves nothing to be written back at the timed kernel's expense.
+static void kbi_evict(void) { kbi_gpu_read(kbi_gpu.clean, kbi_gpu.clean_bytes); }
+
+// --- the gate: what is queued behind it starts when the host opens it ---
+
+static void kbi_gate_alarm(int number) {
+    (void)number;
+    signal(SIGALRM, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
+    if (kbi_gpu.flag) *kbi_gpu.flag = 1;
+    kbi_gate_alarmed = 1;
+}
+
+static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
+    struct itimerval t;
+    memset(&t, 0, sizeof t);
+    t.it_value.tv_sec = seconds;
+    setitimer(ITIMER_REAL, &t, NULL);
+}
+
+static void kbi_gate_close(void) {
+    *kbi_gpu.flag = 0;
+    kbi_gpu.closed = true;
+    if (kbi_gpu.wait_value) {
+        unsigned long long address = (unsigned long long)(uintptr_t)kbi_gpu.device_flag;
+        if (kbi_gpu.wait_value(kbi_gpu.stream, address, 1, 0) != 0) kbi_gpu.wait_value = NULL;
+    }
+    if (!kbi_gpu.wait_value) {
+        uint64_t deadline =
+            (uint64_t)KBI_GATE_SECONDS * 2000000000u; // the host's watchdog comes first, and is noticed
+        void* arguments[] = { &kbi_gpu.device_flag, &deadline };
+        kbi_launch(KBI_F_GATE, 1, 1, arguments);
+    }
+    kbi_gate_watch(KBI_GATE_SECONDS);
+}
+
+static void kbi_gate_open(void) {
+    if (!kbi_gpu.closed) return;
+    __sync_synchronize();
+    *kbi_gpu.flag = 1;
+    kbi_gpu.closed = false;
+    kbi_gate_watch(0);
+    if (kbi_gate_alarmed) kbi_gpu.gated = false; // the next gate of the group would only wait as long
+}
+
+// --- what the engine asks for ---
+
+// An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
+// the eviction.
+static void kbi_gpu_prepare(struct kbi_run* run) {
+    cudaSetDevice(run->machine->device);
+    cudaCtxResetPersistingL2Cache();
+    cudaGetLastError();
+}
+
+static kb_stream kbi_gpu_stream(void) { return kbi_gpu.stream; }
+
+static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
+    void* p = NULL;
+    cudaError_t e = place == KB_PINNED ? cudaHostAlloc(&p, bytes, cudaHostAllocMapped) : cudaMalloc(&p, bytes);
+    if (e == cudaSuccess) return p;
+    cudaGetLastError();
+    return NULL;
+}
+
+static void kbi_gpu_release(kb_place place, void* p) {
+    if (place == KB_PINNED)
+        cudaFreeHost(p);
+    else
+        cudaFree(p);
+}
+
+static void kbi_gpu_set(void* p, int byte, size_t bytes) {
+    cudaMemsetAsync(p, byte, bytes, kbi_gpu.stream);
+    cudaStreamSynchronize(kbi_gpu.stream); // pinned memory is the host's as well
+}
+
+static void kbi_gpu_copy(void* to, const void* from, size_t bytes) {
+    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, kbi_gpu.stream);
+    cudaStreamSynchronize(kbi_gpu.stream);
+}
+
+static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
+    uint64_t count = (uint64_t)n;
+    uint32_t type = (uint32_t)dtype, what = (uint32_t)kind;
+    void* arguments[] = { &p, &count, &type, &what, &seed, &tensor };
+    kbi_launch(KBI_F_FILL, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+}
+
+static const char* kbi_gpu_wait(void) {
+    cudaError_t e = cudaDeviceSynchronize(), last = cudaGetLastError();
+    if (e == cudaSuccess) e = last;
+    return e == cudaSuccess ? NULL : kbi_cuda_text(e);
+}
+
+static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess; }
+
+static int64_t kbi_gpu_free_bytes(void) {
+    size_t free_now = 0, total = 0;
+    return cudaMemGetInfo(&free_now, &total) == cudaSuccess ? (int64_t)free_now : KB_NONE;
+}
+
+static int64_t kbi_gpu_pool_peak(bool reset) {
+    cudaMemPool_t pool;
+    uint64_t high = 0;
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess) return 0;
+    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // to what is in use
+    cudaMemPoolGetAttribute(pool, reset ? cudaMemPoolAttrUsedMemCurrent : cudaMemPoolAttrUsedMemHigh, &high);
+    cudaGetLastError();
+    return (int64_t)high;
+}
+
+// The SM clock now, from cycles against nanoseconds in one thread for about 50 us.
+static double kbi_gpu_clock(void) {
+    uint64_t cycles = 80000;
+    void* arguments[] = { &kbi_gpu.device_clock, &cycles };
+    kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
+    if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess || !kbi_gpu.clock[0]) return NAN;
+    return 1000.0 * (double)kbi_gpu.clock[1] / (double)kbi_gpu.clock[0];
+}
+
+static void kbi_gpu_abandon(void) {
+    kbi_gate_open();
+    kbi_gpu.at = 0;
+    enum cudaStreamCaptureStatus status;
+    if (cudaStreamIsCapturing(kbi_gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
+        cudaGraph_t graph = NULL;
+        cudaStreamEndCapture(kbi_gpu.stream, &graph);
+        if (graph) cudaGraphDestroy(graph);
+    }
+    cudaGetLastError();
+    cudaStreamSynchronize(kbi_gpu.stream);
+}
+
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+
+// Found with dlopen: nvml.h is often not installed, so the few prototypes that are needed stand here.
+typedef struct kbi_nvml_table {
+    void* device; // NULL: not available
+    int (*clock)(void*, int, unsigned*);
+    int (*power)(void*, unsigned*);
+    int (*energy)(void*, unsigned long long*);
+    int (*temperature)(void*, int, unsigned*);
+    int (*reasons)(void*, unsigned long long*);
+    int (*processes)(void*, unsigned*, void*);
+} kbi_nvml_table;
+
+static kbi_nvml_table kbi_nvml;
+
+static void kbi_nvml_open(kbi_machine* m) {
+    void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    char bus[64];
+    int (*init)(void) = NULL;
+    int (*handle)(const char*, void**) = NULL;
+    int (*driver)(char*, unsigned) = NULL;
+    int (*mig)(void*, unsigned*, unsigned*) = NULL;
+    unsigned now = 0, pending = 0;
+    if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
+    kbi_find(library, "nvmlInit_v2", &init);
+    kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
+    kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
+    kbi_find(library, "nvmlDeviceGetMigMode", &mig);
+    kbi_find(library, "nvmlDeviceGetClockInfo", &kbi_nvml.clock);
+    kbi_find(library, "nvmlDeviceGetPowerUsage", &kbi_nvml.power);
+    kbi_find(library, "nvmlDeviceGetTotalEnergyConsumption", &kbi_nvml.energy);
+    kbi_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &kbi_nvml.processes);
+    kbi_find(library, "nvmlDeviceGetTemperature", &kbi_nvml.temperature);
+    kbi_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_nvml.reasons);
+    if (!init || !handle || init() != 0 || handle(bus, &kbi_nvml.device) != 0) return;
+    if (driver) driver(m->driver, (unsigned)sizeof m->driver);
+    if (mig) m->mig = mig(kbi_nvml.device, &now, &pending) == 0 ? (int)now : 0;
+    unsigned long long mask = 0; // 0x2: clocks are held at what an administrator set
+    if (kbi_nvml.reasons && kbi_nvml.reasons(kbi_nvml.device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
+}
+
+// Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
+static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
+    static const struct {
+        unsigned long long bit;
+        const char* name;
+    } reasons[] = { { 0x4, "power cap" },
+                    { 0x8, "hardware slowdown" },
+                    { 0x20, "thermal (software)" },
+                    { 0x40, "thermal (hardware)" },
+                    { 0x80, "power brake" } };
+    for (int i = 0; i < KBI_COUNT(reasons); i++) {
+        size_t n = strlen(m->throttle);
+        if (!(mask & reasons[i].bit) || strstr(m->throttle, reasons[i].name)) continue;
+        snprintf(m->throttle + n, sizeof m->throttle - n, "%s%s", n ? ", " : "", reasons[i].name);
+    }
+}
+
+static void kbi_gpu_sense(kbi_measured* m) {
+    unsigned value = 0;
+    unsigned long long mask = 0;
+    if (!kbi_nvml.device) return;
+    if (kbi_nvml.clock && kbi_nvml.clock(kbi_nvml.device, 2, &value) == 0) m->memory_clock = value;
+    if (kbi_nvml.power && kbi_nvml.power(kbi_nvml.device, &value) == 0) m->power = value / 1000.0;
+    if (kbi_nvml.temperature && kbi_nvml.temperature(kbi_nvml.device, 0, &value) == 0) m->temperature = value;
+    if (kbi_nvml.reasons && kbi_nvml.reasons(kbi_nvml.device, &mask) == 0) kbi_nvml_reasons(m, mask);
+    unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
+    unsigned count = 64;
+    if (kbi_nvml.processes && kbi_nvml.processes(kbi_nvml.device, &count, processes) == 0 && count > 1)
+        m->others = (int32_t)count - 1;
+}
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>cupti     measure: durations of kernels as the driver records them, through CUPTI.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+// The head of CUpti_ActivityKernel4 and all later ones, which have kept its layout.
+typedef struct kbi_activity {
+    uint32_t kind;
+    uint8_t cache[2];
+    uint16_t registers;
+    uint32_t cache_asked, cache_used;
+    uint64_t start, end, completed;
+    uint32_t device, context, stream;
+    int32_t grid[3], block[3], static_shared, dynamic_shared;
+    uint32_t local, local_total, correlation;
+    int64_t grid_id;
+    const char* name;
+} kbi_activity;
+
+enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
+typedef struct kbi_span {
+    uint64_t start, end;
+} kbi_span;
+
+static struct kbi_cupti {
+    int (*callbacks)(void (*request)(uint8_t**, size_t*, size_t*),
+                     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t));
+    int (*enable)(int kind);
+    int (*flush)(uint32_t flags);
+    int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
+    bool open;
+    kbi_span* spans; // of kernels that are not the harness's own, as they come
+    int n;
+} kbi_cupti;
+
+static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
+    *size = KBI_ACTIVITY_BYTES;
+    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16, CUPTI wants 8
+    *most = 0;
+}
+
+static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
+    kbi_activity* r = NULL;
+    (void)context, (void)stream, (void)size;
+    while (valid && kbi_cupti.next(buffer, valid, &r) == 0) {
+        bool own =
+            r->name && (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_gate") || kbi_is(r->name, "kbi_clock"));
+        if (r->kind != KBI_ACTIVITY_KERNEL || own || kbi_cupti.n == KBI_SPANS) continue;
+        kbi_cupti.spans[kbi_cupti.n].start = r->start;
+        kbi_cupti.spans[kbi_cupti.n++].end = r->end;
+    }
+    KBENCH_FREE(buffer);
+}
+
+static bool kbi_cupti_open(void) {
+    static const char* const names[] = { "libcupti.so",
+                                         "libcupti.so.13",
+                                         "libcupti.so.12",
+                                         "/usr/local/cuda/lib64/libcupti.so",
+                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+    void* library = NULL;
+    if (kbi_cupti.open) return true;
+    for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!library) return false;
+    kbi_find(library, "cuptiActivityRegisterCallbacks", &kbi_cupti.callbacks);
+    kbi_find(library, "cuptiActivityEnable", &kbi_cupti.enable);
+    kbi_find(library, "cuptiActivityFlushAll", &kbi_cupti.flush);
+    kbi_find(library, "cuptiActivityGetNextRecord", &kbi_cupti.next);
+    if (!kbi_cupti.callbacks || !kbi_cupti.enable || !kbi_cupti.flush || !kbi_cupti.next) return false;
+    kbi_cupti.spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
+    kbi_cupti.open =
+        kbi_cupti.callbacks(kbi_cupti_request, kbi_cupti_done) == 0 && kbi_cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
+    return kbi_cupti.open;
+}
+
+static int kbi_order_spans(const void* a, const void* b) {
+    const kbi_span *x = (const kbi_span*)a, *y = (const kbi_span*)b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+// The spans of groups of `kernels` consecutive kernels since the last call, in ns: first start to last end.
+static int kbi_cupti_read(int kernels, double* ns, int most) {
+    int n = 0;
+    kbi_cupti.flush(1);
+    qsort(kbi_cupti.spans, (size_t)kbi_cupti.n, sizeof(kbi_span), kbi_order_spans);
+    for (int i = 0; i + kernels <= kbi_cupti.n && n < most; i += kernels) {
+        uint64_t end = 0;
+        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_cupti.spans[k].end);
+        ns[n++] = (double)(end - kbi_cupti.spans[i].start);
+    }
+    kbi_cupti.n = 0;
+    return n;
+}
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>timers    measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+typedef enum kbi_way {
+    KBI_COLD,
+    KBI_HOT,
+    KBI_GRAPH,
+    KBI_WAYS,
+    KBI_EVENT_WAYS = KBI_GRAPH
+} kbi_way; // events after eviction, events, graphs of many
+
+// The duration that CUPTI gives an empty kernel in each way of events, in ns: an H200's (driver 580.159, CUDA 13.0).
+// --env and --thorough measure it anew in a child process, as does every start on another kind of GPU where CUPTI can
+// be loaded; where it cannot, it is fitted (kbi_fit_empty).
+static double kbi_truth[KBI_EVENT_WAYS] = { 576, 576 };
+static const char* kbi_truth_source = "stated for the H200";
+
+// A kernel that works on memory is seen to end later by events than by CUPTI, in ns: the median over 12 kernels of 1 to
+// 20 us (tests/gpu/accuracy.cu) in 8 processes on an H200; other GPUs are not known.
+static const double kbi_memory_ns[KBI_EVENT_WAYS] = { 90, 65 };
+
+enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
+
+typedef struct kbi_readings { // the latest of the empty kernel's
+    double ns[KBI_RECENT];
+    int64_t n;
+} kbi_readings;
+
+static struct kbi_calibration {
+    kbi_readings empty[KBI_EVENT_WAYS][2][KBI_EMPTY_KERNELS]; // [1]: behind a gate
+    double graph_floor, empty_pair, quantum, fitted;          // ns
+} kbi_calibrated;
+
+/*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would
+    show in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us
+    more: so each waits behind a gate of its own. And pairs of events differ from each other by 0.2 to 1 us, in a
+    pattern that the kernel's arguments decide: so all launches use the same pair.                                   */
+static void kbi_sample_open(bool gated, int size) {
+    kbi_gpu.at = 0;
+    kbi_gpu.size = size;
+    kbi_gpu.gated = gated && !kbi_gpu.ungated;
+    kbi_gate_alarmed = 0;
+}
+
+static void kbi_launch_begin(bool cold) {
+    if (kbi_gpu.gated) kbi_gate_close();
+    if (cold) kbi_evict();
+    cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
+}
+
+// Whether that was the last launch of the group.
+static bool kbi_launch_end(void) {
+    float ms = NAN;
+    cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
+    kbi_gate_open();
+    cudaStreamSynchronize(kbi_gpu.stream);
+    cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
+    kbi_gpu.ns[kbi_gpu.at++] = (double)ms * 1e6;
+    return kbi_gpu.at >= kbi_gpu.size;
+}
+
+typedef struct kbi_graph { // the block captured once, and many times in a row
+    cudaGraph_t one;       // what the audit captured
+    cudaGraphExec_t many[2];
+    int64_t launches; // N
+} kbi_graph;
+
+static double kbi_sample_mean(int size) {
+    double sum = 0;
+    for (int i = 0; i < size; i++) sum += kbi_gpu.ns[i];
+    return sum / size;
+}
+
+static void kbi_wanted_way(const kbi_run* run, bool* cold, bool* graph) {
+    const kbi_options* o = run->options;
+    *cold = !o->on[KBI_OPTION_hot] && !o->on[KBI_OPTION_rotate];
+    *graph = o->on[KBI_OPTION_rotate] && run->graph && ((kbi_graph*)run->graph)->many[1];
+}
+
+static int64_t kbi_events_begin(kbi_run* run) {
+    bool cold, graph;
+    kbi_wanted_way(run, &cold, &graph);
+    if (!run->group_open) {
+        if (kbi_cupti.open) kbi_cupti_read(1, NULL, 0); // what set-up launched
+        int size = run->sampled || run->estimate_ns > 500000 ? 1 : KBI_LAUNCHES;
+        kbi_sample_open(run->gated && run->nodes < KBI_GATE_NODES, size);
+        run->group_open = true;
+    }
+    kbi_launch_begin(cold);
+    return 1;
+}
+
+// Ends a sample; true when its group is complete and its times can be read.
+static bool kbi_sample_complete(kbi_run* run) {
+    if (!kbi_launch_end()) return false;
+    run->group_open = false;
+    kbi_gpu.at = 0;
+    kbi_stop_on_error(run, "in the timed loop");
+    if (run->failed || !kbi_gate_alarmed) return !run->failed;
+    // the block waited for work behind the gate: these times are the watchdog's
+    run->gated = false;
+    return false;
+}
+
+/*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
+    to the next, and about alike for every kernel. So the empty kernel is timed all along, in turn with the block.   */
+static double kbi_time_empty(kbi_way way, bool gated, int which) {
+    kbi_readings* r = &kbi_calibrated.empty[way][gated && !kbi_gpu.ungated][which];
+    double sorted[KBI_RECENT];
+    kbi_sample_open(gated, 1);
+    kbi_launch_begin(way == KBI_COLD);
+    kbi_launch_empty(which);
+    kbi_launch_end();
+    kbi_gpu.at = 0;
+    // a tool that waits for every launch (compute-sanitizer does) makes a gate worth nothing but the watchdog's second;
+    // once may be a machine that stood still
+    kbi_gpu.alarms = kbi_gate_alarmed ? kbi_gpu.alarms + 1 : 0;
+    if (kbi_gpu.alarms > 1) kbi_gpu.ungated = true;
+    if (!kbi_gate_alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_gpu.ns[0];
+    int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
+    if (!n) return NAN;
+    memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
+    return kbi_trimmed(sorted, n, n / 8);
+}
+
+static void kbi_bias_update(kbi_run* run, kbi_way way, bool gated) {
+    double empty = NAN;
+    bool first = kbi_calibrated.empty[way][gated && !kbi_gpu.ungated][run->empty].n == 0;
+    int more = first ? KBI_RECENT / 4 : KBI_EMPTIES;
+    for (int i = 0; i < more; i++) empty = kbi_time_empty(way, gated, run->empty);
+    bool on_memory = run->memory.device > 0 && run->machine->sm == 90;
+    run->m.bias_ns = empty - kbi_truth[way] + (on_memory ? kbi_memory_ns[way] : 0);
+    run->m.floor_ns = empty;
+    run->m.step_ns = kbi_calibrated.quantum / KBI_MAX(run->group, 1);
+}
+
+static void kbi_events_end(kbi_run* run) {
+    bool cold, graph, gated = kbi_gpu.gated;
+    int size = kbi_gpu.size;
+    if (!kbi_sample_complete(run)) return;
+    double ns = kbi_sample_mean(size);
+    kbi_wanted_way(run, &cold, &graph);
+    run->group = size;
+    kbi_bias_update(run, cold ? KBI_COLD : KBI_HOT, gated);
+    kbi_add_sample(run, ns);
+}
+
+// --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
+
+static double kbi_graph_ns(cudaGraphExec_t exec) {
+    kbi_sample_open(true, 1);
+    kbi_launch_begin(false);
+    cudaGraphLaunch(exec, kbi_gpu.stream);
+    kbi_launch_end();
+    return kbi_gpu.ns[0];
+}
+
+// N so that a graph takes some 200 us and holds every copy of a rotation as often; 0 when the block makes no graph.
+static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
+    kbi_graph* g = (kbi_graph*)run->graph;
+    cudaGraphExec_t probe = NULL;
+    if (!g || run->sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
+        return cudaGetLastError(), 0;
+    kbi_graph_ns(probe);
+    double each = KBI_MAX(kbi_graph_ns(probe) - 2000, 500); // about; 2 us of it are the events'
+    cudaGraphExecDestroy(probe);
+    int64_t most = 2000 / KBI_MAX(run->nodes, (int64_t)1), n = (int64_t)(200000 / each) + 1;
+    n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
+    return g->launches = (n + copies - 1) / copies * copies;
+}
+
+static void kbi_graph_capture_begin(void) { cudaStreamBeginCapture(kbi_gpu.stream, cudaStreamCaptureModeThreadLocal); }
+
+static cudaGraphExec_t kbi_graph_capture_end(void) {
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t made = NULL;
+    if (cudaStreamEndCapture(kbi_gpu.stream, &graph) != cudaSuccess) return cudaGetLastError(), (cudaGraphExec_t)NULL;
+    if (cudaGraphInstantiateWithFlags(&made, graph, 0) != cudaSuccess) made = NULL;
+    cudaGraphDestroy(graph);
+    cudaGetLastError();
+    return made;
+}
+
+static void kbi_gpu_capture(kbi_run* run, int which, bool begin) {
+    kbi_graph* g = (kbi_graph*)run->graph;
+    if (begin)
+        kbi_graph_capture_begin();
+    else
+        g->many[which] = kbi_graph_capture_end();
+    if (!begin && !g->many[which])
+        kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
+}
+
+static double kbi_graph_slope(const kbi_graph* g) {
+    double once = kbi_graph_ns(g->many[0]);
+    return (kbi_graph_ns(g->many[1]) - once) / (double)g->launches;
+}
+
+static void kbi_graph_alone(kbi_run* run) {
+    kbi_graph* g = (kbi_graph*)run->graph;
+    if (kbi_cupti.open) {
+        double ns[4096];
+        kbi_cupti_read(1, ns, 4096);
+        cudaGraphLaunch(g->many[0], kbi_gpu.stream);
+        kbi_stop_on_error(run, "in the timed loop");
+        int n = kbi_cupti_read((int)KBI_MAX(run->kernels, (int64_t)1), ns, 4096);
+        for (int i = 0; i < n && !run->failed; i++) kbi_add_sample(run, ns[i]);
+        run->m.bias_ns = run->m.floor_ns = 0;
+        return;
+    }
+    double ns = kbi_graph_slope(g);
+    kbi_stop_on_error(run, "in the timed loop");
+    run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
+    run->m.floor_ns = kbi_calibrated.graph_floor;
+    if (!run->failed) kbi_add_sample(run, ns);
+}
+
+static void kbi_graph_forget(kbi_run* run) {
+    kbi_graph* g = (kbi_graph*)run->graph;
+    if (!g) return;
+    for (int i = 0; i < 2; i++)
+        if (g->many[i]) cudaGraphExecDestroy(g->many[i]);
+    cudaGraphDestroy(g->one);
+    KBENCH_FREE(g);
+    run->graph = NULL;
+}
+
+// --- CUPTI's durations instead of events ---
+
+static void kbi_cupti_end(kbi_run* run) {
+    double ns[KBI_LAUNCHES * 4];
+    int size = kbi_gpu.size;
+    if (!kbi_sample_complete(run)) return;
+    int n = kbi_cupti_read((int)KBI_MAX(run->kernels, (int64_t)1), ns, KBI_COUNT(ns));
+    run->m.bias_ns = run->m.floor_ns = 0;
+    if (n != size) kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches", n, size);
+    for (int i = 0; i < n && !run->failed; i++) kbi_add_sample(run, ns[i]);
+}
+
+static const kbi_timer kbi_cold_timer = { "cold", kbi_events_begin, kbi_events_end, NULL };
+static const kbi_timer kbi_hot_timer = { "hot", kbi_events_begin, kbi_events_end, NULL };
+static const kbi_timer kbi_rotate_timer = { "rotate", kbi_events_begin, kbi_events_end, kbi_graph_alone };
+static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL };
+static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone };
+
+static const kbi_timer* kbi_gpu_timer(kbi_run* run) {
+    bool cold, graph, waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    const char* timer = run->options->timer;
+    if (run->expect & KB_EXPECT_TRANSFER) run->gated = false; // a pageable copy waits for the stream
+    kbi_wanted_way(run, &cold, &graph);
+    if (waits || kbi_same_name(timer, "wall")) return &kbi_wall_timer;
+    if (kbi_same_name(timer, "cupti")) {
+        if (kbi_cupti_open()) return graph ? &kbi_cupti_graph_timer : &kbi_cupti_timer;
+        kbi_stop(run, KB_FLAG_BAD_CASE,
+                 "--timer cupti: libcupti.so is not found; LD_LIBRARY_PATH can name its folder");
+    }
+    if (graph) return &kbi_rotate_timer;
+    if (run->options->on[KBI_OPTION_rotate])
+        kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
+    return cold ? &kbi_cold_timer : &kbi_hot_timer;
+}
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>calibrate measure: what events read too much, against what an empty kernel takes.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+// --- calibration ---
+
+// The least difference between any two, above noise.
+static double kbi_least_gap(double* ns, int n) {
+    double step = INFINITY;
+    kbi_sort(ns, n);
+    for (int i = 1; i < n; i++)
+        if (ns[i] - ns[i - 1] > 0.5) step = KBI_MIN(step, ns[i] - ns[i - 1]);
+    return step;
+}
+
+// The smallest step between event times: from empty pairs, which differ by few of them.
+static void kbi_calibrate_quantum(void) {
+    double ns[128], pair[KBI_COUNT(ns) / 2];
+    kbi_sample_open(true, 1);
+    for (int i = 0; i < KBI_COUNT(ns); i++) {
+        kbi_gpu.at = 0;
+        kbi_launch_begin(false);
+        if (i % 2) kbi_launch(KBI_F_NULL, 1, 1, NULL);
+        kbi_launch_end();
+        ns[i] = kbi_gpu.ns[0];
+        if (i % 2 == 0) pair[i / 2] = ns[i];
+    }
+    kbi_calibrated.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
+    kbi_calibrated.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
+}
+
+static double kbi_calibrate_graph(void) {
+    double ns[32];
+    kbi_graph g;
+    memset(&g, 0, sizeof g);
+    g.launches = 150;
+    for (int k = 0; k < 2; k++) {
+        kbi_graph_capture_begin();
+        for (int64_t i = 0; i < (k + 1) * g.launches; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
+        g.many[k] = kbi_graph_capture_end();
+    }
+    for (int i = 0; i < KBI_COUNT(ns); i++) ns[i] = g.many[0] && g.many[1] ? kbi_graph_slope(&g) : (double)NAN;
+    for (int k = 0; k < 2; k++)
+        if (g.many[k]) cudaGraphExecDestroy(g.many[k]);
+    return kbi_trimmed(ns, KBI_COUNT(ns), KBI_COUNT(ns) / 4);
+}
+
+/*  The empty kernel's duration without CUPTI. A kernel that spins between two edges of %globaltimer says how long that
+    was, and waits half a step of it for the first edge. What events read beyond that, at three lengths, is fitted to a
+    line. Its slope has to be 0, or the two clocks do not agree and nothing is known. At length 0 it gives what events
+    read too much, but for the way into a kernel and out of it, which no clock in the kernel sees: KBI_EDGES, what
+    CUPTI adds on an H200.                                                                                           */
+static double kbi_fit_empty(void) {
+    static const uint64_t lengths[] = { 4000, 20000, 100000 };
+    enum { EACH = 24, KBI_EDGES = 765 };
+    double ns[EACH], spans[EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0, tick = INFINITY;
+    void* to = kbi_gpu.touch;
+    for (int k = 0; k < 3; k++) {
+        uint64_t cycles = lengths[k], seen[2];
+        void* arguments[] = { &to, &cycles };
+        for (int i = 0; i < EACH; i++) {
+            kbi_sample_open(true, 1);
+            kbi_launch_begin(false);
+            kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
+            kbi_launch_end();
+            if (cudaMemcpy(seen, to, sizeof seen, cudaMemcpyDeviceToHost) != cudaSuccess) return NAN;
+            spans[i] = (double)seen[0];
+            ns[i] = kbi_gpu.ns[0] - spans[i];
+        }
+        x[k] = kbi_trimmed(spans, EACH, EACH / 4);
+        y[k] = kbi_trimmed(ns, EACH, EACH / 4);
+        tick = KBI_MIN(tick, kbi_least_gap(spans, EACH));
+        mean_x += x[k] / 3, mean_y += y[k] / 3;
+    }
+    kbi_gpu.at = 0;
+    for (int k = 0; k < 3; k++) xx += (x[k] - mean_x) * (x[k] - mean_x), xy += (x[k] - mean_x) * (y[k] - mean_y);
+    double slope = xy / xx, bias = mean_y - slope * mean_x - (isfinite(tick) ? tick / 2 : 0) - KBI_EDGES;
+    return fabs(slope) < 0.005 && isfinite(bias) ? kbi_time_empty(KBI_HOT, true, 0) - bias : (double)NAN;
+}
+
+// known: the durations held against are this GPU's.
+static void kbi_calibrate(bool known) {
+    memset(&kbi_calibrated, 0, sizeof kbi_calibrated); // perhaps another GPU's
+    for (int i = 0; i < 200; i++) kbi_evict();         // out of the idle clock
+    kbi_calibrate_quantum();
+    for (int way = 0; way < KBI_EVENT_WAYS; way++)
+        for (int i = 0; i < KBI_RECENT; i++) kbi_time_empty((kbi_way)way, true, 0);
+    kbi_calibrated.graph_floor = kbi_calibrate_graph();
+    kbi_calibrated.fitted = kbi_fit_empty();
+    if (known || !isfinite(kbi_calibrated.fitted)) return;
+    kbi_truth[KBI_COLD] = kbi_truth[KBI_HOT] = kbi_calibrated.fitted;
+    kbi_truth_source = "fitted to %globaltimer";
+}
+
+// The truth, measured: CUPTI's durations. For a process of its own: CUPTI stays in it.
+static bool kbi_measure_truth(double truth[KBI_EVENT_WAYS]) {
+    enum { LAUNCHES = 512 };
+    double ns[LAUNCHES];
+    if (!kbi_cupti_open()) return false;
+    for (int i = 0; i < 200; i++) kbi_evict();
+    for (int way = 0; way < KBI_EVENT_WAYS; way++) {
+        cudaStreamSynchronize(kbi_gpu.stream);
+        kbi_cupti_read(1, ns, LAUNCHES);
+        for (int i = 0; i < LAUNCHES; i++) kbi_time_empty((kbi_way)way, true, 0);
+        if (kbi_cupti_read(1, ns, LAUNCHES) != LAUNCHES) return false;
+        truth[way] = kbi_trimmed(ns, LAUNCHES, LAUNCHES / 4);
+    }
+    return true;
+}
+#endif
+
+// What the calibration is held against, if another process measured it.
+static void kbi_truth_set(const double truth[2]) {
+#if KBI_CUDA
+    memcpy(kbi_truth, truth, sizeof kbi_truth);
+    kbi_truth_source = "measured by CUPTI";
+#else
+    (void)truth;
+#endif
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>audit     measure: the timed block seen once under stream capture, where nothing executes.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+typedef struct kbi_seen { // what a captured block holds
+    size_t kernels, copies, host, allocations, others;
+    bool has_kernel;
+    struct cudaKernelNodeParams first;
+    cudaGraphNode_t node; // its
+} kbi_seen;
+
+static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
+    enum cudaGraphNodeType type;
+    if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
+    switch (type) {
+    case cudaGraphNodeTypeKernel:
+        if (!seen->kernels++) {
+            seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
+            seen->node = node;
+        }
+        break;
+    case cudaGraphNodeTypeMemcpy: seen->copies++; break;
+    case cudaGraphNodeTypeHost: seen->host++; break;
+    case cudaGraphNodeTypeMemAlloc:
+    case cudaGraphNodeTypeMemFree: seen->allocations++; break;
+    case cudaGraphNodeTypeMemset:
+    case cudaGraphNodeTypeGraph: seen->others++; break;
+    default: break; // events and empty nodes are no work
+    }
+}
+
+#if defined(__cplusplus)
+extern "C" char* __cxa_demangle(const char* name, char* out, size_t* length, int* status);
+#endif
+
+static void kbi_kernel_name(kbi_measured* m, const char* name) {
+    char* plain = NULL;
+#if defined(__cplusplus)
+    int status = 0;
+    plain = __cxa_demangle(name, NULL, NULL, &status);
+#endif
+    snprintf(m->kernel, sizeof m->kernel, "%s", plain ? plain : name);
+    free(plain); // the demangler's own malloc
+}
+
+// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime knows it.
+static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k) {
+    struct cudaFuncAttributes a;
+    int blocks = 0;
+    m->grid[0] = (int)k->gridDim.x, m->grid[1] = (int)k->gridDim.y, m->grid[2] = (int)k->gridDim.z;
+    m->block[0] = (int)k->blockDim.x, m->block[1] = (int)k->blockDim.y, m->block[2] = (int)k->blockDim.z;
+    if (k->func && cudaFuncGetAttributes(&a, k->func) == cudaSuccess) {
+        m->registers = a.numRegs;
+        m->local_bytes = (int64_t)a.localSizeBytes;
+        m->shared_bytes = (int64_t)a.sharedSizeBytes + (int64_t)k->sharedMemBytes;
+        int threads = m->block[0] * m->block[1] * m->block[2];
+        if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) ==
+            cudaSuccess)
+            m->occupancy = 100.0 * blocks * threads / kbi_gpu.max_threads;
+#if CUDART_VERSION >= 12030
+        const char* name = NULL;
+        if (cudaFuncGetName(&name, k->func) == cudaSuccess && name) kbi_kernel_name(m, name);
+#endif
+    }
+    cudaGetLastError();
+}
+
+// The empty kernel nearest to a node's in bytes of arguments; the second where the driver (before 12.4) does not tell.
+static int kbi_empty_like(cudaGraphNode_t node, const kbi_machine* m) {
+    kbi_cu_node get;
+    kbi_cu_arguments argument;
+    void *of_node[32] = { NULL }, *p; // its first member is the function
+    size_t offset = 0, size = 0, bytes = 0;
+    if (m->tool[0]) return 0; // compute-sanitizer reports the call behind the last argument as an error
+    p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000), memcpy(&get, &p, sizeof p);
+    p = kbi_driver_function("cuFuncGetParamInfo", 12040), memcpy(&argument, &p, sizeof p);
+    if (!get || !argument || get(node, of_node) != 0 || !of_node[0]) return 1;
+    for (size_t i = 0; argument(of_node[0], i, &offset, &size) == 0; i++) bytes = offset + size;
+    int best = 0;
+    if (bytes <= 8) return 0;
+    for (int i = 1; i < KBI_EMPTY_KERNELS; i++)
+        if (fabs(kbi_empty_bytes[i] - (double)bytes) < fabs(kbi_empty_bytes[best] - (double)bytes)) best = i;
+    return best;
+}
+
+static void kbi_gpu_audit_begin(kbi_run* run) {
+    cudaStreamSynchronize(run->kb.stream); // what set-up launched is no work of the block's
+    cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
+}
+
+// When the bench stream has finished and the device has not, some of the work is elsewhere, and events would miss it.
+static void kbi_gpu_settle(kbi_run* run) {
+    int64_t begin = kbi_now();
+    cudaStreamSynchronize(kbi_gpu.stream);
+    int64_t stream = kbi_now();
+    cudaDeviceSynchronize();
+    int64_t longer = kbi_now() - stream;
+    if (longer > 50000 && longer > (stream - begin) / 20 && cudaPeekAtLastError() == cudaSuccess)
+        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
+}
+
+static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
+    run->nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
+    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first);
+    run->empty = seen->kernels ? kbi_empty_like(seen->node, run->machine) : 0;
+    if (seen->copies && !(run->expect & KB_EXPECT_TRANSFER))
+        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
+                 seen->copies == 1 ? "y" : "ies");
+    else if (seen->allocations)
+        kbi_stop(run, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block");
+    else if (seen->host)
+        kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a host function in the timed block's stream");
+    else if (!run->nodes)
+        kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
+}
+
+// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
+static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+    if (inside == cudaErrorStreamCaptureImplicit)
+        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
+    else if (end == cudaErrorStreamCaptureUnjoined || end == cudaErrorStreamCaptureUnmatched ||
+             inside == cudaErrorStreamCaptureIsolation)
+        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
+    else if (inside == cudaErrorStreamCaptureUnsupported || inside == cudaErrorStreamCaptureInvalidated ||
+             end == cudaErrorStreamCaptureInvalidated)
+        kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a synchronisation, cudaMalloc or cudaFree in the timed block");
+    else
+        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture",
+                 kbi_cuda_text(end != cudaSuccess ? end : inside));
+}
+
+static void kbi_gpu_audit_end(kbi_run* run) {
+    cudaError_t inside = cudaGetLastError();
+    cudaGraph_t graph = NULL;
+    cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
+    cudaGetLastError();
+    size_t n = 0;
+    kbi_seen seen;
+    seen.kernels = seen.copies = seen.host = seen.allocations = seen.others = 0;
+    seen.has_kernel = false;
+    seen.node = NULL;
+    if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
+        kbi_audit_refused(run, inside, end);
+    } else {
+        cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (n + 1));
+        cudaGraphGetNodes(graph, nodes, &n);
+        for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
+        KBENCH_FREE(nodes);
+        kbi_audit_seen(run, &seen);
+        run->kernels = (int64_t)seen.kernels;
+    }
+    // nothing of a captured block runs; what does went to a stream that was not captured
+    int64_t before = kbi_now();
+    cudaDeviceSynchronize();
+    if (kbi_now() - before > 50000)
+        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
+    cudaGetLastError();
+    if (!graph) return;
+    if (run->failed) {
+        cudaGraphDestroy(graph);
+    } else { // kept for --hot and --rotate
+        kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
+        memset(kept, 0, sizeof *kept);
+        kept->one = graph;
+        run->graph = kept;
+    }
+}
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+// The best of five, by events, in bytes a second; bytes counts what the kernel reads and writes.
+static double kbi_roof(int what, char* a, char* b, size_t size, double bytes) {
+    float best = 0;
+    for (int i = 0; i < 6; i++) {
+        float ms = 0;
+        cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
+        if (what == 0) kbi_gpu_copy_kernel(b, a, size);
+        if (what == 1) cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_gpu.stream);
+        if (what == 2) kbi_gpu_read(a, size);
+        if (what == 3) kbi_gpu_write(b, size);
+        cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
+        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
+        cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
+        if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
+    }
+    return best > 0 ? bytes / best * 1e3 : NAN;
+}
+
+static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
+
+// Copy, read and write bandwidth over 1 GiB, or what an eighth of the free memory allows.
+static void kbi_measure_roofs(kbi_machine* m) {
+    size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
+           eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
+    if (size > eighth) size = eighth;
+    char *a = NULL, *b = NULL;
+    if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
+        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+        double kernel = kbi_roof(0, a, b, size, 2.0 * (double)size),
+               api = kbi_roof(1, a, b, size, 2.0 * (double)size);
+        m->copy_roof = KBI_MAX(kernel, api);
+        m->read_roof = kbi_roof(2, a, b, size, (double)size);
+        m->write_roof = kbi_roof(3, a, b, size, (double)size);
+    }
+    cudaFree(a);
+    cudaFree(b);
+    cudaGetLastError();
+    if (m->tool[0]) m->copy_roof = m->read_roof = m->write_roof = NAN;
+}
+
+// FMA rate of f32, from a full grid of independent chains: two operations each.
+static double kbi_fma_roof(void) {
+    float best = 0;
+    uint64_t iterations = 200;
+    void* sink = kbi_gpu.touch;
+    void* arguments[] = { &sink, &iterations };
+    unsigned blocks = (unsigned)kbi_gpu.multiprocessors * 8;
+    for (int i = 0; i < 5; i++) {
+        float ms = 0;
+        cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
+        kbi_launch(KBI_F_FMA, blocks, 256, arguments);
+        cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
+        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
+        cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
+        if (i && (best == 0 || ms < best)) best = ms;
+    }
+    return best > 0 ? 512.0 * (double)iterations * blocks * 256.0 / best * 1e3 : NAN;
+}
+
+// Matrix rate of f16 or bf16: cuBLAS on 8192 cubed of random numbers, the only way to it that is the same on every GPU.
+static double kbi_matrix_roof(kb_dtype dtype) {
+    typedef int (*create_fn)(void**);
+    typedef int (*stream_fn)(void*, kb_stream);
+    typedef int (*gemm_fn)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int,
+                           const void*, void*, int, int, int, int);
+    static const char* const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so" };
+    enum { N = 8192, CUDA_R_16F_CODE = 2, CUDA_R_16BF_CODE = 14, COMPUTE_32F = 68 };
+    void *library = NULL, *handle = NULL;
+    char* data = NULL;
+    create_fn create;
+    stream_fn stream;
+    gemm_fn gemm;
+    float one = 1, zero = 0, best = 0;
+    for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!library) return NAN;
+    kbi_find(library, "cublasCreate_v2", &create);
+    kbi_find(library, "cublasSetStream_v2", &stream);
+    kbi_find(library, "cublasGemmEx", &gemm);
+    size_t bytes = (size_t)N * N * 2;
+    if (!create || !stream || !gemm || create(&handle) != 0 || stream(handle, kbi_gpu.stream) != 0) return NAN;
+    if (cudaMalloc((void**)&data, 3 * bytes) != cudaSuccess) return cudaGetLastError(), (double)NAN;
+    kbi_gpu_fill(data, dtype, 2 * (int64_t)N * N, KB_NORMAL, 42, 0);
+    int code = dtype == KB_F16 ? CUDA_R_16F_CODE : CUDA_R_16BF_CODE;
+    for (int i = 0; i < 6; i++) {
+        float ms = 0;
+        cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
+        int e = gemm(handle, 0, 0, N, N, N, &one, data, code, N, data + bytes, code, N, &zero, data + 2 * bytes, code,
+                     N, COMPUTE_32F, -1);
+        cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
+        if (e != 0 || cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) break;
+        cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
+        if (i && (best == 0 || ms < best)) best = ms;
+    }
+    cudaFree(data);
+    cudaGetLastError();
+    return best > 0 ? 2.0 * N * N * N / best * 1e3 : NAN;
+}
+
+static void kbi_gpu_roofs(kbi_machine* m, kb_dtype dtype) {
+    int which = dtype == KB_F16 ? 1 : dtype == KB_BF16 ? 2 : 0;
+    if (kbi_finite(m->flop_roof[which]) || (dtype != KB_F32 && !which) || m->tool[0]) return;
+    m->flop_roof[which] = which ? kbi_matrix_roof(dtype) : kbi_fma_roof();
+    if (!kbi_finite(m->flop_roof[which])) m->flop_roof[which] = 0; // do not try again
+}
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>cuda      measure: the cuda backend put together and opened; which backend a recipe asks for.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+static bool kbi_gpu_resources(char why[200]) {
+    cudaError_t e = cudaStreamCreate(&kbi_gpu.stream); // blocking: the default stream's work is waited for
+    if (e == cudaSuccess) e = cudaEventCreate(&kbi_gpu.start);
+    if (e == cudaSuccess) e = cudaEventCreate(&kbi_gpu.stop);
+    void* host = NULL;
+    if (e == cudaSuccess) e = cudaHostAlloc(&host, 256, cudaHostAllocMapped);
+    void* device = NULL;
+    if (e == cudaSuccess) e = cudaHostGetDevicePointer(&device, host, 0);
+    if (e == cudaSuccess) {
+        memset(host, 0, 256);
+        kbi_gpu.flag = (volatile unsigned*)host;
+        kbi_gpu.device_flag = device;
+        kbi_gpu.clock = (uint64_t*)host + 16;
+        kbi_gpu.device_clock = (uint64_t*)device + 16;
+        e = cudaMalloc((void**)&kbi_gpu.clean, kbi_gpu.clean_bytes);
+    }
+    if (e == cudaSuccess) e = cudaMemset(kbi_gpu.clean, 1, kbi_gpu.clean_bytes);
+    if (e == cudaSuccess) e = cudaMalloc((void**)&kbi_gpu.touch, 4096);
+    if (e != cudaSuccess) snprintf(why, 200, "%.190s", kbi_cuda_text(e));
+    return e == cudaSuccess;
+}
+
+// Tools that instrument, serialise or replay kernels are known by the library they put into the process.
+static void kbi_attached_tool(kbi_machine* m) {
+    static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
+                                            { "libcuda-injection.so", "Nsight Compute" } };
+    for (int i = 0; i < KBI_COUNT(tools); i++) {
+        void* library = dlopen(tools[i][0], RTLD_LAZY | RTLD_NOLOAD);
+        if (!library) continue;
+        dlclose(library);
+        snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
+    }
+}
+
+static void kbi_gpu_facts(kbi_machine* m) {
+    struct cudaDeviceProp p;
+    int runtime = 0, driver = 0;
+    if (cudaGetDeviceProperties(&p, m->device) != cudaSuccess) return;
+    cudaRuntimeGetVersion(&runtime);
+    cudaDriverGetVersion(&driver);
+    snprintf(m->gpu, sizeof m->gpu, "%.90s", p.name);
+    snprintf(m->cuda, sizeof m->cuda, "%d.%d", runtime / 1000, runtime % 1000 / 10);
+    snprintf(m->driver, sizeof m->driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
+    m->sm = p.major * 10 + p.minor;
+    m->memory = (int64_t)p.totalGlobalMem;
+    m->l2 = p.l2CacheSize;
+    m->ecc = p.ECCEnabled;
+    m->multiprocessors = p.multiProcessorCount;
+    kbi_gpu.multiprocessors = p.multiProcessorCount;
+    kbi_gpu.max_threads = p.maxThreadsPerMultiProcessor;
+}
+
+static bool kbi_gpu_open(kbi_machine* m, int device) {
+    kbi_machine_clear(m, "cuda");
+    cudaError_t e = cudaGetDeviceCount(&m->devices);
+    if (e != cudaSuccess || !m->devices) {
+        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
+        return false;
+    }
+    if (device >= m->devices) {
+        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
+        return false;
+    }
+    m->device = device;
+    e = cudaSetDevice(device);
+    if (e == cudaSuccess) e = cudaFree(0);
+    if (e != cudaSuccess) {
+        snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e));
+        return false;
+    }
+    kbi_gpu_facts(m);
+    kbi_attached_tool(m);
+    kbi_gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
+    kbi_gpu.ungated = m->tool[0] != 0;
+    if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
+    signal(SIGALRM, kbi_gate_alarm);
+    kbi_nvml_open(m);
+    m->gpu_present = 1;
+    return true;
+}
+
+// Energy of a launch, from the GPU's counter over two seconds of graphs: it is too slow a counter for less.
+static double kbi_gpu_energy(kbi_run* run) {
+    kbi_graph* g = (kbi_graph*)run->graph;
+    unsigned long long before = 0, after = 0;
+    int64_t began, launches = 0;
+    if (!g || !g->many[1] || !kbi_nvml.energy) return NAN; // only --hot and --rotate have such graphs
+    if (kbi_nvml.energy(kbi_nvml.device, &before) != 0) return NAN;
+    for (began = kbi_now(); kbi_now() - began < 2000000000;) {
+        for (int i = 0; i < 16; i++) cudaGraphLaunch(g->many[1], kbi_gpu.stream);
+        launches += 32 * g->launches;
+        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
+    }
+    return kbi_nvml.energy(kbi_nvml.device, &after) == 0 ? (double)(after - before) / (double)launches : NAN;
+}
+
+// What a worker does before it measures, and a process that asks CUPTI for the truth does not.
+static bool kbi_gpu_open_measured(kbi_machine* m, int device) {
+    if (!kbi_gpu_open(m, device)) return false;
+    kbi_measure_roofs(m);
+    kbi_calibrate(m->sm == 90 || !kbi_is(kbi_truth_source, "stated for the H200"));
+    for (int way = 0; way < KBI_EVENT_WAYS; way++) {
+        m->floor[way] = kbi_time_empty((kbi_way)way, true, 0);
+        m->bias[way] = m->floor[way] - kbi_truth[way];
+    }
+    m->floor[KBI_GRAPH] = kbi_calibrated.graph_floor;
+    m->fitted = kbi_calibrated.fitted;
+    m->quantum = kbi_calibrated.quantum;
+    m->empty_pair = kbi_calibrated.empty_pair;
+    snprintf(m->truth, sizeof m->truth, "%s", kbi_truth_source);
+    return true;
+}
+
+static const kbi_backend kbi_cuda = { "cuda",
+                                      true,
+                                      kbi_gpu_open_measured,
+                                      kbi_gpu_prepare,
+                                      kbi_gpu_stream,
+                                      kbi_gpu_alloc,
+                                      kbi_gpu_release,
+                                      kbi_gpu_set,
+                                      kbi_gpu_copy,
+                                      kbi_gpu_fill,
+                                      kbi_gpu_wait,
+                                      kbi_gpu_lost,
+                                      kbi_gpu_free_bytes,
+                                      kbi_gpu_pool_peak,
+                                      kbi_gpu_settle,
+                                      kbi_gpu_audit_begin,
+                                      kbi_gpu_audit_end,
+                                      kbi_gpu_timer,
+                                      kbi_graph_forget,
+                                      kbi_graph_repeats,
+                                      kbi_gpu_capture,
+
+                                      kbi_gpu_roofs,
+                                      kbi_gpu_energy,
+                                      kbi_gpu_abandon,
+                                      kbi_gpu_clock,
+                                      kbi_gpu_sense };
+#endif
+
+// The backend that the options ask for. Without a GPU host work still runs, on the cpu backend, which remembers why.
+static const kbi_backend* kbi_backend_open(const kbi_options* o, int device, kbi_machine* machine) {
+    const kbi_backend* b = &kbi_cpu;
+    if (kbi_is(o->device, "script")) b = &kbi_scripted;
+#if KBI_CUDA
+    else if (!kbi_is(o->device, "cpu"))
+        b = &kbi_cuda;
+#endif
+    if (b->open(machine, device)) return b;
+    char why[sizeof machine->why];
+    int devices = machine->devices;
+    memcpy(why, machine->why, sizeof why);
+    kbi_cpu.open(machine, 0);
+    memcpy(machine->why, why, sizeof why);
+    machine->devices = devices;
+    return &kbi_cpu;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- samples, and when there are enough ---
+
+static void kbi_note_clock(kbi_run* run, double mhz) {
+    kbi_measured* m = &run->m;
+    if (!isfinite(mhz)) return;
+    m->sm_clock = mhz;
+    m->clock_low = isfinite(m->clock_low) ? KBI_MIN(m->clock_low, mhz) : mhz;
+    m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
+}
+
+// Closes a window of the warm-up: settled when its median time and its clock are those of the window before.
+static bool kbi_window_agrees(kbi_run* run, double tolerance) {
+    kbi_window* w = &run->window;
+    double clock = run->backend->clock();
+    int n = KBI_MIN(w->n, (int)KBI_WINDOW);
+    double median = kbi_trimmed(w->ns, n, n / 10);
+    double step = run->backend->gpu ? 100 : 0; // three steps of the event timer
+    bool same_time = w->median > 0 && fabs(median - w->median) <= KBI_MAX(tolerance * w->median, step);
+    bool same_clock = !isfinite(clock) || (w->clock > 0 && fabs(clock - w->clock) <= 0.01 * w->clock);
+    w->median = median;
+    w->clock = isfinite(clock) ? clock : 0;
+    w->n = 0;
+    w->begin = kbi_now();
+    return same_time && same_clock;
+}
+
+// Under compute-sanitizer or a profiler every kernel is to run, and none of the times will be told.
+static bool kbi_only_checked(const kbi_run* run) { return run->machine->tool[0] && run->backend->gpu && !run->host; }
+
+static bool kbi_warm_enough(kbi_run* run) {
+    const kbi_options* o = run->options;
+    double time = kbi_seconds_since(run->phase_began), scale = KBI_MIN(o->max_time, 2.0);
+    if (run->timer == &kbi_script_timer) return true;
+    // whatever --warmup says; what takes a millisecond needs no batch
+    bool unresolved = run->timer == &kbi_wall_timer && !run->sampled && run->estimate_ns < 1000000 && !run->resolved;
+    if (unresolved && !kbi_only_checked(run)) return false;
+    if (o->warmup_count >= 0) return run->warm_units >= o->warmup_count;
+    if (kbi_only_checked(run)) return run->warm_units > 0;
+    if (o->warmup_time >= 0) return run->warm_units > 0 && time >= o->warmup_time;
+    bool full =
+        kbi_seconds_since(run->window.begin) >= 0.025 * scale && run->window.n >= (run->estimate_ns > 500000 ? 2 : 4);
+    if (run->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
+    bool out_of_time = time >= 0.5 * scale && run->warm_units >= 2;
+    if (out_of_time && time < 10 * scale) run->m.settled = run->estimate_ns > 100000000; // long runs have no windows
+    return out_of_time;
+}
+
+// Whether a case measured for so many seconds is known well enough, by itself.
+static bool kbi_sampled_enough(kbi_run* run, double time) {
+    const kbi_options* o = run->options;
+    int64_t n = run->m.n;
+    if (o->iters) return n >= o->iters;
+    if (kbi_only_checked(run)) return n > 0;
+    if (time >= o->max_time && n >= 7) return true;
+    if (time >= 4 * o->max_time && n >= 3) return true;
+    if (n < o->min_samples || time < o->min_time) return false;
+    if (n >= o->max_samples) return true;
+    if (n < run->next_look) return false;
+    run->next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
+    return kbi_precision_of(run->samples, n) <= o->precision;
+}
+
+// --- units ---
+
+// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
+static void kbi_warm_begin(kbi_run* run) {
+    run->timer = run->host ? &kbi_wall_timer : run->backend->timer(run);
+    snprintf(run->m.mode, sizeof run->m.mode, "%s", run->timer->mode);
+    run->phase_began = run->window.begin = kbi_now();
+}
+
+static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
+    run->phase = phase;
+    run->phase_began = run->window.begin = kbi_now();
+    if (phase == KBI_PHASE_WARM) run->timer = NULL;
+    if (phase == KBI_PHASE_SAMPLE) kbi_note_clock(run, run->backend->clock());
+}
+
+static bool kbi_wants_audit(const kbi_run* run) {
+    bool waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    return run->backend->gpu && !run->host && !waits && !run->options->on[KBI_OPTION_no_audit];
+}
+
+static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
+    run->unit = unit;
+    run->warm_units += unit == KBI_WARM;
+    run->timer->alone(run);
+    run->unit = KBI_NO_UNIT;
+}
+
+// At the end of its slot a run rests until it is given another, or told that it is enough.
+static bool kbi_wants_sample(kbi_run* run) {
+    if (!run->fiber || run->alone) return !kbi_sampled_enough(run, kbi_seconds_since(run->phase_began));
+    if (run->m.n >= run->slot_end) kbi_fiber_rest(run->fiber);
+    return !run->enough;
+}
+
+// The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
+static kbi_unit kbi_choose_unit(kbi_run* run) {
+    while (!run->failed && run->phase <= run->last) switch (run->phase) {
+        case KBI_PHASE_CHECK: return KBI_CHECKED;
+        case KBI_PHASE_AUDIT:
+            if (kbi_wants_audit(run)) return KBI_AUDITED;
+            kbi_phase_enter(run, KBI_PHASE_WARM);
+            break;
+        case KBI_PHASE_WARM:
+            if (run->pause) kbi_fiber_rest(run->fiber);
+            if (run->record) return KBI_CAPTURED;
+            if (!run->timer) kbi_warm_begin(run);
+            if (run->enough)
+                kbi_phase_enter(run, KBI_PHASE_DONE);
+            else if (!run->group_open && kbi_warm_enough(run))
+                kbi_phase_enter(run, KBI_PHASE_SAMPLE);
+            else if (run->timer->alone)
+                kbi_sample_alone(run, KBI_WARM);
+            else
+                return KBI_WARM;
+            break;
+        case KBI_PHASE_SAMPLE:
+            if (!run->group_open && !kbi_wants_sample(run)) {
+                if (!run->fiber || run->alone) { // now: the clock falls, and throttling ends, when the device idles
+                    kbi_note_clock(run, run->backend->clock());
+                    run->backend->sense(&run->m);
+                }
+                if (run->options->on[KBI_OPTION_thorough]) run->m.energy = run->backend->energy(run);
+                kbi_phase_enter(run, KBI_PHASE_DONE);
+            } else if (run->timer->alone)
+                kbi_sample_alone(run, KBI_SAMPLE);
+            else
+                return KBI_SAMPLE;
+            break;
+        default: return KBI_NO_UNIT;
+        }
+    return KBI_NO_UNIT;
+}
+
+static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
+    run->unit = unit;
+    switch (unit) {
+    case KBI_CHECKED:
+        kbi_stop_on_error(run, "before the timed block");
+        kbi_wall_start = kbi_now();
+        return run->failed ? 0 : 1;
+    case KBI_AUDITED: run->backend->audit_begin(run); return 1;
+    case KBI_CAPTURED: return 1;
+    case KBI_WARM: run->warm_units++; return run->timer->begin(run);
+    default: return run->timer->begin(run);
+    }
+}
+
+static void kbi_unit_end(kbi_run* run) {
+    kbi_unit unit = run->unit;
+    run->record = false;
+    if (unit == KBI_CHECKED) {
+        run->backend->settle(run);
+        kbi_stop_on_error(run, "in the first run of the timed block");
+        run->estimate_ns = kbi_now() - kbi_wall_start;
+        kbi_phase_enter(run, KBI_PHASE_AUDIT);
+    } else if (unit == KBI_AUDITED) {
+        run->backend->audit_end(run);
+        kbi_phase_enter(run, KBI_PHASE_WARM);
+    } else if (unit != KBI_CAPTURED) {
+        run->timer->end(run);
+    }
+    run->unit = KBI_NO_UNIT;
+    int64_t now = kbi_now();
+    if (run->progress && !run->group_open && now - run->shown > 100000000) {
+        run->shown = now;
+        run->progress(run);
+    }
+}
+
+// Whether the timed block can run at all on what is there; a case without a GPU is skipped, not wrong.
+static bool kbi_can_run(kbi_run* run, bool host) {
+    if (run->failed || run->m.status != KB_OK) return false;
+    run->host = host;
+    if (host || run->backend->gpu || !KBI_CUDA || run->backend == &kbi_scripted) return true;
+    kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
+    return false;
+}
+
+int64_t kbi_next(kb_state* kb, bool host) {
+    kbi_run* run = kb->run;
+    kbi_unit unit;
+    if (run->unit != KBI_NO_UNIT) {
+        kbi_unit_end(run);
+        if (run->sampled) return 0;
+        unit = kbi_choose_unit(run);
+    } else if (run->sampled) {
+        unit = run->ready;
+        if (unit == KBI_NO_UNIT && !run->failed) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one KB_SAMPLE");
+        run->ready = KBI_NO_UNIT;
+        if (!kbi_can_run(run, host)) return 0;
+    } else {
+        if (!kbi_can_run(run, host)) return 0;
+        if (run->looped) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
+        unit = kbi_choose_unit(run);
+    }
+    run->looped = true;
+    return unit == KBI_NO_UNIT || run->failed ? (run->unit = KBI_NO_UNIT, 0) : kbi_unit_begin(run, unit);
+}
+
+bool kbi_sample(kb_state* kb) {
+    kbi_run* run = kb->run;
+    if (run->failed || run->m.status != KB_OK) return false;
+    if (run->unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
+    if (run->ready != KBI_NO_UNIT) return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
+    run->sampled = true;
+    run->ready = kbi_choose_unit(run);
+    return run->ready != KBI_NO_UNIT;
+}
+
+// --- a call of the body, and the two calls that make a case ---
+
+static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
+    run->phase = first;
+    run->last = last;
+    run->unit = run->ready = KBI_NO_UNIT;
+    run->looped = run->sampled = false;
+    run->batch = 1;
+    run->fills = run->zeros = 0;
+    run->backend->prepare(run);
+    run->memory.free_before = run->memory.free_lowest = run->backend->free_bytes();
+    run->memory.pool_before = run->backend->pool_peak(true);
+}
+
+static void kbi_memory_facts(kbi_run* run) {
+    kbi_memory* m = &run->memory;
+    kbi_memory_look(run->backend, m);
+    int64_t tracked = m->device_peak + KBI_MAX(run->backend->pool_peak(false) - m->pool_before, (int64_t)0);
+    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest;
+    run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
+    run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
+}
+
+static void kbi_check_guards(kbi_run* run) {
+    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+        int64_t at = kbi_guard_broken(run->backend, b);
+        if (at == KB_NONE) continue;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
+                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
+                 b->bytes);
+        return;
+    }
+}
+
+// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
+// far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
+// nothing of the data.
+static bool kbi_all_constant(const kbi_run* run) {
+    unsigned char poison[64], seen[64];
+    bool any = false;
+    if (!run->zeros || run->zeros != run->fills) return false;
+    memset(poison, KBI_POISON, sizeof poison);
+    for (const kbi_block* block = run->memory.blocks; block; block = block->next)
+        for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
+            const kbi_backend* b = block->place == KB_HOST ? &kbi_cpu : run->backend;
+            b->copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
+            if (memcmp(seen, poison, sizeof seen) == 0) continue;
+            if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
+            any = true;
+        }
+    return any;
+}
+
+// What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
+static void kbi_body_ended(kbi_run* run) {
+    bool in_flight = run->unit != KBI_NO_UNIT || run->group_open;
+    if (in_flight && !run->failed) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
+    if (in_flight) run->backend->abandon();
+    run->unit = KBI_NO_UNIT;
+    run->group_open = false;
+    if (run->ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
+    if (!run->looped && !run->failed && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
+    kbi_stop_on_error(run, "after the timed block");
+    bool lost = run->failed && run->backend->lost();
+    if (!run->fiber) kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
+    if (!lost) kbi_check_guards(run);
+    if (!lost && run->last == KBI_PHASE_CHECK && kbi_all_constant(run)) run->m.constant = 1;
+    if (!lost && run->graph) run->backend->forget(run);
+    kbi_memory_free(run->backend, &run->memory, lost);
+    int64_t left = run->backend->free_bytes();
+    if (left != KB_NONE && !lost && !run->fiber) run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0);
+}
+
+static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_options* o) {
+    memset(run, 0, sizeof *run);
+    kbi_measured_clear(&run->m);
+    run->backend = b;
+    run->machine = machine;
+    run->options = o;
+    run->gated = true;
+    run->began = kbi_now();
+    run->kb.stream = b->stream();
+    run->kb.gpu = b->gpu;
+    run->kb.seed = o->seed;
+    run->kb.run = run;
+}
+
+static void kbi_run_finish(kbi_run* run) {
+    if (run->m.status == KB_OK && kbi_only_checked(run)) {
+        run->m.status = KB_SKIPPED;
+        kbi_remark(&run->m, "not timed under %s", run->machine->tool);
+    }
+    if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host)
+        run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
+    if (!kbi_finite(run->m.power)) run->backend->sense(&run->m); // nothing was sampled
+    run->m.wall_ns = (double)(kbi_now() - run->began);
+    run->m.dtype = (int32_t)run->kb.dtype;
+}
+
+static void kbi_run_case(kbi_run* run, const kbi_case* c) {
+    run->of = c;
+    run->kb.operation = c->entry->operation;
+    run->kb.implementation = c->entry->implementation;
+    run->kb.direction = c->direction;
+    run->kb.dtype = c->dtype;
+    run->kb.user = c->entry->user;
+}
+
+// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak
+// if it goes missing a second time: the first call may have loaded code.
+static void kbi_check_call(kbi_run* run) {
+    for (int i = 0; i < 2; i++) {
+        kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
+        run->of->entry->body(&run->kb);
+        kbi_body_ended(run);
+        if (run->failed || run->m.status != KB_OK || run->m.leaked <= 0) break;
+    }
+    if (run->m.verified == 1) run->m.verified = -1; // the last launch has to be right as well
+}
+
+// The second call: audit, warm-up, samples, and the check of what the last one left.
+static void kbi_measure_call(kbi_run* run) {
+    kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_SAMPLE);
+    run->of->entry->body(&run->kb);
+    kbi_body_ended(run);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>body      measure: what a body asks and says: axes, amounts, checks, words.
+              Public: kb_int, kb_real      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- run ---
+// --- the case ---
+
+static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
+                                    kb_axis_type b) {
+    const kbi_case* c = kb->run->of;
+    kbi_text known = { NULL, 0, 0 };
+    const kb_param* found = NULL;
+    for (int i = 0; i < c->n_params; i++) {
+        if (strcmp(c->params[i].name, axis) == 0) found = &c->params[i];
+        kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
+    }
+    if (!found)
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis, known.n ? known.s : "none");
+    else if (found->type != a && found->type != b)
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
+    kbi_text_free(&known);
+    return found;
+}
+
+int64_t kb_int(kb_state* kb, const char* axis) {
+    const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
+    return p ? p->i : 0;
+}
+
+double kb_real(kb_state* kb, const char* axis) {
+    const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
+    return p ? p->r : 0;
+}
+
+const char* kb_str(kb_state* kb, const char* axis) {
+    if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
+    const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
+    return p ? p->s : "";
+}
+
+bool kb_has(kb_state* kb, const char* axis) {
+    const kbi_case* c = kb->run->of;
+    for (int i = 0; i < c->n_params; i++)
+        if (strcmp(c->params[i].name, axis) == 0) return true;
+    return kb->direction && kbi_is(axis, "dir");
+}
+
+static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
+    if (!(amount >= 0) || !kbi_finite(amount))
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
+    else
+        *to = amount;
+}
+
+void kb_bytes(kb_state* kb, double bytes) { kbi_set_amount(kb, &kb->run->m.bytes, bytes, "kb_bytes"); }
+void kb_flops(kb_state* kb, double flops) { kbi_set_amount(kb, &kb->run->m.flops, flops, "kb_flops"); }
+void kb_items(kb_state* kb, double items) { kbi_set_amount(kb, &kb->run->m.items, items, "kb_items"); }
+void kb_queries(kb_state* kb, double items) {
+    kbi_set_amount(kb, &kb->run->m.items, items, "kb_queries");
+    kb->run->m.queries = 1;
+}
+
+// --- memory ---
+
+// --- correctness ---
+
+static bool kbi_checks_now(kbi_run* run) {
+    return !run->failed && !run->silent && run->m.status == KB_OK && !run->options->on[KBI_OPTION_no_verify];
+}
+
+static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
+    if (!run->looped && passed) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
+        return false;
+    }
+    run->m.verified = run->m.verified == 0 ? 0 : passed;
+    if (!(run->m.max_error >= error)) run->m.max_error = error;
+    run->m.tolerance = tolerance;
+    return passed;
+}
+
+static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
+                             int64_t n, kbi_match_how what, double tolerance) {
+    kbi_run* run = kb->run;
+    const char* late = run->last == KBI_PHASE_CHECK ? "" : " after the timed loop";
+    if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
+    if (!got || !want) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
+    if (n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements", (long long)n), false;
+    if (!kb_dtype_size(got_type) || !kb_dtype_size(want_type))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of elements without a type"), false;
+    const kbi_block* block = kbi_block_of(run, got);
+    if (block &&
+        (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)got) / kb_dtype_size(got_type))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements in a block of %zu bytes", (long long)n,
+                        block->bytes),
+               false;
+    size_t bytes = (size_t)n * kb_dtype_size(got_type);
+    void* host = KBENCH_MALLOC(bytes ? bytes : 1);
+    if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
+    run->backend->copy(host, got, bytes);
+    kbi_stop_on_error(run, "before or in the copy that kb_check looks at");
+    if (run->failed) return KBENCH_FREE(host), false;
+    kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
+    KBENCH_FREE(host);
+    bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
+    if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
+        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
+    else if (!c.passed)
+        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
+                 (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
+    return passed;
+}
+
+bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
+                    double tolerance) {
+    return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_MIXED, tolerance);
+}
+
+bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
+                         int64_t n, double tolerance) {
+    return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_NORM, tolerance);
+}
+
+bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
+                        int64_t n, double ulps) {
+    return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_ULP, ulps);
+}
+
+bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
+    kbi_run* run = kb->run;
+    char text[400];
+    va_list list;
+    if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    kbi_check_done(run, passed, error, tolerance);
+    if (!passed) kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
+    return passed;
+}
+
+// --- words ---
+
+void kb_skip(kb_state* kb, const char* format, ...) {
+    va_list list;
+    if (kb->run->failed || kb->run->m.status != KB_OK) return;
+    kb->run->m.status = KB_SKIPPED;
+    va_start(list, format);
+    kbi_say_more(&kb->run->m, format, list);
+    va_end(list);
+}
+
+void kb_fail(kb_state* kb, const char* format, ...) {
+    char text[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
+}
+
+void kb_note(kb_state* kb, const char* format, ...) {
+    char text[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (kb->run->failed) return;
+    size_t n = strlen(text);
+    for (const char* p = kb->run->m.message; n && (p = strstr(p, text)); p++) { // the function runs more than once
+        bool begins = p == kb->run->m.message || (p[-1] == ' ' && p[-2] == ';');
+        if (begins && (!p[n] || p[n] == ';')) return;
+    }
+    va_start(list, format);
+    kbi_say_more(&kb->run->m, format, list);
+    va_end(list);
+}
+
+void kb_expect(kb_state* kb, unsigned expectations) { kb->run->expect |= expectations; }
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>rounds    measure: the cases of a comparison group, one alone or several in turn.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
+    void (*enter)(void* to, int index);
+    void (*beat)(void* to);
+    void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
+    void* to;
+} kbi_sink;
+
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ROUNDS = 64, KBI_ROUNDS_MAX = KBI_ROUNDS_LIMIT };
+
+typedef struct kbi_arm { // a case of the group, with its body suspended
+    kbi_run run;
+    int index; // of the case in the plan
+    kbi_fiber fiber;
+    struct kbi_arm* copies; // --rotate
+    int n_copies;
+    bool over;                                        // failed, or its body has returned
+    double ns[KBI_ROUNDS_MAX], again[KBI_ROUNDS_MAX]; // the slots of each round; of the baseline's second ones
+} kbi_arm;
+
+typedef struct kbi_contest {
+    kbi_arm** arms; // the first is the baseline, and has a second slot in each round: what an equal rival looks like
+    int n, rounds;
+    const kbi_sink* sink;
+    const kbi_options* options;
+} kbi_contest;
+
+static const kbi_sink* kbi_beat_sink = NULL;
+static void kbi_beat(kbi_run* run) { (void)run, kbi_beat_sink->beat(kbi_beat_sink->to); }
+
+static void kbi_arm_main(void* p) {
+    kbi_arm* a = (kbi_arm*)p;
+    kbi_measure_call(&a->run);
+    a->over = true;
+}
+
+// Lets an arm go on until it rests again or is over.
+static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
+    c->sink->enter(c->sink->to, a->index);
+    if (a->run.fiber)
+        kbi_fiber_resume(&a->fiber);
+    else
+        kbi_arm_main(a);
+}
+
+// --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
+// captured blocks then run in turn, so that no launch finds its data in cache.
+static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
+    int64_t bytes = a->run.memory.device, wanted = 2 * a->run.machine->l2;
+    int64_t n = bytes > 0 ? wanted / bytes + 2 : 0, room = a->run.backend->free_bytes();
+    if (!a->run.graph) return; // the timer says why
+    if (n < 2 || n > KBI_REPLICAS || n * bytes > room / 10 * 9) {
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+                 n < 2 ? "--rotate needs the data in KB_ALLOC" : "too many copies to exceed L2");
+        return;
+    }
+    a->copies = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
+    memset(a->copies, 0, sizeof(kbi_arm) * (size_t)(n - 1));
+    for (int i = 0; i < n - 1 && !a->run.failed; i++) {
+        kbi_arm* copy = &a->copies[i];
+        kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.options);
+        kbi_run_case(&copy->run, a->run.of);
+        copy->index = a->index;
+        copy->run.pause = copy->run.silent = true;
+        copy->run.fiber = &copy->fiber;
+        if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
+            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
+            return;
+        }
+        a->n_copies++;
+        kbi_go_on(c, copy);
+        if (copy->run.failed || !copy->run.graph)
+            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
+    }
+}
+
+// --hot and --rotate: captures the block many times in a row, that of the copies in turn.
+static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
+    int copies = a->n_copies + 1;
+    int64_t n = a->run.failed ? 0 : a->run.backend->plan(&a->run, copies);
+    for (int which = 0; which < 2 && n; which++) {
+        a->run.backend->record(&a->run, which, true);
+        for (int64_t i = 0; i < (which + 1) * n; i++) {
+            kbi_arm* next = i % copies ? &a->copies[i % copies - 1] : a;
+            next->run.record = true;
+            kbi_go_on(c, next);
+        }
+        a->run.backend->record(&a->run, which, false);
+    }
+    a->run.pause = false;
+}
+
+static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
+    for (int i = 0; i < a->n_copies; i++) {
+        a->copies[i].run.enough = true;
+        a->copies[i].run.pause = false;
+        if (!a->copies[i].over) kbi_go_on(c, &a->copies[i]);
+        kbi_fiber_free(&a->copies[i].fiber);
+        KBENCH_FREE(a->copies[i].run.samples);
+    }
+    KBENCH_FREE(a->copies);
+    a->copies = NULL;
+    a->n_copies = 0;
+}
+
+// A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
+static double kbi_slot(kbi_contest* c, kbi_arm* a) {
+    double slot[64];
+    int64_t from = a->run.m.n;
+    if (a->over) return NAN;
+    a->run.slot_end =
+        from + (a->run.estimate_ns > 2000000 || a->run.group > 1 ? 1 : 8); // a group is a slot by itself
+    if (c->options->iters) a->run.slot_end = KBI_MIN(a->run.slot_end, c->options->iters);
+    if (a->run.slot_end == from) return NAN;
+    kbi_go_on(c, a);
+    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
+    if (a->run.failed || n <= 0) return NAN;
+    memcpy(slot, a->run.samples + from, sizeof(double) * (size_t)n);
+    return kbi_trimmed(slot, (int)n, (int)n / 8);
+}
+
+// Order of the slots: a random permutation, and in the next round its reverse (ABBA), so that drift falls on all alike.
+static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
+    if (round % 2) {
+        for (int i = 0; i < n / 2; i++) {
+            int swap = order[i];
+            order[i] = order[n - 1 - i];
+            order[n - 1 - i] = swap;
+        }
+        return;
+    }
+    for (int i = 0; i < n; i++) order[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        uint32_t counter[4] = { (uint32_t)i, (uint32_t)round, 0, 3 },
+                 key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, word[4];
+        kbi_philox(counter, key, word);
+        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+}
+
+// The widest half-width among the intervals of the log ratios to the baseline.
+static double kbi_contest_width(const kbi_contest* c) {
+    double log_ratio[KBI_ROUNDS_MAX], widest = 0;
+    const kbi_arm* base = c->arms[0];
+    for (int i = 0; i < c->n; i++) {
+        double median, lo, hi;
+        const kbi_arm* a = c->arms[i];
+        const double* rival = i ? a->ns : a->again;
+        if (a->over || base->over || (!i && c->options->iters)) continue;
+        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / rival[r]);
+        if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
+        widest = KBI_MAX(widest, (hi - lo) / 2);
+    }
+    return widest;
+}
+
+static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
+    const kbi_options* o = c->options;
+    bool each = true;
+    for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
+        c->arms[i]->run.next_look = c->rounds % 8 ? INT64_MAX : 0;
+    for (int i = 0; i < c->n; i++)
+        if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, seconds / (c->n + 1))) each = false;
+    if (c->rounds == KBI_ROUNDS_MAX) return true;
+    if (o->iters || kbi_only_checked(&c->arms[0]->run)) return each;
+    if (o->rounds) return c->rounds >= o->rounds;
+    if (seconds >= o->max_time * (c->n + 1)) return each;
+    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= o->precision;
+    return each && (resolved || c->rounds >= (o->on[KBI_OPTION_thorough] ? KBI_ROUNDS_MAX : KBI_ROUNDS));
+}
+
+static void kbi_contest_rounds_run(kbi_contest* c) {
+    int order[64 + 1], slots = c->n + (c->n > 1 && !c->options->iters); // so many samples and no more: no second ones
+    int64_t began = kbi_now();
+    for (c->rounds = 0; c->rounds < KBI_ROUNDS_MAX;) {
+        int r = c->rounds, live = 0;
+        kbi_slot_order(order, slots, r, c->options->seed);
+        for (int k = 0; k < slots; k++) {
+            bool second = order[k] == c->n;
+            kbi_arm* a = c->arms[second ? 0 : order[k]];
+            *(second ? &a->again[r] : &a->ns[r]) = kbi_slot(c, a);
+            if (a->run.failed && a->run.backend->lost()) return;
+        }
+        c->rounds++;
+        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
+        if (!live || kbi_contest_enough(c, (double)(kbi_now() - began) * 1e-9)) return;
+    }
+}
+
+static void kbi_contest_rounds(kbi_contest* c) {
+    kbi_contest_rounds_run(c);
+    for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
+        if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, c->arms[i]->run.backend->clock());
+    for (int i = 0; i < c->n; i++)
+        if (!c->arms[i]->over) c->arms[i]->run.backend->sense(&c->arms[i]->run.m);
+}
+
+// Appends an arm's rounds to its samples, to travel with them.
+static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
+    kbi_run* run = &a->run;
+    size_t n = (size_t)run->m.n, rounds = (size_t)c->rounds;
+    if (c->n < 2 || run->failed) return;
+    run->samples = (double*)kbi_grow(run->samples, sizeof(double) * (n + 2 * rounds + 1));
+    run->m.rounds = c->rounds;
+    run->m.again = a == c->arms[0] && !c->options->iters ? c->rounds : 0;
+    memcpy(run->samples + n, a->ns, sizeof(double) * rounds);
+    if (run->m.again) memcpy(run->samples + n + rounds, a->again, sizeof(double) * rounds);
+    run->m.arms = c->n;
+    run->m.contest = c->arms[0]->index;
+}
+
+// Measures arms that passed their check: starts each up to its first rest, runs the rounds, ends each. One alone needs
+// neither fiber nor rounds. false: the device is lost.
+static bool kbi_contest_run(kbi_contest* c) {
+    bool good = true;
+    for (int i = 0; i < c->n && good; i++) {
+        kbi_arm* a = c->arms[i];
+        const kbi_options* o = c->options;
+        bool rotate = o->on[KBI_OPTION_rotate], energy = o->on[KBI_OPTION_hot] && o->on[KBI_OPTION_thorough];
+        bool many = (rotate || energy) && a->run.backend->gpu && !a->run.host;
+        a->run.fiber = c->n > 1 || many ? &a->fiber : NULL;
+        a->run.pause = many;
+        a->over = a->run.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+        if (a->over)
+            kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+        else
+            kbi_go_on(c, a);
+        if (many && !a->over) {
+            if (rotate) kbi_arm_replicate(c, a);
+            kbi_arm_capture(c, a);
+            a->run.alone = c->n == 1; // it goes on to the end
+            kbi_go_on(c, a);
+        }
+        good = !(a->run.failed && a->run.backend->lost());
+    }
+    if (good && c->n > 1) kbi_contest_rounds(c);
+    for (int i = 0; i < c->n; i++) // the others stay where they are: the process ends
+        if (c->arms[i]->run.failed && c->arms[i]->run.backend->lost()) good = false;
+    for (int i = 0; i < c->n; i++) {
+        kbi_arm* a = c->arms[i];
+        a->run.enough = true;
+        if (a->run.failed && a->run.backend->lost()) good = false;
+        if (!a->over && good) kbi_go_on(c, a);
+        if (good) kbi_arm_replicas_end(c, a), kbi_arm_pack(c, a), kbi_fiber_free(&a->fiber);
+    }
+    return good;
+}
+
+static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
+    kbi_run_finish(&a->run);
+    sink->result(sink->to, a->index, &a->run.m, a->run.samples);
+    KBENCH_FREE(a->run.samples);
+    a->run.samples = NULL;
+}
+
+// Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
+static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_options* o, const kbi_sink* sink) {
+    int64_t need = 0, host = 0, room = n ? arms[0]->run.backend->free_bytes() : KB_NONE;
+    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < n; i++) need += arms[i]->run.m.memory, host += arms[i]->run.m.host_memory;
+    if (room == KB_NONE) host += need; // KB_ALLOC is the host's, too
+    bool fits = host < physical / 2 && (room == KB_NONE || need < room / 10 * 9);
+    bool together = KBI_FIBERS && fits, good = true;
+    for (int i = 0; i < n && good; i += together ? n : 1) {
+        kbi_contest c;
+        memset(&c, 0, sizeof c);
+        c.arms = arms + i;
+        c.n = together ? n : 1;
+        c.sink = sink;
+        c.options = o;
+        good = kbi_contest_run(&c);
+        for (int j = 0; j < c.n; j++)
+            if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
+    }
+    return good;
+}
+
+// Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
+static bool kbi_run_cases(const kbi_plan* plan, const kbi_options* o, const kbi_backend* b, kbi_machine* machine,
+                          int first, int n, const char* wanted, const kbi_sink* sink) {
+    kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
+    int count = 0;
+    bool good = true;
+    kbi_beat_sink = sink;
+    for (int i = 0; i < n && good; i++) {
+        if (!wanted[i]) continue;
+        kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+        memset(a, 0, sizeof *a);
+        kbi_run_init(&a->run, b, machine, o);
+        kbi_run_case(&a->run, &plan->cases[first + i]);
+        a->run.progress = kbi_beat;
+        a->index = first + i;
+        sink->enter(sink->to, a->index);
+        kbi_check_call(&a->run);
+        bool fine = !a->run.failed && a->run.m.status == KB_OK;
+        good = fine || !b->lost();
+        if (fine)
+            arms[count++] = a;
+        else
+            kbi_arm_result(a, sink), KBENCH_FREE(a);
+    }
+    for (int i = 0; i < count && good; i += 64) // as many at once
+        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), o, sink);
+    for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
+    KBENCH_FREE(arms);
+    return good;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
+    if (raised) r->flags |= (uint64_t)1 << flag;
+}
+
+// Adds to what measuring said.
+KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...) {
+    char text[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    kbi_text all = { NULL, 0, 0 };
+    kbi_putf(&all, "%s%s%s", r->message ? r->message : "", r->message ? "; " : "", text);
+    r->message = kbi_arena_text(r->owned, all.s);
+    kbi_text_free(&all);
+}
+
+// Median and the rest, in ms, of samples less the bias of their mode.
+static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* samples) {
+    double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
+    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
+    bool usable = true;
+    for (int64_t i = 0; i < m->n; i++) {
+        usable &= kbi_finite(samples[i]); // a difference of graphs (--rotate) can be negative, their median not
+        ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
+    }
+    kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
+    if (!usable || !(s.median > 0)) {
+        r->status = KB_FAILED;
+        r->flags |= (uint64_t)1 << KB_FLAG_BAD_CASE;
+        r->message = usable ? "nothing is left of the time but what reading the clock costs; time more work"
+                            : "the clock gave a time that is none";
+        return;
+    }
+    r->time_ms = s.median, r->time_ms_mean = s.mean, r->time_ms_std = s.std, r->time_ms_min = s.min;
+    r->time_ms_max = s.max, r->time_ms_mad = s.mad, r->time_ms_p5 = s.p5, r->time_ms_p25 = s.p25;
+    r->time_ms_p75 = s.p75, r->time_ms_p95 = s.p95, r->time_ms_p99 = s.p99, r->time_ms_ci_low = s.ci_low;
+    r->time_ms_ci_high = s.ci_high, r->cv = s.cv, r->precision = s.precision;
+    r->samples = m->n;
+    r->samples_ms.of = ms;
+    r->samples_ms.n = m->n;
+    r->time_ms_raw = s.median + bias * 1e-6;
+    r->bias_ms = bias * 1e-6;
+    r->floor_ms = m->floor_ns * 1e-6;
+    double step = s.distinct > 1 ? (s.max - s.min) / (double)(s.distinct - 1) : 0;
+    kbi_flag_set(r, KB_FLAG_FEW, m->n < 6);
+    kbi_flag_set(r, KB_FLAG_QUANTISED, m->n >= 30 && s.distinct <= 10 && step > 0.01 * s.median);
+    kbi_flag_set(r, KB_FLAG_DRIFT, s.drift_significant != 0);
+    kbi_flag_set(r, KB_FLAG_AUTOCORR, m->n >= 30 && !m->rounds && s.lag1 > 0.3); // slots of rounds are far apart
+    kbi_flag_set(r, KB_FLAG_BIMODAL, s.bimodal != 0);
+    bool floored = r->time_ms_raw < 5 * r->floor_ms;
+    kbi_flag_set(r, KB_FLAG_FLOOR, floored); // there the timer's own scatter is what would show as outliers
+    kbi_flag_set(r, KB_FLAG_OUTLIERS, m->n >= 30 && !floored && s.outliers_severe > 0.05);
+    kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, m->clock_high - m->clock_low > 0.02 * m->clock_high);
+}
+
+// Faster than anything this machine was seen to do: an error where the data cannot come from cache, else a warning.
+static void kbi_judge_roof(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double rate,
+                           double computed) {
+    double best = 0; // of those that were measured
+    if (machine->copy_roof > best) best = machine->copy_roof;
+    if (machine->read_roof > best) best = machine->read_roof;
+    if (machine->write_roof > best) best = machine->write_roof;
+    bool moves = best > 0 && rate > 1.05 * best, computes = computed > 1.05;
+    bool sure = computes || (kbi_is(m->mode, "cold") && m->bytes >= 4.0 * (double)machine->l2);
+    kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, moves || computes);
+    if ((!moves && !computes) || !sure) return;
+    char is[40], roof[40];
+    kbi_text why = { NULL, 0, 0 };
+    if (moves)
+        kbi_putf(&why, "%s GB/s by kb_bytes, where the machine reaches %s GB/s", kbi_digits(rate * 1e-9, 4, is),
+                 kbi_digits(best * 1e-9, 4, roof));
+    else
+        kbi_putf(&why, "%s times the measured arithmetic roof, by kb_flops", kbi_digits(computed, 3, is));
+    r->message = kbi_arena_text(r->owned, why.s);
+    kbi_text_free(&why);
+    r->status = KB_FAILED;
+    r->gpu_efficiency = NAN;
+}
+
+// A clock that ends at its lowest, well below its highest, fell from burst to sustained while this ran.
+static void kbi_judge_regime(kb_result* r, const kbi_measured* m) {
+    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
+    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
+        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
+                      m->clock_high, m->sm_clock);
+}
+
+static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
+    double seconds = r->time_ms * 1e-3, bytes = isfinite(m->bytes) ? m->bytes : 0;
+    if (!(seconds > 0)) return;
+    r->inference_speed = 1 / seconds;
+    r->throughput_gbps = m->bytes / seconds * 1e-9;
+    r->gflops = m->flops / seconds * 1e-9;
+    r->items_per_second = m->items / seconds;
+    if (m->queries) r->queries_per_second = r->items_per_second;
+    int which = m->dtype == KB_F16 ? 1 : m->dtype == KB_BF16 ? 2 : 0;
+    bool real = m->dtype == KB_NODTYPE || which || m->dtype == KB_F32;
+    double flop_roof = real ? machine->flop_roof[which] : (double)NAN;
+    double moved = machine->copy_roof > 0 ? bytes / seconds / machine->copy_roof : 0;
+    double computed = flop_roof > 0 && kbi_finite(m->flops) ? m->flops / seconds / flop_roof : 0;
+    if (!(moved > 0) && !(computed > 0)) return;
+    r->gpu_efficiency = 100 * KBI_MAX(moved, computed);
+    bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
+    r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
+    kbi_judge_roof(r, m, machine, bytes / seconds, computed);
+}
+
+// A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
+static void kbi_judge_withdraw(kb_result* r) {
+    r->time_ms = r->time_ms_mean = r->time_ms_std = r->time_ms_min = r->time_ms_max = r->time_ms_mad = NAN;
+    r->time_ms_p5 = r->time_ms_p25 = r->time_ms_p75 = r->time_ms_p95 = r->time_ms_p99 = r->time_ms_raw = NAN;
+    r->time_ms_ci_low = r->time_ms_ci_high = r->cv = r->precision = r->bias_ms = r->floor_ms = NAN;
+    r->inference_speed = r->throughput_gbps = r->gflops = r->items_per_second = r->queries_per_second =
+        r->gpu_efficiency = NAN;
+    r->samples = KB_NONE;
+    r->samples_ms.n = 0;
+}
+
+static bool kbi_debug_build(void) { return !KBI_OPTIMISED; }
+
+// What measuring found beside the times.
+static void kbi_judge_facts(kb_result* r, const kbi_measured* m) {
+    kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
+    kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
+    kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
+    kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
+}
+
+static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples, const kbi_machine* machine) {
+    kbi_result_clear(r);
+    r->status = (kb_status)m->status;
+    r->flags = m->flags;
+    r->verified = m->verified;
+    r->max_error = m->max_error, r->tolerance = m->tolerance;
+    if (m->message[0]) r->message = kbi_arena_text(r->owned, m->message);
+    kbi_judge_facts(r, m);
+    if (r->status == KB_OK) {
+        kbi_judge_times(r, m, samples);
+        kbi_judge_rates(r, m, machine);
+        if (r->status == KB_OK) kbi_judge_regime(r, m);
+        kbi_flag_set(r, KB_FLAG_UNVERIFIED, r->verified < 0);
+        kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled);
+        kbi_flag_set(r, KB_FLAG_DEBUG_BUILD, kbi_debug_build());
+    }
+    if (r->status != KB_OK || !(r->time_ms >= 0)) kbi_judge_withdraw(r);
+}
+
+// What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
+static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
+                                 double* hi) {
+    double log_ratio[KBI_ROUNDS_LIMIT], median;
+    int64_t n = 0; // rounds that both were in: with --iters one has all its samples before the other
+    for (int64_t r = 0; r < rounds; r++)
+        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
+    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
+    *lo = exp(*lo), *hi = exp(*hi);
+    return exp(median);
+}
+
+static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
+
+// The rounds of a measured case, less the bias of its mode; NULL without any.
+static const double* kbi_judge_rounds(const kbi_measured* m, double* samples, bool again) {
+    double* rounds = samples + m->n + (again ? m->rounds : 0);
+    return m->status == KB_OK && (again ? m->again : m->rounds) > 0 ? rounds : NULL;
+}
+
+static void kbi_judge_unbias(const kbi_measured* m, double* samples) {
+    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
+    for (int64_t i = m->n; i < m->n + m->rounds + m->again; i++)
+        if (kbi_finite(samples[i])) samples[i] = KBI_MAX(samples[i] - bias, 1e-3);
+}
+
+// Whether two were measured in the same rounds: a group of more than 64 is several contests.
+static bool kbi_judge_together(const kbi_measured* a, const kbi_measured* b) {
+    return a->rounds == b->rounds && a->contest == b->contest;
+}
+
+// Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the medians alone.
+static void kbi_judge_speedup(kb_result* results, const kbi_measured* const* m, double* const* samples, int i,
+                              double noise) {
+    kb_result *base = &results[0], *r = &results[i];
+    const double *theirs = kbi_judge_rounds(m[0], samples[0], false),
+                 *mine = kbi_judge_rounds(m[i], samples[i], false);
+    r->speedup = base->time_ms / r->time_ms;
+    if (i == 0 || !theirs || !mine || !kbi_judge_together(m[0], m[i])) return;
+    double alpha = 0.05 / KBI_MAX(m[i]->arms - 1, 1);
+    r->speedup = kbi_judge_ratio_of(theirs, mine, m[i]->rounds, alpha, &r->speedup_low, &r->speedup_high);
+    r->noise_floor = noise;
+    r->verdict = kbi_judge_ratio(r->speedup_low, r->speedup_high, kbi_delta, noise);
+}
+
+// Whether the fastest of a group is surely faster than each of the others.
+static bool kbi_judge_certain(const kb_result* results, const kbi_measured* const* m, double* const* samples, int n,
+                              int fastest, double noise) {
+    const double* mine = fastest < 0 ? NULL : kbi_judge_rounds(m[fastest], samples[fastest], false);
+    for (int i = 0; i < n; i++) {
+        double lo, hi;
+        if (i == fastest || results[i].status != KB_OK) continue;
+        const double* theirs = kbi_judge_rounds(m[i], samples[i], false);
+        if (!mine || !theirs || !kbi_judge_together(m[i], m[fastest])) return false;
+        kbi_judge_ratio_of(theirs, mine, m[i]->rounds, 0.05 / KBI_MAX(n - 1, 1), &lo, &hi);
+        if (kbi_judge_ratio(lo, hi, kbi_delta, noise) != KB_FASTER) return false;
+    }
+    return mine != NULL;
+}
+
+typedef struct kbi_contest_end { // of a group
+    int fastest;                 // its place, -1 without one
+    bool certain;                // that it is the fastest
+} kbi_contest_end;
+
+// Speedup against the first of the group, and the rating against its best verified time.
+static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* const* m, double* const* samples,
+                                       int n) {
+    kbi_contest_end end = { -1, false };
+    double best = INFINITY, noise = NAN, lo, hi;
+    for (int i = 0; i < n; i++) {
+        const kb_result* r = &results[i];
+        if (r->status != KB_OK || !(r->time_ms > 0)) continue;
+        kbi_judge_unbias(m[i], samples[i]);
+        if (r->verified == 1) best = KBI_MIN(best, r->time_ms);
+        if (end.fastest < 0 || r->time_ms < results[end.fastest].time_ms) end.fastest = i;
+    }
+    const double *one = n ? kbi_judge_rounds(m[0], samples[0], false) : NULL,
+                 *two = n ? kbi_judge_rounds(m[0], samples[0], true) : NULL;
+    if (one && two) {
+        kbi_judge_ratio_of(one, two, m[0]->rounds, 0.05, &lo, &hi);
+        noise = kbi_noise_floor(lo, hi);
+    }
+    for (int i = 0; i < n && n > 1; i++) {
+        kb_result* r = &results[i];
+        r->baseline = kbi_arena_text(r->owned, results[0].implementation);
+        if (r->status != KB_OK || !(r->time_ms > 0)) continue;
+        kbi_judge_speedup(results, m, samples, i, noise);
+        double share = best / r->time_ms;
+        if (r->verified == 1)
+            r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
+    }
+    int rivals = 0;
+    for (int i = 0; i < n; i++) rivals += results[i].status == KB_OK && results[i].time_ms > 0;
+    if (rivals < 2) end.fastest = -1;
+    end.certain = kbi_judge_certain(results, m, samples, n, end.fastest, noise);
+    return end;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>record    record: a case's identity, machine and run, put into its record.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_record_identity(kb_result* r, const kbi_case* c) {
+    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
+    r->name = kbi_arena_text(r->owned, c->name);
+    r->operation = kbi_arena_text(r->owned, c->entry->operation);
+    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
+    r->direction = kbi_arena_text(r->owned, c->direction);
+    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
+    if (c->entry->rung) r->rung = c->entry->rung;
+    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
+    for (int i = 0; i < c->n_params; i++) {
+        const kb_param* p = &c->params[i];
+        params[r->params.n] = *p;
+        params[r->params.n].name = kbi_arena_text(r->owned, p->name);
+        params[r->params.n++].s = kbi_arena_text(r->owned, p->s);
+        if (p->type != KB_AXIS_INTS) continue;
+        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
+        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
+        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
+    }
+    if (c->direction) {
+        params[r->params.n].name = "dir";
+        params[r->params.n].type = KB_AXIS_STRINGS;
+        params[r->params.n++].s = r->direction;
+    }
+    r->params.of = params;
+}
+
+static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
+    char text[64];
+    snprintf(text, sizeof text, "%dx%dx%d", x[0], x[1], x[2]);
+    return kbi_arena_text(a, text);
+}
+
+static void kbi_record_machine(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
+    r->memory_bytes = m->memory;
+    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
+    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
+    r->leaked_bytes = m->leaked;
+    if (m->kernel[0]) r->kernel = kbi_arena_text(r->owned, m->kernel);
+    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
+    r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
+    r->occupancy_theoretical = m->occupancy;
+    r->backend = kbi_arena_text(r->owned, machine->backend);
+    if (machine->gpu_present) {
+        char capability[16];
+        snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
+        r->device = machine->device;
+        r->gpu = kbi_arena_text(r->owned, machine->gpu);
+        r->compute_capability = kbi_arena_text(r->owned, capability);
+        r->driver = kbi_arena_text(r->owned, machine->driver);
+        r->cuda = kbi_arena_text(r->owned, machine->cuda);
+    }
+    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
+    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
+    r->power_w = m->power, r->temperature_c = m->temperature, r->energy_mj = m->energy;
+    if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
+}
+
+typedef struct kbi_session { // the same for every record of a run
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24];
+    char* command;
+    uint64_t seed;
+} kbi_session;
+
+static void kbi_session_cpu(kbi_session* s) {
+    char line[256];
+    FILE* f = fopen("/proc/cpuinfo", "r");
+    while (f && kbi_get_line(line, (int)sizeof line, f)) {
+        const char* colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        snprintf(s->cpu, sizeof s->cpu, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    if (f) fclose(f);
+}
+
+// The commit that is checked out here or in a folder above, read from .git itself.
+static void kbi_session_commit(kbi_session* s) {
+    char path[512], up[256] = "", line[256], name[512];
+    for (int i = 0; i < 20 && !s->git_commit[0]; i++) {
+        snprintf(path, sizeof path, "%s.git", up);
+        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
+        snprintf(path, sizeof path, "%s.git/HEAD", up);
+        if (kbi_first_line(path, line, (int)sizeof line)) {
+            if (strncmp(line, "ref: ", 5) == 0) {
+                snprintf(name, sizeof name, "%s.git/%.200s", up, line + 5);
+                if (!kbi_first_line(name, line, (int)sizeof line)) return; // packed, or no commit yet
+            }
+            snprintf(s->git_commit, sizeof s->git_commit, "%.40s", line);
+            return;
+        }
+        if (strlen(up) + 4 > sizeof up) return;
+        strcat(up, "../");
+    }
+}
+
+static void kbi_session_open(kbi_session* s, const kbi_options* o) {
+    struct utsname u;
+    kbi_text command = { NULL, 0, 0 };
+    time_t now = time(NULL);
+    const struct tm* t = gmtime(&now);
+    memset(s, 0, sizeof *s);
+    if (uname(&u) == 0) {
+        snprintf(s->host, sizeof s->host, "%.70s", u.nodename);
+        snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
+    }
+    kbi_session_cpu(s);
+    kbi_session_commit(s);
+    if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
+    snprintf(s->build, sizeof s->build, "%.80s%s%s", __VERSION__,
+             kbi_debug_build() ? ", not optimised" : ", optimised", KBI_CUDA ? ", CUDA" : "");
+    for (int i = 0; i < o->argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", o->argv[i]);
+    s->command = command.s;
+    s->seed = o->seed;
+    uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
+    snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
+}
+
+// Everything of a case but what was judged.
+static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
+    kbi_record_identity(r, c);
+    kbi_record_machine(r, m, machine);
+    if (m->mode[0]) r->mode = kbi_arena_text(r->owned, m->mode);
+    r->wall_ms = m->wall_ns * 1e-6;
+    r->bytes = m->bytes, r->flops = m->flops;
+}
+
+static void kbi_record_session(kb_result* r, const kbi_session* s) {
+    r->host = kbi_arena_text(r->owned, s->host);
+    r->kernel_version = kbi_arena_text(r->owned, s->kernel_version);
+    if (s->cpu[0]) r->cpu = kbi_arena_text(r->owned, s->cpu);
+    r->date = kbi_arena_text(r->owned, s->date);
+    if (s->git_commit[0]) r->git_commit = kbi_arena_text(r->owned, s->git_commit);
+    r->build = kbi_arena_text(r->owned, s->build);
+    r->run_id = kbi_arena_text(r->owned, s->run_id);
+    r->command = kbi_arena_text(r->owned, s->command);
+    r->seed = (int64_t)s->seed;
+    r->kbench_version = KBENCH_VERSION;
+    r->schema = 1;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>json      record: one object per case; never NaN, never Infinity, never a comma for a point.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const unsigned char* s) {
+    if (s[0] < 0x80) return 1;
+    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return n;
+}
+
+static void kbi_json_text(kbi_text* t, const char* s) {
+    if (!s) {
+        kbi_puts(t, "null");
+        return;
+    }
+    kbi_puts(t, "\"");
+    for (const unsigned char* p = (const unsigned char*)s; *p;) {
+        int n = kbi_utf8(p);
+        if (*p == '"' || *p == '\\')
+            kbi_putf(t, "\\%c", *p);
+        else if (*p == '\n')
+            kbi_puts(t, "\\n");
+        else if (*p == '\t')
+            kbi_puts(t, "\\t");
+        else if (*p < 0x20 || *p == 0x7f)
+            kbi_putf(t, "\\u%04x", *p);
+        else if (n)
+            kbi_put(t, (const char*)p, (size_t)n);
+        else
+            kbi_puts(t, "\\ufffd"); // not UTF-8: the replacement character
+        p += n ? n : 1;
+    }
+    kbi_puts(t, "\"");
+}
+
+static void kbi_json_real(kbi_text* t, double x) {
+    char number[40];
+    kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
+}
+
+static void kbi_json_whole(kbi_text* t, int64_t x) {
+    if (x == KB_NONE)
+        kbi_puts(t, "null");
+    else
+        kbi_putf(t, "%lld", (long long)x);
+}
+
+static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
+
+static void kbi_json_params(kbi_text* t, kbi_field_params params) {
+    kbi_puts(t, "{");
+    for (int64_t i = 0; i < params.n; i++) {
+        const kb_param* p = &params.of[i];
+        if (i) kbi_puts(t, ", ");
+        kbi_json_text(t, p->name);
+        kbi_puts(t, ": ");
+        if (p->type == KB_AXIS_STRINGS)
+            kbi_json_text(t, p->s);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_json_real(t, p->r);
+        else
+            kbi_json_whole(t, p->i);
+    }
+    kbi_puts(t, "}");
+}
+
+static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
+    kbi_puts(t, samples.n ? "[" : "null");
+    for (int64_t i = 0; i < samples.n; i++) {
+        if (i) kbi_puts(t, ", ");
+        kbi_json_real(t, samples.of[i]);
+    }
+    if (samples.n) kbi_puts(t, "]");
+}
+
+static void kbi_json_flags(kbi_text* t, uint64_t flags) {
+    bool first = true;
+    kbi_puts(t, "[");
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!((flags >> f) & 1)) continue;
+        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
+        first = false;
+    }
+    kbi_puts(t, "]");
+}
+
+static void kbi_json_status(kbi_text* t, kb_status s) {
+    kbi_json_text(t, s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped");
+}
+
+static void kbi_json_verdict(kbi_text* t, kb_verdict v) {
+    static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
+    kbi_json_text(t, names[v]);
+}
+
+static void kbi_json_result(kbi_text* t, const kb_result* r) {
+    const char* before = "{";
+#define KBI_X(kind, key)                     \
+    kbi_putf(t, "%s\"%s\": ", before, #key); \
+    kbi_json_##kind(t, r->key);              \
+    before = ", ";
+    KB_RECORD(KBI_X)
+#undef KBI_X
+    kbi_puts(t, "}");
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>store     record: files that survive a crash.
+              Public: kb_write_json      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_store {
+    const char *json, *jsonl;
+    char* temporary; // beside json, renamed over it at the end; NULL: json is written in place
+    int json_file, jsonl_file;
+    kbi_text array, path; // path: json from the root on, since a body may change the directory
+    bool failed, keep;    // keep: results of an earlier run are worth more than an empty array
+} kbi_store;
+
+static bool kbi_store_open_json(kbi_store* s) {
+    struct stat about;
+    if (kbi_is(s->json, "-")) return true;
+    // a device, a pipe or a symbolic link is written to, a plain file is replaced as a whole
+    bool plain = lstat(s->json, &about) != 0 || S_ISREG(about.st_mode);
+    kbi_text name = { NULL, 0, 0 };
+    kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", s->json, (long)getpid());
+    s->json_file = kbi_open_file(name.s, O_WRONLY | O_CREAT | (plain ? O_TRUNC : 0));
+    if (s->json_file < 0) kbi_error("cannot write --json %s: %s", s->json, strerror(errno));
+    if (plain && s->json_file >= 0)
+        s->temporary = name.s;
+    else
+        kbi_text_free(&name);
+    return s->json_file >= 0;
+}
+
+// Ends a line that an earlier run was killed in the middle of, so that ours does not continue it.
+static bool kbi_store_open_jsonl(kbi_store* s) {
+    char last = '\n';
+    if (kbi_is(s->jsonl, "-")) return true;
+    s->jsonl_file = kbi_open_file(s->jsonl, O_RDWR | O_CREAT | O_APPEND);
+    if (s->jsonl_file < 0) s->jsonl_file = kbi_open_file(s->jsonl, O_WRONLY | O_APPEND); // a pipe
+    if (s->jsonl_file < 0) return kbi_error("cannot write --jsonl %s: %s", s->jsonl, strerror(errno)), false;
+    if (lseek(s->jsonl_file, -1, SEEK_END) >= 0 && kbi_read_some(s->jsonl_file, &last, 1) == 1 && last != '\n' &&
+        !kbi_write_all(s->jsonl_file, "\n", 1))
+        return kbi_error("cannot write --jsonl %s: %s", s->jsonl, strerror(errno)), false;
+    return true;
+}
+
+static bool kbi_store_open(kbi_store* s, const kbi_options* o) {
+    memset(s, 0, sizeof *s);
+    s->json = o->json;
+    s->jsonl = o->jsonl;
+    s->json_file = s->jsonl_file = -1;
+    if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
+        return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
+    if (kbi_is(s->json, "-") && kbi_is(s->jsonl, "-"))
+        return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
+    char here[4096];
+    if (s->json && *s->json != '/' && !kbi_is(s->json, "-") && getcwd(here, sizeof here))
+        kbi_putf(&s->path, "%s/%s", here, s->json), s->json = s->path.s;
+    if ((!s->json || kbi_store_open_json(s)) && (!s->jsonl || kbi_store_open_jsonl(s))) return true;
+    if (s->json_file >= 0) close(s->json_file);
+    if (s->jsonl_file >= 0) close(s->jsonl_file);
+    if (s->temporary) unlink(s->temporary);
+    KBENCH_FREE(s->temporary);
+    s->temporary = NULL;
+    kbi_text_free(&s->path);
+    return false;
+}
+
+static void kbi_store_trouble(kbi_store* s, const char* option, const char* path) {
+    if (!s->failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
+    s->failed = true;
+}
+
+static void kbi_store_add(kbi_store* s, const kb_result* r) {
+    kbi_text line = { NULL, 0, 0 };
+    if (!s->json && !s->jsonl) return;
+    kbi_json_result(&line, r);
+    if (s->json) kbi_putf(&s->array, "%s", s->array.n ? ",\n" : "[\n"), kbi_puts(&s->array, line.s);
+    kbi_puts(&line, "\n");
+    if (kbi_is(s->jsonl, "-"))
+        fputs(line.s, stdout), fflush(stdout);
+    else if (s->jsonl && !kbi_write_all(s->jsonl_file, line.s, line.n))
+        kbi_store_trouble(s, "jsonl", s->jsonl);
+    else if (s->jsonl)
+        fsync(s->jsonl_file);
+    kbi_text_free(&line);
+}
+
+// Writes the array; the old file stays as it is until the new one is complete.
+static bool kbi_store_close(kbi_store* s) {
+    if (s->jsonl_file >= 0) close(s->jsonl_file);
+    bool nothing = s->keep && !s->array.n && s->json_file >= 0 && access(s->json, F_OK) == 0;
+    if (s->json) kbi_puts(&s->array, s->array.n ? "\n]\n" : "[]\n");
+    if (nothing) {
+        close(s->json_file);
+        if (s->temporary) unlink(s->temporary);
+    } else if (kbi_is(s->json, "-")) {
+        fputs(s->array.s, stdout);
+        if (fflush(stdout) != 0) kbi_store_trouble(s, "json", "-");
+    } else if (s->json_file >= 0) {
+        int again = s->temporary ? -1 : kbi_open_file(s->json, O_WRONLY | O_TRUNC); // what stands behind a link
+        if (again >= 0) close(again);
+        bool good =
+            kbi_write_all(s->json_file, s->array.s, s->array.n) && (fsync(s->json_file) == 0 || errno == EINVAL);
+        if (close(s->json_file) != 0) good = false;
+        if (good && s->temporary && rename(s->temporary, s->json) != 0) good = false;
+        if (!good) kbi_store_trouble(s, "json", s->json);
+        if (!good && s->temporary) unlink(s->temporary);
+    }
+    kbi_text_free(&s->array);
+    kbi_text_free(&s->path);
+    KBENCH_FREE(s->temporary);
+    s->temporary = NULL;
+    return !s->failed;
+}
+
+bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
+    kbi_store store;
+    kbi_options o;
+    kbi_options_default(&o);
+    o.json = path;
+    if (!kbi_store_open(&store, &o)) return false;
+    for (int64_t i = 0; i < n; i++) kbi_store_add(&store, &results[i]);
+    return kbi_store_close(&store);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>table     render: the terminal table and its summary.
+              Public: kb_print      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_LABEL_MIN = 21 }; // the narrowest first column
+
+typedef struct kbi_table {
+    FILE* out;
+    int width, label; // of the line, of the first column
+    bool colour, verbose, wide;
+    bool equivalent, unresolved;                 // such verdicts were shown
+    bool alone;                                  // the heading above is that of operations with one case each
+    char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
+} kbi_table;
+
+static int kbi_terminal_width(FILE* f) {
+    struct winsize size;
+    return ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 ? size.ws_col : 80;
+}
+
+static void kbi_table_open(kbi_table* t, FILE* out, const kbi_options* o) {
+    memset(t, 0, sizeof *t);
+    t->out = out;
+    t->width = kbi_terminal_width(out);
+    t->label = KBI_LABEL_MIN + KBI_MAX(0, KBI_MIN(t->width - 80, 25));
+    t->wide = t->width >= 110;
+    t->verbose = o->on[KBI_OPTION_verbose];
+    t->colour = isatty(fileno(out)) && !getenv("NO_COLOR") && !o->on[KBI_OPTION_no_color];
+}
+
+static const char* kbi_colour(const kbi_table* t, const char* code) { return t->colour ? code : ""; }
+
+// Text in words, wrapped under an indent.
+static void kbi_table_wrap(const kbi_table* t, int indent, const char* s) {
+    int at = 0;
+    while (*s) {
+        int n = (int)strcspn(s, " ");
+        if (at && at + 1 + n > t->width) fputc('\n', t->out), at = 0;
+        if (!at)
+            at = fprintf(t->out, "%*s%.*s", indent, "", n, s);
+        else
+            at += fprintf(t->out, " %.*s", n, s);
+        s += n;
+        s += strspn(s, " ");
+    }
+    if (at) fputc('\n', t->out);
+}
+
+static void kbi_table_params(kbi_text* s, const kb_result* r) {
+    char number[40];
+    for (int64_t i = 0; i < r->params.n; i++) {
+        const kb_param* p = &r->params.of[i];
+        if (kbi_is(p->name, "dtype") || kbi_is(p->name, "dir")) continue; // they stand elsewhere
+        kbi_putf(s, "%s%s=", s->n ? " " : "", p->name);
+        if (p->type == KB_AXIS_STRINGS)
+            kbi_puts(s, p->s);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_puts(s, kbi_number(p->r, number));
+        else
+            kbi_putf(s, "%lld", (long long)p->i);
+    }
+}
+
+// The names of the columns, beside the operation's own name when it has more than one case.
+static void kbi_table_heading(kbi_table* t, const kb_result* r) {
+    char name[160];
+    snprintf(name, sizeof name, "%s%s%s", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
+    fprintf(t->out, "\n%s%-*s%s", kbi_colour(t, "\033[1m"), t->label, t->alone ? "" : name, kbi_colour(t, "\033[0m"));
+    if ((int)strlen(name) > t->label && !t->alone) fprintf(t->out, "\n%-*s", t->label, "");
+    fprintf(t->out, " %9s %6s %8s %6s %8s", "time", "+-", "GB/s", "roof", "memory");
+    if (t->wide) fprintf(t->out, " %9s %7s", "GFLOP/s", "samples");
+    if (!t->alone) fprintf(t->out, " %7s", "speedup");
+    fputc('\n', t->out);
+}
+
+// A new heading for each operation; those with a single case share one.
+static void kbi_table_follow(kbi_table* t, const kb_result* r, bool alone) {
+    bool same = t->heading[0] &&
+                (alone ? t->alone
+                       : kbi_is(t->heading, r->operation) && kbi_is(t->direction, r->direction ? r->direction : ""));
+    t->alone = alone;
+    if (!same) kbi_table_heading(t, r), t->axes[0] = 0;
+    snprintf(t->heading, sizeof t->heading, "%s", r->operation);
+    snprintf(t->direction, sizeof t->direction, "%s", r->direction ? r->direction : "");
+}
+
+// The WARN flags that stand beside a number. UNVERIFIED is said in one letter's room: most lines may have it.
+static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
+    bool fresh = true;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        const char* name = kb_flag_name((kb_flag)f);
+        if (!((r->flags >> f) & 1)) continue;
+        if (used + 1 + (int)strlen(name) > t->width || (fresh && used > t->width - 12))
+            used = fprintf(t->out, "\n%*s", t->label + 1, "") - 1;
+        used += fprintf(t->out, " %s", name);
+        fresh = false;
+    }
+    fputc('\n', t->out);
+    for (int f = 0; t->verbose && f < KB_FLAG_COUNT; f++) {
+        if (!((r->flags >> f) & 1)) continue;
+        char line[256];
+        snprintf(line, sizeof line, "%s: %s", kb_flag_name((kb_flag)f), kb_flag_advice((kb_flag)f));
+        kbi_table_wrap(t, 4, line);
+    }
+}
+
+static void kbi_table_numbers(kbi_table* t, const kb_result* r, const char* mark) {
+    char time[40], spread[40], rate[40], roof[40], memory[40], speedup[40], gflops[40];
+    int used = fprintf(t->out, " %9s %6s %8s %6s %8s", kbi_show_time(r->time_ms, time),
+                       kbi_show_percent(r->precision, spread), kbi_show(r->throughput_gbps, 4, rate),
+                       kbi_show_percent(r->gpu_efficiency / 100, roof),
+                       r->memory_bytes > 0 ? kbi_show_bytes((double)r->memory_bytes, memory) : "-");
+    if (t->wide) used += fprintf(t->out, " %9s %7lld", kbi_show(r->gflops, 4, gflops), (long long)r->samples);
+    // = and ~ stand for what the number alone would not say
+    const char* sign = r->verdict == KB_EQUIVALENT ? "=" : r->verdict == KB_UNRESOLVED ? "~" : "";
+    if (kbi_finite(r->speedup))
+        used += fprintf(t->out, " %*s%s", *sign ? 6 : 7, kbi_digits(r->speedup, 3, speedup), sign);
+    t->equivalent |= r->verdict == KB_EQUIVALENT;
+    t->unresolved |= r->verdict == KB_UNRESOLVED || (mark && strchr(mark, '?'));
+    if (t->wide && kbi_finite(r->speedup_low))
+        used +=
+            fprintf(t->out, " [%s, %s]", kbi_digits(r->speedup_low, 3, spread), kbi_digits(r->speedup_high, 3, rate));
+    if (mark) used += fprintf(t->out, " %s%s%s", kbi_colour(t, "\033[32m"), mark, kbi_colour(t, "\033[0m"));
+    kbi_table_flags(t, r, used + t->label);
+    if (t->verbose && r->message) kbi_table_wrap(t, 4, r->message);
+}
+
+// A word instead of a number, why, and what to do about it.
+static void kbi_table_word(kbi_table* t, const kb_result* r) {
+    const char *word = "FAILED", *advice = NULL;
+    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--) {
+        if (!((r->flags >> f) & 1) || !kb_flag_is_error((kb_flag)f)) continue;
+        word = kb_flag_name((kb_flag)f);
+        advice = kb_flag_advice((kb_flag)f);
+    }
+    if (r->status == KB_SKIPPED) word = "skipped";
+    fprintf(t->out, " %s%s%s\n", kbi_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m"), word,
+            kbi_colour(t, "\033[0m"));
+    if (r->message) kbi_table_wrap(t, 4, r->message);
+    if (advice && r->status == KB_FAILED) kbi_table_wrap(t, 4, advice);
+}
+
+// "16x512x4096", with what it stands for in axes; only integers have such a form.
+static bool kbi_table_short(kbi_text* s, kbi_text* axes, const kb_result* r) {
+    for (int64_t i = 0; i < r->params.n; i++) {
+        if (kbi_is(r->params.of[i].name, "dtype") || kbi_is(r->params.of[i].name, "dir")) continue;
+        if (r->params.of[i].type != KB_AXIS_INTS) return false;
+        kbi_putf(s, "%s%lld", s->n ? "x" : "", (long long)r->params.of[i].i);
+        kbi_putf(axes, "%s%s", axes->n ? " x " : "", r->params.of[i].name);
+    }
+    return s->n > 0;
+}
+
+static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool group, const char* params) {
+    if (t->alone) kbi_putf(label, "%s%s%s ", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
+    if (group || !kbi_is(r->implementation, "default") || (!t->alone && !*params))
+        kbi_putf(label, "%s ", r->implementation);
+    if (!group && r->dtype) kbi_putf(label, "%s ", r->dtype);
+    if (!group) kbi_puts(label, params);
+    while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
+}
+
+// What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
+// without the names of its axes, which then stand once under the heading.
+static void kbi_table_label(kbi_table* t, const kb_result* r, const char* params, bool group) {
+    kbi_text label = { NULL, 0, 0 }, brief = { NULL, 0, 0 }, axes = { NULL, 0, 0 };
+    int indent = t->alone ? 0 : 1;
+    kbi_table_names(t, &label, r, group, params);
+    if ((int)label.n > t->label - indent && !group && !t->alone && kbi_table_short(&brief, &axes, r)) {
+        if (!kbi_is(t->axes, axes.s)) fprintf(t->out, " by %s\n", axes.s);
+        snprintf(t->axes, sizeof t->axes, "%s", axes.s);
+        label.n = 0;
+        kbi_table_names(t, &label, r, group, brief.s);
+    }
+    if ((int)label.n > t->label - indent) {
+        kbi_table_wrap(t, indent, label.s);
+        fprintf(t->out, "%*s", t->label, "");
+    } else {
+        fprintf(t->out, "%*s%-*s", indent, "", t->label - indent, label.s);
+    }
+    kbi_text_free(&label);
+    kbi_text_free(&brief);
+    kbi_text_free(&axes);
+}
+
+// A group of cases that differ in nothing but the implementation. alone: the operation has no other case.
+static void kbi_table_group(kbi_table* t, const kb_result* results, int n, kbi_contest_end end, bool alone) {
+    kbi_text params = { NULL, 0, 0 };
+    kbi_table_follow(t, &results[0], alone);
+    if (n > 1 && results[0].dtype) kbi_putf(&params, "%s", results[0].dtype);
+    kbi_table_params(&params, &results[0]);
+    if (params.n && n > 1) kbi_table_wrap(t, 1, params.s);
+    for (int i = 0; i < n; i++) {
+        kbi_table_label(t, &results[i], params.s ? params.s : "", n > 1);
+        if (results[i].status == KB_OK)
+            kbi_table_numbers(t, &results[i],
+                              n < 2 || i != end.fastest ? NULL
+                              : end.certain             ? "fastest"
+                                                        : "fastest?");
+        else
+            kbi_table_word(t, &results[i]);
+    }
+    kbi_text_free(&params);
+    fflush(t->out);
+}
+
+// The machine, above everything else.
+static void kbi_table_machine(kbi_table* t, const kbi_machine* m, const kbi_session* s) {
+    char line[512], roof[40];
+    if (m->gpu_present)
+        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  %s  sm_%d  driver %s  CUDA %s  %s%s%s", m->gpu, m->sm,
+                 m->driver, m->cuda, m->tool[0] ? "under " : "copy roof ",
+                 m->tool[0] ? m->tool : kbi_show(m->copy_roof * 1e-9, 4, roof), m->tool[0] ? ": not timed" : " GB/s");
+    else
+        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  CPU times (%s)  %s",
+                 m->why[0]                      ? m->why
+                 : kbi_is(m->backend, "script") ? "scripted"
+                 : KBI_CUDA                     ? "--device cpu"
+                                                : "built without CUDA",
+                 s->cpu[0] ? s->cpu : "processor unknown");
+    kbi_table_wrap(t, 0, line);
+}
+
+void kb_print(const kb_result* results, int64_t n) {
+    kbi_table t;
+    kbi_options o;
+    const kbi_contest_end nobody = { -1, false };
+    kbi_options_default(&o);
+    kbi_table_open(&t, stdout, &o);
+    for (int64_t i = 0; i < n; i++) kbi_table_group(&t, &results[i], 1, nobody, true);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>progress  render: the progress line on stderr.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- progress, on stderr, when that is a terminal ---
+
+typedef struct kbi_progress {
+    bool on, shown;
+    int64_t began, last;
+} kbi_progress;
+
+static void kbi_progress_open(kbi_progress* p, const kbi_options* o) {
+    p->on = isatty(2) && !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet];
+    p->shown = false;
+    p->began = kbi_now();
+    p->last = 0;
+}
+
+static void kbi_progress_clear(kbi_progress* p) {
+    if (p->shown) fputs("\r\033[K", stderr), fflush(stderr);
+    p->shown = false;
+}
+
+static void kbi_progress_show(kbi_progress* p, int done, int all, const char* name) {
+    char left[48] = "", time[32];
+    int64_t now = kbi_now();
+    if (!p->on || now - p->last < 50000000) return;
+    p->last = now;
+    double seconds = (double)(now - p->began) * 1e-9;
+    if (done && seconds > 1) {
+        double rest = seconds / done * (all - done);
+        if (rest >= 90)
+            snprintf(time, sizeof time, "%.0f min", rest / 60);
+        else
+            snprintf(time, sizeof time, "%.0f s", rest);
+        snprintf(left, sizeof left, "  %s left", time);
+    }
+    int room = KBI_MAX(10, kbi_terminal_width(stderr) - 30);
+    fprintf(stderr, "\r[%d/%d]%s  %.*s\033[K", done + 1, all, left, room, name);
+    fflush(stderr);
+    p->shown = true;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>worker    program: the process that runs cases, told by pipe which, and answering.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef enum kbi_message_type { KBI_HELLO = 1, KBI_ENTER, KBI_BEAT, KBI_RESULT, KBI_DONE } kbi_message_type;
+
+typedef struct kbi_message { // then size bytes
+    uint32_t magic;
+    int32_t type, index; // kbi_message_type; the case in the plan
+    uint32_t size;
+} kbi_message;
+
+enum { KBI_MAGIC = 0x6b626e63 };
+
+static void kbi_send(int file, int type, int index, const void* a, size_t a_size, const void* b, size_t b_size) {
+    kbi_message m = { KBI_MAGIC, type, index, (uint32_t)(a_size + b_size) };
+    if (!kbi_write_all(file, (const char*)&m, sizeof m) || !kbi_write_all(file, (const char*)a, a_size) ||
+        !kbi_write_all(file, (const char*)b, b_size))
+        _exit(1); // nobody listens any more
+}
+
+static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0, NULL, 0); }
+static void kbi_send_beat(void* to) { kbi_send(*(int*)to, KBI_BEAT, 0, NULL, 0, NULL, 0); }
+static void kbi_send_result(void* to, int index, const kbi_measured* m, const double* samples) {
+    fflush(stdout);
+    kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * kbi_values(m));
+}
+
+typedef struct kbi_job { // then n bytes: which of the cases
+    int32_t first, n, device, has_truth;
+    double truth[2]; // of the calibration, when it was measured
+} kbi_job;
+
+// The child process that asks CUPTI: writes the durations, or nothing.
+static int kbi_truth_main(const kbi_options* o) {
+#if KBI_CUDA
+    kbi_machine machine;
+    double truth[KBI_EVENT_WAYS];
+    if (kbi_gpu_open(&machine, o->worker_in) && kbi_measure_truth(truth))
+        kbi_write_all(o->worker_out, (const char*)truth, sizeof truth);
+#endif
+    (void)o;
+    _exit(0);
+}
+
+static int kbi_worker_main(const kbi_options* o) {
+    kbi_plan plan;
+    kbi_machine machine;
+    kbi_job job;
+    const kbi_backend* b = NULL;
+    int in = fcntl(o->worker_in, F_DUPFD_CLOEXEC, 100), out = fcntl(o->worker_out, F_DUPFD_CLOEXEC, 100);
+    close(o->worker_in); // high numbers: a body that closes what it finds closes them last
+    close(o->worker_out);
+    signal(SIGINT, SIG_IGN); // the supervisor decides
+    memset(&plan, 0, sizeof plan);
+    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_make(&plan, o))) return KBI_EXIT_USAGE;
+    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, &out };
+    bool good = true;
+    while (good && kbi_read_all(in, &job, sizeof job)) {
+        char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
+        if (!kbi_read_all(in, wanted, (size_t)job.n)) return 1;
+        if (!b) {
+            if (job.has_truth) kbi_truth_set(job.truth);
+            b = kbi_backend_open(o, job.device, &machine);
+            kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
+        }
+        good = kbi_run_cases(&plan, o, b, &machine, job.first, job.n, wanted, &sink);
+        kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0); // roofs may have been measured meanwhile
+        kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
+        KBENCH_FREE(wanted);
+    }
+    _exit(0); // a lost device can hang in the runtime's own clean-up
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_worker { // as the supervisor sees it
+    pid_t process;          // 0: none
+    int to, from, device;
+} kbi_worker;
+
+typedef struct kbi_group { // the group being measured
+    int first, n;
+    kbi_measured* m;
+    double** samples;
+    char* wanted;   // still to be measured
+    int64_t* spent; // ns in each case
+    int current;    // the case the worker is in, -1 between cases
+    int64_t since;
+} kbi_group;
+
+typedef struct kbi_supervisor {
+    const kbi_options* o;
+    const kbi_plan* plan;
+    kbi_machine machine;
+    bool known;                 // the machine
+    const kbi_backend* backend; // --no-isolate
+    kbi_worker worker;
+    kbi_group group;
+    kbi_store store;
+    kbi_session session;
+    kbi_table table;
+    kbi_progress progress;
+    void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
+    void* collect_to;
+    bool has_truth; // of the calibration, measured here
+    double truth[2];
+    int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
+    bool isolated;
+} kbi_supervisor;
+
+static volatile sig_atomic_t kbi_interrupted = 0, kbi_one_process = 0;
+// In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
+// second one must not come between finished results and their file.
+static void kbi_interrupt(int number) {
+    signal(number, kbi_one_process || kbi_interrupted ? SIG_DFL : kbi_interrupt);
+    kbi_interrupted = number;
+}
+
+static void kbi_worker_end(kbi_worker* w, int* status) {
+    if (!w->process) return;
+    close(w->to);
+    close(w->from);
+    for (int i = 0; i < 200; i++) { // two seconds to leave by itself, then it is made to
+        if (waitpid(w->process, status, WNOHANG) != 0) break;
+        if (i == 100) kill(w->process, SIGKILL);
+        kbi_readable(-1, 20);
+    }
+    w->process = 0;
+}
+
+static void kbi_worker_kill(kbi_worker* w) {
+    int status = 0;
+    if (!w->process) return;
+    kill(w->process, SIGKILL);
+    kbi_worker_end(w, &status);
+}
+
+// Starts this very program again, with the same command line behind an option of the harness's own: in the child the
+// function does not return.
+static pid_t kbi_start_again(const kbi_options* o, const char* option, int close_a, int close_b) {
+    fflush(NULL);
+    pid_t parent = getpid(), process = fork();
+    if (process != 0) {
+        if (process < 0) kbi_error("no process: %s", strerror(errno));
+        return process;
+    }
+    char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(o->argc + 2));
+    if (close_a >= 0) close(close_a);
+    if (close_b >= 0) close(close_b);
+    dup2(2, 1); // what bodies print is not results
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    argv[0] = o->argv[0];
+    argv[1] = kbi_keep_text(option);
+    memcpy(argv + 2, o->argv + 1, sizeof(char*) * (size_t)o->argc); // with the NULL at its end
+    execv("/proc/self/exe", argv);
+    kbi_error("cannot start the worker: %s", strerror(errno));
+    _exit(1);
+}
+
+static bool kbi_worker_start(kbi_supervisor* s, int device) {
+    int to[2], from[2];
+    char option[64];
+    if (pipe(to) != 0 || pipe(from) != 0) return kbi_error("no pipe: %s", strerror(errno)), false;
+    snprintf(option, sizeof option, "--kbi-worker=%d,%d", to[0], from[1]);
+    pid_t process = kbi_start_again(s->o, option, to[1], from[0]);
+    close(to[0]);
+    close(from[1]);
+    if (process < 0) return close(to[1]), close(from[0]), false;
+    fcntl(to[1], F_SETFD, FD_CLOEXEC);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    s->worker.process = process;
+    s->worker.to = to[1];
+    s->worker.from = from[0];
+    s->worker.device = device;
+    return true;
+}
+
+// Asks a child process for CUPTI's durations of the calibration's launches; ten seconds at most.
+static void kbi_ask_truth(kbi_supervisor* s, int device) {
+    int from[2];
+    char option[64];
+    size_t have = 0;
+    if (s->has_truth || pipe(from) != 0) return;
+    snprintf(option, sizeof option, "--kbi-truth=%d,%d", device, from[1]);
+    pid_t process = kbi_start_again(s->o, option, from[0], -1);
+    close(from[1]);
+    for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth; i++) {
+        if (!kbi_readable(from[0], 100)) continue;
+        ssize_t n = kbi_read_some(from[0], (char*)s->truth + have, sizeof s->truth - have);
+        if (n <= 0) break;
+        have += (size_t)n;
+    }
+    close(from[0]);
+    if (process > 0) kill(process, SIGKILL), waitpid(process, NULL, 0);
+    s->has_truth = have == sizeof s->truth;
+}
+
+// --- what comes back ---
+
+static void kbi_receive_enter(void* to, int index) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    kbi_group* g = &s->group;
+    int64_t now = kbi_now();
+    if (g->current >= 0) g->spent[g->current] += now - g->since;
+    g->current = index - g->first;
+    g->since = now;
+    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[index].name);
+}
+
+static void kbi_receive_beat(void* to) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    if (s->group.current < 0) return;
+    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[s->group.first + s->group.current].name);
+}
+
+static void kbi_receive_result(void* to, int index, const kbi_measured* m, const double* samples) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    int i = index - s->group.first;
+    s->group.m[i] = *m;
+    s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
+    if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
+    s->group.wanted[i] = 0;
+    s->group.current = -1;
+    s->group.since = kbi_now();
+    s->done++;
+}
+
+// A case that ended its worker, or had to be ended with it.
+KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
+    kbi_measured m;
+    va_list list;
+    kbi_measured_clear(&m);
+    m.status = KB_FAILED;
+    m.flags = (uint64_t)1 << flag;
+    va_start(list, format);
+    vsnprintf(m.message, sizeof m.message, format, list);
+    va_end(list);
+    m.wall_ns = (double)(kbi_now() - s->group.since);
+    kbi_receive_result(s, s->group.first + i, &m, NULL);
+}
+
+static const char* kbi_signal_name(int signal) {
+    static const struct {
+        int number;
+        const char* name;
+    } names[] = { { SIGSEGV, "segmentation fault" },
+                  { SIGABRT, "abort" },
+                  { SIGBUS, "bus error" },
+                  { SIGILL, "illegal instruction" },
+                  { SIGFPE, "arithmetic exception" },
+                  { SIGKILL, "killed, perhaps for want of memory" },
+                  { SIGTERM, "terminated" } };
+    for (int i = 0; i < KBI_COUNT(names); i++)
+        if (names[i].number == signal) return names[i].name;
+    return "signal";
+}
+
+// The worker is gone: whose fault that was, and how it went.
+static void kbi_worker_lost(kbi_supervisor* s) {
+    int status = 0, i = s->group.current;
+    kbi_worker_end(&s->worker, &status);
+    for (int j = 0; i < 0 && j < s->group.n; j++)
+        if (s->group.wanted[j]) i = j; // it died before it entered one
+    if (i < 0) return;
+    if (WIFSIGNALED(status))
+        kbi_case_lost(s, i, KB_FLAG_CRASHED, "signal %d (%s)", WTERMSIG(status), kbi_signal_name(WTERMSIG(status)));
+    else
+        kbi_case_lost(s, i, KB_FLAG_CRASHED, "the benchmark ended the process with exit code %d",
+                      WEXITSTATUS(status));
+}
+
+typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
+
+static kbi_pump kbi_receive_message(kbi_supervisor* s) {
+    kbi_message m;
+    char* body = NULL;
+    kbi_pump next = KBI_PUMP_ON;
+    if (!kbi_read_all(s->worker.from, &m, sizeof m) || m.magic != KBI_MAGIC) return KBI_PUMP_LOST;
+    body = (char*)kbi_grow(NULL, (size_t)m.size + 1);
+    if (!kbi_read_all(s->worker.from, body, m.size))
+        next = KBI_PUMP_LOST;
+    else if (m.type == KBI_HELLO)
+        memcpy(&s->machine, body, sizeof s->machine), s->known = true;
+    else if (m.type == KBI_ENTER)
+        kbi_receive_enter(s, m.index);
+    else if (m.type == KBI_BEAT)
+        kbi_receive_beat(s);
+    else if (m.type == KBI_DONE) {
+        next = KBI_PUMP_DONE;
+        if (!m.index) kbi_worker_kill(&s->worker); // its device is lost
+    } else if (m.type == KBI_RESULT) {
+        kbi_measured* measured = (kbi_measured*)body;
+        kbi_receive_result(s, m.index, measured, (const double*)(body + sizeof *measured));
+    }
+    KBENCH_FREE(body);
+    return next;
+}
+
+// Until the worker has done its job, died, or taken too long.
+static void kbi_listen(kbi_supervisor* s) {
+    kbi_group* g = &s->group;
+    for (;;) {
+        bool ready = kbi_readable(s->worker.from, 100);
+        if (kbi_interrupted) return;
+        if (ready) {
+            kbi_pump next = kbi_receive_message(s);
+            if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
+            if (next != KBI_PUMP_ON) return;
+        }
+        // until the first case is entered the device is being started, which is nobody's time but has an end, too
+        double limit = g->current < 0 ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
+        int64_t spent = kbi_now() - g->since + (g->current < 0 ? 0 : g->spent[g->current]);
+        if ((double)spent * 1e-9 <= limit) continue;
+        char text[40];
+        kbi_worker_kill(&s->worker);
+        for (int i = 0; g->current < 0 && i < g->n; i++)
+            if (g->wanted[i]) g->current = i;
+        if (g->current < 0) return; // all have their result, and it hung then
+        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        return;
+    }
+}
+
+// --- a group: measured, judged, recorded, shown ---
+
+static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
+    const kb_entry* e = c->entry;
+    if (e->needs == KB_NEEDS_GPU && !s->machine.gpu_present) return false;
+    if (e->needs == KB_NEEDS_CPU && s->machine.gpu_present) return false;
+    return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
+}
+
+static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
+    kbi_group* g = &s->group;
+    kbi_job job;
+    memset(&job, 0, sizeof job);
+    job.first = g->first;
+    job.n = g->n;
+    job.device = device;
+    job.has_truth = s->has_truth;
+    memcpy(job.truth, s->truth, sizeof job.truth);
+    g->current = -1;
+    g->since = kbi_now();
+    for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
+    return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
+           kbi_write_all(s->worker.to, wanted, (size_t)g->n);
+}
+
+// Learns what machine this is: an empty job.
+static bool kbi_meet_once(kbi_supervisor* s, int device) {
+    s->known = false;
+    if (!s->isolated) {
+        if (s->has_truth) kbi_truth_set(s->truth);
+        s->backend = kbi_backend_open(s->o, device, &s->machine);
+        s->known = true;
+        return true;
+    }
+    char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
+    memset(nothing, 0, (size_t)s->group.n + 1);
+    if (!kbi_worker_start(s, device)) return false;
+    double limit = KBI_MAX(120.0, s->o->timeout);
+    kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    while (next == KBI_PUMP_ON && !kbi_interrupted && kbi_seconds_since(s->group.since) <= limit)
+        if (kbi_readable(s->worker.from, 100)) next = kbi_receive_message(s);
+    KBENCH_FREE(nothing);
+    if (next == KBI_PUMP_DONE) return s->known;
+    kbi_worker_kill(&s->worker);
+    if (next == KBI_PUMP_LOST && !kbi_interrupted)
+        kbi_error("the worker ended before it began; --no-isolate shows why");
+    else if (!kbi_interrupted)
+        kbi_error("the device did not start in %.0f s", limit);
+    return false;
+}
+
+// The calibration's truth is stated for one kind of GPU; on others, and where it matters most, it is measured.
+static bool kbi_meet(kbi_supervisor* s, int device) {
+    const kbi_options* o = s->o;
+    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu") && !kbi_is(o->device, "script");
+    if (gpu && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_thorough])) kbi_ask_truth(s, device);
+    if (!kbi_meet_once(s, device)) return false;
+    if (!s->machine.gpu_present || s->machine.sm == 90 || s->has_truth || !s->isolated) return true;
+    kbi_ask_truth(s, device);
+    if (!s->has_truth) return true;
+    kbi_worker_kill(&s->worker);
+    return kbi_meet_once(s, device);
+}
+
+static void kbi_measure_group(kbi_supervisor* s) {
+    kbi_group* g = &s->group;
+    if (!s->isolated) {
+        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, kbi_receive_result, s };
+        char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
+        memcpy(wanted, g->wanted, (size_t)g->n);
+        kbi_run_cases(s->plan, s->o, s->backend, &s->machine, g->first, g->n, wanted, &sink);
+        KBENCH_FREE(wanted);
+        for (int i = 0; i < g->n; i++)
+            if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
+        return;
+    }
+    while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_interrupted) {
+        int device = s->worker.device;
+        if (!s->worker.process && !kbi_worker_start(s, device)) return;
+        if (kbi_send_job(s, device, g->wanted))
+            kbi_listen(s);
+        else
+            kbi_worker_lost(s);
+    }
+}
+
+static void kbi_count(kbi_supervisor* s, const kb_result* r) {
+    if (r->status == KB_OK)
+        s->ok++;
+    else if (r->status == KB_FAILED)
+        s->failed++;
+    else
+        s->skipped++;
+}
+
+// Whether no other case of the plan has this one's operation and direction.
+static bool kbi_only_case(const kbi_plan* plan, int at) {
+    const kbi_case* c = &plan->cases[at];
+    for (int i = 0; i < plan->n; i++)
+        if (i != at && kbi_is(plan->cases[i].entry->operation, c->entry->operation)) return false;
+    return true;
+}
+
+static void kbi_finish_group(kbi_supervisor* s) {
+    kbi_group* g = &s->group;
+    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)g->n);
+    const kbi_measured** m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)g->n);
+    double** samples = (double**)kbi_grow(NULL, sizeof(double*) * (size_t)g->n);
+    int n = 0;
+    for (int i = 0; i < g->n; i++) {
+        if (!g->samples[i]) continue; // not measured: not for this machine, or interrupted
+        m[n] = &g->m[i];
+        samples[n] = g->samples[i];
+        kbi_judge(&results[n], &g->m[i], g->samples[i], &s->machine);
+        kbi_record_case(&results[n], &s->plan->cases[g->first + i], &g->m[i], &s->machine);
+        kbi_record_session(&results[n++], &s->session);
+    }
+    kbi_contest_end end = kbi_judge_group(results, m, samples, n);
+    kbi_progress_clear(&s->progress);
+    for (int i = 0; i < n; i++) kbi_store_add(&s->store, &results[i]), kbi_count(s, &results[i]);
+    for (int i = 0; i < n && s->collect; i++) s->collect(s->collect_to, &results[i]);
+    if (n && !s->collect) kbi_table_group(&s->table, results, n, end, kbi_only_case(s->plan, g->first));
+    for (int i = 0; i < n; i++) kb_result_free(&results[i]);
+    KBENCH_FREE(results);
+    KBENCH_FREE(m);
+    KBENCH_FREE(samples);
+}
+
+static void kbi_one_group(kbi_supervisor* s, int first, int n) {
+    kbi_group* g = &s->group;
+    size_t count = (size_t)n;
+    memset(g, 0, sizeof *g);
+    g->first = first;
+    g->n = n;
+    g->m = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
+    g->samples = (double**)kbi_grow(NULL, sizeof(double*) * count);
+    g->wanted = (char*)kbi_grow(NULL, count);
+    g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
+    memset(g->samples, 0, sizeof(double*) * count);
+    memset(g->spent, 0, sizeof(int64_t) * count);
+    for (int i = 0; i < n; i++) {
+        g->wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
+        if (!g->wanted[i]) s->absent++, s->done++;
+    }
+    kbi_measure_group(s);
+    kbi_finish_group(s);
+    for (int i = 0; i < n; i++) KBENCH_FREE(g->samples[i]);
+    KBENCH_FREE(g->samples);
+    KBENCH_FREE(g->spent);
+    KBENCH_FREE(g->wanted);
+    KBENCH_FREE(g->m);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>program   program: a run from command line to exit code.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// "cpu", "all", a number: false after an error message.
+static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
+    *first = 0;
+    *all = kbi_is(o->device, "all");
+    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
+    if (kbi_is(o->device, "script") && kbi_script) return true;
+    if (kbi_parse_whole(o->device, 0, 1023, first)) return true;
+    kbi_error("--device takes a number, all or cpu, not '%s'", o->device);
+    return false;
+}
+
+static bool kbi_profiled(void) {
+    static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
+                                         "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
+                                         "NV_SANITIZER_INJECTION_PORT_BASE" };
+    for (int i = 0; i < KBI_COUNT(names); i++)
+        if (getenv(names[i])) return true;
+    return false;
+}
+
+// All groups on one device; 0, or the exit code of a device that is not there.
+static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
+    s->worker.device = device;
+    s->group.n = 0;
+    s->has_truth = false; // another GPU's is another
+    s->done = 0;
+    s->progress.began = kbi_now(); // the time left is this device's
+    if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
+    static const int gpu_only[] = { KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
+    for (int i = 0;
+         i < KBI_COUNT(gpu_only) && !s->machine.gpu_present && !required && !kbi_is(s->o->device, "script"); i++)
+        if (s->o->on[gpu_only[i]] && !kbi_same_name(s->o->timer, "wall"))
+            kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
+                     kbi_options_table[gpu_only[i]].name);
+    if (required && !s->machine.gpu_present) {
+        kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
+        return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
+    }
+    if (!s->collect) kbi_table_machine(&s->table, &s->machine, &s->session);
+    for (int first = 0, end; first < s->plan->n && !kbi_interrupted; first = end) {
+        end = kbi_group_end(s->plan, first);
+        kbi_one_group(s, first, end - first);
+    }
+    kbi_worker_kill(&s->worker);
+    return 0;
+}
+
+static void kbi_say_end(kbi_supervisor* s) {
+    kbi_text line = { NULL, 0, 0 };
+    kbi_putf(&line, "\n%d case%s: %d ok", s->ok + s->failed + s->skipped,
+             s->ok + s->failed + s->skipped == 1 ? "" : "s", s->ok);
+    if (s->failed) kbi_putf(&line, ", %d failed", s->failed);
+    if (s->skipped) kbi_putf(&line, ", %d skipped", s->skipped);
+    if (s->absent)
+        kbi_putf(&line, "; %d not run: %s", s->absent,
+                 s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
+    if (kbi_interrupted) kbi_puts(&line, "; interrupted");
+    if (s->table.equivalent || s->table.unresolved)
+        fprintf(s->table.out, "\n%s%s\n", s->table.equivalent ? "=: within 1 % of the baseline. " : "",
+                s->table.unresolved ? "~, fastest?: not certain at 95 %." : "");
+    fprintf(s->table.out, "%s\n", line.s);
+    fflush(s->table.out);
+    kbi_text_free(&line);
+}
+
+static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
+                        void* to) {
+    static kbi_supervisor s; // large
+    int64_t first;
+    bool all, stdout_taken = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
+    memset(&s, 0, sizeof s);
+    s.o = o;
+    s.plan = plan;
+    s.collect = collect;
+    s.collect_to = to;
+    s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o)) return KBI_EXIT_USAGE;
+    s.store.keep = true;
+    kbi_session_open(&s.session, o);
+    kbi_table_open(&s.table, stdout_taken ? stderr : stdout, o);
+    if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
+    kbi_progress_open(&s.progress, o);
+    kbi_one_process = !s.isolated;
+    signal(SIGINT, kbi_interrupt);
+    signal(SIGTERM, kbi_interrupt);
+    signal(SIGHUP, kbi_interrupt);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
+    bool required = o->device && !kbi_is(o->device, "cpu") && !kbi_is(o->device, "script");
+    int code = kbi_run_device(&s, (int)first, required);
+    for (int device = 1; !code && all && device < s.machine.devices && !kbi_interrupted; device++)
+        code = kbi_run_device(&s, device, true);
+    kbi_progress_clear(&s.progress);
+    if (!code && !collect) kbi_say_end(&s);
+    bool stored = kbi_store_close(&s.store);
+    KBENCH_FREE(s.session.command);
+    if (code) return code;
+    if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
+    if (s.failed || !stored) return KBI_EXIT_FAILED;
+    bool no_gpu = !s.machine.gpu_present && !kbi_is(o->device, "script") && !kbi_is(o->device, "cpu");
+    return !s.ok && no_gpu && (KBI_CUDA || s.absent) ? KBI_EXIT_NO_GPU : KBI_EXIT_FINE;
+}
+
+static void kbi_env_line(const char* name, double x, const char* unit) {
+    char number[40];
+    printf("  %-34s %s %s\n", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
+}
+
+// --env: what is known of the machine, and what the times are corrected by.
+static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
+    static kbi_supervisor s;
+    int64_t device;
+    bool all;
+    static const char* const ways[] = { "cold", "hot" };
+    memset(&s, 0, sizeof s);
+    s.o = o;
+    s.plan = plan;
+    s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
+    kbi_session_open(&s.session, o);
+    kbi_table_open(&s.table, stdout, o);
+    signal(SIGPIPE, SIG_IGN);
+    s.worker.device = (int)device;
+    if (!kbi_meet(&s, (int)device)) return KBI_EXIT_FAILED;
+    kbi_worker_kill(&s.worker);
+    kbi_table_machine(&s.table, &s.machine, &s.session);
+    printf("  %-34s %s, Linux %s, %s\n", "host", s.session.host, s.session.kernel_version, s.session.build);
+    kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
+    kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
+    if (!s.machine.gpu_present) return KBI_EXIT_FINE;
+    const kbi_machine* m = &s.machine;
+    printf("  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s\n", "GPU", m->multiprocessors,
+           (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
+           m->clocks_locked == 1 ? "locked" : "not locked");
+    kbi_env_line("copy roof", m->copy_roof * 1e-9, "GB/s");
+    kbi_env_line("read roof", m->read_roof * 1e-9, "GB/s");
+    kbi_env_line("write roof", m->write_roof * 1e-9, "GB/s");
+    kbi_env_line("step of event times", m->quantum, "ns");
+    kbi_env_line("empty pair of events", m->empty_pair, "ns");
+    for (int way = 0; way < 2; way++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s: empty kernel reads", ways[way]);
+        kbi_env_line(name, m->floor[way], "ns");
+        kbi_env_line("    taken off", m->bias[way], "ns");
+    }
+    kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
+    kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
+    kbi_env_line("    fitted to %globaltimer", m->fitted, "ns");
+    printf("  %-34s %s\n", "    what was used", m->truth);
+    KBENCH_FREE(s.session.command);
+    return KBI_EXIT_FINE;
+}
+
+static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
+    char text[40];
+    kbi_list_cases(plan);
+    double seconds = plan->n * KBI_MIN(1.5 * o->max_time, o->timeout);
+    printf("%d cases in %d comparison groups; at most about %s\n", plan->n, plan->groups,
+           kbi_show_time(seconds * 1e3, text));
+    return KBI_EXIT_FINE;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>embed     program: measuring inside another program.
+              Public: kb_open, kb_close, kb_run      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+static const kbi_backend* kbi_process_backend = NULL; // what kb_open measures on, opened once
+static kbi_machine kbi_process_machine;
+static int kbi_process_device;
+
+static void kbi_options_of(kbi_options* o, const kb_desc* d) {
+    kbi_options_default(o);
+    if (d->precision > 0) o->precision = d->precision;
+    if (d->max_time > 0) o->max_time = d->max_time;
+    if (d->samples > 0) o->iters = d->samples;
+    if (d->seed) o->seed = d->seed;
+}
+
+static const char* kbi_desc_fault(const kb_desc* d) {
+    if (!d) return "kb_desc is NULL";
+    if (d->end_canary) return "kb_desc is not initialised: start from = {0}, or name its fields";
+    if (!d->name || !*d->name) return "kb_desc.name is missing";
+    if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
+    if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
+        return "kb_desc: samples, precision, max_time and device cannot be negative";
+    return NULL;
+}
+
+kb_state* kb_open(const kb_desc* desc) {
+    static const kb_desc nothing = { "unnamed", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
+    kbi_run* run = (kbi_run*)KBENCH_MALLOC(sizeof(kbi_run));
+    const char* fault = kbi_desc_fault(desc);
+    const kb_desc* d = fault ? &nothing : desc;
+    kbi_options options;
+    kbi_options_of(&options, d);
+    if (!run) return NULL;
+    if (!kbi_process_backend) {
+        kbi_process_backend = kbi_backend_open(&options, d->device, &kbi_process_machine);
+        kbi_process_device = d->device;
+    }
+    if (!fault && KBI_CUDA && d->device != kbi_process_device)
+        fault = "kb_desc.device: a process measures on one GPU, that of its first kb_open";
+    kbi_run_init(run, kbi_process_backend, &kbi_process_machine, &options);
+    run->own_options = options;
+    run->options = &run->own_options;
+    run->own_entry.operation = kbi_arena_text(&run->arena, d->name);
+    run->own_entry.implementation = kbi_arena_text(&run->arena, d->implementation ? d->implementation : "default");
+    run->own_case.entry = &run->own_entry;
+    run->own_case.name = run->own_entry.operation;
+    run->own_case.dtype = d->dtype ? kb_dtype_of(d->dtype) : KB_NODTYPE;
+    run->of = &run->own_case;
+    run->kb.operation = run->own_entry.operation;
+    run->kb.implementation = run->own_entry.implementation;
+    run->kb.dtype = run->own_case.dtype;
+    run->kb.user = d->user;
+    run->kb.seed = options.seed;
+    run->expect = d->expect;
+    if (d->bytes > 0) run->m.bytes = d->bytes;
+    if (d->flops > 0) run->m.flops = d->flops;
+    if (d->items > 0) run->m.items = d->items;
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_SAMPLE);
+    if (fault) kbi_stop(run, KB_FLAG_BAD_CASE, "%s", fault);
+    return &run->kb;
+}
+
+kb_result kb_close(kb_state* kb) {
+    kb_result r;
+    if (!kb) {
+        kbi_result_clear(&r);
+        r.status = KB_FAILED;
+        r.flags = (uint64_t)1 << KB_FLAG_OOM;
+        return r;
+    }
+    kbi_run* run = kb->run;
+    kbi_session session;
+    kbi_body_ended(run);
+    run->m.leaked = KB_NONE; // the program may keep what it likes, and no second call tells what code took
+    kbi_run_finish(run);
+    kbi_judge(&r, &run->m, run->samples, run->machine);
+    kbi_record_case(&r, run->of, &run->m, run->machine);
+    kbi_session_open(&session, run->options);
+    kbi_record_session(&r, &session);
+    KBENCH_FREE(session.command);
+    KBENCH_FREE(run->samples);
+    kbi_arena_free(&run->arena);
+    KBENCH_FREE(run);
+    return r;
+}
+
+kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user) {
+    kb_state* kb = kb_open(desc);
+    bool host = kb && desc && desc->host;
+    if (kb && desc && desc->before) {
+        KB_SAMPLE(kb) {
+            desc->before(kb->stream, user);
+            KBI_TIME(kb, host) fn(kb->stream, user);
+        }
+    } else if (kb) {
+        KBI_TIME(kb, host) fn(kb->stream, user);
+    }
+    return kb_close(kb);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>selftest  program: the measurement measured: known work, equal rivals, planted differences and planted mistakes.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- the benchmarks: on a GPU from the harness's own kernels, elsewhere from a counted loop ---
+
+static void kbi_spin_work(kb_state* kb, double cycles) {
+    if (kb->gpu) {
+#if KBI_CUDA
+        uint64_t n = (uint64_t)cycles;
+        void* arguments[] = { &n };
+        KB_TIME(kb) kbi_launch(KBI_F_SPIN, (unsigned)kbi_gpu.multiprocessors, 128, arguments);
+#endif
+    } else {
+        volatile uint32_t x = 1;
+        KB_TIME_HOST(kb)
+            for (int64_t i = 0; i < (int64_t)cycles; i++) x = x * 1664525u + 1013904223u;
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+
+static void kbi_test_spin(kb_state* kb) { kbi_spin_work(kb, (double)kb_int(kb, "cycles")); }
+static void kbi_test_pair(kb_state* kb) {
+    bool later = kbi_is(kb->operation, "slower") && kbi_is(kb->implementation, "b");
+    kbi_spin_work(kb, (4000 + 300 * (double)kb_int(kb, "pair")) * (later ? 1.02 : 1));
+}
+
+static void kbi_test_wrong(kb_state* kb) {
+    float *x = KB_ALLOC(kb, float, 256), want[256] = { 0 };
+    kbi_fill(kb, x, KB_F32, 256, KB_ZERO);
+    if (kbi_is(kb->implementation, "unwritten"))
+        x = KB_ALLOC(kb, float, 256); // still poison: NaN
+    else
+        want[17] = 1;
+    kbi_spin_work(kb, 1000);
+    kb_check_typed(kb, x, KB_F32, want, KB_F32, 256, 1e-6);
+}
+
+static void kbi_test_overrun(kb_state* kb) {
+    char *p = KB_ALLOC(kb, char, 100), byte = 1;
+    kb_from_host(kb, p ? p + 100 : NULL, &byte, 1);
+    kbi_spin_work(kb, 1000);
+}
+static void kbi_test_no_loop(kb_state* kb) { (void)kb; }
+static void kbi_test_left(kb_state* kb) {
+    KB_TIME(kb) break;
+}
+static void kbi_test_crash(kb_state* kb) {
+    KB_TIME(kb) abort();
+}
+static void kbi_test_exit(kb_state* kb) {
+    KB_TIME(kb) exit(0);
+}
+static void kbi_test_hang(kb_state* kb) {
+    KB_TIME(kb)
+        for (;;) kbi_readable(-1, 1000);
+}
+
+#if KBI_CUDA
+static void kbi_test_copy(kb_state* kb) {
+    size_t n = (size_t)kb_int(kb, "kib") * 1024;
+    char *x = KB_ALLOC(kb, char, (int64_t)n), *y = KB_ALLOC(kb, char, (int64_t)n);
+    kbi_fill(kb, x, KB_U8, (int64_t)n, KB_UNIFORM);
+    KB_TIME(kb) {
+        uint64_t units = n / 16;
+        void* arguments[] = { &y, &x, &units };
+        kbi_launch(KBI_F_COPY, (unsigned)KBI_MIN((units + 1023) / 1024, (uint64_t)kbi_gpu.multiprocessors * 8), 256,
+                   arguments);
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+
+// Mistakes in the timed block, by the implementation's name.
+static void kbi_test_mistake(kb_state* kb) {
+    const char* what = kb->implementation;
+    float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
+    void *p = NULL, *nowhere = (void*)(uintptr_t)4096;
+    uint64_t cycles = 2000, far_cycles = 2000000, units = 16;
+    void *spin[] = { &cycles }, *far_spin[] = { &far_cycles }, *bad[] = { &nowhere, &nowhere, &units };
+    cudaStream_t other = NULL, own = kbi_gpu.stream;
+    memset(host, 0, sizeof host);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    KB_TIME(kb) {
+        kbi_launch(KBI_F_SPIN, 1, 32, spin);
+        if (kbi_is(what, "copy")) cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+        if (kbi_is(what, "copy_async")) cudaMemcpyAsync(x, host, sizeof host, cudaMemcpyHostToDevice, kb->stream);
+        if (kbi_is(what, "copy_pinned")) cudaMemcpyAsync(pinned, x, sizeof host, cudaMemcpyDeviceToHost, kb->stream);
+        if (kbi_is(what, "device_sync")) cudaDeviceSynchronize();
+        if (kbi_is(what, "stream_sync")) cudaStreamSynchronize(kb->stream);
+        if (kbi_is(what, "malloc")) cudaMalloc(&p, 1 << 20), cudaFree(p);
+        if (kbi_is(what, "malloc_async")) cudaMallocAsync(&p, 1 << 20, kb->stream), cudaFreeAsync(p, kb->stream);
+        if (kbi_is(what, "bad_address")) kbi_launch(KBI_F_COPY, 1, 32, bad);
+        kbi_gpu.stream = kbi_is(what, "default_stream") ? NULL : kbi_is(what, "side_stream") ? other : own;
+        if (kbi_gpu.stream != own) kbi_launch(KBI_F_SPIN, 1, 32, far_spin);
+        kbi_gpu.stream = own;
+    }
+    cudaStreamDestroy(other);
+}
+static void kbi_test_empty(kb_state* kb) {
+    KB_TIME(kb) {}
+}
+#endif
+
+#define KBI_TEST_AXIS_END                   \
+    {                                       \
+        0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
+    }
+static const kb_axis kbi_test_cycles[] = { KB_AXIS("cycles", 500, 1000, 3000, 7000, 20000, 100000, 1000000, 10000000),
+                                           KBI_TEST_AXIS_END };
+#if KBI_CUDA
+static const kb_axis kbi_test_kib[] = { KB_AXIS("kib", 16, 64, 256, 1024, 4096, 16384, 65536, 262144),
+                                        KBI_TEST_AXIS_END };
+#endif
+static const kb_axis kbi_test_pairs[] = { KB_SIZE("all", "pair=1:200"), KB_SIZE("some", "pair=10:200:+10"),
+                                          KBI_TEST_AXIS_END };
+
+// An operation's name says what is expected of it: accuracy, equal, slower, or the word that must replace the number.
+// clang-format off
+static kb_entry kbi_tests[] = {
+#define KBI_TEST(op, impl, body, axes)                                                                           \
+    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, NULL, 0, 0, NULL },
+    KBI_TEST("accuracy", "spin", kbi_test_spin, kbi_test_cycles)
+    KBI_TEST("equal", "a", kbi_test_pair, kbi_test_pairs)
+    KBI_TEST("equal", "b", kbi_test_pair, kbi_test_pairs)
+    KBI_TEST("slower", "a", kbi_test_pair, kbi_test_pairs)
+    KBI_TEST("slower", "b", kbi_test_pair, kbi_test_pairs)
+    KBI_TEST("VERIFY_FAIL", "one_element", kbi_test_wrong, NULL)
+    KBI_TEST("VERIFY_FAIL", "unwritten", kbi_test_wrong, NULL)
+    KBI_TEST("OVERRUN", "default", kbi_test_overrun, NULL)
+    KBI_TEST("NO_LOOP", "default", kbi_test_no_loop, NULL)
+    KBI_TEST("LEFT_EARLY", "default", kbi_test_left, NULL)
+    KBI_TEST("CRASHED", "abort", kbi_test_crash, NULL)
+    KBI_TEST("CRASHED", "exit", kbi_test_exit, NULL)
+    KBI_TEST("TIMEOUT", "default", kbi_test_hang, NULL)
+#if KBI_CUDA
+    KBI_TEST("accuracy", "copy", kbi_test_copy, kbi_test_kib)
+    KBI_TEST("NO_WORK", "default", kbi_test_empty, NULL)
+    KBI_TEST("SIDE_STREAM", "default_stream", kbi_test_mistake, NULL)
+    KBI_TEST("SIDE_STREAM", "side_stream", kbi_test_mistake, NULL)
+    KBI_TEST("SIDE_STREAM", "copy", kbi_test_mistake, NULL) // no difference to capture
+    KBI_TEST("TRANSFER", "copy_async", kbi_test_mistake, NULL)
+    KBI_TEST("TRANSFER", "copy_pinned", kbi_test_mistake, NULL)
+    KBI_TEST("SYNC_INSIDE", "device_sync", kbi_test_mistake, NULL)
+    KBI_TEST("SYNC_INSIDE", "stream_sync", kbi_test_mistake, NULL)
+    KBI_TEST("SYNC_INSIDE", "malloc", kbi_test_mistake, NULL) // nor a synchronous allocation from waiting
+    KBI_TEST("ALLOC_INSIDE", "malloc_async", kbi_test_mistake, NULL)
+    KBI_TEST("CUDA_ERROR", "bad_address", kbi_test_mistake, NULL)
+#endif
+#undef KBI_TEST
+};
+// clang-format on
+
+// In place of the program's own benchmarks: a worker of the self-test finds the same.
+static void kbi_selftest_register(void) {
+    kbi_entries = NULL;
+    kbi_entry_count = 0;
+    for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
+}
+
+// --- running them, and the bars ---
+
+typedef struct kbi_seen_result { // what the self-test keeps of a result
+    char name[96], operation[32];
+    double ms;
+    uint64_t flags;
+    kb_status status;
+    kb_verdict verdict;
+} kbi_seen_result;
+
+typedef struct kbi_bars {
+    const kbi_options* o;
+    kbi_seen_result* seen; // of the latest run
+    int n, failed, code;   // code: the exit code of the latest run
+    bool gpu;
+} kbi_bars;
+
+static void kbi_bars_collect(void* to, const kb_result* r) {
+    kbi_bars* b = (kbi_bars*)to;
+    b->seen = (kbi_seen_result*)kbi_grow(b->seen, sizeof(kbi_seen_result) * (size_t)(b->n + 1));
+    kbi_seen_result* s = &b->seen[b->n++];
+    snprintf(s->name, sizeof s->name, "%s", r->name);
+    snprintf(s->operation, sizeof s->operation, "%s", r->operation);
+    s->ms = r->time_ms;
+    s->flags = r->flags;
+    s->status = r->status;
+    s->verdict = r->verdict;
+    b->gpu |= r->gpu != NULL;
+}
+
+// Runs the tests that a command line selects; their results are then in seen.
+static bool kbi_bars_run(kbi_bars* b, const char* arguments) {
+    char text[256], *argv[32], *word;
+    kbi_options o;
+    kbi_plan plan;
+    int argc = 0;
+    b->n = 0;
+    snprintf(text, sizeof text, "--selftest --no-progress --quiet %s", arguments);
+    argv[argc++] = b->o->argv[0];
+    for (word = strtok(text, " "); word && argc < 30; word = strtok(NULL, " ")) argv[argc++] = word;
+    if (b->o->device) argv[argc] = kbi_keep_text("--device"), argv[argc + 1] = kbi_keep_text(b->o->device), argc += 2;
+    argv[argc] = NULL;
+    kbi_options_default(&o);
+    if (!kbi_options_parse(&o, argc, argv) || !kbi_plan_make(&plan, &o)) return false;
+    b->code = kbi_run_plan(&o, &plan, kbi_bars_collect, b);
+    kbi_plan_free(&plan);
+    return b->n > 0 && !kbi_interrupted;
+}
+
+KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, bool passed, const char* what, const char* format, ...) {
+    va_list list;
+    printf("%-5s %-30s ", passed ? "pass" : "FAIL", what);
+    va_start(list, format);
+    vprintf(format, list);
+    va_end(list);
+    printf("\n");
+    fflush(stdout);
+    b->failed += !passed;
+}
+
+// The times of the cases that a command line selects, from so many processes: a case's stand together, in ascending
+// order. NULL: none; n is the number of cases, whose names are then in seen.
+static double* kbi_bars_times(kbi_bars* b, const char* arguments, int processes, int* n) {
+    double* ms = NULL;
+    for (int p = 0; p < processes; p++) {
+        if (!kbi_bars_run(b, arguments) || (p > 0 && b->n != *n)) return KBENCH_FREE(ms), (double*)NULL;
+        *n = b->n;
+        if (!p) ms = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(*n * processes));
+        for (int i = 0; i < *n; i++) ms[i * processes + p] = kbi_finite(b->seen[i].ms) ? b->seen[i].ms : INFINITY;
+    }
+    for (int i = 0; i < *n; i++) kbi_sort(ms + i * processes, processes);
+    return ms;
+}
+
+// Corrected times against CUPTI's durations of the same kernels, both from several processes, since kernels on memory
+// differ by the process themselves: the median of ours against the range of theirs.
+static void kbi_bar_accuracy(kbi_bars* b, const char* way, int processes) {
+    char arguments[128], what[64], worst_at[96] = "";
+    double worst = 0;
+    int good = 0, compared = 0, n = 0, m = 0;
+    snprintf(arguments, sizeof arguments, "--op accuracy %s", way);
+    double* ours = kbi_bars_times(b, arguments, processes, &n);
+    snprintf(arguments, sizeof arguments, "--op accuracy --timer cupti %s", way);
+    double* theirs = ours ? kbi_bars_times(b, arguments, processes, &m) : NULL;
+    snprintf(what, sizeof what, "agrees with CUPTI, %s", *way ? way + 2 : "cold");
+    for (int i = 0; theirs && i < n && n == m; i++) {
+        double ms = ours[i * processes + processes / 2], low = theirs[i * processes];
+        double high = theirs[(i + 1) * processes - 1], bar = KBI_MAX(0.15e-3, 0.01 * low);
+        double error = KBI_MAX(KBI_MAX(low - ms, ms - high), 0);
+        if (!kbi_finite(ms) || !kbi_finite(low) || !kbi_finite(high)) continue;
+        compared++;
+        good += error <= bar;
+        if (error / bar > worst) worst = error / bar, snprintf(worst_at, sizeof worst_at, "%s", b->seen[i].name);
+    }
+    KBENCH_FREE(ours);
+    KBENCH_FREE(theirs);
+    if (compared)
+        kbi_bar(b, good == n, what, "%d of %d within max(0.15 us, 1 %%), %d processes; worst %.2f of that%s%s", good,
+                n, processes, worst, *worst_at ? ", " : "", worst_at);
+    else
+        printf("skip  %-30s CUPTI was not found; LD_LIBRARY_PATH can name its folder\n", what);
+}
+
+static void kbi_bar_pairs(kbi_bars* b, const char* operation, bool fast, bool equal) {
+    char arguments[128];
+    int pairs = 0, different = 0, slower = 0;
+    snprintf(arguments, sizeof arguments, "--op %s --fast --precision 0.5 --rounds 40 --size %s", operation,
+             fast ? "some" : "all");
+    if (!kbi_bars_run(b, arguments)) return;
+    for (int i = 0; i < b->n; i++) {
+        if (!strstr(b->seen[i].name, "impl=b")) continue;
+        pairs++;
+        different += b->seen[i].verdict == KB_FASTER || b->seen[i].verdict == KB_SLOWER;
+        slower += b->seen[i].verdict == KB_SLOWER;
+    }
+    if (equal)
+        kbi_bar(b, pairs && different <= 0.05 * pairs, "equal rivals called different", "%d of %d; at most 5 %%",
+                different, pairs);
+    else
+        kbi_bar(b, pairs && slower >= 0.95 * pairs, "2 % slower found", "%d of %d; at least 95 %%", slower, pairs);
+}
+
+// Every planted mistake must get its word, and no number.
+static void kbi_bar_mistakes(kbi_bars* b) {
+    int good = 0;
+    if (!kbi_bars_run(b, "--fast --timeout 2s --exclude ^(accuracy|equal|slower)/")) return;
+    for (int i = 0; i < b->n; i++) {
+        const kbi_seen_result* s = &b->seen[i];
+        bool flagged = false;
+        for (int f = 0; f < KB_FLAG_COUNT; f++)
+            if (kbi_is(kb_flag_name((kb_flag)f), s->operation)) flagged = (s->flags >> f) & 1;
+        // a synchronous copy shows as a wait where the driver waits before it looks at the stream
+        if (strstr(s->name, "impl=copy") && !strchr(strstr(s->name, "impl=copy"), '_'))
+            flagged |= s->flags >> KB_FLAG_SYNC_INSIDE & 1;
+        bool right = flagged && s->status == KB_FAILED && !kbi_finite(s->ms);
+        if (!right && s->status != KB_SKIPPED) printf("      %s: not found\n", s->name);
+        good += right || s->status == KB_SKIPPED;
+    }
+    kbi_bar(b, good == b->n, "planted mistakes", "%d of %d got their word and no number", good, b->n);
+}
+
+// On the CPU: twice the work must take twice the time, from 1 us to 10 ms.
+static void kbi_bar_scale(kbi_bars* b) {
+    double least = INFINITY, most = 0;
+    if (!kbi_bars_run(b, "--op accuracy --impl spin --fast --precision 0.3")) return;
+    for (int i = 1; i < b->n; i++) { // the first is too short for the loop's own cost not to show
+        const char* cycles = strstr(b->seen[i].name, "cycles=");
+        double each = cycles ? b->seen[i].ms / strtod(cycles + 7, NULL) : (double)NAN;
+        least = KBI_MIN(least, each);
+        most = KBI_MAX(most, each);
+    }
+    kbi_bar(b, most <= 1.1 * least, "time grows with the work", "time of a step differs by %.1f %%; at most 10 %%",
+            100 * (most / least - 1));
+}
+
+static int kbi_selftest(const kbi_options* o) {
+    kbi_bars b;
+    int64_t began = kbi_now();
+    bool fast = o->on[KBI_OPTION_fast];
+    memset(&b, 0, sizeof b);
+    b.o = o;
+    printf("kbench %s self-test%s\n", KBENCH_VERSION, fast ? ", in short" : "");
+    fflush(stdout);
+    kbi_bar_mistakes(&b);
+    if (!b.n && !kbi_interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
+    if (b.gpu) {
+        kbi_bar_accuracy(&b, "", fast ? 1 : 3);
+        kbi_bar_accuracy(&b, "--hot", fast ? 1 : 3);
+    } else {
+        kbi_bar_scale(&b);
+    }
+    kbi_bar_pairs(&b, "equal", fast, true);
+    kbi_bar_pairs(&b, "slower", fast, false);
+    KBENCH_FREE(b.seen);
+    if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
+    printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",
+           (double)(kbi_now() - began) * 1e-9);
+    return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>main      program: what KBENCH_MAIN calls.
+              Public: kb_main      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+static int kbi_main(int argc, char** argv) {
+    kbi_options o;
+    kbi_plan plan;
+    const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    kbi_program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
+    kbi_open_standard_files();
+    kbi_options_default(&o);
+    if (!kbi_options_parse(&o, argc, argv)) return KBI_EXIT_USAGE;
+    kbi_quiet = o.on[KBI_OPTION_quiet];
+    if (o.on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
+    if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
+    static const int idle[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
+                                KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
+    for (int i = 0; i < KBI_COUNT(idle); i++)
+        if (o.on[idle[i]] && (o.json || o.jsonl) && o.worker_in < 0)
+            kbi_warn("--%s writes no records: --json and --jsonl are without effect",
+                     kbi_options_table[idle[i]].name);
+    if (o.on[KBI_OPTION_selftest]) kbi_selftest_register();
+    if (o.on[KBI_OPTION_selftest] && o.worker_in < 0 && !o.on[KBI_OPTION_truth]) return kbi_selftest(&o);
+    if (o.on[KBI_OPTION_truth]) return kbi_truth_main(&o);
+    if (o.worker_in >= 0) return kbi_worker_main(&o);
+    if (o.on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(&o, &plan);
+    if (!kbi_plan_make(&plan, &o)) return KBI_EXIT_USAGE;
+    int code = KBI_EXIT_FINE;
+    if (o.on[KBI_OPTION_list])
+        kbi_list_cases(&plan);
+    else if (o.on[KBI_OPTION_list_ops])
+        kbi_list_ops(&plan, o.on[KBI_OPTION_verbose]);
+    else if (o.on[KBI_OPTION_list_sizes])
+        kbi_list_sizes(&plan);
+    else if (o.on[KBI_OPTION_dry_run])
+        code = kbi_dry_run(&o, &plan);
+    else
+        code = kbi_run_plan(&o, &plan, NULL, NULL);
+    kbi_plan_free(&plan);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == KBI_EXIT_FINE) {
+        kbi_error("writing to stdout failed: %s", strerror(errno));
+        code = KBI_EXIT_FAILED;
+    }
+    return code;
+}
+
+int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
+
 /*---------------------------------------------------------------------------------------------------------------
   >>ptx       measure: the engine's device functions, as text that the driver compiles at start.
-              Public: none      Used by: >>device
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -3315,9 +7879,9 @@ static const char* const kbi_ptx[] = {
     "$L1_7:\n"
     "    ret;\n"
     "}\n",
-    // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used
+    // kbi_arena_text(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used
     // twice.
-    ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
+    ".visible .entry kbi_arena_text(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
     "{\n"
     "    .reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>;\n"
     "    ld.param.u64 %rd12, [kbi_copy_0];\n"
@@ -3851,4484 +8415,10 @@ static const char* const kbi_ptx[] = {
 };
 // clang-format on
 
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>device    measure: the cuda backend: stream, gate, events, eviction, roofs, clock.
-              Public: none      Used by: >>engine, through kbi_backend
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_CUDA
-enum { KBI_GROUP = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 1 };
-enum kbi_function {
-    KBI_F_NULL,
-    KBI_F_READ,
-    KBI_F_COPY,
-    KBI_F_WRITE,
-    KBI_F_GATE,
-    KBI_F_CLOCK,
-    KBI_F_FILL,
-    KBI_F_FMA,
-    KBI_F_SPIN,
-    KBI_F_COUNT
-};
-static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
-                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
-
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
-// its events read grows by up to 0.6 us with them.
-static const int kbi_empty_bytes[] = { 0, 24, 48, 96, 160, 256, 512, 1024, 2048, 4096 };
-enum { KBI_EMPTY_KERNELS = 10 };
-
-// The driver's functions come from the runtime, so that -lcuda is not needed. Their types are the driver's ABI.
-typedef int (*kbi_cu_load)(void** module, const void* image);
-typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
-typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                             unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
-typedef int (*kbi_cu_node)(cudaGraphNode_t node, void* parameters);
-typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
-typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
-
-static struct kbi_gpu {
-    kb_stream stream;
-    cudaEvent_t start, stop;
-    volatile unsigned* flag; // the gate: mapped host memory
-    void* device_flag;
-    uint64_t *clock, *device_clock;
-    void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
-    kbi_cu_launch launch;
-    kbi_cu_wait wait_value; // NULL: the gate is a spinning kernel
-    char* clean;            // what eviction reads; never written after start
-    char* touch;            // where calibrating kernels write
-    size_t clean_bytes;
-    int multiprocessors, max_threads;
-    int at, size; // launch in its group
-    double ns[KBI_GROUP];
-    bool gated, closed; // the group; the gate now
-    bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
-    int alarms;         // in a row, while the empty kernel was timed
-    char error[256];
-} kbi_gpu;
-
-static volatile sig_atomic_t kbi_gate_alarmed = 0;
-
-static const char* kbi_cuda_text(cudaError_t e) {
-    snprintf(kbi_gpu.error, sizeof kbi_gpu.error, "%s: %s", cudaGetErrorName(e), cudaGetErrorString(e));
-    return kbi_gpu.error;
-}
-
-static void* kbi_driver_function(const char* name, unsigned version) {
-    void* p = NULL;
-    enum cudaDriverEntryPointQueryResult found;
-#if CUDART_VERSION >= 12050
-    cudaError_t e = cudaGetDriverEntryPointByVersion(name, &p, version, cudaEnableDefault, &found);
-#else
-    (void)version;
-    cudaError_t e = cudaGetDriverEntryPoint(name, &p, cudaEnableDefault, &found);
-#endif
-    return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? p : NULL;
-}
-
-static bool kbi_load_functions(char why[200]) {
-    kbi_cu_load load;
-    kbi_cu_function get;
-    void* p;
-    void* module = NULL;
-    kbi_text ptx = { NULL, 0, 0 };
-    p = kbi_driver_function("cuModuleLoadData", 12000), memcpy(&load, &p, sizeof p);
-    p = kbi_driver_function("cuModuleGetFunction", 12000), memcpy(&get, &p, sizeof p);
-    p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_gpu.launch, &p, sizeof p);
-    p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_gpu.wait_value, &p, sizeof p);
-    for (int i = 0; i < KBI_COUNT(kbi_ptx); i++) kbi_puts(&ptx, kbi_ptx[i]);
-    for (int i = 1; i < KBI_EMPTY_KERNELS; i++) // reads its first and its last argument
-        kbi_putf(&ptx,
-                 ".visible .entry kbi_empty_%d(.param .align 8 .b8 a[%d]) { .reg .b64 %%a<2>; .reg .pred %%p<2>;"
-                 " ld.param.u64 %%a0, [a]; ld.param.u64 %%a1, [a+%d]; setp.eq.s64 %%p0, %%a0, 1;"
-                 " setp.eq.and.s64 %%p1, %%a1, 1, %%p0; @%%p1 trap; ret; }\n",
-                 i, kbi_empty_bytes[i], kbi_empty_bytes[i] - 8);
-    int error = load && get && kbi_gpu.launch ? load(&module, ptx.s) : -1;
-    for (int i = 0; !error && i < KBI_F_COUNT; i++) error = get(&kbi_gpu.functions[i], module, kbi_function_names[i]);
-    kbi_gpu.empty[0] = kbi_gpu.functions[KBI_F_NULL];
-    for (int i = 1; !error && i < KBI_EMPTY_KERNELS; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "kbi_empty_%d", i);
-        error = get(&kbi_gpu.empty[i], module, name);
-    }
-    kbi_text_free(&ptx);
-    if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
-    return !error;
-}
-
-static void kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
-    kbi_gpu.launch(kbi_gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_gpu.stream, arguments, NULL);
-}
-
-static void kbi_launch_empty(int which) {
-    static char arguments[4096]; // zeros
-    void* all[] = { arguments };
-    kbi_gpu.launch(kbi_gpu.empty[which], 1, 1, 1, 1, 1, 1, 0, kbi_gpu.stream, which ? all : NULL, NULL);
-}
-
-static void kbi_gpu_read(const void* p, size_t bytes) {
-    uint64_t n = bytes / 16;
-    void* sink = kbi_gpu.device_clock;
-    void* arguments[] = { &p, &n, &sink };
-    kbi_launch(KBI_F_READ, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
-}
-
-static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
-    uint64_t n = bytes / 16;
-    void* arguments[] = { &to, &from, &n };
-    kbi_launch(KBI_F_COPY, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
-}
-
-static void kbi_gpu_write(void* to, size_t bytes) {
-    uint64_t n = bytes / 16;
-    uint32_t value = 0x3f000000;
-    void* arguments[] = { &to, &n, &value };
-    kbi_launch(KBI_F_WRITE, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
-}
-
-// Reading lines that nobody writes leaves nothing to be written back at the timed kernel's expense.
-static void kbi_evict(void) { kbi_gpu_read(kbi_gpu.clean, kbi_gpu.clean_bytes); }
-
-// --- the gate: what is queued behind it starts when the host opens it ---
-
-static void kbi_gate_alarm(int number) {
-    (void)number;
-    signal(SIGALRM, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
-    if (kbi_gpu.flag) *kbi_gpu.flag = 1;
-    kbi_gate_alarmed = 1;
-}
-
-static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
-    struct itimerval t;
-    memset(&t, 0, sizeof t);
-    t.it_value.tv_sec = seconds;
-    setitimer(ITIMER_REAL, &t, NULL);
-}
-
-static void kbi_gate_close(void) {
-    *kbi_gpu.flag = 0;
-    kbi_gpu.closed = true;
-    if (kbi_gpu.wait_value) {
-        unsigned long long address = (unsigned long long)(uintptr_t)kbi_gpu.device_flag;
-        if (kbi_gpu.wait_value(kbi_gpu.stream, address, 1, 0) != 0) kbi_gpu.wait_value = NULL;
-    }
-    if (!kbi_gpu.wait_value) {
-        uint64_t deadline =
-            (uint64_t)KBI_GATE_SECONDS * 2000000000u; // the host's watchdog comes first, and is noticed
-        void* arguments[] = { &kbi_gpu.device_flag, &deadline };
-        kbi_launch(KBI_F_GATE, 1, 1, arguments);
-    }
-    kbi_gate_watch(KBI_GATE_SECONDS);
-}
-
-static void kbi_gate_open(void) {
-    if (!kbi_gpu.closed) return;
-    __sync_synchronize();
-    *kbi_gpu.flag = 1;
-    kbi_gpu.closed = false;
-    kbi_gate_watch(0);
-    if (kbi_gate_alarmed) kbi_gpu.gated = false; // the next gate of the group would only wait as long
-}
-
-// --- what the engine asks for ---
-
-// An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
-// the eviction.
-static void kbi_gpu_prepare(struct kbi_run* run) {
-    cudaSetDevice(run->machine->device);
-    cudaCtxResetPersistingL2Cache();
-    cudaGetLastError();
-}
-
-static kb_stream kbi_gpu_stream(void) { return kbi_gpu.stream; }
-
-static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
-    void* p = NULL;
-    cudaError_t e = place == KB_PINNED ? cudaHostAlloc(&p, bytes, cudaHostAllocMapped) : cudaMalloc(&p, bytes);
-    if (e == cudaSuccess) return p;
-    cudaGetLastError();
-    return NULL;
-}
-
-static void kbi_gpu_release(kb_place place, void* p) {
-    if (place == KB_PINNED)
-        cudaFreeHost(p);
-    else
-        cudaFree(p);
-}
-
-static void kbi_gpu_set(void* p, int byte, size_t bytes) {
-    cudaMemsetAsync(p, byte, bytes, kbi_gpu.stream);
-    cudaStreamSynchronize(kbi_gpu.stream); // pinned memory is the host's as well
-}
-
-static void kbi_gpu_copy(void* to, const void* from, size_t bytes) {
-    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, kbi_gpu.stream);
-    cudaStreamSynchronize(kbi_gpu.stream);
-}
-
-static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
-    uint64_t count = (uint64_t)n;
-    uint32_t type = (uint32_t)dtype, what = (uint32_t)kind;
-    void* arguments[] = { &p, &count, &type, &what, &seed, &tensor };
-    kbi_launch(KBI_F_FILL, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
-}
-
-static const char* kbi_gpu_wait(void) {
-    cudaError_t e = cudaDeviceSynchronize(), last = cudaGetLastError();
-    if (e == cudaSuccess) e = last;
-    return e == cudaSuccess ? NULL : kbi_cuda_text(e);
-}
-
-static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess; }
-
-static int64_t kbi_gpu_free_bytes(void) {
-    size_t free_now = 0, total = 0;
-    return cudaMemGetInfo(&free_now, &total) == cudaSuccess ? (int64_t)free_now : KB_NONE;
-}
-
-static int64_t kbi_gpu_pool_peak(bool reset) {
-    cudaMemPool_t pool;
-    uint64_t high = 0;
-    int device = 0;
-    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess) return 0;
-    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // to what is in use
-    cudaMemPoolGetAttribute(pool, reset ? cudaMemPoolAttrUsedMemCurrent : cudaMemPoolAttrUsedMemHigh, &high);
-    cudaGetLastError();
-    return (int64_t)high;
-}
-
-// The SM clock now, from cycles against nanoseconds in one thread for about 50 us.
-static double kbi_gpu_clock(void) {
-    uint64_t cycles = 80000;
-    void* arguments[] = { &kbi_gpu.device_clock, &cycles };
-    kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
-    if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess || !kbi_gpu.clock[0]) return NAN;
-    return 1000.0 * (double)kbi_gpu.clock[1] / (double)kbi_gpu.clock[0];
-}
-
-static void kbi_gpu_abandon(void) {
-    kbi_gate_open();
-    kbi_gpu.at = 0;
-    enum cudaStreamCaptureStatus status;
-    if (cudaStreamIsCapturing(kbi_gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
-        cudaGraph_t graph = NULL;
-        cudaStreamEndCapture(kbi_gpu.stream, &graph);
-        if (graph) cudaGraphDestroy(graph);
-    }
-    cudaGetLastError();
-    cudaStreamSynchronize(kbi_gpu.stream);
-}
-
-// The best of five, by events, in bytes a second; bytes counts what the kernel reads and writes.
-static double kbi_roof(int what, char* a, char* b, size_t size, double bytes) {
-    float best = 0;
-    for (int i = 0; i < 6; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
-        if (what == 0) kbi_gpu_copy_kernel(b, a, size);
-        if (what == 1) cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_gpu.stream);
-        if (what == 2) kbi_gpu_read(a, size);
-        if (what == 3) kbi_gpu_write(b, size);
-        cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
-        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
-        cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
-        if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
-    }
-    return best > 0 ? bytes / best * 1e3 : NAN;
-}
-
-static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
-
-// Copy, read and write bandwidth over 1 GiB, or what an eighth of the free memory allows.
-static void kbi_measure_roofs(kbi_machine* m) {
-    size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
-           eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
-    if (size > eighth) size = eighth;
-    char *a = NULL, *b = NULL;
-    if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        double kernel = kbi_roof(0, a, b, size, 2.0 * (double)size),
-               api = kbi_roof(1, a, b, size, 2.0 * (double)size);
-        m->copy_roof = KBI_MAX(kernel, api);
-        m->read_roof = kbi_roof(2, a, b, size, (double)size);
-        m->write_roof = kbi_roof(3, a, b, size, (double)size);
-    }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
-    if (m->tool[0]) m->copy_roof = m->read_roof = m->write_roof = NAN;
+static void kbi_ptx_put(kbi_text* to) {
+    for (int i = 0; i < KBI_COUNT(kbi_ptx); i++) kbi_puts(to, kbi_ptx[i]);
 }
 #endif
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
-              Public: none      Used by: >>cuda
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_CUDA
-// A function of a library that was opened; the standard has no cast from object to function pointers.
-static void kbi_find(void* library, const char* name, void* function) {
-    void* p = dlsym(library, name);
-    memcpy(function, &p, sizeof p);
-}
-
-// Found with dlopen: nvml.h is often not installed, so the few prototypes that are needed stand here.
-typedef struct kbi_nvml_table {
-    void* device; // NULL: not available
-    int (*clock)(void*, int, unsigned*);
-    int (*power)(void*, unsigned*);
-    int (*energy)(void*, unsigned long long*);
-    int (*temperature)(void*, int, unsigned*);
-    int (*reasons)(void*, unsigned long long*);
-    int (*processes)(void*, unsigned*, void*);
-} kbi_nvml_table;
-
-static kbi_nvml_table kbi_nvml;
-
-static void kbi_nvml_open(kbi_machine* m) {
-    void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    char bus[64];
-    int (*init)(void) = NULL;
-    int (*handle)(const char*, void**) = NULL;
-    int (*driver)(char*, unsigned) = NULL;
-    int (*mig)(void*, unsigned*, unsigned*) = NULL;
-    unsigned now = 0, pending = 0;
-    if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
-    kbi_find(library, "nvmlInit_v2", &init);
-    kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
-    kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
-    kbi_find(library, "nvmlDeviceGetMigMode", &mig);
-    kbi_find(library, "nvmlDeviceGetClockInfo", &kbi_nvml.clock);
-    kbi_find(library, "nvmlDeviceGetPowerUsage", &kbi_nvml.power);
-    kbi_find(library, "nvmlDeviceGetTotalEnergyConsumption", &kbi_nvml.energy);
-    kbi_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &kbi_nvml.processes);
-    kbi_find(library, "nvmlDeviceGetTemperature", &kbi_nvml.temperature);
-    kbi_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_nvml.reasons);
-    if (!init || !handle || init() != 0 || handle(bus, &kbi_nvml.device) != 0) return;
-    if (driver) driver(m->driver, (unsigned)sizeof m->driver);
-    if (mig) m->mig = mig(kbi_nvml.device, &now, &pending) == 0 ? (int)now : 0;
-    unsigned long long mask = 0; // 0x2: clocks are held at what an administrator set
-    if (kbi_nvml.reasons && kbi_nvml.reasons(kbi_nvml.device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
-}
-
-// Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
-static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
-    static const struct {
-        unsigned long long bit;
-        const char* name;
-    } reasons[] = { { 0x4, "power cap" },
-                    { 0x8, "hardware slowdown" },
-                    { 0x20, "thermal (software)" },
-                    { 0x40, "thermal (hardware)" },
-                    { 0x80, "power brake" } };
-    for (int i = 0; i < KBI_COUNT(reasons); i++) {
-        size_t n = strlen(m->throttle);
-        if (!(mask & reasons[i].bit) || strstr(m->throttle, reasons[i].name)) continue;
-        snprintf(m->throttle + n, sizeof m->throttle - n, "%s%s", n ? ", " : "", reasons[i].name);
-    }
-    if (m->throttle[0]) m->flags |= (uint64_t)1 << KB_FLAG_THROTTLED;
-}
-
-static void kbi_gpu_sense(kbi_measured* m) {
-    unsigned value = 0;
-    unsigned long long mask = 0;
-    if (!kbi_nvml.device) return;
-    if (kbi_nvml.clock && kbi_nvml.clock(kbi_nvml.device, 2, &value) == 0) m->memory_clock = value;
-    if (kbi_nvml.power && kbi_nvml.power(kbi_nvml.device, &value) == 0) m->power = value / 1000.0;
-    if (kbi_nvml.temperature && kbi_nvml.temperature(kbi_nvml.device, 0, &value) == 0) m->temperature = value;
-    if (kbi_nvml.reasons && kbi_nvml.reasons(kbi_nvml.device, &mask) == 0) kbi_nvml_reasons(m, mask);
-    unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
-    unsigned count = 64;
-    if (kbi_nvml.processes && kbi_nvml.processes(kbi_nvml.device, &count, processes) == 0 && count > 1)
-        m->flags |= (uint64_t)1 << KB_FLAG_SHARED_GPU;
-}
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>cupti     measure: durations of kernels as the driver records them, through CUPTI.
-              Public: none      Used by: >>timers
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_CUDA
-// The head of CUpti_ActivityKernel4 and all later ones, which have kept its layout.
-typedef struct kbi_activity {
-    uint32_t kind;
-    uint8_t cache[2];
-    uint16_t registers;
-    uint32_t cache_asked, cache_used;
-    uint64_t start, end, completed;
-    uint32_t device, context, stream;
-    int32_t grid[3], block[3], static_shared, dynamic_shared;
-    uint32_t local, local_total, correlation;
-    int64_t grid_id;
-    const char* name;
-} kbi_activity;
-
-enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
-typedef struct kbi_span {
-    uint64_t start, end;
-} kbi_span;
-
-static struct kbi_cupti {
-    int (*callbacks)(void (*request)(uint8_t**, size_t*, size_t*),
-                     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t));
-    int (*enable)(int kind);
-    int (*flush)(uint32_t flags);
-    int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
-    bool open;
-    kbi_span* spans; // of kernels that are not the harness's own, as they come
-    int n;
-} kbi_cupti;
-
-static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
-    *size = KBI_ACTIVITY_BYTES;
-    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16, CUPTI wants 8
-    *most = 0;
-}
-
-static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
-    kbi_activity* r = NULL;
-    (void)context, (void)stream, (void)size;
-    while (valid && kbi_cupti.next(buffer, valid, &r) == 0) {
-        bool own =
-            r->name && (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_gate") || kbi_is(r->name, "kbi_clock"));
-        if (r->kind != KBI_ACTIVITY_KERNEL || own || kbi_cupti.n == KBI_SPANS) continue;
-        kbi_cupti.spans[kbi_cupti.n].start = r->start;
-        kbi_cupti.spans[kbi_cupti.n++].end = r->end;
-    }
-    KBENCH_FREE(buffer);
-}
-
-static bool kbi_cupti_open(void) {
-    static const char* const names[] = { "libcupti.so",
-                                         "libcupti.so.13",
-                                         "libcupti.so.12",
-                                         "/usr/local/cuda/lib64/libcupti.so",
-                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
-    void* library = NULL;
-    if (kbi_cupti.open) return true;
-    for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!library) return false;
-    kbi_find(library, "cuptiActivityRegisterCallbacks", &kbi_cupti.callbacks);
-    kbi_find(library, "cuptiActivityEnable", &kbi_cupti.enable);
-    kbi_find(library, "cuptiActivityFlushAll", &kbi_cupti.flush);
-    kbi_find(library, "cuptiActivityGetNextRecord", &kbi_cupti.next);
-    if (!kbi_cupti.callbacks || !kbi_cupti.enable || !kbi_cupti.flush || !kbi_cupti.next) return false;
-    kbi_cupti.spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
-    kbi_cupti.open =
-        kbi_cupti.callbacks(kbi_cupti_request, kbi_cupti_done) == 0 && kbi_cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
-    return kbi_cupti.open;
-}
-
-static int kbi_compare_spans(const void* a, const void* b) {
-    const kbi_span *x = (const kbi_span*)a, *y = (const kbi_span*)b;
-    return (x->start > y->start) - (x->start < y->start);
-}
-
-// The spans of groups of `kernels` consecutive kernels since the last call, in ns: first start to last end.
-static int kbi_cupti_take(int kernels, double* ns, int most) {
-    int n = 0;
-    kbi_cupti.flush(1);
-    qsort(kbi_cupti.spans, (size_t)kbi_cupti.n, sizeof(kbi_span), kbi_compare_spans);
-    for (int i = 0; i + kernels <= kbi_cupti.n && n < most; i += kernels) {
-        uint64_t end = 0;
-        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_cupti.spans[k].end);
-        ns[n++] = (double)(end - kbi_cupti.spans[i].start);
-    }
-    kbi_cupti.n = 0;
-    return n;
-}
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>timers    measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI; and their calibration.
-              Public: none      Used by: >>cuda
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_CUDA
-typedef enum kbi_way {
-    KBI_COLD,
-    KBI_HOT,
-    KBI_GRAPH,
-    KBI_WAYS,
-    KBI_EVENT_WAYS = KBI_GRAPH
-} kbi_way; // events after eviction, events, graphs of many
-
-// The duration that CUPTI gives an empty kernel in each way of events, in ns: an H200's (driver 580.159, CUDA 13.0).
-// --env and --thorough measure it anew in a child process, as does every start on another kind of GPU where CUPTI can
-// be loaded; where it cannot, it is fitted (kbi_fit_empty).
-static double kbi_truth[KBI_EVENT_WAYS] = { 576, 576 };
-static const char* kbi_truth_source = "stated for the H200";
-
-// A kernel that works on memory is seen to end later by events than by CUPTI, in ns: the median over 12 kernels of 1 to
-// 20 us (tests/gpu/accuracy.cu) in 8 processes on an H200; other GPUs are not known.
-static const double kbi_memory_ns[KBI_EVENT_WAYS] = { 90, 65 };
-
-enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
-
-typedef struct kbi_readings { // the latest of the empty kernel's
-    double ns[KBI_RECENT];
-    int64_t n;
-} kbi_readings;
-
-static struct kbi_calibration {
-    kbi_readings empty[KBI_EVENT_WAYS][2][KBI_EMPTY_KERNELS]; // [1]: behind a gate
-    double graph_floor, empty_pair, quantum, fitted;          // ns
-} kbi_calibrated;
-
-/*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would
-    show in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us
-    more: so each waits behind a gate of its own. And pairs of events differ from each other by 0.2 to 1 us, in a
-    pattern that the kernel's arguments decide: so all launches use the same pair.                                   */
-static void kbi_events_open_group(bool gated, int size) {
-    kbi_gpu.at = 0;
-    kbi_gpu.size = size;
-    kbi_gpu.gated = gated && !kbi_gpu.ungated;
-    kbi_gate_alarmed = 0;
-}
-
-static void kbi_events_start(bool cold) {
-    if (kbi_gpu.gated) kbi_gate_close();
-    if (cold) kbi_evict();
-    cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
-}
-
-// Whether that was the last launch of the group.
-static bool kbi_events_stop(void) {
-    float ms = NAN;
-    cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
-    kbi_gate_open();
-    cudaStreamSynchronize(kbi_gpu.stream);
-    cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
-    kbi_gpu.ns[kbi_gpu.at++] = (double)ms * 1e6;
-    return kbi_gpu.at >= kbi_gpu.size;
-}
-
-typedef struct kbi_graph { // the block captured once, and many times in a row
-    cudaGraph_t one;       // what the audit captured
-    cudaGraphExec_t many[2];
-    int64_t launches; // N
-} kbi_graph;
-
-static double kbi_events_mean(int size) {
-    double sum = 0;
-    for (int i = 0; i < size; i++) sum += kbi_gpu.ns[i];
-    return sum / size;
-}
-
-static void kbi_wanted_way(const kbi_run* run, bool* cold, bool* graph) {
-    const kbi_options* o = run->options;
-    *cold = !o->on[KBI_OPTION_hot] && !o->on[KBI_OPTION_rotate];
-    *graph = o->on[KBI_OPTION_rotate] && run->graph && ((kbi_graph*)run->graph)->many[1];
-}
-
-static int64_t kbi_events_begin(kbi_run* run) {
-    bool cold, graph;
-    kbi_wanted_way(run, &cold, &graph);
-    if (!run->group_open) {
-        if (kbi_cupti.open) kbi_cupti_take(1, NULL, 0); // what set-up launched
-        int size = run->sampled || run->estimate_ns > 500000 ? 1 : KBI_GROUP;
-        kbi_events_open_group(run->gated && run->nodes < KBI_GATE_NODES, size);
-        run->group_open = true;
-    }
-    kbi_events_start(cold);
-    return 1;
-}
-
-// Ends a sample; true when its group is complete and its times can be read.
-static bool kbi_events_complete(kbi_run* run) {
-    if (!kbi_events_stop()) return false;
-    run->group_open = false;
-    kbi_gpu.at = 0;
-    kbi_stop_on_error(run, "in the timed loop");
-    if (run->failed || !kbi_gate_alarmed) return !run->failed;
-    // the block waited for work behind the gate: these times are the watchdog's
-    run->gated = false;
-    return false;
-}
-
-/*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
-    to the next, and about alike for every kernel. So the empty kernel is timed all along, in turn with the block.   */
-static double kbi_read_empty(kbi_way way, bool gated, int which) {
-    kbi_readings* r = &kbi_calibrated.empty[way][gated && !kbi_gpu.ungated][which];
-    double sorted[KBI_RECENT];
-    kbi_events_open_group(gated, 1);
-    kbi_events_start(way == KBI_COLD);
-    kbi_launch_empty(which);
-    kbi_events_stop();
-    kbi_gpu.at = 0;
-    // a tool that waits for every launch (compute-sanitizer does) makes a gate worth nothing but the watchdog's second;
-    // once may be a machine that stood still
-    kbi_gpu.alarms = kbi_gate_alarmed ? kbi_gpu.alarms + 1 : 0;
-    if (kbi_gpu.alarms > 1) kbi_gpu.ungated = true;
-    if (!kbi_gate_alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_gpu.ns[0];
-    int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
-    if (!n) return NAN;
-    memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
-    return kbi_trimmed(sorted, n, n / 8);
-}
-
-static void kbi_take_bias(kbi_run* run, kbi_way way, bool gated) {
-    double empty = NAN;
-    bool first = kbi_calibrated.empty[way][gated && !kbi_gpu.ungated][run->empty].n == 0;
-    int more = first ? KBI_RECENT / 4 : KBI_EMPTIES;
-    for (int i = 0; i < more; i++) empty = kbi_read_empty(way, gated, run->empty);
-    bool on_memory = run->memory.device > 0 && run->machine->sm == 90;
-    run->m.bias_ns = empty - kbi_truth[way] + (on_memory ? kbi_memory_ns[way] : 0);
-    run->m.floor_ns = empty;
-    run->m.step_ns = kbi_calibrated.quantum / KBI_MAX(run->group, 1);
-}
-
-static void kbi_events_end(kbi_run* run) {
-    bool cold, graph, gated = kbi_gpu.gated;
-    int size = kbi_gpu.size;
-    if (!kbi_events_complete(run)) return;
-    double ns = kbi_events_mean(size);
-    kbi_wanted_way(run, &cold, &graph);
-    run->group = size;
-    kbi_take_bias(run, cold ? KBI_COLD : KBI_HOT, gated);
-    kbi_add_sample(run, ns);
-}
-
-// --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
-
-static double kbi_graph_ns(cudaGraphExec_t exec) {
-    kbi_events_open_group(true, 1);
-    kbi_events_start(false);
-    cudaGraphLaunch(exec, kbi_gpu.stream);
-    kbi_events_stop();
-    return kbi_gpu.ns[0];
-}
-
-// N so that a graph takes some 200 us and holds every copy of a rotation as often; 0 when the block makes no graph.
-static int64_t kbi_graph_plan(kbi_run* run, int copies) {
-    kbi_graph* g = (kbi_graph*)run->graph;
-    cudaGraphExec_t probe = NULL;
-    if (!g || run->sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
-        return cudaGetLastError(), 0;
-    kbi_graph_ns(probe);
-    double each = KBI_MAX(kbi_graph_ns(probe) - 2000, 500); // about; 2 us of it are the events'
-    cudaGraphExecDestroy(probe);
-    int64_t most = 2000 / KBI_MAX(run->nodes, (int64_t)1), n = (int64_t)(200000 / each) + 1;
-    n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
-    return g->launches = (n + copies - 1) / copies * copies;
-}
-
-static void kbi_graph_record_begin(void) { cudaStreamBeginCapture(kbi_gpu.stream, cudaStreamCaptureModeThreadLocal); }
-
-static cudaGraphExec_t kbi_graph_record_end(void) {
-    cudaGraph_t graph = NULL;
-    cudaGraphExec_t made = NULL;
-    if (cudaStreamEndCapture(kbi_gpu.stream, &graph) != cudaSuccess) return cudaGetLastError(), (cudaGraphExec_t)NULL;
-    if (cudaGraphInstantiateWithFlags(&made, graph, 0) != cudaSuccess) made = NULL;
-    cudaGraphDestroy(graph);
-    cudaGetLastError();
-    return made;
-}
-
-static void kbi_gpu_record(kbi_run* run, int which, bool begin) {
-    kbi_graph* g = (kbi_graph*)run->graph;
-    if (begin)
-        kbi_graph_record_begin();
-    else
-        g->many[which] = kbi_graph_record_end();
-    if (!begin && !g->many[which])
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
-}
-
-static double kbi_graph_slope(const kbi_graph* g) {
-    double once = kbi_graph_ns(g->many[0]);
-    return (kbi_graph_ns(g->many[1]) - once) / (double)g->launches;
-}
-
-static void kbi_graph_alone(kbi_run* run) {
-    kbi_graph* g = (kbi_graph*)run->graph;
-    if (kbi_cupti.open) {
-        double ns[4096];
-        kbi_cupti_take(1, ns, 4096);
-        cudaGraphLaunch(g->many[0], kbi_gpu.stream);
-        kbi_stop_on_error(run, "in the timed loop");
-        int n = kbi_cupti_take((int)KBI_MAX(run->kernels, (int64_t)1), ns, 4096);
-        for (int i = 0; i < n && !run->failed; i++) kbi_add_sample(run, ns[i]);
-        run->m.bias_ns = run->m.floor_ns = 0;
-        return;
-    }
-    double ns = kbi_graph_slope(g);
-    kbi_stop_on_error(run, "in the timed loop");
-    run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
-    run->m.floor_ns = kbi_calibrated.graph_floor;
-    if (!run->failed) kbi_add_sample(run, ns);
-}
-
-static void kbi_graph_forget(kbi_run* run) {
-    kbi_graph* g = (kbi_graph*)run->graph;
-    if (!g) return;
-    for (int i = 0; i < 2; i++)
-        if (g->many[i]) cudaGraphExecDestroy(g->many[i]);
-    cudaGraphDestroy(g->one);
-    KBENCH_FREE(g);
-    run->graph = NULL;
-}
-
-// --- CUPTI's durations instead of events ---
-
-static void kbi_cupti_end(kbi_run* run) {
-    double ns[KBI_GROUP * 4];
-    int size = kbi_gpu.size;
-    if (!kbi_events_complete(run)) return;
-    int n = kbi_cupti_take((int)KBI_MAX(run->kernels, (int64_t)1), ns, KBI_COUNT(ns));
-    run->m.bias_ns = run->m.floor_ns = 0;
-    if (n != size) kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches", n, size);
-    for (int i = 0; i < n && !run->failed; i++) kbi_add_sample(run, ns[i]);
-}
-
-static const kbi_timer kbi_cold_timer = { "cold", kbi_events_begin, kbi_events_end, NULL };
-static const kbi_timer kbi_hot_timer = { "hot", kbi_events_begin, kbi_events_end, NULL };
-static const kbi_timer kbi_rotate_timer = { "rotate", kbi_events_begin, kbi_events_end, kbi_graph_alone };
-static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL };
-static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone };
-
-static const kbi_timer* kbi_gpu_timer(kbi_run* run) {
-    bool cold, graph, waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    const char* timer = run->options->timer;
-    if (run->expect & KB_EXPECT_TRANSFER) run->gated = false; // a pageable copy waits for the stream
-    kbi_wanted_way(run, &cold, &graph);
-    if (waits || kbi_same_name(timer, "wall")) return &kbi_wall_timer;
-    if (kbi_same_name(timer, "cupti")) {
-        if (kbi_cupti_open()) return graph ? &kbi_cupti_graph_timer : &kbi_cupti_timer;
-        kbi_stop(run, KB_FLAG_BAD_CASE,
-                 "--timer cupti: libcupti.so is not found; LD_LIBRARY_PATH can name its folder");
-    }
-    if (graph) return &kbi_rotate_timer;
-    if (run->options->on[KBI_OPTION_rotate])
-        kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
-    return cold ? &kbi_cold_timer : &kbi_hot_timer;
-}
-
-// --- calibration ---
-
-// The least difference between any two, above noise.
-static double kbi_least_gap(double* ns, int n) {
-    double step = INFINITY;
-    kbi_sort(ns, n);
-    for (int i = 1; i < n; i++)
-        if (ns[i] - ns[i - 1] > 0.5) step = KBI_MIN(step, ns[i] - ns[i - 1]);
-    return step;
-}
-
-// The smallest step between event times: from empty pairs, which differ by few of them.
-static void kbi_calibrate_quantum(void) {
-    double ns[128], pair[KBI_COUNT(ns) / 2];
-    kbi_events_open_group(true, 1);
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_gpu.at = 0;
-        kbi_events_start(false);
-        if (i % 2) kbi_launch(KBI_F_NULL, 1, 1, NULL);
-        kbi_events_stop();
-        ns[i] = kbi_gpu.ns[0];
-        if (i % 2 == 0) pair[i / 2] = ns[i];
-    }
-    kbi_calibrated.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
-    kbi_calibrated.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
-}
-
-static double kbi_calibrate_graph(void) {
-    double ns[32];
-    kbi_graph g;
-    memset(&g, 0, sizeof g);
-    g.launches = 150;
-    for (int k = 0; k < 2; k++) {
-        kbi_graph_record_begin();
-        for (int64_t i = 0; i < (k + 1) * g.launches; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
-        g.many[k] = kbi_graph_record_end();
-    }
-    for (int i = 0; i < KBI_COUNT(ns); i++) ns[i] = g.many[0] && g.many[1] ? kbi_graph_slope(&g) : (double)NAN;
-    for (int k = 0; k < 2; k++)
-        if (g.many[k]) cudaGraphExecDestroy(g.many[k]);
-    return kbi_trimmed(ns, KBI_COUNT(ns), KBI_COUNT(ns) / 4);
-}
-
-/*  The empty kernel's duration without CUPTI. A kernel that spins between two edges of %globaltimer says how long that
-    was, and waits half a step of it for the first edge. What events read beyond that, at three lengths, is fitted to a
-    line. Its slope has to be 0, or the two clocks do not agree and nothing is known. At length 0 it gives what events
-    read too much, but for the way into a kernel and out of it, which no clock in the kernel sees: KBI_EDGES, what
-    CUPTI adds on an H200.                                                                                           */
-static double kbi_fit_empty(void) {
-    static const uint64_t lengths[] = { 4000, 20000, 100000 };
-    enum { EACH = 24, KBI_EDGES = 765 };
-    double ns[EACH], spans[EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0, tick = INFINITY;
-    void* to = kbi_gpu.touch;
-    for (int k = 0; k < 3; k++) {
-        uint64_t cycles = lengths[k], seen[2];
-        void* arguments[] = { &to, &cycles };
-        for (int i = 0; i < EACH; i++) {
-            kbi_events_open_group(true, 1);
-            kbi_events_start(false);
-            kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
-            kbi_events_stop();
-            if (cudaMemcpy(seen, to, sizeof seen, cudaMemcpyDeviceToHost) != cudaSuccess) return NAN;
-            spans[i] = (double)seen[0];
-            ns[i] = kbi_gpu.ns[0] - spans[i];
-        }
-        x[k] = kbi_trimmed(spans, EACH, EACH / 4);
-        y[k] = kbi_trimmed(ns, EACH, EACH / 4);
-        tick = KBI_MIN(tick, kbi_least_gap(spans, EACH));
-        mean_x += x[k] / 3, mean_y += y[k] / 3;
-    }
-    kbi_gpu.at = 0;
-    for (int k = 0; k < 3; k++) xx += (x[k] - mean_x) * (x[k] - mean_x), xy += (x[k] - mean_x) * (y[k] - mean_y);
-    double slope = xy / xx, bias = mean_y - slope * mean_x - (isfinite(tick) ? tick / 2 : 0) - KBI_EDGES;
-    return fabs(slope) < 0.005 && isfinite(bias) ? kbi_read_empty(KBI_HOT, true, 0) - bias : (double)NAN;
-}
-
-// known: the durations held against are this GPU's.
-static void kbi_calibrate(bool known) {
-    memset(&kbi_calibrated, 0, sizeof kbi_calibrated); // perhaps another GPU's
-    for (int i = 0; i < 200; i++) kbi_evict();         // out of the idle clock
-    kbi_calibrate_quantum();
-    for (int way = 0; way < KBI_EVENT_WAYS; way++)
-        for (int i = 0; i < KBI_RECENT; i++) kbi_read_empty((kbi_way)way, true, 0);
-    kbi_calibrated.graph_floor = kbi_calibrate_graph();
-    kbi_calibrated.fitted = kbi_fit_empty();
-    if (known || !isfinite(kbi_calibrated.fitted)) return;
-    kbi_truth[KBI_COLD] = kbi_truth[KBI_HOT] = kbi_calibrated.fitted;
-    kbi_truth_source = "fitted to %globaltimer";
-}
-
-// The truth, measured: CUPTI's durations. For a process of its own: CUPTI stays in it.
-static bool kbi_measure_truth(double truth[KBI_EVENT_WAYS]) {
-    enum { LAUNCHES = 512 };
-    double ns[LAUNCHES];
-    if (!kbi_cupti_open()) return false;
-    for (int i = 0; i < 200; i++) kbi_evict();
-    for (int way = 0; way < KBI_EVENT_WAYS; way++) {
-        cudaStreamSynchronize(kbi_gpu.stream);
-        kbi_cupti_take(1, ns, LAUNCHES);
-        for (int i = 0; i < LAUNCHES; i++) kbi_read_empty((kbi_way)way, true, 0);
-        if (kbi_cupti_take(1, ns, LAUNCHES) != LAUNCHES) return false;
-        truth[way] = kbi_trimmed(ns, LAUNCHES, LAUNCHES / 4);
-    }
-    return true;
-}
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>audit     measure: the timed block seen once under stream capture, where nothing executes.
-              Public: none      Used by: >>engine
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_CUDA
-typedef struct kbi_seen { // what a captured block holds
-    size_t kernels, copies, host, allocations, others;
-    bool has_kernel;
-    struct cudaKernelNodeParams first;
-    cudaGraphNode_t node; // its
-} kbi_seen;
-
-static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
-    enum cudaGraphNodeType type;
-    if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
-    switch (type) {
-    case cudaGraphNodeTypeKernel:
-        if (!seen->kernels++) {
-            seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
-            seen->node = node;
-        }
-        break;
-    case cudaGraphNodeTypeMemcpy: seen->copies++; break;
-    case cudaGraphNodeTypeHost: seen->host++; break;
-    case cudaGraphNodeTypeMemAlloc:
-    case cudaGraphNodeTypeMemFree: seen->allocations++; break;
-    case cudaGraphNodeTypeMemset:
-    case cudaGraphNodeTypeGraph: seen->others++; break;
-    default: break; // events and empty nodes are no work
-    }
-}
-
-#if defined(__cplusplus)
-extern "C" char* __cxa_demangle(const char* name, char* out, size_t* length, int* status);
-#endif
-
-static void kbi_kernel_name(kbi_measured* m, const char* name) {
-    char* plain = NULL;
-#if defined(__cplusplus)
-    int status = 0;
-    plain = __cxa_demangle(name, NULL, NULL, &status);
-#endif
-    snprintf(m->kernel, sizeof m->kernel, "%s", plain ? plain : name);
-    free(plain); // the demangler's own malloc
-}
-
-// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime knows it.
-static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k) {
-    struct cudaFuncAttributes a;
-    int blocks = 0;
-    m->grid[0] = (int)k->gridDim.x, m->grid[1] = (int)k->gridDim.y, m->grid[2] = (int)k->gridDim.z;
-    m->block[0] = (int)k->blockDim.x, m->block[1] = (int)k->blockDim.y, m->block[2] = (int)k->blockDim.z;
-    if (k->func && cudaFuncGetAttributes(&a, k->func) == cudaSuccess) {
-        m->registers = a.numRegs;
-        m->local_bytes = (int64_t)a.localSizeBytes;
-        m->shared_bytes = (int64_t)a.sharedSizeBytes + (int64_t)k->sharedMemBytes;
-        int threads = m->block[0] * m->block[1] * m->block[2];
-        if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) ==
-            cudaSuccess)
-            m->occupancy = 100.0 * blocks * threads / kbi_gpu.max_threads;
-#if CUDART_VERSION >= 12030
-        const char* name = NULL;
-        if (cudaFuncGetName(&name, k->func) == cudaSuccess && name) kbi_kernel_name(m, name);
-#endif
-    }
-    cudaGetLastError();
-}
-
-// The empty kernel nearest to a node's in bytes of arguments; the second where the driver (before 12.4) does not tell.
-static int kbi_empty_like(cudaGraphNode_t node, const kbi_machine* m) {
-    kbi_cu_node get;
-    kbi_cu_arguments argument;
-    void *of_node[32] = { NULL }, *p; // its first member is the function
-    size_t offset = 0, size = 0, bytes = 0;
-    if (m->tool[0]) return 0; // compute-sanitizer reports the call behind the last argument as an error
-    p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000), memcpy(&get, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetParamInfo", 12040), memcpy(&argument, &p, sizeof p);
-    if (!get || !argument || get(node, of_node) != 0 || !of_node[0]) return 1;
-    for (size_t i = 0; argument(of_node[0], i, &offset, &size) == 0; i++) bytes = offset + size;
-    int best = 0;
-    if (bytes <= 8) return 0;
-    for (int i = 1; i < KBI_EMPTY_KERNELS; i++)
-        if (fabs(kbi_empty_bytes[i] - (double)bytes) < fabs(kbi_empty_bytes[best] - (double)bytes)) best = i;
-    return best;
-}
-
-static void kbi_gpu_audit_begin(kbi_run* run) {
-    cudaStreamSynchronize(run->kb.stream); // what set-up launched is no work of the block's
-    cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
-}
-
-// When the bench stream has finished and the device has not, some of the work is elsewhere, and events would miss it.
-static void kbi_gpu_settle(kbi_run* run) {
-    int64_t begin = kbi_now();
-    cudaStreamSynchronize(kbi_gpu.stream);
-    int64_t stream = kbi_now();
-    cudaDeviceSynchronize();
-    int64_t longer = kbi_now() - stream;
-    if (longer > 50000 && longer > (stream - begin) / 20 && cudaPeekAtLastError() == cudaSuccess)
-        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-}
-
-static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
-    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first);
-    run->empty = seen->kernels ? kbi_empty_like(seen->node, run->machine) : 0;
-    if (seen->copies && !(run->expect & KB_EXPECT_TRANSFER))
-        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
-                 seen->copies == 1 ? "y" : "ies");
-    else if (seen->allocations)
-        kbi_stop(run, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block");
-    else if (seen->host)
-        kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a host function in the timed block's stream");
-    else if (!run->nodes)
-        kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
-}
-
-// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
-static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
-    if (inside == cudaErrorStreamCaptureImplicit)
-        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
-    else if (end == cudaErrorStreamCaptureUnjoined || end == cudaErrorStreamCaptureUnmatched ||
-             inside == cudaErrorStreamCaptureIsolation)
-        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    else if (inside == cudaErrorStreamCaptureUnsupported || inside == cudaErrorStreamCaptureInvalidated ||
-             end == cudaErrorStreamCaptureInvalidated)
-        kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a synchronisation, cudaMalloc or cudaFree in the timed block");
-    else
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture",
-                 kbi_cuda_text(end != cudaSuccess ? end : inside));
-}
-
-static void kbi_gpu_audit_end(kbi_run* run) {
-    cudaError_t inside = cudaGetLastError();
-    cudaGraph_t graph = NULL;
-    cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
-    cudaGetLastError();
-    size_t n = 0;
-    kbi_seen seen;
-    seen.kernels = seen.copies = seen.host = seen.allocations = seen.others = 0;
-    seen.has_kernel = false;
-    seen.node = NULL;
-    if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
-        kbi_audit_refused(run, inside, end);
-    } else {
-        cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (n + 1));
-        cudaGraphGetNodes(graph, nodes, &n);
-        for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
-        KBENCH_FREE(nodes);
-        kbi_audit_seen(run, &seen);
-        run->kernels = (int64_t)seen.kernels;
-    }
-    // nothing of a captured block runs; what does went to a stream that was not captured
-    int64_t before = kbi_now();
-    cudaDeviceSynchronize();
-    if (kbi_now() - before > 50000)
-        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    cudaGetLastError();
-    if (!graph) return;
-    if (run->failed) {
-        cudaGraphDestroy(graph);
-    } else { // kept for --hot and --rotate
-        kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
-        memset(kept, 0, sizeof *kept);
-        kept->one = graph;
-        run->graph = kept;
-    }
-}
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>cuda      measure: the cuda backend put together and opened.
-              Public: none      Used by: >>worker
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_CUDA
-static bool kbi_gpu_resources(char why[200]) {
-    cudaError_t e = cudaStreamCreate(&kbi_gpu.stream); // blocking: the default stream's work is waited for
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_gpu.start);
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_gpu.stop);
-    void* host = NULL;
-    if (e == cudaSuccess) e = cudaHostAlloc(&host, 256, cudaHostAllocMapped);
-    void* device = NULL;
-    if (e == cudaSuccess) e = cudaHostGetDevicePointer(&device, host, 0);
-    if (e == cudaSuccess) {
-        memset(host, 0, 256);
-        kbi_gpu.flag = (volatile unsigned*)host;
-        kbi_gpu.device_flag = device;
-        kbi_gpu.clock = (uint64_t*)host + 16;
-        kbi_gpu.device_clock = (uint64_t*)device + 16;
-        e = cudaMalloc((void**)&kbi_gpu.clean, kbi_gpu.clean_bytes);
-    }
-    if (e == cudaSuccess) e = cudaMemset(kbi_gpu.clean, 1, kbi_gpu.clean_bytes);
-    if (e == cudaSuccess) e = cudaMalloc((void**)&kbi_gpu.touch, 4096);
-    if (e != cudaSuccess) snprintf(why, 200, "%.190s", kbi_cuda_text(e));
-    return e == cudaSuccess;
-}
-
-// Tools that instrument, serialise or replay kernels are known by the library they put into the process.
-static void kbi_attached_tool(kbi_machine* m) {
-    static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
-                                            { "libcuda-injection.so", "Nsight Compute" } };
-    for (int i = 0; i < KBI_COUNT(tools); i++) {
-        void* library = dlopen(tools[i][0], RTLD_LAZY | RTLD_NOLOAD);
-        if (!library) continue;
-        dlclose(library);
-        snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
-    }
-}
-
-static void kbi_gpu_facts(kbi_machine* m) {
-    struct cudaDeviceProp p;
-    int runtime = 0, driver = 0;
-    if (cudaGetDeviceProperties(&p, m->device) != cudaSuccess) return;
-    cudaRuntimeGetVersion(&runtime);
-    cudaDriverGetVersion(&driver);
-    snprintf(m->gpu, sizeof m->gpu, "%.90s", p.name);
-    snprintf(m->cuda, sizeof m->cuda, "%d.%d", runtime / 1000, runtime % 1000 / 10);
-    snprintf(m->driver, sizeof m->driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
-    m->sm = p.major * 10 + p.minor;
-    m->memory = (int64_t)p.totalGlobalMem;
-    m->l2 = p.l2CacheSize;
-    m->ecc = p.ECCEnabled;
-    m->multiprocessors = p.multiProcessorCount;
-    kbi_gpu.multiprocessors = p.multiProcessorCount;
-    kbi_gpu.max_threads = p.maxThreadsPerMultiProcessor;
-}
-
-static bool kbi_gpu_open(kbi_machine* m, int device) {
-    kbi_machine_clear(m, "cuda");
-    cudaError_t e = cudaGetDeviceCount(&m->devices);
-    if (e != cudaSuccess || !m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
-        return false;
-    }
-    if (device >= m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
-        return false;
-    }
-    m->device = device;
-    e = cudaSetDevice(device);
-    if (e == cudaSuccess) e = cudaFree(0);
-    if (e != cudaSuccess) {
-        snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e));
-        return false;
-    }
-    kbi_gpu_facts(m);
-    kbi_attached_tool(m);
-    kbi_gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
-    kbi_gpu.ungated = m->tool[0] != 0;
-    if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
-    signal(SIGALRM, kbi_gate_alarm);
-    kbi_nvml_open(m);
-    m->gpu_present = 1;
-    return true;
-}
-
-// FMA rate of f32, from a full grid of independent chains: two operations each.
-static double kbi_fma_roof(void) {
-    float best = 0;
-    uint64_t iterations = 200;
-    void* sink = kbi_gpu.touch;
-    void* arguments[] = { &sink, &iterations };
-    unsigned blocks = (unsigned)kbi_gpu.multiprocessors * 8;
-    for (int i = 0; i < 5; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
-        kbi_launch(KBI_F_FMA, blocks, 256, arguments);
-        cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
-        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
-        cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
-        if (i && (best == 0 || ms < best)) best = ms;
-    }
-    return best > 0 ? 512.0 * (double)iterations * blocks * 256.0 / best * 1e3 : NAN;
-}
-
-// Matrix rate of f16 or bf16: cuBLAS on 8192 cubed of random numbers, the only way to it that is the same on every GPU.
-static double kbi_matrix_roof(kb_dtype dtype) {
-    typedef int (*create_fn)(void**);
-    typedef int (*stream_fn)(void*, kb_stream);
-    typedef int (*gemm_fn)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int,
-                           const void*, void*, int, int, int, int);
-    static const char* const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so" };
-    enum { N = 8192, CUDA_R_16F_CODE = 2, CUDA_R_16BF_CODE = 14, COMPUTE_32F = 68 };
-    void *library = NULL, *handle = NULL;
-    char* data = NULL;
-    create_fn create;
-    stream_fn stream;
-    gemm_fn gemm;
-    float one = 1, zero = 0, best = 0;
-    for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!library) return NAN;
-    kbi_find(library, "cublasCreate_v2", &create);
-    kbi_find(library, "cublasSetStream_v2", &stream);
-    kbi_find(library, "cublasGemmEx", &gemm);
-    size_t bytes = (size_t)N * N * 2;
-    if (!create || !stream || !gemm || create(&handle) != 0 || stream(handle, kbi_gpu.stream) != 0) return NAN;
-    if (cudaMalloc((void**)&data, 3 * bytes) != cudaSuccess) return cudaGetLastError(), (double)NAN;
-    kbi_gpu_fill(data, dtype, 2 * (int64_t)N * N, KB_NORMAL, 42, 0);
-    int code = dtype == KB_F16 ? CUDA_R_16F_CODE : CUDA_R_16BF_CODE;
-    for (int i = 0; i < 6; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
-        int e = gemm(handle, 0, 0, N, N, N, &one, data, code, N, data + bytes, code, N, &zero, data + 2 * bytes, code,
-                     N, COMPUTE_32F, -1);
-        cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
-        if (e != 0 || cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) break;
-        cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
-        if (i && (best == 0 || ms < best)) best = ms;
-    }
-    cudaFree(data);
-    cudaGetLastError();
-    return best > 0 ? 2.0 * N * N * N / best * 1e3 : NAN;
-}
-
-static void kbi_gpu_roofs(kbi_machine* m, kb_dtype dtype) {
-    int which = dtype == KB_F16 ? 1 : dtype == KB_BF16 ? 2 : 0;
-    if (kbi_finite(m->flop_roof[which]) || (dtype != KB_F32 && !which) || m->tool[0]) return;
-    m->flop_roof[which] = which ? kbi_matrix_roof(dtype) : kbi_fma_roof();
-    if (!kbi_finite(m->flop_roof[which])) m->flop_roof[which] = 0; // do not try again
-}
-
-// Energy of a launch, from the GPU's counter over two seconds of graphs: it is too slow a counter for less.
-static double kbi_gpu_energy(kbi_run* run) {
-    kbi_graph* g = (kbi_graph*)run->graph;
-    unsigned long long before = 0, after = 0;
-    int64_t began, launches = 0;
-    if (!g || !g->many[1] || !kbi_nvml.energy) return NAN; // only --hot and --rotate have such graphs
-    if (kbi_nvml.energy(kbi_nvml.device, &before) != 0) return NAN;
-    for (began = kbi_now(); kbi_now() - began < 2000000000;) {
-        for (int i = 0; i < 16; i++) cudaGraphLaunch(g->many[1], kbi_gpu.stream);
-        launches += 32 * g->launches;
-        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
-    }
-    return kbi_nvml.energy(kbi_nvml.device, &after) == 0 ? (double)(after - before) / (double)launches : NAN;
-}
-
-// What a worker does before it measures, and a process that asks CUPTI for the truth does not.
-static bool kbi_gpu_open_measured(kbi_machine* m, int device) {
-    if (!kbi_gpu_open(m, device)) return false;
-    kbi_measure_roofs(m);
-    kbi_calibrate(m->sm == 90 || !kbi_is(kbi_truth_source, "stated for the H200"));
-    for (int way = 0; way < KBI_EVENT_WAYS; way++) {
-        m->floor[way] = kbi_read_empty((kbi_way)way, true, 0);
-        m->bias[way] = m->floor[way] - kbi_truth[way];
-    }
-    m->floor[KBI_GRAPH] = kbi_calibrated.graph_floor;
-    m->fitted = kbi_calibrated.fitted;
-    m->quantum = kbi_calibrated.quantum;
-    m->empty_pair = kbi_calibrated.empty_pair;
-    snprintf(m->truth, sizeof m->truth, "%s", kbi_truth_source);
-    return true;
-}
-
-static const kbi_backend kbi_cuda = { "cuda",
-                                      true,
-                                      kbi_gpu_open_measured,
-                                      kbi_gpu_prepare,
-                                      kbi_gpu_stream,
-                                      kbi_gpu_alloc,
-                                      kbi_gpu_release,
-                                      kbi_gpu_set,
-                                      kbi_gpu_copy,
-                                      kbi_gpu_fill,
-                                      kbi_gpu_wait,
-                                      kbi_gpu_lost,
-                                      kbi_gpu_free_bytes,
-                                      kbi_gpu_pool_peak,
-                                      kbi_gpu_settle,
-                                      kbi_gpu_audit_begin,
-                                      kbi_gpu_audit_end,
-                                      kbi_gpu_timer,
-                                      kbi_graph_forget,
-                                      kbi_graph_plan,
-                                      kbi_gpu_record,
-
-                                      kbi_gpu_roofs,
-                                      kbi_gpu_energy,
-                                      kbi_gpu_abandon,
-                                      kbi_gpu_clock,
-                                      kbi_gpu_sense };
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
-              Public: kb_open, kb_close, kb_run, and all that bodies call      Used by: >>worker
----------------------------------------------------------------------------------------------------------------*/
-
-// --- samples, and when there are enough ---
-
-static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
-
-static void kbi_note_clock(kbi_run* run, double mhz) {
-    kbi_measured* m = &run->m;
-    if (!isfinite(mhz)) return;
-    m->sm_clock = mhz;
-    m->clock_low = isfinite(m->clock_low) ? KBI_MIN(m->clock_low, mhz) : mhz;
-    m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
-}
-
-// Closes a window of the warm-up: settled when its median time and its clock are those of the window before.
-static bool kbi_window_agrees(kbi_run* run, double tolerance) {
-    kbi_window* w = &run->window;
-    double clock = run->backend->clock();
-    int n = KBI_MIN(w->n, (int)KBI_WINDOW);
-    double median = kbi_trimmed(w->ns, n, n / 10);
-    double step = run->backend->gpu ? 100 : 0; // three steps of the event timer
-    bool same_time = w->median > 0 && fabs(median - w->median) <= KBI_MAX(tolerance * w->median, step);
-    bool same_clock = !isfinite(clock) || (w->clock > 0 && fabs(clock - w->clock) <= 0.01 * w->clock);
-    w->median = median;
-    w->clock = isfinite(clock) ? clock : 0;
-    w->n = 0;
-    w->begin = kbi_now();
-    return same_time && same_clock;
-}
-
-// Under compute-sanitizer or a profiler every kernel is to run, and none of the times will be told.
-static bool kbi_only_checked(const kbi_run* run) { return run->machine->tool[0] && run->backend->gpu && !run->host; }
-
-static bool kbi_warm_enough(kbi_run* run) {
-    const kbi_options* o = run->options;
-    double time = kbi_seconds_since(run->phase_began), scale = KBI_MIN(o->max_time, 2.0);
-    if (run->timer == &kbi_script_timer) return true;
-    // whatever --warmup says; what takes a millisecond needs no batch
-    bool unresolved = run->timer == &kbi_wall_timer && !run->sampled && run->estimate_ns < 1000000 && !run->resolved;
-    if (unresolved && !kbi_only_checked(run)) return false;
-    if (o->warmup_count >= 0) return run->warm_units >= o->warmup_count;
-    if (kbi_only_checked(run)) return run->warm_units > 0;
-    if (o->warmup_time >= 0) return run->warm_units > 0 && time >= o->warmup_time;
-    bool full =
-        kbi_seconds_since(run->window.begin) >= 0.025 * scale && run->window.n >= (run->estimate_ns > 500000 ? 2 : 4);
-    if (run->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
-    bool out_of_time = time >= 0.5 * scale && run->warm_units >= 2;
-    if (out_of_time && time < 10 * scale) run->m.settled = run->estimate_ns > 100000000; // long runs have no windows
-    return out_of_time;
-}
-
-// Whether a case measured for so many seconds is known well enough, by itself.
-static bool kbi_sampled_enough(kbi_run* run, double time) {
-    const kbi_options* o = run->options;
-    int64_t n = run->m.n;
-    if (o->iters) return n >= o->iters;
-    if (kbi_only_checked(run)) return n > 0;
-    if (time >= o->max_time && n >= 7) return true;
-    if (time >= 4 * o->max_time && n >= 3) return true;
-    if (n < o->min_samples || time < o->min_time) return false;
-    if (n >= o->max_samples) return true;
-    if (n < run->next_look) return false;
-    run->next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
-    return kbi_precision_of(run->samples, n) <= o->precision;
-}
-
-// --- units ---
-
-// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
-static void kbi_warm_begin(kbi_run* run) {
-    run->timer = run->host ? &kbi_wall_timer : run->backend->timer(run);
-    snprintf(run->m.mode, sizeof run->m.mode, "%s", run->timer->mode);
-    run->phase_began = run->window.begin = kbi_now();
-}
-
-static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
-    run->phase = phase;
-    run->phase_began = run->window.begin = kbi_now();
-    if (phase == KBI_PHASE_WARM) run->timer = NULL;
-    if (phase == KBI_PHASE_SAMPLE) kbi_note_clock(run, run->backend->clock());
-}
-
-static bool kbi_wants_audit(const kbi_run* run) {
-    bool waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    return run->backend->gpu && !run->host && !waits && !run->options->on[KBI_OPTION_no_audit];
-}
-
-static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
-    run->unit = unit;
-    run->warm_units += unit == KBI_WARM;
-    run->timer->alone(run);
-    run->unit = KBI_NO_UNIT;
-}
-
-// A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
-// measured is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
-#if KBI_FIBERS
-typedef struct kbi_fiber {
-    ucontext_t body, conductor;
-    void (*main)(void* user);
-    void* user;
-    char* stack;
-    size_t size;
-} kbi_fiber;
-
-static kbi_fiber* kbi_fiber_entering = NULL;
-static void kbi_fiber_enter(void) {
-    kbi_fiber* f = kbi_fiber_entering;
-    f->main(f->user);
-    swapcontext(&f->body, &f->conductor);
-}
-
-static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
-    f->main = body;
-    f->user = user;
-    struct rlimit limit; // as large as the stack that the first call of the body had, from 8 to 64 MiB
-    rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
-    f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
-    void* stack =
-        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED || getcontext(&f->body) != 0) return false;
-    mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
-    f->stack = (char*)stack;
-    f->body.uc_stack.ss_sp = stack;
-    f->body.uc_stack.ss_size = f->size;
-    f->body.uc_link = NULL;
-    makecontext(&f->body, kbi_fiber_enter, 0);
-    return true;
-}
-
-static void kbi_fiber_resume(kbi_fiber* f) {
-    kbi_fiber_entering = f;
-    swapcontext(&f->conductor, &f->body);
-}
-
-static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
-static void kbi_fiber_free(kbi_fiber* f) {
-    if (f->stack) munmap(f->stack, f->size);
-}
-#else
-typedef struct kbi_fiber {
-    int unused;
-} kbi_fiber;
-static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
-    return (void)f, (void)body, (void)user, false;
-}
-static void kbi_fiber_resume(kbi_fiber* f) { (void)f; }
-static void kbi_fiber_rest(kbi_fiber* f) { (void)f; }
-static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
-#endif
-
-// At the end of its slot a run rests until it is given another, or told that it is enough.
-static bool kbi_wants_sample(kbi_run* run) {
-    if (!run->fiber || run->alone) return !kbi_sampled_enough(run, kbi_seconds_since(run->phase_began));
-    if (run->m.n >= run->slot_end) kbi_fiber_rest(run->fiber);
-    return !run->enough;
-}
-
-// The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
-static kbi_unit kbi_choose_unit(kbi_run* run) {
-    while (!run->failed && run->phase <= run->last) switch (run->phase) {
-        case KBI_PHASE_CHECK: return KBI_CHECKED;
-        case KBI_PHASE_AUDIT:
-            if (kbi_wants_audit(run)) return KBI_AUDITED;
-            kbi_phase_enter(run, KBI_PHASE_WARM);
-            break;
-        case KBI_PHASE_WARM:
-            if (run->pause) kbi_fiber_rest(run->fiber);
-            if (run->record) return KBI_RECORDED;
-            if (!run->timer) kbi_warm_begin(run);
-            if (run->enough)
-                kbi_phase_enter(run, KBI_PHASE_DONE);
-            else if (!run->group_open && kbi_warm_enough(run))
-                kbi_phase_enter(run, KBI_PHASE_SAMPLE);
-            else if (run->timer->alone)
-                kbi_sample_alone(run, KBI_WARM);
-            else
-                return KBI_WARM;
-            break;
-        case KBI_PHASE_SAMPLE:
-            if (!run->group_open && !kbi_wants_sample(run)) {
-                if (!run->fiber || run->alone) { // now: the clock falls, and throttling ends, when the device idles
-                    kbi_note_clock(run, run->backend->clock());
-                    run->backend->sense(&run->m);
-                }
-                if (run->options->on[KBI_OPTION_thorough]) run->m.energy = run->backend->energy(run);
-                kbi_phase_enter(run, KBI_PHASE_DONE);
-            } else if (run->timer->alone)
-                kbi_sample_alone(run, KBI_SAMPLE);
-            else
-                return KBI_SAMPLE;
-            break;
-        default: return KBI_NO_UNIT;
-        }
-    return KBI_NO_UNIT;
-}
-
-static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
-    run->unit = unit;
-    switch (unit) {
-    case KBI_CHECKED:
-        kbi_stop_on_error(run, "before the timed block");
-        kbi_wall_start = kbi_now();
-        return run->failed ? 0 : 1;
-    case KBI_AUDITED: run->backend->audit_begin(run); return 1;
-    case KBI_RECORDED: return 1;
-    case KBI_WARM: run->warm_units++; return run->timer->begin(run);
-    default: return run->timer->begin(run);
-    }
-}
-
-static void kbi_unit_end(kbi_run* run) {
-    kbi_unit unit = run->unit;
-    run->record = false;
-    if (unit == KBI_CHECKED) {
-        run->backend->settle(run);
-        kbi_stop_on_error(run, "in the first run of the timed block");
-        run->estimate_ns = kbi_now() - kbi_wall_start;
-        kbi_phase_enter(run, KBI_PHASE_AUDIT);
-    } else if (unit == KBI_AUDITED) {
-        run->backend->audit_end(run);
-        kbi_phase_enter(run, KBI_PHASE_WARM);
-    } else if (unit != KBI_RECORDED) {
-        run->timer->end(run);
-    }
-    run->unit = KBI_NO_UNIT;
-    int64_t now = kbi_now();
-    if (run->progress && !run->group_open && now - run->shown > 100000000) {
-        run->shown = now;
-        run->progress(run);
-    }
-}
-
-// Whether the timed block can run at all on what is there; a case without a GPU is skipped, not wrong.
-static bool kbi_can_run(kbi_run* run, bool host) {
-    if (run->failed || run->m.status != KB_OK) return false;
-    run->host = host;
-    if (host || run->backend->gpu || !KBI_CUDA || run->backend == &kbi_scripted) return true;
-    kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
-    return false;
-}
-
-int64_t kbi_next(kb_state* kb, bool host) {
-    kbi_run* run = kb->run;
-    kbi_unit unit;
-    if (run->unit != KBI_NO_UNIT) {
-        kbi_unit_end(run);
-        if (run->sampled) return 0;
-        unit = kbi_choose_unit(run);
-    } else if (run->sampled) {
-        unit = run->ready;
-        if (unit == KBI_NO_UNIT && !run->failed) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one KB_SAMPLE");
-        run->ready = KBI_NO_UNIT;
-        if (!kbi_can_run(run, host)) return 0;
-    } else {
-        if (!kbi_can_run(run, host)) return 0;
-        if (run->looped) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
-        unit = kbi_choose_unit(run);
-    }
-    run->looped = true;
-    return unit == KBI_NO_UNIT || run->failed ? (run->unit = KBI_NO_UNIT, 0) : kbi_unit_begin(run, unit);
-}
-
-bool kbi_sample(kb_state* kb) {
-    kbi_run* run = kb->run;
-    if (run->failed || run->m.status != KB_OK) return false;
-    if (run->unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
-    if (run->ready != KBI_NO_UNIT) return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
-    run->sampled = true;
-    run->ready = kbi_choose_unit(run);
-    return run->ready != KBI_NO_UNIT;
-}
-
-// --- a call of the body, and the two calls that make a case ---
-
-static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
-    run->phase = first;
-    run->last = last;
-    run->unit = run->ready = KBI_NO_UNIT;
-    run->looped = run->sampled = false;
-    run->batch = 1;
-    run->fills = run->zeros = 0;
-    run->backend->prepare(run);
-    run->memory.free_before = run->memory.free_lowest = run->backend->free_bytes();
-    run->memory.pool_before = run->backend->pool_peak(true);
-}
-
-static void kbi_memory_facts(kbi_run* run) {
-    kbi_memory* m = &run->memory;
-    kbi_memory_look(run->backend, m);
-    int64_t tracked = m->device_peak + KBI_MAX(run->backend->pool_peak(false) - m->pool_before, (int64_t)0);
-    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest;
-    run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
-    run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
-}
-
-static void kbi_check_guards(kbi_run* run) {
-    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
-                 b->bytes);
-        return;
-    }
-}
-
-// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
-// far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
-// nothing of the data.
-static bool kbi_all_constant(const kbi_run* run) {
-    unsigned char poison[64], seen[64];
-    bool any = false;
-    if (!run->zeros || run->zeros != run->fills) return false;
-    memset(poison, KBI_POISON, sizeof poison);
-    for (const kbi_block* block = run->memory.blocks; block; block = block->next)
-        for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
-            const kbi_backend* b = block->place == KB_HOST ? &kbi_cpu : run->backend;
-            b->copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
-            if (memcmp(seen, poison, sizeof seen) == 0) continue;
-            if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
-            any = true;
-        }
-    return any;
-}
-
-// What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
-static void kbi_body_ended(kbi_run* run) {
-    bool in_flight = run->unit != KBI_NO_UNIT || run->group_open;
-    if (in_flight && !run->failed) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
-    if (in_flight) run->backend->abandon();
-    run->unit = KBI_NO_UNIT;
-    run->group_open = false;
-    if (run->ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
-    if (!run->looped && !run->failed && run->m.status == KB_OK)
-        kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
-    kbi_stop_on_error(run, "after the timed block");
-    bool lost = run->failed && run->backend->lost();
-    if (!run->fiber) kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run);
-    if (!lost && run->last == KBI_PHASE_CHECK && kbi_all_constant(run)) kbi_raise(run, KB_FLAG_CONSTANT_DATA);
-    if (!lost && run->graph) run->backend->forget(run);
-    kbi_memory_free(run->backend, &run->memory, lost);
-    int64_t left = run->backend->free_bytes();
-    if (left != KB_NONE && !lost && !run->fiber) run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0);
-}
-
-static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_options* o) {
-    memset(run, 0, sizeof *run);
-    kbi_measured_clear(&run->m);
-    run->backend = b;
-    run->machine = machine;
-    run->options = o;
-    run->gated = true;
-    run->began = kbi_now();
-    run->kb.stream = b->stream();
-    run->kb.gpu = b->gpu;
-    run->kb.seed = o->seed;
-    run->kb.run = run;
-}
-
-static void kbi_run_finish(kbi_run* run) {
-    if (run->m.status == KB_OK && kbi_only_checked(run)) {
-        run->m.status = KB_SKIPPED;
-        kbi_remark(&run->m, "not timed under %s", run->machine->tool);
-    }
-    if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host)
-        run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
-    if (run->m.status == KB_OK) kbi_say_regime(&run->m);
-    if (!kbi_finite(run->m.power)) run->backend->sense(&run->m); // nothing was sampled
-    run->m.wall_ns = (double)(kbi_now() - run->began);
-    if (run->m.leaked > 0) kbi_raise(run, KB_FLAG_LEAK);
-    if (run->m.status == KB_OK && !run->m.settled) kbi_raise(run, KB_FLAG_UNSETTLED);
-}
-
-static void kbi_run_case(kbi_run* run, const kbi_case* c) {
-    run->of = c;
-    run->kb.operation = c->entry->operation;
-    run->kb.implementation = c->entry->implementation;
-    run->kb.direction = c->direction;
-    run->kb.dtype = c->dtype;
-    run->kb.user = c->entry->user;
-}
-
-// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak
-// if it goes missing a second time: the first call may have loaded code.
-static void kbi_check_call(kbi_run* run) {
-    for (int i = 0; i < 2; i++) {
-        kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-        run->of->entry->body(&run->kb);
-        kbi_body_ended(run);
-        if (run->failed || run->m.status != KB_OK || run->m.leaked <= 0) break;
-    }
-    if (run->m.verified == 1) run->m.verified = -1; // the last launch has to be right as well
-}
-
-// The second call: audit, warm-up, samples, and the check of what the last one left.
-static void kbi_measure_call(kbi_run* run) {
-    kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_SAMPLE);
-    run->of->entry->body(&run->kb);
-    kbi_body_ended(run);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>rounds    measure: the cases of a comparison group, one alone or several in turn.
-              Public: none      Used by: >>worker
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
-    void (*enter)(void* to, int index);
-    void (*beat)(void* to);
-    void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
-    void* to;
-} kbi_sink;
-
-enum { KBI_COPIES = 64, KBI_ROUNDS_MIN = 16, KBI_ROUNDS = 64, KBI_ROUNDS_MAX = KBI_ROUNDS_LIMIT };
-
-typedef struct kbi_arm { // a case of the group, with its body suspended
-    kbi_run run;
-    int index; // of the case in the plan
-    kbi_fiber fiber;
-    struct kbi_arm* copies; // --rotate
-    int n_copies;
-    bool over;                                        // failed, or its body has returned
-    double ns[KBI_ROUNDS_MAX], again[KBI_ROUNDS_MAX]; // the slots of each round; of the baseline's second ones
-} kbi_arm;
-
-typedef struct kbi_contest {
-    kbi_arm** arms; // the first is the baseline, and has a second slot in each round: what an equal rival looks like
-    int n, rounds;
-    const kbi_sink* sink;
-    const kbi_options* options;
-} kbi_contest;
-
-static const kbi_sink* kbi_beat_sink = NULL;
-static void kbi_beat(kbi_run* run) { (void)run, kbi_beat_sink->beat(kbi_beat_sink->to); }
-
-static void kbi_arm_main(void* p) {
-    kbi_arm* a = (kbi_arm*)p;
-    kbi_measure_call(&a->run);
-    a->over = true;
-}
-
-// Lets an arm go on until it rests again or is over.
-static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
-    c->sink->enter(c->sink->to, a->index);
-    if (a->run.fiber)
-        kbi_fiber_resume(&a->fiber);
-    else
-        kbi_arm_main(a);
-}
-
-// --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
-// captured blocks then run in turn, so that no launch finds its data in cache.
-static void kbi_arm_copy(kbi_contest* c, kbi_arm* a) {
-    int64_t bytes = a->run.memory.device, wanted = 2 * a->run.machine->l2;
-    int64_t n = bytes > 0 ? wanted / bytes + 2 : 0, room = a->run.backend->free_bytes();
-    if (!a->run.graph) return; // the timer says why
-    if (n < 2 || n > KBI_COPIES || n * bytes > room / 10 * 9) {
-        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                 n < 2 ? "--rotate needs the data in KB_ALLOC" : "too many copies to exceed L2");
-        return;
-    }
-    a->copies = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
-    memset(a->copies, 0, sizeof(kbi_arm) * (size_t)(n - 1));
-    for (int i = 0; i < n - 1 && !a->run.failed; i++) {
-        kbi_arm* copy = &a->copies[i];
-        kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.options);
-        kbi_run_case(&copy->run, a->run.of);
-        copy->index = a->index;
-        copy->run.pause = copy->run.silent = true;
-        copy->run.fiber = &copy->fiber;
-        if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
-            return;
-        }
-        a->n_copies++;
-        kbi_go_on(c, copy);
-        if (copy->run.failed || !copy->run.graph)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
-    }
-}
-
-// --hot and --rotate: captures the block many times in a row, that of the copies in turn.
-static void kbi_arm_record(kbi_contest* c, kbi_arm* a) {
-    int copies = a->n_copies + 1;
-    int64_t n = a->run.failed ? 0 : a->run.backend->plan(&a->run, copies);
-    for (int which = 0; which < 2 && n; which++) {
-        a->run.backend->record(&a->run, which, true);
-        for (int64_t i = 0; i < (which + 1) * n; i++) {
-            kbi_arm* next = i % copies ? &a->copies[i % copies - 1] : a;
-            next->run.record = true;
-            kbi_go_on(c, next);
-        }
-        a->run.backend->record(&a->run, which, false);
-    }
-    a->run.pause = false;
-}
-
-static void kbi_arm_copies_end(kbi_contest* c, kbi_arm* a) {
-    for (int i = 0; i < a->n_copies; i++) {
-        a->copies[i].run.enough = true;
-        a->copies[i].run.pause = false;
-        if (!a->copies[i].over) kbi_go_on(c, &a->copies[i]);
-        kbi_fiber_free(&a->copies[i].fiber);
-        KBENCH_FREE(a->copies[i].run.samples);
-    }
-    KBENCH_FREE(a->copies);
-    a->copies = NULL;
-    a->n_copies = 0;
-}
-
-// A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
-static double kbi_slot(kbi_contest* c, kbi_arm* a) {
-    double slot[64];
-    int64_t from = a->run.m.n;
-    if (a->over) return NAN;
-    a->run.slot_end =
-        from + (a->run.estimate_ns > 2000000 || a->run.group > 1 ? 1 : 8); // a group is a slot by itself
-    if (c->options->iters) a->run.slot_end = KBI_MIN(a->run.slot_end, c->options->iters);
-    if (a->run.slot_end == from) return NAN;
-    kbi_go_on(c, a);
-    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
-    if (a->run.failed || n <= 0) return NAN;
-    memcpy(slot, a->run.samples + from, sizeof(double) * (size_t)n);
-    return kbi_trimmed(slot, (int)n, (int)n / 8);
-}
-
-// Order of the slots: a random permutation, and in the next round its reverse (ABBA), so that drift falls on all alike.
-static void kbi_order(int* order, int n, int round, uint64_t seed) {
-    if (round % 2) {
-        for (int i = 0; i < n / 2; i++) {
-            int swap = order[i];
-            order[i] = order[n - 1 - i];
-            order[n - 1 - i] = swap;
-        }
-        return;
-    }
-    for (int i = 0; i < n; i++) order[i] = i;
-    for (int i = n - 1; i > 0; i--) {
-        uint32_t counter[4] = { (uint32_t)i, (uint32_t)round, 0, 3 },
-                 key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, word[4];
-        kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
-    }
-}
-
-// The widest half-width among the intervals of the log ratios to the baseline.
-static double kbi_contest_width(const kbi_contest* c) {
-    double log_ratio[KBI_ROUNDS_MAX], widest = 0;
-    const kbi_arm* base = c->arms[0];
-    for (int i = 0; i < c->n; i++) {
-        double median, lo, hi;
-        const kbi_arm* a = c->arms[i];
-        const double* rival = i ? a->ns : a->again;
-        if (a->over || base->over || (!i && c->options->iters)) continue;
-        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / rival[r]);
-        if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
-        widest = KBI_MAX(widest, (hi - lo) / 2);
-    }
-    return widest;
-}
-
-static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
-    const kbi_options* o = c->options;
-    bool each = true;
-    for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
-        c->arms[i]->run.next_look = c->rounds % 8 ? INT64_MAX : 0;
-    for (int i = 0; i < c->n; i++)
-        if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, seconds / (c->n + 1))) each = false;
-    if (c->rounds == KBI_ROUNDS_MAX) return true;
-    if (o->iters || kbi_only_checked(&c->arms[0]->run)) return each;
-    if (o->rounds) return c->rounds >= o->rounds;
-    if (seconds >= o->max_time * (c->n + 1)) return each;
-    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= o->precision;
-    return each && (resolved || c->rounds >= (o->on[KBI_OPTION_thorough] ? KBI_ROUNDS_MAX : KBI_ROUNDS));
-}
-
-static void kbi_contest_rounds_run(kbi_contest* c) {
-    int order[64 + 1], slots = c->n + (c->n > 1 && !c->options->iters); // so many samples and no more: no second ones
-    int64_t began = kbi_now();
-    for (c->rounds = 0; c->rounds < KBI_ROUNDS_MAX;) {
-        int r = c->rounds, live = 0;
-        kbi_order(order, slots, r, c->options->seed);
-        for (int k = 0; k < slots; k++) {
-            bool second = order[k] == c->n;
-            kbi_arm* a = c->arms[second ? 0 : order[k]];
-            *(second ? &a->again[r] : &a->ns[r]) = kbi_slot(c, a);
-            if (a->run.failed && a->run.backend->lost()) return;
-        }
-        c->rounds++;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        if (!live || kbi_contest_enough(c, (double)(kbi_now() - began) * 1e-9)) return;
-    }
-}
-
-static void kbi_contest_rounds(kbi_contest* c) {
-    kbi_contest_rounds_run(c);
-    for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
-        if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, c->arms[i]->run.backend->clock());
-    for (int i = 0; i < c->n; i++)
-        if (!c->arms[i]->over) c->arms[i]->run.backend->sense(&c->arms[i]->run.m);
-}
-
-// Appends an arm's rounds to its samples, to travel with them.
-static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
-    kbi_run* run = &a->run;
-    size_t n = (size_t)run->m.n, rounds = (size_t)c->rounds;
-    if (c->n < 2 || run->failed) return;
-    run->samples = (double*)kbi_grow(run->samples, sizeof(double) * (n + 2 * rounds + 1));
-    run->m.rounds = c->rounds;
-    run->m.again = a == c->arms[0] && !c->options->iters ? c->rounds : 0;
-    memcpy(run->samples + n, a->ns, sizeof(double) * rounds);
-    if (run->m.again) memcpy(run->samples + n + rounds, a->again, sizeof(double) * rounds);
-    run->m.arms = c->n;
-    run->m.contest = c->arms[0]->index;
-}
-
-// Measures arms that passed their check: starts each up to its first rest, runs the rounds, ends each. One alone needs
-// neither fiber nor rounds. false: the device is lost.
-static bool kbi_contest_run(kbi_contest* c) {
-    bool good = true;
-    for (int i = 0; i < c->n && good; i++) {
-        kbi_arm* a = c->arms[i];
-        const kbi_options* o = c->options;
-        bool rotate = o->on[KBI_OPTION_rotate], energy = o->on[KBI_OPTION_hot] && o->on[KBI_OPTION_thorough];
-        bool many = (rotate || energy) && a->run.backend->gpu && !a->run.host;
-        a->run.fiber = c->n > 1 || many ? &a->fiber : NULL;
-        a->run.pause = many;
-        a->over = a->run.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-        if (a->over)
-            kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-        else
-            kbi_go_on(c, a);
-        if (many && !a->over) {
-            if (rotate) kbi_arm_copy(c, a);
-            kbi_arm_record(c, a);
-            a->run.alone = c->n == 1; // it goes on to the end
-            kbi_go_on(c, a);
-        }
-        good = !(a->run.failed && a->run.backend->lost());
-    }
-    if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < c->n; i++) // the others stay where they are: the process ends
-        if (c->arms[i]->run.failed && c->arms[i]->run.backend->lost()) good = false;
-    for (int i = 0; i < c->n; i++) {
-        kbi_arm* a = c->arms[i];
-        a->run.enough = true;
-        if (a->run.failed && a->run.backend->lost()) good = false;
-        if (!a->over && good) kbi_go_on(c, a);
-        if (good) kbi_arm_copies_end(c, a), kbi_arm_pack(c, a), kbi_fiber_free(&a->fiber);
-    }
-    return good;
-}
-
-static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
-    kbi_run_finish(&a->run);
-    sink->result(sink->to, a->index, &a->run.m, a->run.samples);
-    KBENCH_FREE(a->run.samples);
-    a->run.samples = NULL;
-}
-
-// Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
-static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_options* o, const kbi_sink* sink) {
-    int64_t need = 0, host = 0, room = n ? arms[0]->run.backend->free_bytes() : KB_NONE;
-    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < n; i++) need += arms[i]->run.m.memory, host += arms[i]->run.m.host_memory;
-    if (room == KB_NONE) host += need; // KB_ALLOC is the host's, too
-    bool fits = host < physical / 2 && (room == KB_NONE || need < room / 10 * 9);
-    bool together = KBI_FIBERS && fits, good = true;
-    for (int i = 0; i < n && good; i += together ? n : 1) {
-        kbi_contest c;
-        memset(&c, 0, sizeof c);
-        c.arms = arms + i;
-        c.n = together ? n : 1;
-        c.sink = sink;
-        c.options = o;
-        good = kbi_contest_run(&c);
-        for (int j = 0; j < c.n; j++)
-            if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
-    }
-    return good;
-}
-
-// Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
-static bool kbi_run_cases(const kbi_plan* plan, const kbi_options* o, const kbi_backend* b, kbi_machine* machine,
-                          int first, int n, const char* wanted, const kbi_sink* sink) {
-    kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
-    int count = 0;
-    bool good = true;
-    kbi_beat_sink = sink;
-    for (int i = 0; i < n && good; i++) {
-        if (!wanted[i]) continue;
-        kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-        memset(a, 0, sizeof *a);
-        kbi_run_init(&a->run, b, machine, o);
-        kbi_run_case(&a->run, &plan->cases[first + i]);
-        a->run.progress = kbi_beat;
-        a->index = first + i;
-        sink->enter(sink->to, a->index);
-        kbi_check_call(&a->run);
-        bool fine = !a->run.failed && a->run.m.status == KB_OK;
-        good = fine || !b->lost();
-        if (fine)
-            arms[count++] = a;
-        else
-            kbi_arm_result(a, sink), KBENCH_FREE(a);
-    }
-    for (int i = 0; i < count && good; i += 64) // as many at once
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), o, sink);
-    for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
-    KBENCH_FREE(arms);
-    return good;
-}
-
-KBI_SLOW_END
-/*---------------------------------------------------------------------------------------------------------------
-  >>check     judge: comparing arrays on the host; NaN never passes.
-              Public: kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed      Used by: bodies
----------------------------------------------------------------------------------------------------------------*/
-
-typedef enum kbi_measure_of { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_measure_of;
-
-typedef struct kbi_comparison {
-    bool passed;
-    double error;       // in the unit of the tolerance; infinite when a NaN or infinity is out of place
-    int64_t worst, bad; // element; how many fail
-    double got, want;   // there
-} kbi_comparison;
-
-// One unit in the last place of a type at x; integers: 1.
-static double kbi_ulp(double x, kb_dtype dtype) {
-    int exponent, digits = 0, least = 0;
-    if (dtype == KB_F32)
-        digits = 24, least = -125;
-    else if (dtype == KB_F64)
-        digits = 53, least = -1021;
-    else if (dtype == KB_F16)
-        digits = 11, least = -13;
-    else if (dtype == KB_BF16)
-        digits = 8, least = -125;
-    else
-        return 1;
-    frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
-    if (x == 0) exponent = least;
-    return ldexp(1, KBI_MAX(exponent, least) - digits);
-}
-
-static void kbi_compare_note(kbi_comparison* c, int64_t i, double got, double want, double error, bool good) {
-    if (!good) c->bad++;
-    if (error > c->error || (!good && c->worst < 0)) {
-        c->error = KBI_MAX(error, c->error);
-        c->worst = i;
-        c->got = got;
-        c->want = want;
-    }
-}
-
-// What is not finite must be the same on both sides; true when the pair is settled by that.
-static bool kbi_compare_special(kbi_comparison* c, int64_t i, double got, double want) {
-    if (kbi_finite(got) && kbi_finite(want)) return false;
-    bool same = (kbi_nan(got) && kbi_nan(want)) || (!kbi_nan(got) && !kbi_nan(want) && got == want);
-    kbi_compare_note(c, i, got, want, same ? 0 : (double)INFINITY, same);
-    return true;
-}
-
-// Got minus want of 64-bit integers, which doubles may not tell apart.
-static double kbi_whole_difference(const void* got, const void* want, int64_t i, kb_dtype dtype) {
-    uint64_t g, w;
-    memcpy(&g, (const char*)got + 8 * i, 8);
-    memcpy(&w, (const char*)want + 8 * i, 8);
-    bool above = dtype == KB_I64 ? (int64_t)g > (int64_t)w : g > w;
-    return above ? (double)(g - w) : -(double)(w - g);
-}
-
-static kbi_comparison kbi_compare(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
-                                  kbi_measure_of what, double tolerance) {
-    kbi_comparison c = { true, 0, -1, 0, 0, 0 };
-    if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference2 = 0, want2 = 0, most = 0;
-    bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
-    for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
-        double g = fabs(kbi_load_double(got, i, (int)got_type)), w = fabs(kbi_load_double(want, i, (int)want_type));
-        if (kbi_finite(g) && kbi_finite(w)) most = KBI_MAX(most, KBI_MAX(g, w));
-    }
-    // 0 and infinity are the squares of many a double; a power of two, because a compiler may divide by reciprocals
-    double unit = most > 1e150 ? ldexp(1, -600) : most < 1e-150 ? ldexp(1, 600) : 1;
-    for (int64_t i = 0; i < n; i++) {
-        double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
-        if (kbi_compare_special(&c, i, g, w)) continue;
-        double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
-        if (what == KBI_CHECK_NORM) {
-            double a = g * unit - w * unit, b = w * unit;
-            difference2 += a * a;
-            want2 += b * b;
-            kbi_compare_note(&c, i, g, w, 0, true);
-            continue;
-        }
-        double error = what == KBI_CHECK_MIXED ? d / (1 + fabs(w)) : d / kbi_ulp(w, got_type);
-        kbi_compare_note(&c, i, g, w, error, error <= tolerance);
-    }
-    if (what == KBI_CHECK_NORM && !c.bad) {
-        c.error = want2 > 0 ? sqrt(difference2 / want2) : difference2 > 0 ? (double)INFINITY : 0;
-        c.bad = !(c.error <= tolerance);
-    }
-    c.passed = c.bad == 0;
-    return c;
-}
-
-KBI_SLOW_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
-  >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
-              Public: none      Used by: >>supervisor, kb_close
----------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_result_clear(kb_result* r) {
-    memset(r, 0, sizeof *r);
-#define KBI_CLEAR_text(key)
-#define KBI_CLEAR_real(key) r->key = NAN;
-#define KBI_CLEAR_whole(key) r->key = KB_NONE;
-#define KBI_CLEAR_truth(key) r->key = -1;
-#define KBI_CLEAR_params(key)
-#define KBI_CLEAR_samples(key)
-#define KBI_CLEAR_flags(key)
-#define KBI_CLEAR_status(key)
-#define KBI_CLEAR_verdict(key)
-#define KBI_X(kind, key) KBI_CLEAR_##kind(key)
-    KB_RECORD(KBI_X)
-#undef KBI_X
-    r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
-    memset(r->owned, 0, sizeof(kbi_arena));
-}
-
-static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
-    if (raised) r->flags |= (uint64_t)1 << flag;
-}
-
-static void kbi_judge_identity(kb_result* r, const kbi_case* c) {
-    kb_param* params = (kb_param*)kbi_take(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    r->name = kbi_copy(r->owned, c->name);
-    r->operation = kbi_copy(r->owned, c->entry->operation);
-    r->implementation = kbi_copy(r->owned, c->entry->implementation);
-    r->direction = kbi_copy(r->owned, c->direction);
-    r->origin = kbi_copy(r->owned, c->entry->origin ? c->entry->origin : "user");
-    if (c->entry->rung) r->rung = c->entry->rung;
-    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
-    for (int i = 0; i < c->n_params; i++) {
-        const kb_param* p = &c->params[i];
-        params[r->params.n] = *p;
-        params[r->params.n].name = kbi_copy(r->owned, p->name);
-        params[r->params.n++].s = kbi_copy(r->owned, p->s);
-        if (p->type != KB_AXIS_INTS) continue;
-        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
-        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
-        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
-    }
-    if (c->direction) {
-        params[r->params.n].name = "dir";
-        params[r->params.n].type = KB_AXIS_STRINGS;
-        params[r->params.n++].s = r->direction;
-    }
-    r->params.of = params;
-}
-
-// Median and the rest, in ms, of samples less the bias of their mode.
-static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* samples) {
-    double* ms = (double*)kbi_take(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
-    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
-    bool usable = true;
-    for (int64_t i = 0; i < m->n; i++) {
-        usable &= kbi_finite(samples[i]); // a difference of graphs (--rotate) can be negative, their median not
-        ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
-    }
-    kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    if (!usable || !(s.median > 0)) {
-        r->status = KB_FAILED;
-        r->flags |= (uint64_t)1 << KB_FLAG_BAD_CASE;
-        r->message = usable ? "nothing is left of the time but what reading the clock costs; time more work"
-                            : "the clock gave a time that is none";
-        return;
-    }
-    r->time_ms = s.median, r->time_ms_mean = s.mean, r->time_ms_std = s.std, r->time_ms_min = s.min;
-    r->time_ms_max = s.max, r->time_ms_mad = s.mad, r->time_ms_p5 = s.p5, r->time_ms_p25 = s.p25;
-    r->time_ms_p75 = s.p75, r->time_ms_p95 = s.p95, r->time_ms_p99 = s.p99, r->time_ms_ci_low = s.ci_low;
-    r->time_ms_ci_high = s.ci_high, r->cv = s.cv, r->precision = s.precision;
-    r->samples = m->n;
-    r->samples_ms.of = ms;
-    r->samples_ms.n = m->n;
-    r->time_ms_raw = s.median + bias * 1e-6;
-    r->bias_ms = bias * 1e-6;
-    r->floor_ms = m->floor_ns * 1e-6;
-    double step = s.distinct > 1 ? (s.max - s.min) / (double)(s.distinct - 1) : 0;
-    kbi_flag_set(r, KB_FLAG_FEW, m->n < 6);
-    kbi_flag_set(r, KB_FLAG_QUANTISED, m->n >= 30 && s.distinct <= 10 && step > 0.01 * s.median);
-    kbi_flag_set(r, KB_FLAG_DRIFT, s.drift_significant != 0);
-    kbi_flag_set(r, KB_FLAG_AUTOCORR, m->n >= 30 && !m->rounds && s.lag1 > 0.3); // slots of rounds are far apart
-    kbi_flag_set(r, KB_FLAG_BIMODAL, s.bimodal != 0);
-    bool floored = r->time_ms_raw < 5 * r->floor_ms;
-    kbi_flag_set(r, KB_FLAG_FLOOR, floored); // there the timer's own scatter is what would show as outliers
-    kbi_flag_set(r, KB_FLAG_OUTLIERS, m->n >= 30 && !floored && s.outliers_severe > 0.05);
-    kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, m->clock_high - m->clock_low > 0.02 * m->clock_high);
-}
-
-// Faster than anything this machine was seen to do: an error where the data cannot come from cache, else a warning.
-static void kbi_judge_roof(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double rate,
-                           double computed) {
-    double best = 0; // of those that were measured
-    if (machine->copy_roof > best) best = machine->copy_roof;
-    if (machine->read_roof > best) best = machine->read_roof;
-    if (machine->write_roof > best) best = machine->write_roof;
-    bool moves = best > 0 && rate > 1.05 * best, computes = computed > 1.05;
-    bool sure = computes || (kbi_is(m->mode, "cold") && m->bytes >= 4.0 * (double)machine->l2);
-    kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, moves || computes);
-    if ((!moves && !computes) || !sure) return;
-    char is[40], roof[40];
-    kbi_text why = { NULL, 0, 0 };
-    if (moves)
-        kbi_putf(&why, "%s GB/s by kb_bytes, where the machine reaches %s GB/s", kbi_digits(rate * 1e-9, 4, is),
-                 kbi_digits(best * 1e-9, 4, roof));
-    else
-        kbi_putf(&why, "%s times the measured arithmetic roof, by kb_flops", kbi_digits(computed, 3, is));
-    r->message = kbi_copy(r->owned, why.s);
-    kbi_text_free(&why);
-    r->status = KB_FAILED;
-    r->gpu_efficiency = NAN;
-}
-
-static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
-    double seconds = r->time_ms * 1e-3, bytes = isfinite(m->bytes) ? m->bytes : 0;
-    if (!(seconds > 0)) return;
-    r->inference_speed = 1 / seconds;
-    r->throughput_gbps = m->bytes / seconds * 1e-9;
-    r->gflops = m->flops / seconds * 1e-9;
-    r->items_per_second = m->items / seconds;
-    if (m->queries) r->queries_per_second = r->items_per_second;
-    int which = r->dtype && kbi_is(r->dtype, "f16") ? 1 : r->dtype && kbi_is(r->dtype, "bf16") ? 2 : 0;
-    bool real = !r->dtype || which || kbi_is(r->dtype, "f32");
-    double flop_roof = real ? machine->flop_roof[which] : (double)NAN;
-    double moved = machine->copy_roof > 0 ? bytes / seconds / machine->copy_roof : 0;
-    double computed = flop_roof > 0 && kbi_finite(m->flops) ? m->flops / seconds / flop_roof : 0;
-    if (!(moved > 0) && !(computed > 0)) return;
-    r->gpu_efficiency = 100 * KBI_MAX(moved, computed);
-    bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
-    r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
-    kbi_judge_roof(r, m, machine, bytes / seconds, computed);
-}
-
-static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
-    char text[64];
-    snprintf(text, sizeof text, "%dx%dx%d", x[0], x[1], x[2]);
-    return kbi_copy(a, text);
-}
-
-static void kbi_judge_machine(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
-    r->memory_bytes = m->memory;
-    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
-    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
-    r->leaked_bytes = m->leaked;
-    if (m->kernel[0]) r->kernel = kbi_copy(r->owned, m->kernel);
-    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
-    r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
-    r->occupancy_theoretical = m->occupancy;
-    r->backend = kbi_copy(r->owned, machine->backend);
-    if (machine->gpu_present) {
-        char capability[16];
-        snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
-        r->device = machine->device;
-        r->gpu = kbi_copy(r->owned, machine->gpu);
-        r->compute_capability = kbi_copy(r->owned, capability);
-        r->driver = kbi_copy(r->owned, machine->driver);
-        r->cuda = kbi_copy(r->owned, machine->cuda);
-    }
-    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
-    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
-    r->power_w = m->power, r->temperature_c = m->temperature, r->energy_mj = m->energy;
-    if (m->throttle[0]) r->throttle = kbi_copy(r->owned, m->throttle);
-}
-
-// A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
-static void kbi_judge_withdraw(kb_result* r) {
-    r->time_ms = r->time_ms_mean = r->time_ms_std = r->time_ms_min = r->time_ms_max = r->time_ms_mad = NAN;
-    r->time_ms_p5 = r->time_ms_p25 = r->time_ms_p75 = r->time_ms_p95 = r->time_ms_p99 = r->time_ms_raw = NAN;
-    r->time_ms_ci_low = r->time_ms_ci_high = r->cv = r->precision = r->bias_ms = r->floor_ms = NAN;
-    r->inference_speed = r->throughput_gbps = r->gflops = r->items_per_second = r->queries_per_second =
-        r->gpu_efficiency = NAN;
-    r->samples = KB_NONE;
-    r->samples_ms.n = 0;
-}
-
-static bool kbi_debug_build(void) { return !KBI_OPTIMISED; }
-
-static void kbi_judge(kb_result* r, const kbi_case* c, const kbi_measured* m, const double* samples,
-                      const kbi_machine* machine) {
-    kbi_result_clear(r);
-    kbi_judge_identity(r, c);
-    r->status = (kb_status)m->status;
-    r->flags = m->flags;
-    r->verified = m->verified;
-    r->max_error = m->max_error, r->tolerance = m->tolerance;
-    if (m->message[0]) r->message = kbi_copy(r->owned, m->message);
-    if (m->mode[0]) r->mode = kbi_copy(r->owned, m->mode);
-    r->wall_ms = m->wall_ns * 1e-6;
-    r->bytes = m->bytes, r->flops = m->flops;
-    kbi_judge_machine(r, m, machine);
-    if (r->status == KB_OK) {
-        kbi_judge_times(r, m, samples);
-        kbi_judge_rates(r, m, machine);
-        kbi_flag_set(r, KB_FLAG_UNVERIFIED, r->verified < 0);
-        kbi_flag_set(r, KB_FLAG_DEBUG_BUILD, kbi_debug_build());
-    }
-    if (r->status != KB_OK || !(r->time_ms >= 0)) kbi_judge_withdraw(r);
-}
-
-// What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
-static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
-                                 double* hi) {
-    double log_ratio[KBI_ROUNDS_LIMIT], median;
-    int64_t n = 0; // rounds that both were in: with --iters one has all its samples before the other
-    for (int64_t r = 0; r < rounds; r++)
-        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
-    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
-    *lo = exp(*lo), *hi = exp(*hi);
-    return exp(median);
-}
-
-static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
-
-// The rounds of a measured case, less the bias of its mode; NULL without any.
-static const double* kbi_judge_rounds(const kbi_measured* m, double* samples, bool again) {
-    double* rounds = samples + m->n + (again ? m->rounds : 0);
-    return m->status == KB_OK && (again ? m->again : m->rounds) > 0 ? rounds : NULL;
-}
-
-static void kbi_judge_unbias(const kbi_measured* m, double* samples) {
-    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
-    for (int64_t i = m->n; i < m->n + m->rounds + m->again; i++)
-        if (kbi_finite(samples[i])) samples[i] = KBI_MAX(samples[i] - bias, 1e-3);
-}
-
-// Whether two were measured in the same rounds: a group of more than 64 is several contests.
-static bool kbi_judge_together(const kbi_measured* a, const kbi_measured* b) {
-    return a->rounds == b->rounds && a->contest == b->contest;
-}
-
-// Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the medians alone.
-static void kbi_judge_speedup(kb_result* results, const kbi_measured* const* m, double* const* samples, int i,
-                              double noise) {
-    kb_result *base = &results[0], *r = &results[i];
-    const double *theirs = kbi_judge_rounds(m[0], samples[0], false),
-                 *mine = kbi_judge_rounds(m[i], samples[i], false);
-    r->speedup = base->time_ms / r->time_ms;
-    if (i == 0 || !theirs || !mine || !kbi_judge_together(m[0], m[i])) return;
-    double alpha = 0.05 / KBI_MAX(m[i]->arms - 1, 1);
-    r->speedup = kbi_judge_ratio_of(theirs, mine, m[i]->rounds, alpha, &r->speedup_low, &r->speedup_high);
-    r->noise_floor = noise;
-    r->verdict = kbi_judge_ratio(r->speedup_low, r->speedup_high, kbi_delta, noise);
-}
-
-// Whether the fastest of a group is surely faster than each of the others.
-static bool kbi_judge_certain(const kb_result* results, const kbi_measured* const* m, double* const* samples, int n,
-                              int fastest, double noise) {
-    const double* mine = fastest < 0 ? NULL : kbi_judge_rounds(m[fastest], samples[fastest], false);
-    for (int i = 0; i < n; i++) {
-        double lo, hi;
-        if (i == fastest || results[i].status != KB_OK) continue;
-        const double* theirs = kbi_judge_rounds(m[i], samples[i], false);
-        if (!mine || !theirs || !kbi_judge_together(m[i], m[fastest])) return false;
-        kbi_judge_ratio_of(theirs, mine, m[i]->rounds, 0.05 / KBI_MAX(n - 1, 1), &lo, &hi);
-        if (kbi_judge_ratio(lo, hi, kbi_delta, noise) != KB_FASTER) return false;
-    }
-    return mine != NULL;
-}
-
-typedef struct kbi_contest_end { // of a group
-    int fastest;                 // its place, -1 without one
-    bool certain;                // that it is the fastest
-} kbi_contest_end;
-
-// Speedup against the first of the group, and the rating against its best verified time.
-static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* const* m, double* const* samples,
-                                       int n) {
-    kbi_contest_end end = { -1, false };
-    double best = INFINITY, noise = NAN, lo, hi;
-    for (int i = 0; i < n; i++) {
-        const kb_result* r = &results[i];
-        if (r->status != KB_OK || !(r->time_ms > 0)) continue;
-        kbi_judge_unbias(m[i], samples[i]);
-        if (r->verified == 1) best = KBI_MIN(best, r->time_ms);
-        if (end.fastest < 0 || r->time_ms < results[end.fastest].time_ms) end.fastest = i;
-    }
-    const double *one = n ? kbi_judge_rounds(m[0], samples[0], false) : NULL,
-                 *two = n ? kbi_judge_rounds(m[0], samples[0], true) : NULL;
-    if (one && two) {
-        kbi_judge_ratio_of(one, two, m[0]->rounds, 0.05, &lo, &hi);
-        noise = kbi_noise_floor(lo, hi);
-    }
-    for (int i = 0; i < n && n > 1; i++) {
-        kb_result* r = &results[i];
-        r->baseline = kbi_copy(r->owned, results[0].implementation);
-        if (r->status != KB_OK || !(r->time_ms > 0)) continue;
-        kbi_judge_speedup(results, m, samples, i, noise);
-        double share = best / r->time_ms;
-        if (r->verified == 1)
-            r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
-    }
-    int rivals = 0;
-    for (int i = 0; i < n; i++) rivals += results[i].status == KB_OK && results[i].time_ms > 0;
-    if (rivals < 2) end.fastest = -1;
-    end.certain = kbi_judge_certain(results, m, samples, n, end.fastest, noise);
-    return end;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>json      record: one flat object per case; never NaN, never Infinity, never a comma for a point.
-              Public: none      Used by: >>store
----------------------------------------------------------------------------------------------------------------*/
-
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
-static void kbi_json_text(kbi_text* t, const char* s) {
-    if (!s) {
-        kbi_puts(t, "null");
-        return;
-    }
-    kbi_puts(t, "\"");
-    for (const unsigned char* p = (const unsigned char*)s; *p;) {
-        int n = kbi_utf8(p);
-        if (*p == '"' || *p == '\\')
-            kbi_putf(t, "\\%c", *p);
-        else if (*p == '\n')
-            kbi_puts(t, "\\n");
-        else if (*p == '\t')
-            kbi_puts(t, "\\t");
-        else if (*p < 0x20 || *p == 0x7f)
-            kbi_putf(t, "\\u%04x", *p);
-        else if (n)
-            kbi_put(t, (const char*)p, (size_t)n);
-        else
-            kbi_puts(t, "\\ufffd"); // not UTF-8: the replacement character
-        p += n ? n : 1;
-    }
-    kbi_puts(t, "\"");
-}
-
-static void kbi_json_real(kbi_text* t, double x) {
-    char number[40];
-    kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
-}
-
-static void kbi_json_whole(kbi_text* t, int64_t x) {
-    if (x == KB_NONE)
-        kbi_puts(t, "null");
-    else
-        kbi_putf(t, "%lld", (long long)x);
-}
-
-static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
-
-static void kbi_json_params(kbi_text* t, kbi_field_params params) {
-    kbi_puts(t, "{");
-    for (int64_t i = 0; i < params.n; i++) {
-        const kb_param* p = &params.of[i];
-        if (i) kbi_puts(t, ", ");
-        kbi_json_text(t, p->name);
-        kbi_puts(t, ": ");
-        if (p->type == KB_AXIS_STRINGS)
-            kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS)
-            kbi_json_real(t, p->r);
-        else
-            kbi_json_whole(t, p->i);
-    }
-    kbi_puts(t, "}");
-}
-
-static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
-    kbi_puts(t, samples.n ? "[" : "null");
-    for (int64_t i = 0; i < samples.n; i++) {
-        if (i) kbi_puts(t, ", ");
-        kbi_json_real(t, samples.of[i]);
-    }
-    if (samples.n) kbi_puts(t, "]");
-}
-
-static void kbi_json_flags(kbi_text* t, uint64_t flags) {
-    bool first = true;
-    kbi_puts(t, "[");
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
-        first = false;
-    }
-    kbi_puts(t, "]");
-}
-
-static void kbi_json_status(kbi_text* t, kb_status s) {
-    kbi_json_text(t, s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped");
-}
-
-static void kbi_json_verdict(kbi_text* t, kb_verdict v) {
-    static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
-    kbi_json_text(t, names[v]);
-}
-
-static void kbi_json_result(kbi_text* t, const kb_result* r) {
-    const char* before = "{";
-#define KBI_X(kind, key)                     \
-    kbi_putf(t, "%s\"%s\": ", before, #key); \
-    kbi_json_##kind(t, r->key);              \
-    before = ", ";
-    KB_RECORD(KBI_X)
-#undef KBI_X
-    kbi_puts(t, "}");
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>store     record: what is known of the run, and files that survive a crash.
-              Public: none      Used by: >>supervisor
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24];
-    char* command;
-    uint64_t seed;
-} kbi_session;
-
-// The first line of a file, without its end; false when there is none.
-static bool kbi_first_line(const char* path, char* out, int size) {
-    FILE* f = fopen(path, "r");
-    bool good = f && kbi_get_line(out, size, f);
-    if (f) fclose(f);
-    if (good) out[strcspn(out, "\r\n")] = 0;
-    return good;
-}
-
-static void kbi_session_cpu(kbi_session* s) {
-    char line[256];
-    FILE* f = fopen("/proc/cpuinfo", "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) {
-        const char* colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        snprintf(s->cpu, sizeof s->cpu, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-        break;
-    }
-    if (f) fclose(f);
-}
-
-// The commit that is checked out here or in a folder above, read from .git itself.
-static void kbi_session_commit(kbi_session* s) {
-    char path[512], up[256] = "", line[256], name[512];
-    for (int i = 0; i < 20 && !s->git_commit[0]; i++) {
-        snprintf(path, sizeof path, "%s.git", up);
-        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
-        snprintf(path, sizeof path, "%s.git/HEAD", up);
-        if (kbi_first_line(path, line, (int)sizeof line)) {
-            if (strncmp(line, "ref: ", 5) == 0) {
-                snprintf(name, sizeof name, "%s.git/%.200s", up, line + 5);
-                if (!kbi_first_line(name, line, (int)sizeof line)) return; // packed, or no commit yet
-            }
-            snprintf(s->git_commit, sizeof s->git_commit, "%.40s", line);
-            return;
-        }
-        if (strlen(up) + 4 > sizeof up) return;
-        strcat(up, "../");
-    }
-}
-
-static void kbi_session_fill(kbi_session* s, const kbi_options* o) {
-    struct utsname u;
-    kbi_text command = { NULL, 0, 0 };
-    time_t now = time(NULL);
-    const struct tm* t = gmtime(&now);
-    memset(s, 0, sizeof *s);
-    if (uname(&u) == 0) {
-        snprintf(s->host, sizeof s->host, "%.70s", u.nodename);
-        snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
-    }
-    kbi_session_cpu(s);
-    kbi_session_commit(s);
-    if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
-    snprintf(s->build, sizeof s->build, "%.80s%s%s", __VERSION__,
-             kbi_debug_build() ? ", not optimised" : ", optimised", KBI_CUDA ? ", CUDA" : "");
-    for (int i = 0; i < o->argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", o->argv[i]);
-    s->command = command.s;
-    s->seed = o->seed;
-    uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
-    snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
-}
-
-static void kbi_record_session(kb_result* r, const kbi_session* s) {
-    r->host = kbi_copy(r->owned, s->host);
-    r->kernel_version = kbi_copy(r->owned, s->kernel_version);
-    if (s->cpu[0]) r->cpu = kbi_copy(r->owned, s->cpu);
-    r->date = kbi_copy(r->owned, s->date);
-    if (s->git_commit[0]) r->git_commit = kbi_copy(r->owned, s->git_commit);
-    r->build = kbi_copy(r->owned, s->build);
-    r->run_id = kbi_copy(r->owned, s->run_id);
-    r->command = kbi_copy(r->owned, s->command);
-    r->seed = (int64_t)s->seed;
-    r->kbench_version = KBENCH_VERSION;
-    r->schema = 1;
-}
-
-typedef struct kbi_store {
-    const char *json, *jsonl;
-    char* temporary; // beside json, renamed over it at the end; NULL: json is written in place
-    int json_file, jsonl_file;
-    kbi_text array, path; // path: json from the root on, since a body may change the directory
-    bool failed, keep;    // keep: results of an earlier run are worth more than an empty array
-} kbi_store;
-
-static bool kbi_write_all(int file, const char* s, size_t n) {
-    while (n) {
-        ssize_t done = write(file, s, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        s += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
-static bool kbi_store_open_json(kbi_store* s) {
-    struct stat about;
-    if (kbi_is(s->json, "-")) return true;
-    // a device, a pipe or a symbolic link is written to, a plain file is replaced as a whole
-    bool plain = lstat(s->json, &about) != 0 || S_ISREG(about.st_mode);
-    kbi_text name = { NULL, 0, 0 };
-    kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", s->json, (long)getpid());
-    s->json_file = kbi_open_file(name.s, O_WRONLY | O_CREAT | (plain ? O_TRUNC : 0));
-    if (s->json_file < 0) kbi_error("cannot write --json %s: %s", s->json, strerror(errno));
-    if (plain && s->json_file >= 0)
-        s->temporary = name.s;
-    else
-        kbi_text_free(&name);
-    return s->json_file >= 0;
-}
-
-// Ends a line that an earlier run was killed in the middle of, so that ours does not continue it.
-static bool kbi_store_open_jsonl(kbi_store* s) {
-    char last = '\n';
-    if (kbi_is(s->jsonl, "-")) return true;
-    s->jsonl_file = kbi_open_file(s->jsonl, O_RDWR | O_CREAT | O_APPEND);
-    if (s->jsonl_file < 0) s->jsonl_file = kbi_open_file(s->jsonl, O_WRONLY | O_APPEND); // a pipe
-    if (s->jsonl_file < 0) return kbi_error("cannot write --jsonl %s: %s", s->jsonl, strerror(errno)), false;
-    if (lseek(s->jsonl_file, -1, SEEK_END) >= 0 && kbi_read_some(s->jsonl_file, &last, 1) == 1 && last != '\n' &&
-        !kbi_write_all(s->jsonl_file, "\n", 1))
-        return kbi_error("cannot write --jsonl %s: %s", s->jsonl, strerror(errno)), false;
-    return true;
-}
-
-static bool kbi_store_open(kbi_store* s, const kbi_options* o) {
-    memset(s, 0, sizeof *s);
-    s->json = o->json;
-    s->jsonl = o->jsonl;
-    s->json_file = s->jsonl_file = -1;
-    if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
-        return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
-    if (kbi_is(s->json, "-") && kbi_is(s->jsonl, "-"))
-        return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
-    char here[4096];
-    if (s->json && *s->json != '/' && !kbi_is(s->json, "-") && getcwd(here, sizeof here))
-        kbi_putf(&s->path, "%s/%s", here, s->json), s->json = s->path.s;
-    if ((!s->json || kbi_store_open_json(s)) && (!s->jsonl || kbi_store_open_jsonl(s))) return true;
-    if (s->json_file >= 0) close(s->json_file);
-    if (s->jsonl_file >= 0) close(s->jsonl_file);
-    if (s->temporary) unlink(s->temporary);
-    KBENCH_FREE(s->temporary);
-    s->temporary = NULL;
-    kbi_text_free(&s->path);
-    return false;
-}
-
-static void kbi_store_trouble(kbi_store* s, const char* option, const char* path) {
-    if (!s->failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
-    s->failed = true;
-}
-
-static void kbi_store_add(kbi_store* s, const kb_result* r) {
-    kbi_text line = { NULL, 0, 0 };
-    if (!s->json && !s->jsonl) return;
-    kbi_json_result(&line, r);
-    if (s->json) kbi_putf(&s->array, "%s", s->array.n ? ",\n" : "[\n"), kbi_puts(&s->array, line.s);
-    kbi_puts(&line, "\n");
-    if (kbi_is(s->jsonl, "-"))
-        fputs(line.s, stdout), fflush(stdout);
-    else if (s->jsonl && !kbi_write_all(s->jsonl_file, line.s, line.n))
-        kbi_store_trouble(s, "jsonl", s->jsonl);
-    else if (s->jsonl)
-        fsync(s->jsonl_file);
-    kbi_text_free(&line);
-}
-
-// Writes the array; the old file stays as it is until the new one is complete.
-static bool kbi_store_close(kbi_store* s) {
-    if (s->jsonl_file >= 0) close(s->jsonl_file);
-    bool nothing = s->keep && !s->array.n && s->json_file >= 0 && access(s->json, F_OK) == 0;
-    if (s->json) kbi_puts(&s->array, s->array.n ? "\n]\n" : "[]\n");
-    if (nothing) {
-        close(s->json_file);
-        if (s->temporary) unlink(s->temporary);
-    } else if (kbi_is(s->json, "-")) {
-        fputs(s->array.s, stdout);
-        if (fflush(stdout) != 0) kbi_store_trouble(s, "json", "-");
-    } else if (s->json_file >= 0) {
-        int again = s->temporary ? -1 : kbi_open_file(s->json, O_WRONLY | O_TRUNC); // what stands behind a link
-        if (again >= 0) close(again);
-        bool good =
-            kbi_write_all(s->json_file, s->array.s, s->array.n) && (fsync(s->json_file) == 0 || errno == EINVAL);
-        if (close(s->json_file) != 0) good = false;
-        if (good && s->temporary && rename(s->temporary, s->json) != 0) good = false;
-        if (!good) kbi_store_trouble(s, "json", s->json);
-        if (!good && s->temporary) unlink(s->temporary);
-    }
-    kbi_text_free(&s->array);
-    kbi_text_free(&s->path);
-    KBENCH_FREE(s->temporary);
-    s->temporary = NULL;
-    return !s->failed;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table, the summary, the progress line.
-              Public: kb_print      Used by: >>supervisor
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_LABEL_MIN = 21 }; // the narrowest first column
-
-typedef struct kbi_table {
-    FILE* out;
-    int width, label; // of the line, of the first column
-    bool colour, verbose, wide;
-    bool equivalent, unresolved;                 // such verdicts were shown
-    bool alone;                                  // the heading above is that of operations with one case each
-    char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
-} kbi_table;
-
-static int kbi_terminal_width(FILE* f) {
-    struct winsize size;
-    return ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 ? size.ws_col : 80;
-}
-
-static void kbi_table_open(kbi_table* t, FILE* out, const kbi_options* o) {
-    memset(t, 0, sizeof *t);
-    t->out = out;
-    t->width = kbi_terminal_width(out);
-    t->label = KBI_LABEL_MIN + KBI_MAX(0, KBI_MIN(t->width - 80, 25));
-    t->wide = t->width >= 110;
-    t->verbose = o->on[KBI_OPTION_verbose];
-    t->colour = isatty(fileno(out)) && !getenv("NO_COLOR") && !o->on[KBI_OPTION_no_color];
-}
-
-static const char* kbi_colour(const kbi_table* t, const char* code) { return t->colour ? code : ""; }
-
-// "41.23 us": four digits and the unit that leaves one to three of them before the point.
-static const char* kbi_show_time(double ms, char out[40]) {
-    static const struct {
-        double from, scale;
-        const char* unit;
-    } units[] = { { 1e3, 1e-3, "s" }, { 1, 1, "ms" }, { 1e-3, 1e3, "us" }, { 0, 1e6, "ns" } };
-    char number[40];
-    for (int i = 0; i < KBI_COUNT(units); i++) {
-        if (ms * (1 + 5e-5) < units[i].from) continue;
-        snprintf(out, 40, "%.30s %s", kbi_digits(ms * units[i].scale, 4, number), units[i].unit);
-        break;
-    }
-    return out;
-}
-
-static const char* kbi_show_bytes(double bytes, char out[40]) {
-    static const char* const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-    char number[40];
-    int u = 0;
-    while (bytes >= 1000 && u + 1 < KBI_COUNT(units)) bytes /= 1024, u++;
-    snprintf(out, 40, "%.30s %s", kbi_digits(bytes, u ? 3 : 1, number), units[u]);
-    return out;
-}
-
-static const char* kbi_show_percent(double x, char out[40]) {
-    char number[40];
-    if (!kbi_finite(x)) return "-";
-    snprintf(out, 40, "%.30s%%", x < 0.0005 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
-    return out;
-}
-
-static const char* kbi_show(double x, int digits, char out[40]) {
-    return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
-}
-
-// Text in words, wrapped under an indent.
-static void kbi_table_wrap(const kbi_table* t, int indent, const char* s) {
-    int at = 0;
-    while (*s) {
-        int n = (int)strcspn(s, " ");
-        if (at && at + 1 + n > t->width) fputc('\n', t->out), at = 0;
-        if (!at)
-            at = fprintf(t->out, "%*s%.*s", indent, "", n, s);
-        else
-            at += fprintf(t->out, " %.*s", n, s);
-        s += n;
-        s += strspn(s, " ");
-    }
-    if (at) fputc('\n', t->out);
-}
-
-static void kbi_table_params(kbi_text* s, const kb_result* r) {
-    char number[40];
-    for (int64_t i = 0; i < r->params.n; i++) {
-        const kb_param* p = &r->params.of[i];
-        if (kbi_is(p->name, "dtype") || kbi_is(p->name, "dir")) continue; // they stand elsewhere
-        kbi_putf(s, "%s%s=", s->n ? " " : "", p->name);
-        if (p->type == KB_AXIS_STRINGS)
-            kbi_puts(s, p->s);
-        else if (p->type == KB_AXIS_REALS)
-            kbi_puts(s, kbi_number(p->r, number));
-        else
-            kbi_putf(s, "%lld", (long long)p->i);
-    }
-}
-
-// The names of the columns, beside the operation's own name when it has more than one case.
-static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    char name[160];
-    snprintf(name, sizeof name, "%s%s%s", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
-    fprintf(t->out, "\n%s%-*s%s", kbi_colour(t, "\033[1m"), t->label, t->alone ? "" : name, kbi_colour(t, "\033[0m"));
-    if ((int)strlen(name) > t->label && !t->alone) fprintf(t->out, "\n%-*s", t->label, "");
-    fprintf(t->out, " %9s %6s %8s %6s %8s", "time", "+-", "GB/s", "roof", "memory");
-    if (t->wide) fprintf(t->out, " %9s %7s", "GFLOP/s", "samples");
-    if (!t->alone) fprintf(t->out, " %7s", "speedup");
-    fputc('\n', t->out);
-}
-
-// A new heading for each operation; those with a single case share one.
-static void kbi_table_follow(kbi_table* t, const kb_result* r, bool alone) {
-    bool same = t->heading[0] &&
-                (alone ? t->alone
-                       : kbi_is(t->heading, r->operation) && kbi_is(t->direction, r->direction ? r->direction : ""));
-    t->alone = alone;
-    if (!same) kbi_table_heading(t, r), t->axes[0] = 0;
-    snprintf(t->heading, sizeof t->heading, "%s", r->operation);
-    snprintf(t->direction, sizeof t->direction, "%s", r->direction ? r->direction : "");
-}
-
-// The WARN flags that stand beside a number. UNVERIFIED is said in one letter's room: most lines may have it.
-static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
-    bool fresh = true;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        const char* name = kb_flag_name((kb_flag)f);
-        if (!((r->flags >> f) & 1)) continue;
-        if (used + 1 + (int)strlen(name) > t->width || (fresh && used > t->width - 12))
-            used = fprintf(t->out, "\n%*s", t->label + 1, "") - 1;
-        used += fprintf(t->out, " %s", name);
-        fresh = false;
-    }
-    fputc('\n', t->out);
-    for (int f = 0; t->verbose && f < KB_FLAG_COUNT; f++) {
-        if (!((r->flags >> f) & 1)) continue;
-        char line[256];
-        snprintf(line, sizeof line, "%s: %s", kb_flag_name((kb_flag)f), kb_flag_advice((kb_flag)f));
-        kbi_table_wrap(t, 4, line);
-    }
-}
-
-static void kbi_table_numbers(kbi_table* t, const kb_result* r, const char* mark) {
-    char time[40], spread[40], rate[40], roof[40], memory[40], speedup[40], gflops[40];
-    int used = fprintf(t->out, " %9s %6s %8s %6s %8s", kbi_show_time(r->time_ms, time),
-                       kbi_show_percent(r->precision, spread), kbi_show(r->throughput_gbps, 4, rate),
-                       kbi_show_percent(r->gpu_efficiency / 100, roof),
-                       r->memory_bytes > 0 ? kbi_show_bytes((double)r->memory_bytes, memory) : "-");
-    if (t->wide) used += fprintf(t->out, " %9s %7lld", kbi_show(r->gflops, 4, gflops), (long long)r->samples);
-    // = and ~ stand for what the number alone would not say
-    const char* sign = r->verdict == KB_EQUIVALENT ? "=" : r->verdict == KB_UNRESOLVED ? "~" : "";
-    if (kbi_finite(r->speedup))
-        used += fprintf(t->out, " %*s%s", *sign ? 6 : 7, kbi_digits(r->speedup, 3, speedup), sign);
-    t->equivalent |= r->verdict == KB_EQUIVALENT;
-    t->unresolved |= r->verdict == KB_UNRESOLVED || (mark && strchr(mark, '?'));
-    if (t->wide && kbi_finite(r->speedup_low))
-        used +=
-            fprintf(t->out, " [%s, %s]", kbi_digits(r->speedup_low, 3, spread), kbi_digits(r->speedup_high, 3, rate));
-    if (mark) used += fprintf(t->out, " %s%s%s", kbi_colour(t, "\033[32m"), mark, kbi_colour(t, "\033[0m"));
-    kbi_table_flags(t, r, used + t->label);
-    if (t->verbose && r->message) kbi_table_wrap(t, 4, r->message);
-}
-
-// A word instead of a number, why, and what to do about it.
-static void kbi_table_word(kbi_table* t, const kb_result* r) {
-    const char *word = "FAILED", *advice = NULL;
-    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--) {
-        if (!((r->flags >> f) & 1) || !kb_flag_is_error((kb_flag)f)) continue;
-        word = kb_flag_name((kb_flag)f);
-        advice = kb_flag_advice((kb_flag)f);
-    }
-    if (r->status == KB_SKIPPED) word = "skipped";
-    fprintf(t->out, " %s%s%s\n", kbi_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m"), word,
-            kbi_colour(t, "\033[0m"));
-    if (r->message) kbi_table_wrap(t, 4, r->message);
-    if (advice && r->status == KB_FAILED) kbi_table_wrap(t, 4, advice);
-}
-
-// "16x512x4096", with what it stands for in axes; only integers have such a form.
-static bool kbi_table_short(kbi_text* s, kbi_text* axes, const kb_result* r) {
-    for (int64_t i = 0; i < r->params.n; i++) {
-        if (kbi_is(r->params.of[i].name, "dtype") || kbi_is(r->params.of[i].name, "dir")) continue;
-        if (r->params.of[i].type != KB_AXIS_INTS) return false;
-        kbi_putf(s, "%s%lld", s->n ? "x" : "", (long long)r->params.of[i].i);
-        kbi_putf(axes, "%s%s", axes->n ? " x " : "", r->params.of[i].name);
-    }
-    return s->n > 0;
-}
-
-static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool group, const char* params) {
-    if (t->alone) kbi_putf(label, "%s%s%s ", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
-    if (group || !kbi_is(r->implementation, "default") || (!t->alone && !*params))
-        kbi_putf(label, "%s ", r->implementation);
-    if (!group && r->dtype) kbi_putf(label, "%s ", r->dtype);
-    if (!group) kbi_puts(label, params);
-    while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
-}
-
-// What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
-// without the names of its axes, which then stand once under the heading.
-static void kbi_table_label(kbi_table* t, const kb_result* r, const char* params, bool group) {
-    kbi_text label = { NULL, 0, 0 }, brief = { NULL, 0, 0 }, axes = { NULL, 0, 0 };
-    int indent = t->alone ? 0 : 1;
-    kbi_table_names(t, &label, r, group, params);
-    if ((int)label.n > t->label - indent && !group && !t->alone && kbi_table_short(&brief, &axes, r)) {
-        if (!kbi_is(t->axes, axes.s)) fprintf(t->out, " by %s\n", axes.s);
-        snprintf(t->axes, sizeof t->axes, "%s", axes.s);
-        label.n = 0;
-        kbi_table_names(t, &label, r, group, brief.s);
-    }
-    if ((int)label.n > t->label - indent) {
-        kbi_table_wrap(t, indent, label.s);
-        fprintf(t->out, "%*s", t->label, "");
-    } else {
-        fprintf(t->out, "%*s%-*s", indent, "", t->label - indent, label.s);
-    }
-    kbi_text_free(&label);
-    kbi_text_free(&brief);
-    kbi_text_free(&axes);
-}
-
-// A group of cases that differ in nothing but the implementation. alone: the operation has no other case.
-static void kbi_table_group(kbi_table* t, const kb_result* results, int n, kbi_contest_end end, bool alone) {
-    kbi_text params = { NULL, 0, 0 };
-    kbi_table_follow(t, &results[0], alone);
-    if (n > 1 && results[0].dtype) kbi_putf(&params, "%s", results[0].dtype);
-    kbi_table_params(&params, &results[0]);
-    if (params.n && n > 1) kbi_table_wrap(t, 1, params.s);
-    for (int i = 0; i < n; i++) {
-        kbi_table_label(t, &results[i], params.s ? params.s : "", n > 1);
-        if (results[i].status == KB_OK)
-            kbi_table_numbers(t, &results[i],
-                              n < 2 || i != end.fastest ? NULL
-                              : end.certain             ? "fastest"
-                                                        : "fastest?");
-        else
-            kbi_table_word(t, &results[i]);
-    }
-    kbi_text_free(&params);
-    fflush(t->out);
-}
-
-// The machine, above everything else.
-static void kbi_table_machine(kbi_table* t, const kbi_machine* m, const kbi_session* s) {
-    char line[512], roof[40];
-    if (m->gpu_present)
-        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  %s  sm_%d  driver %s  CUDA %s  %s%s%s", m->gpu, m->sm,
-                 m->driver, m->cuda, m->tool[0] ? "under " : "copy roof ",
-                 m->tool[0] ? m->tool : kbi_show(m->copy_roof * 1e-9, 4, roof), m->tool[0] ? ": not timed" : " GB/s");
-    else
-        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  CPU times (%s)  %s",
-                 m->why[0]                      ? m->why
-                 : kbi_is(m->backend, "script") ? "scripted"
-                 : KBI_CUDA                     ? "--device cpu"
-                                                : "built without CUDA",
-                 s->cpu[0] ? s->cpu : "processor unknown");
-    kbi_table_wrap(t, 0, line);
-}
-
-// --- progress, on stderr, when that is a terminal ---
-
-typedef struct kbi_progress {
-    bool on, shown;
-    int64_t began, last;
-} kbi_progress;
-
-static void kbi_progress_open(kbi_progress* p, const kbi_options* o) {
-    p->on = isatty(2) && !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet];
-    p->shown = false;
-    p->began = kbi_now();
-    p->last = 0;
-}
-
-static void kbi_progress_clear(kbi_progress* p) {
-    if (p->shown) fputs("\r\033[K", stderr), fflush(stderr);
-    p->shown = false;
-}
-
-static void kbi_progress_show(kbi_progress* p, int done, int all, const char* name) {
-    char left[48] = "", time[32];
-    int64_t now = kbi_now();
-    if (!p->on || now - p->last < 50000000) return;
-    p->last = now;
-    double seconds = (double)(now - p->began) * 1e-9;
-    if (done && seconds > 1) {
-        double rest = seconds / done * (all - done);
-        if (rest >= 90)
-            snprintf(time, sizeof time, "%.0f min", rest / 60);
-        else
-            snprintf(time, sizeof time, "%.0f s", rest);
-        snprintf(left, sizeof left, "  %s left", time);
-    }
-    int room = KBI_MAX(10, kbi_terminal_width(stderr) - 30);
-    fprintf(stderr, "\r[%d/%d]%s  %.*s\033[K", done + 1, all, left, room, name);
-    fflush(stderr);
-    p->shown = true;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>worker    The process that runs cases: told by pipe what to measure, and answering with what was measured.
-              Public: none      Used by: >>supervisor
----------------------------------------------------------------------------------------------------------------*/
-
-typedef enum kbi_message_type { KBI_HELLO = 1, KBI_ENTER, KBI_BEAT, KBI_RESULT, KBI_DONE } kbi_message_type;
-
-typedef struct kbi_message { // then size bytes
-    uint32_t magic;
-    int32_t type, index; // kbi_message_type; the case in the plan
-    uint32_t size;
-} kbi_message;
-
-enum { KBI_MAGIC = 0x6b626e63 };
-
-// The backend that the options ask for. Without a GPU host work still runs, on the cpu backend, which remembers why.
-static const kbi_backend* kbi_backend_open(const kbi_options* o, int device, kbi_machine* machine) {
-    const kbi_backend* b = &kbi_cpu;
-    if (kbi_is(o->device, "script")) b = &kbi_scripted;
-#if KBI_CUDA
-    else if (!kbi_is(o->device, "cpu"))
-        b = &kbi_cuda;
-#endif
-    if (b->open(machine, device)) return b;
-    char why[sizeof machine->why];
-    int devices = machine->devices;
-    memcpy(why, machine->why, sizeof why);
-    kbi_cpu.open(machine, 0);
-    memcpy(machine->why, why, sizeof why);
-    machine->devices = devices;
-    return &kbi_cpu;
-}
-
-static void kbi_send(int file, int type, int index, const void* a, size_t a_size, const void* b, size_t b_size) {
-    kbi_message m = { KBI_MAGIC, type, index, (uint32_t)(a_size + b_size) };
-    if (!kbi_write_all(file, (const char*)&m, sizeof m) || !kbi_write_all(file, (const char*)a, a_size) ||
-        !kbi_write_all(file, (const char*)b, b_size))
-        _exit(1); // nobody listens any more
-}
-
-static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0, NULL, 0); }
-static void kbi_send_beat(void* to) { kbi_send(*(int*)to, KBI_BEAT, 0, NULL, 0, NULL, 0); }
-static void kbi_send_result(void* to, int index, const kbi_measured* m, const double* samples) {
-    fflush(stdout);
-    kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * kbi_values(m));
-}
-
-static bool kbi_read_all(int file, void* to, size_t n) {
-    char* p = (char*)to;
-    while (n) {
-        ssize_t done = kbi_read_some(file, p, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        p += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
-typedef struct kbi_job { // then n bytes: which of the cases
-    int32_t first, n, device, has_truth;
-    double truth[2]; // of the calibration, when it was measured
-} kbi_job;
-
-// What the calibration is held against, if another process measured it.
-static void kbi_truth_set(const kbi_job* job) {
-#if KBI_CUDA
-    if (!job->has_truth) return;
-    memcpy(kbi_truth, job->truth, sizeof kbi_truth);
-    kbi_truth_source = "measured by CUPTI";
-#else
-    (void)job;
-#endif
-}
-
-// The child process that asks CUPTI: writes the durations, or nothing.
-static int kbi_truth_main(const kbi_options* o) {
-#if KBI_CUDA
-    kbi_machine machine;
-    double truth[KBI_EVENT_WAYS];
-    if (kbi_gpu_open(&machine, o->worker_in) && kbi_measure_truth(truth))
-        kbi_write_all(o->worker_out, (const char*)truth, sizeof truth);
-#endif
-    (void)o;
-    _exit(0);
-}
-
-static int kbi_worker_main(const kbi_options* o) {
-    kbi_plan plan;
-    kbi_machine machine;
-    kbi_job job;
-    const kbi_backend* b = NULL;
-    int in = fcntl(o->worker_in, F_DUPFD_CLOEXEC, 100), out = fcntl(o->worker_out, F_DUPFD_CLOEXEC, 100);
-    close(o->worker_in); // high numbers: a body that closes what it finds closes them last
-    close(o->worker_out);
-    signal(SIGINT, SIG_IGN); // the supervisor decides
-    memset(&plan, 0, sizeof plan);
-    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_make(&plan, o))) return KBI_EXIT_USAGE;
-    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, &out };
-    bool good = true;
-    while (good && kbi_read_all(in, &job, sizeof job)) {
-        char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
-        if (!kbi_read_all(in, wanted, (size_t)job.n)) return 1;
-        if (!b) {
-            kbi_truth_set(&job);
-            b = kbi_backend_open(o, job.device, &machine);
-            kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
-        }
-        good = kbi_run_cases(&plan, o, b, &machine, job.first, job.n, wanted, &sink);
-        kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0); // roofs may have been measured meanwhile
-        kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
-        KBENCH_FREE(wanted);
-    }
-    _exit(0); // a lost device can hang in the runtime's own clean-up
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>supervisor  The process that owns the terminal, the files and the watchdog. It never touches the GPU.
-              Public: kb_main      Used by: programs
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_worker { // as the supervisor sees it
-    pid_t process;          // 0: none
-    int to, from, device;
-} kbi_worker;
-
-typedef struct kbi_group { // the group being measured
-    int first, n;
-    kbi_measured* m;
-    double** samples;
-    char* wanted;   // still to be measured
-    int64_t* spent; // ns in each case
-    int current;    // the case the worker is in, -1 between cases
-    int64_t since;
-} kbi_group;
-
-typedef struct kbi_supervisor {
-    const kbi_options* o;
-    const kbi_plan* plan;
-    kbi_machine machine;
-    bool known;                 // the machine
-    const kbi_backend* backend; // --no-isolate
-    kbi_worker worker;
-    kbi_group group;
-    kbi_store store;
-    kbi_session session;
-    kbi_table table;
-    kbi_progress progress;
-    void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
-    void* collect_to;
-    bool has_truth; // of the calibration, measured here
-    double truth[2];
-    int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
-    bool isolated;
-} kbi_supervisor;
-
-static volatile sig_atomic_t kbi_interrupted = 0, kbi_one_process = 0;
-// In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
-// second one must not come between finished results and their file.
-static void kbi_interrupt(int number) {
-    signal(number, kbi_one_process || kbi_interrupted ? SIG_DFL : kbi_interrupt);
-    kbi_interrupted = number;
-}
-
-static void kbi_worker_end(kbi_worker* w, int* status) {
-    if (!w->process) return;
-    close(w->to);
-    close(w->from);
-    for (int i = 0; i < 200; i++) { // two seconds to leave by itself, then it is made to
-        if (waitpid(w->process, status, WNOHANG) != 0) break;
-        if (i == 100) kill(w->process, SIGKILL);
-        kbi_readable(-1, 20);
-    }
-    w->process = 0;
-}
-
-static void kbi_worker_kill(kbi_worker* w) {
-    int status = 0;
-    if (!w->process) return;
-    kill(w->process, SIGKILL);
-    kbi_worker_end(w, &status);
-}
-
-// Starts this very program again, with the same command line behind an option of the harness's own: in the child the
-// function does not return.
-static pid_t kbi_start_again(const kbi_options* o, const char* option, int close_a, int close_b) {
-    fflush(NULL);
-    pid_t parent = getpid(), process = fork();
-    if (process != 0) {
-        if (process < 0) kbi_error("no process: %s", strerror(errno));
-        return process;
-    }
-    char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(o->argc + 2));
-    if (close_a >= 0) close(close_a);
-    if (close_b >= 0) close(close_b);
-    dup2(2, 1); // what bodies print is not results
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    argv[0] = o->argv[0];
-    argv[1] = kbi_grow_text(option);
-    memcpy(argv + 2, o->argv + 1, sizeof(char*) * (size_t)o->argc); // with the NULL at its end
-    execv("/proc/self/exe", argv);
-    kbi_error("cannot start the worker: %s", strerror(errno));
-    _exit(1);
-}
-
-static bool kbi_worker_start(kbi_supervisor* s, int device) {
-    int to[2], from[2];
-    char option[64];
-    if (pipe(to) != 0 || pipe(from) != 0) return kbi_error("no pipe: %s", strerror(errno)), false;
-    snprintf(option, sizeof option, "--kbi-worker=%d,%d", to[0], from[1]);
-    pid_t process = kbi_start_again(s->o, option, to[1], from[0]);
-    close(to[0]);
-    close(from[1]);
-    if (process < 0) return close(to[1]), close(from[0]), false;
-    fcntl(to[1], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFD, FD_CLOEXEC);
-    s->worker.process = process;
-    s->worker.to = to[1];
-    s->worker.from = from[0];
-    s->worker.device = device;
-    return true;
-}
-
-// Asks a child process for CUPTI's durations of the calibration's launches; ten seconds at most.
-static void kbi_ask_truth(kbi_supervisor* s, int device) {
-    int from[2];
-    char option[64];
-    size_t have = 0;
-    if (s->has_truth || pipe(from) != 0) return;
-    snprintf(option, sizeof option, "--kbi-truth=%d,%d", device, from[1]);
-    pid_t process = kbi_start_again(s->o, option, from[0], -1);
-    close(from[1]);
-    for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth; i++) {
-        if (!kbi_readable(from[0], 100)) continue;
-        ssize_t n = kbi_read_some(from[0], (char*)s->truth + have, sizeof s->truth - have);
-        if (n <= 0) break;
-        have += (size_t)n;
-    }
-    close(from[0]);
-    if (process > 0) kill(process, SIGKILL), waitpid(process, NULL, 0);
-    s->has_truth = have == sizeof s->truth;
-}
-
-// --- what comes back ---
-
-static void kbi_take_enter(void* to, int index) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    kbi_group* g = &s->group;
-    int64_t now = kbi_now();
-    if (g->current >= 0) g->spent[g->current] += now - g->since;
-    g->current = index - g->first;
-    g->since = now;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[index].name);
-}
-
-static void kbi_take_beat(void* to) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    if (s->group.current < 0) return;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[s->group.first + s->group.current].name);
-}
-
-static void kbi_take_result(void* to, int index, const kbi_measured* m, const double* samples) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    int i = index - s->group.first;
-    s->group.m[i] = *m;
-    s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
-    if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
-    s->group.wanted[i] = 0;
-    s->group.current = -1;
-    s->group.since = kbi_now();
-    s->done++;
-}
-
-// A case that ended its worker, or had to be ended with it.
-KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
-    kbi_measured m;
-    va_list list;
-    kbi_measured_clear(&m);
-    m.status = KB_FAILED;
-    m.flags = (uint64_t)1 << flag;
-    va_start(list, format);
-    vsnprintf(m.message, sizeof m.message, format, list);
-    va_end(list);
-    m.wall_ns = (double)(kbi_now() - s->group.since);
-    kbi_take_result(s, s->group.first + i, &m, NULL);
-}
-
-static const char* kbi_signal_name(int signal) {
-    static const struct {
-        int number;
-        const char* name;
-    } names[] = { { SIGSEGV, "segmentation fault" },
-                  { SIGABRT, "abort" },
-                  { SIGBUS, "bus error" },
-                  { SIGILL, "illegal instruction" },
-                  { SIGFPE, "arithmetic exception" },
-                  { SIGKILL, "killed, perhaps for want of memory" },
-                  { SIGTERM, "terminated" } };
-    for (int i = 0; i < KBI_COUNT(names); i++)
-        if (names[i].number == signal) return names[i].name;
-    return "signal";
-}
-
-// The worker is gone: whose fault that was, and how it went.
-static void kbi_worker_lost(kbi_supervisor* s) {
-    int status = 0, i = s->group.current;
-    kbi_worker_end(&s->worker, &status);
-    for (int j = 0; i < 0 && j < s->group.n; j++)
-        if (s->group.wanted[j]) i = j; // it died before it entered one
-    if (i < 0) return;
-    if (WIFSIGNALED(status))
-        kbi_case_lost(s, i, KB_FLAG_CRASHED, "signal %d (%s)", WTERMSIG(status), kbi_signal_name(WTERMSIG(status)));
-    else
-        kbi_case_lost(s, i, KB_FLAG_CRASHED, "the benchmark ended the process with exit code %d",
-                      WEXITSTATUS(status));
-}
-
-typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
-
-static kbi_pump kbi_take_message(kbi_supervisor* s) {
-    kbi_message m;
-    char* body = NULL;
-    kbi_pump next = KBI_PUMP_ON;
-    if (!kbi_read_all(s->worker.from, &m, sizeof m) || m.magic != KBI_MAGIC) return KBI_PUMP_LOST;
-    body = (char*)kbi_grow(NULL, (size_t)m.size + 1);
-    if (!kbi_read_all(s->worker.from, body, m.size))
-        next = KBI_PUMP_LOST;
-    else if (m.type == KBI_HELLO)
-        memcpy(&s->machine, body, sizeof s->machine), s->known = true;
-    else if (m.type == KBI_ENTER)
-        kbi_take_enter(s, m.index);
-    else if (m.type == KBI_BEAT)
-        kbi_take_beat(s);
-    else if (m.type == KBI_DONE) {
-        next = KBI_PUMP_DONE;
-        if (!m.index) kbi_worker_kill(&s->worker); // its device is lost
-    } else if (m.type == KBI_RESULT) {
-        kbi_measured* measured = (kbi_measured*)body;
-        kbi_take_result(s, m.index, measured, (const double*)(body + sizeof *measured));
-    }
-    KBENCH_FREE(body);
-    return next;
-}
-
-// Until the worker has done its job, died, or taken too long.
-static void kbi_listen(kbi_supervisor* s) {
-    kbi_group* g = &s->group;
-    for (;;) {
-        bool ready = kbi_readable(s->worker.from, 100);
-        if (kbi_interrupted) return;
-        if (ready) {
-            kbi_pump next = kbi_take_message(s);
-            if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
-            if (next != KBI_PUMP_ON) return;
-        }
-        // until the first case is entered the device is being started, which is nobody's time but has an end, too
-        double limit = g->current < 0 ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
-        int64_t spent = kbi_now() - g->since + (g->current < 0 ? 0 : g->spent[g->current]);
-        if ((double)spent * 1e-9 <= limit) continue;
-        char text[40];
-        kbi_worker_kill(&s->worker);
-        for (int i = 0; g->current < 0 && i < g->n; i++)
-            if (g->wanted[i]) g->current = i;
-        if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
-        return;
-    }
-}
-
-// --- a group: measured, judged, recorded, shown ---
-
-static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
-    const kb_entry* e = c->entry;
-    if (e->needs == KB_NEEDS_GPU && !s->machine.gpu_present) return false;
-    if (e->needs == KB_NEEDS_CPU && s->machine.gpu_present) return false;
-    return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
-}
-
-static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
-    kbi_group* g = &s->group;
-    kbi_job job;
-    memset(&job, 0, sizeof job);
-    job.first = g->first;
-    job.n = g->n;
-    job.device = device;
-    job.has_truth = s->has_truth;
-    memcpy(job.truth, s->truth, sizeof job.truth);
-    g->current = -1;
-    g->since = kbi_now();
-    for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
-    return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
-           kbi_write_all(s->worker.to, wanted, (size_t)g->n);
-}
-
-// Learns what machine this is: an empty job.
-static bool kbi_meet_once(kbi_supervisor* s, int device) {
-    s->known = false;
-    if (!s->isolated) {
-        kbi_job job;
-        job.has_truth = s->has_truth;
-        memcpy(job.truth, s->truth, sizeof job.truth);
-        kbi_truth_set(&job);
-        s->backend = kbi_backend_open(s->o, device, &s->machine);
-        s->known = true;
-        return true;
-    }
-    char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
-    memset(nothing, 0, (size_t)s->group.n + 1);
-    if (!kbi_worker_start(s, device)) return false;
-    double limit = KBI_MAX(120.0, s->o->timeout);
-    kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    while (next == KBI_PUMP_ON && !kbi_interrupted && kbi_seconds_since(s->group.since) <= limit)
-        if (kbi_readable(s->worker.from, 100)) next = kbi_take_message(s);
-    KBENCH_FREE(nothing);
-    if (next == KBI_PUMP_DONE) return s->known;
-    kbi_worker_kill(&s->worker);
-    if (next == KBI_PUMP_LOST && !kbi_interrupted)
-        kbi_error("the worker ended before it began; --no-isolate shows why");
-    else if (!kbi_interrupted)
-        kbi_error("the device did not start in %.0f s", limit);
-    return false;
-}
-
-// The calibration's truth is stated for one kind of GPU; on others, and where it matters most, it is measured.
-static bool kbi_meet(kbi_supervisor* s, int device) {
-    const kbi_options* o = s->o;
-    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu") && !kbi_is(o->device, "script");
-    if (gpu && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_thorough])) kbi_ask_truth(s, device);
-    if (!kbi_meet_once(s, device)) return false;
-    if (!s->machine.gpu_present || s->machine.sm == 90 || s->has_truth || !s->isolated) return true;
-    kbi_ask_truth(s, device);
-    if (!s->has_truth) return true;
-    kbi_worker_kill(&s->worker);
-    return kbi_meet_once(s, device);
-}
-
-static void kbi_measure_group(kbi_supervisor* s) {
-    kbi_group* g = &s->group;
-    if (!s->isolated) {
-        kbi_sink sink = { kbi_take_enter, kbi_take_beat, kbi_take_result, s };
-        char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
-        memcpy(wanted, g->wanted, (size_t)g->n);
-        kbi_run_cases(s->plan, s->o, s->backend, &s->machine, g->first, g->n, wanted, &sink);
-        KBENCH_FREE(wanted);
-        for (int i = 0; i < g->n; i++)
-            if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
-        return;
-    }
-    while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_interrupted) {
-        int device = s->worker.device;
-        if (!s->worker.process && !kbi_worker_start(s, device)) return;
-        if (kbi_send_job(s, device, g->wanted))
-            kbi_listen(s);
-        else
-            kbi_worker_lost(s);
-    }
-}
-
-static void kbi_count(kbi_supervisor* s, const kb_result* r) {
-    if (r->status == KB_OK)
-        s->ok++;
-    else if (r->status == KB_FAILED)
-        s->failed++;
-    else
-        s->skipped++;
-}
-
-// Whether no other case of the plan has this one's operation and direction.
-static bool kbi_only_case(const kbi_plan* plan, int at) {
-    const kbi_case* c = &plan->cases[at];
-    for (int i = 0; i < plan->n; i++)
-        if (i != at && kbi_is(plan->cases[i].entry->operation, c->entry->operation)) return false;
-    return true;
-}
-
-static void kbi_finish_group(kbi_supervisor* s) {
-    kbi_group* g = &s->group;
-    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)g->n);
-    const kbi_measured** m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)g->n);
-    double** samples = (double**)kbi_grow(NULL, sizeof(double*) * (size_t)g->n);
-    int n = 0;
-    for (int i = 0; i < g->n; i++) {
-        if (!g->samples[i]) continue; // not measured: not for this machine, or interrupted
-        m[n] = &g->m[i];
-        samples[n] = g->samples[i];
-        kbi_judge(&results[n], &s->plan->cases[g->first + i], &g->m[i], g->samples[i], &s->machine);
-        kbi_record_session(&results[n++], &s->session);
-    }
-    kbi_contest_end end = kbi_judge_group(results, m, samples, n);
-    kbi_progress_clear(&s->progress);
-    for (int i = 0; i < n; i++) kbi_store_add(&s->store, &results[i]), kbi_count(s, &results[i]);
-    for (int i = 0; i < n && s->collect; i++) s->collect(s->collect_to, &results[i]);
-    if (n && !s->collect) kbi_table_group(&s->table, results, n, end, kbi_only_case(s->plan, g->first));
-    for (int i = 0; i < n; i++) kb_result_free(&results[i]);
-    KBENCH_FREE(results);
-    KBENCH_FREE(m);
-    KBENCH_FREE(samples);
-}
-
-static void kbi_one_group(kbi_supervisor* s, int first, int n) {
-    kbi_group* g = &s->group;
-    size_t count = (size_t)n;
-    memset(g, 0, sizeof *g);
-    g->first = first;
-    g->n = n;
-    g->m = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
-    g->samples = (double**)kbi_grow(NULL, sizeof(double*) * count);
-    g->wanted = (char*)kbi_grow(NULL, count);
-    g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
-    memset(g->samples, 0, sizeof(double*) * count);
-    memset(g->spent, 0, sizeof(int64_t) * count);
-    for (int i = 0; i < n; i++) {
-        g->wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
-        if (!g->wanted[i]) s->absent++, s->done++;
-    }
-    kbi_measure_group(s);
-    kbi_finish_group(s);
-    for (int i = 0; i < n; i++) KBENCH_FREE(g->samples[i]);
-    KBENCH_FREE(g->samples);
-    KBENCH_FREE(g->spent);
-    KBENCH_FREE(g->wanted);
-    KBENCH_FREE(g->m);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>program   A run from command line to exit code.
-              Public: kb_main      Used by: programs
----------------------------------------------------------------------------------------------------------------*/
-
-// "cpu", "all", a number: false after an error message.
-static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
-    *first = 0;
-    *all = kbi_is(o->device, "all");
-    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_script) return true;
-    if (kbi_parse_whole(o->device, 0, 1023, first)) return true;
-    kbi_error("--device takes a number, all or cpu, not '%s'", o->device);
-    return false;
-}
-
-static bool kbi_profiled(void) {
-    static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
-                                         "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
-                                         "NV_SANITIZER_INJECTION_PORT_BASE" };
-    for (int i = 0; i < KBI_COUNT(names); i++)
-        if (getenv(names[i])) return true;
-    return false;
-}
-
-// All groups on one device; 0, or the exit code of a device that is not there.
-static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
-    s->worker.device = device;
-    s->group.n = 0;
-    s->has_truth = false; // another GPU's is another
-    s->done = 0;
-    s->progress.began = kbi_now(); // the time left is this device's
-    if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
-    static const int gpu_only[] = { KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
-    for (int i = 0;
-         i < KBI_COUNT(gpu_only) && !s->machine.gpu_present && !required && !kbi_is(s->o->device, "script"); i++)
-        if (s->o->on[gpu_only[i]] && !kbi_same_name(s->o->timer, "wall"))
-            kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
-                     kbi_options_table[gpu_only[i]].name);
-    if (required && !s->machine.gpu_present) {
-        kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
-        return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
-    }
-    if (!s->collect) kbi_table_machine(&s->table, &s->machine, &s->session);
-    for (int first = 0, end; first < s->plan->n && !kbi_interrupted; first = end) {
-        end = kbi_group_end(s->plan, first);
-        kbi_one_group(s, first, end - first);
-    }
-    kbi_worker_kill(&s->worker);
-    return 0;
-}
-
-static void kbi_say_end(kbi_supervisor* s) {
-    kbi_text line = { NULL, 0, 0 };
-    kbi_putf(&line, "\n%d case%s: %d ok", s->ok + s->failed + s->skipped,
-             s->ok + s->failed + s->skipped == 1 ? "" : "s", s->ok);
-    if (s->failed) kbi_putf(&line, ", %d failed", s->failed);
-    if (s->skipped) kbi_putf(&line, ", %d skipped", s->skipped);
-    if (s->absent)
-        kbi_putf(&line, "; %d not run: %s", s->absent,
-                 s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
-    if (kbi_interrupted) kbi_puts(&line, "; interrupted");
-    if (s->table.equivalent || s->table.unresolved)
-        fprintf(s->table.out, "\n%s%s\n", s->table.equivalent ? "=: within 1 % of the baseline. " : "",
-                s->table.unresolved ? "~, fastest?: not certain at 95 %." : "");
-    fprintf(s->table.out, "%s\n", line.s);
-    fflush(s->table.out);
-    kbi_text_free(&line);
-}
-
-static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
-                        void* to) {
-    static kbi_supervisor s; // large
-    int64_t first;
-    bool all, stdout_taken = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
-    memset(&s, 0, sizeof s);
-    s.o = o;
-    s.plan = plan;
-    s.collect = collect;
-    s.collect_to = to;
-    s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o)) return KBI_EXIT_USAGE;
-    s.store.keep = true;
-    kbi_session_fill(&s.session, o);
-    kbi_table_open(&s.table, stdout_taken ? stderr : stdout, o);
-    if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
-    kbi_progress_open(&s.progress, o);
-    kbi_one_process = !s.isolated;
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
-    bool required = o->device && !kbi_is(o->device, "cpu") && !kbi_is(o->device, "script");
-    int code = kbi_run_device(&s, (int)first, required);
-    for (int device = 1; !code && all && device < s.machine.devices && !kbi_interrupted; device++)
-        code = kbi_run_device(&s, device, true);
-    kbi_progress_clear(&s.progress);
-    if (!code && !collect) kbi_say_end(&s);
-    bool stored = kbi_store_close(&s.store);
-    KBENCH_FREE(s.session.command);
-    if (code) return code;
-    if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
-    if (s.failed || !stored) return KBI_EXIT_FAILED;
-    bool no_gpu = !s.machine.gpu_present && !kbi_is(o->device, "script") && !kbi_is(o->device, "cpu");
-    return !s.ok && no_gpu && (KBI_CUDA || s.absent) ? KBI_EXIT_NO_GPU : KBI_EXIT_FINE;
-}
-
-static void kbi_env_line(const char* name, double x, const char* unit) {
-    char number[40];
-    printf("  %-34s %s %s\n", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
-}
-
-// --env: what is known of the machine, and what the times are corrected by.
-static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
-    static kbi_supervisor s;
-    int64_t device;
-    bool all;
-    static const char* const ways[] = { "cold", "hot" };
-    memset(&s, 0, sizeof s);
-    s.o = o;
-    s.plan = plan;
-    s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
-    kbi_session_fill(&s.session, o);
-    kbi_table_open(&s.table, stdout, o);
-    signal(SIGPIPE, SIG_IGN);
-    s.worker.device = (int)device;
-    if (!kbi_meet(&s, (int)device)) return KBI_EXIT_FAILED;
-    kbi_worker_kill(&s.worker);
-    kbi_table_machine(&s.table, &s.machine, &s.session);
-    printf("  %-34s %s, Linux %s, %s\n", "host", s.session.host, s.session.kernel_version, s.session.build);
-    kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
-    kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
-    if (!s.machine.gpu_present) return KBI_EXIT_FINE;
-    const kbi_machine* m = &s.machine;
-    printf("  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s\n", "GPU", m->multiprocessors,
-           (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-           m->clocks_locked == 1 ? "locked" : "not locked");
-    kbi_env_line("copy roof", m->copy_roof * 1e-9, "GB/s");
-    kbi_env_line("read roof", m->read_roof * 1e-9, "GB/s");
-    kbi_env_line("write roof", m->write_roof * 1e-9, "GB/s");
-    kbi_env_line("step of event times", m->quantum, "ns");
-    kbi_env_line("empty pair of events", m->empty_pair, "ns");
-    for (int way = 0; way < 2; way++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s: empty kernel reads", ways[way]);
-        kbi_env_line(name, m->floor[way], "ns");
-        kbi_env_line("    taken off", m->bias[way], "ns");
-    }
-    kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
-    kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
-    kbi_env_line("    fitted to %globaltimer", m->fitted, "ns");
-    printf("  %-34s %s\n", "    what was used", m->truth);
-    KBENCH_FREE(s.session.command);
-    return KBI_EXIT_FINE;
-}
-
-static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
-    char text[40];
-    kbi_list_cases(plan);
-    double seconds = plan->n * KBI_MIN(1.5 * o->max_time, o->timeout);
-    printf("%d cases in %d comparison groups; at most about %s\n", plan->n, plan->groups,
-           kbi_show_time(seconds * 1e3, text));
-    return KBI_EXIT_FINE;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>selftest  The measurement measured: known work, equal rivals, planted differences and planted mistakes.
-              Public: none      Used by: >>public, for --selftest
----------------------------------------------------------------------------------------------------------------*/
-
-// --- the benchmarks: on a GPU from the harness's own kernels, elsewhere from a counted loop ---
-
-static void kbi_spin_work(kb_state* kb, double cycles) {
-    if (kb->gpu) {
-#if KBI_CUDA
-        uint64_t n = (uint64_t)cycles;
-        void* arguments[] = { &n };
-        KB_TIME(kb) kbi_launch(KBI_F_SPIN, (unsigned)kbi_gpu.multiprocessors, 128, arguments);
-#endif
-    } else {
-        volatile uint32_t x = 1;
-        KB_TIME_HOST(kb)
-            for (int64_t i = 0; i < (int64_t)cycles; i++) x = x * 1664525u + 1013904223u;
-    }
-    kb_check_that(kb, true, 0, 0, "nothing to check");
-}
-
-static void kbi_test_spin(kb_state* kb) { kbi_spin_work(kb, (double)kb_int(kb, "cycles")); }
-static void kbi_test_pair(kb_state* kb) {
-    bool later = kbi_is(kb->operation, "slower") && kbi_is(kb->implementation, "b");
-    kbi_spin_work(kb, (4000 + 300 * (double)kb_int(kb, "pair")) * (later ? 1.02 : 1));
-}
-
-static void kbi_test_wrong(kb_state* kb) {
-    float *x = KB_ALLOC(kb, float, 256), want[256] = { 0 };
-    kbi_fill(kb, x, KB_F32, 256, KB_ZERO);
-    if (kbi_is(kb->implementation, "unwritten"))
-        x = KB_ALLOC(kb, float, 256); // still poison: NaN
-    else
-        want[17] = 1;
-    kbi_spin_work(kb, 1000);
-    kb_check_typed(kb, x, KB_F32, want, KB_F32, 256, 1e-6);
-}
-
-static void kbi_test_overrun(kb_state* kb) {
-    char *p = KB_ALLOC(kb, char, 100), byte = 1;
-    kb_from_host(kb, p ? p + 100 : NULL, &byte, 1);
-    kbi_spin_work(kb, 1000);
-}
-static void kbi_test_no_loop(kb_state* kb) { (void)kb; }
-static void kbi_test_left(kb_state* kb) {
-    KB_TIME(kb) break;
-}
-static void kbi_test_crash(kb_state* kb) {
-    KB_TIME(kb) abort();
-}
-static void kbi_test_exit(kb_state* kb) {
-    KB_TIME(kb) exit(0);
-}
-static void kbi_test_hang(kb_state* kb) {
-    KB_TIME(kb)
-        for (;;) kbi_readable(-1, 1000);
-}
-
-#if KBI_CUDA
-static void kbi_test_copy(kb_state* kb) {
-    size_t n = (size_t)kb_int(kb, "kib") * 1024;
-    char *x = KB_ALLOC(kb, char, (int64_t)n), *y = KB_ALLOC(kb, char, (int64_t)n);
-    kbi_fill(kb, x, KB_U8, (int64_t)n, KB_UNIFORM);
-    KB_TIME(kb) {
-        uint64_t units = n / 16;
-        void* arguments[] = { &y, &x, &units };
-        kbi_launch(KBI_F_COPY, (unsigned)KBI_MIN((units + 1023) / 1024, (uint64_t)kbi_gpu.multiprocessors * 8), 256,
-                   arguments);
-    }
-    kb_check_that(kb, true, 0, 0, "nothing to check");
-}
-
-// Mistakes in the timed block, by the implementation's name.
-static void kbi_test_mistake(kb_state* kb) {
-    const char* what = kb->implementation;
-    float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
-    void *p = NULL, *nowhere = (void*)(uintptr_t)4096;
-    uint64_t cycles = 2000, far_cycles = 2000000, units = 16;
-    void *spin[] = { &cycles }, *far_spin[] = { &far_cycles }, *bad[] = { &nowhere, &nowhere, &units };
-    cudaStream_t other = NULL, own = kbi_gpu.stream;
-    memset(host, 0, sizeof host);
-    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
-    KB_TIME(kb) {
-        kbi_launch(KBI_F_SPIN, 1, 32, spin);
-        if (kbi_is(what, "copy")) cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
-        if (kbi_is(what, "copy_async")) cudaMemcpyAsync(x, host, sizeof host, cudaMemcpyHostToDevice, kb->stream);
-        if (kbi_is(what, "copy_pinned")) cudaMemcpyAsync(pinned, x, sizeof host, cudaMemcpyDeviceToHost, kb->stream);
-        if (kbi_is(what, "device_sync")) cudaDeviceSynchronize();
-        if (kbi_is(what, "stream_sync")) cudaStreamSynchronize(kb->stream);
-        if (kbi_is(what, "malloc")) cudaMalloc(&p, 1 << 20), cudaFree(p);
-        if (kbi_is(what, "malloc_async")) cudaMallocAsync(&p, 1 << 20, kb->stream), cudaFreeAsync(p, kb->stream);
-        if (kbi_is(what, "bad_address")) kbi_launch(KBI_F_COPY, 1, 32, bad);
-        kbi_gpu.stream = kbi_is(what, "default_stream") ? NULL : kbi_is(what, "side_stream") ? other : own;
-        if (kbi_gpu.stream != own) kbi_launch(KBI_F_SPIN, 1, 32, far_spin);
-        kbi_gpu.stream = own;
-    }
-    cudaStreamDestroy(other);
-}
-static void kbi_test_empty(kb_state* kb) {
-    KB_TIME(kb) {}
-}
-#endif
-
-#define KBI_TEST_AXIS_END                   \
-    {                                       \
-        0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
-    }
-static const kb_axis kbi_test_cycles[] = { KB_AXIS("cycles", 500, 1000, 3000, 7000, 20000, 100000, 1000000, 10000000),
-                                           KBI_TEST_AXIS_END };
-#if KBI_CUDA
-static const kb_axis kbi_test_kib[] = { KB_AXIS("kib", 16, 64, 256, 1024, 4096, 16384, 65536, 262144),
-                                        KBI_TEST_AXIS_END };
-#endif
-static const kb_axis kbi_test_pairs[] = { KB_SIZE("all", "pair=1:200"), KB_SIZE("some", "pair=10:200:+10"),
-                                          KBI_TEST_AXIS_END };
-
-// An operation's name says what is expected of it: accuracy, equal, slower, or the word that must replace the number.
-// clang-format off
-static kb_entry kbi_tests[] = {
-#define KBI_TEST(op, impl, body, axes)                                                                           \
-    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, NULL, 0, 0, NULL },
-    KBI_TEST("accuracy", "spin", kbi_test_spin, kbi_test_cycles)
-    KBI_TEST("equal", "a", kbi_test_pair, kbi_test_pairs)
-    KBI_TEST("equal", "b", kbi_test_pair, kbi_test_pairs)
-    KBI_TEST("slower", "a", kbi_test_pair, kbi_test_pairs)
-    KBI_TEST("slower", "b", kbi_test_pair, kbi_test_pairs)
-    KBI_TEST("VERIFY_FAIL", "one_element", kbi_test_wrong, NULL)
-    KBI_TEST("VERIFY_FAIL", "unwritten", kbi_test_wrong, NULL)
-    KBI_TEST("OVERRUN", "default", kbi_test_overrun, NULL)
-    KBI_TEST("NO_LOOP", "default", kbi_test_no_loop, NULL)
-    KBI_TEST("LEFT_EARLY", "default", kbi_test_left, NULL)
-    KBI_TEST("CRASHED", "abort", kbi_test_crash, NULL)
-    KBI_TEST("CRASHED", "exit", kbi_test_exit, NULL)
-    KBI_TEST("TIMEOUT", "default", kbi_test_hang, NULL)
-#if KBI_CUDA
-    KBI_TEST("accuracy", "copy", kbi_test_copy, kbi_test_kib)
-    KBI_TEST("NO_WORK", "default", kbi_test_empty, NULL)
-    KBI_TEST("SIDE_STREAM", "default_stream", kbi_test_mistake, NULL)
-    KBI_TEST("SIDE_STREAM", "side_stream", kbi_test_mistake, NULL)
-    KBI_TEST("SIDE_STREAM", "copy", kbi_test_mistake, NULL) // no difference to capture
-    KBI_TEST("TRANSFER", "copy_async", kbi_test_mistake, NULL)
-    KBI_TEST("TRANSFER", "copy_pinned", kbi_test_mistake, NULL)
-    KBI_TEST("SYNC_INSIDE", "device_sync", kbi_test_mistake, NULL)
-    KBI_TEST("SYNC_INSIDE", "stream_sync", kbi_test_mistake, NULL)
-    KBI_TEST("SYNC_INSIDE", "malloc", kbi_test_mistake, NULL) // nor a synchronous allocation from waiting
-    KBI_TEST("ALLOC_INSIDE", "malloc_async", kbi_test_mistake, NULL)
-    KBI_TEST("CUDA_ERROR", "bad_address", kbi_test_mistake, NULL)
-#endif
-#undef KBI_TEST
-};
-// clang-format on
-
-// In place of the program's own benchmarks: a worker of the self-test finds the same.
-static void kbi_selftest_register(void) {
-    kbi_entries = NULL;
-    kbi_entry_count = 0;
-    for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
-}
-
-// --- running them, and the bars ---
-
-typedef struct kbi_seen_result { // what the self-test keeps of a result
-    char name[96], operation[32];
-    double ms;
-    uint64_t flags;
-    kb_status status;
-    kb_verdict verdict;
-} kbi_seen_result;
-
-typedef struct kbi_bars {
-    const kbi_options* o;
-    kbi_seen_result* seen; // of the latest run
-    int n, failed, code;   // code: the exit code of the latest run
-    bool gpu;
-} kbi_bars;
-
-static void kbi_bars_collect(void* to, const kb_result* r) {
-    kbi_bars* b = (kbi_bars*)to;
-    b->seen = (kbi_seen_result*)kbi_grow(b->seen, sizeof(kbi_seen_result) * (size_t)(b->n + 1));
-    kbi_seen_result* s = &b->seen[b->n++];
-    snprintf(s->name, sizeof s->name, "%s", r->name);
-    snprintf(s->operation, sizeof s->operation, "%s", r->operation);
-    s->ms = r->time_ms;
-    s->flags = r->flags;
-    s->status = r->status;
-    s->verdict = r->verdict;
-    b->gpu |= r->gpu != NULL;
-}
-
-// Runs the tests that a command line selects; their results are then in seen.
-static bool kbi_bars_run(kbi_bars* b, const char* arguments) {
-    char text[256], *argv[32], *word;
-    kbi_options o;
-    kbi_plan plan;
-    int argc = 0;
-    b->n = 0;
-    snprintf(text, sizeof text, "--selftest --no-progress --quiet %s", arguments);
-    argv[argc++] = b->o->argv[0];
-    for (word = strtok(text, " "); word && argc < 30; word = strtok(NULL, " ")) argv[argc++] = word;
-    if (b->o->device) argv[argc] = kbi_grow_text("--device"), argv[argc + 1] = kbi_grow_text(b->o->device), argc += 2;
-    argv[argc] = NULL;
-    kbi_options_default(&o);
-    if (!kbi_options_parse(&o, argc, argv) || !kbi_plan_make(&plan, &o)) return false;
-    b->code = kbi_run_plan(&o, &plan, kbi_bars_collect, b);
-    kbi_plan_free(&plan);
-    return b->n > 0 && !kbi_interrupted;
-}
-
-KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, bool passed, const char* what, const char* format, ...) {
-    va_list list;
-    printf("%-5s %-30s ", passed ? "pass" : "FAIL", what);
-    va_start(list, format);
-    vprintf(format, list);
-    va_end(list);
-    printf("\n");
-    fflush(stdout);
-    b->failed += !passed;
-}
-
-// The times of the cases that a command line selects, from so many processes: a case's stand together, in ascending
-// order. NULL: none; n is the number of cases, whose names are then in seen.
-static double* kbi_bars_times(kbi_bars* b, const char* arguments, int processes, int* n) {
-    double* ms = NULL;
-    for (int p = 0; p < processes; p++) {
-        if (!kbi_bars_run(b, arguments) || (p > 0 && b->n != *n)) return KBENCH_FREE(ms), (double*)NULL;
-        *n = b->n;
-        if (!p) ms = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(*n * processes));
-        for (int i = 0; i < *n; i++) ms[i * processes + p] = kbi_finite(b->seen[i].ms) ? b->seen[i].ms : INFINITY;
-    }
-    for (int i = 0; i < *n; i++) kbi_sort(ms + i * processes, processes);
-    return ms;
-}
-
-// Corrected times against CUPTI's durations of the same kernels, both from several processes, since kernels on memory
-// differ by the process themselves: the median of ours against the range of theirs.
-static void kbi_bar_accuracy(kbi_bars* b, const char* way, int processes) {
-    char arguments[128], what[64], worst_at[96] = "";
-    double worst = 0;
-    int good = 0, compared = 0, n = 0, m = 0;
-    snprintf(arguments, sizeof arguments, "--op accuracy %s", way);
-    double* ours = kbi_bars_times(b, arguments, processes, &n);
-    snprintf(arguments, sizeof arguments, "--op accuracy --timer cupti %s", way);
-    double* theirs = ours ? kbi_bars_times(b, arguments, processes, &m) : NULL;
-    snprintf(what, sizeof what, "agrees with CUPTI, %s", *way ? way + 2 : "cold");
-    for (int i = 0; theirs && i < n && n == m; i++) {
-        double ms = ours[i * processes + processes / 2], low = theirs[i * processes];
-        double high = theirs[(i + 1) * processes - 1], bar = KBI_MAX(0.15e-3, 0.01 * low);
-        double error = KBI_MAX(KBI_MAX(low - ms, ms - high), 0);
-        if (!kbi_finite(ms) || !kbi_finite(low) || !kbi_finite(high)) continue;
-        compared++;
-        good += error <= bar;
-        if (error / bar > worst) worst = error / bar, snprintf(worst_at, sizeof worst_at, "%s", b->seen[i].name);
-    }
-    KBENCH_FREE(ours);
-    KBENCH_FREE(theirs);
-    if (compared)
-        kbi_bar(b, good == n, what, "%d of %d within max(0.15 us, 1 %%), %d processes; worst %.2f of that%s%s", good,
-                n, processes, worst, *worst_at ? ", " : "", worst_at);
-    else
-        printf("skip  %-30s CUPTI was not found; LD_LIBRARY_PATH can name its folder\n", what);
-}
-
-static void kbi_bar_pairs(kbi_bars* b, const char* operation, bool fast, bool equal) {
-    char arguments[128];
-    int pairs = 0, different = 0, slower = 0;
-    snprintf(arguments, sizeof arguments, "--op %s --fast --precision 0.5 --rounds 40 --size %s", operation,
-             fast ? "some" : "all");
-    if (!kbi_bars_run(b, arguments)) return;
-    for (int i = 0; i < b->n; i++) {
-        if (!strstr(b->seen[i].name, "impl=b")) continue;
-        pairs++;
-        different += b->seen[i].verdict == KB_FASTER || b->seen[i].verdict == KB_SLOWER;
-        slower += b->seen[i].verdict == KB_SLOWER;
-    }
-    if (equal)
-        kbi_bar(b, pairs && different <= 0.05 * pairs, "equal rivals called different", "%d of %d; at most 5 %%",
-                different, pairs);
-    else
-        kbi_bar(b, pairs && slower >= 0.95 * pairs, "2 % slower found", "%d of %d; at least 95 %%", slower, pairs);
-}
-
-// Every planted mistake must get its word, and no number.
-static void kbi_bar_mistakes(kbi_bars* b) {
-    int good = 0;
-    if (!kbi_bars_run(b, "--fast --timeout 2s --exclude ^(accuracy|equal|slower)/")) return;
-    for (int i = 0; i < b->n; i++) {
-        const kbi_seen_result* s = &b->seen[i];
-        bool flagged = false;
-        for (int f = 0; f < KB_FLAG_COUNT; f++)
-            if (kbi_is(kb_flag_name((kb_flag)f), s->operation)) flagged = (s->flags >> f) & 1;
-        // a synchronous copy shows as a wait where the driver waits before it looks at the stream
-        if (strstr(s->name, "impl=copy") && !strchr(strstr(s->name, "impl=copy"), '_'))
-            flagged |= s->flags >> KB_FLAG_SYNC_INSIDE & 1;
-        bool right = flagged && s->status == KB_FAILED && !kbi_finite(s->ms);
-        if (!right && s->status != KB_SKIPPED) printf("      %s: not found\n", s->name);
-        good += right || s->status == KB_SKIPPED;
-    }
-    kbi_bar(b, good == b->n, "planted mistakes", "%d of %d got their word and no number", good, b->n);
-}
-
-// On the CPU: twice the work must take twice the time, from 1 us to 10 ms.
-static void kbi_bar_scale(kbi_bars* b) {
-    double least = INFINITY, most = 0;
-    if (!kbi_bars_run(b, "--op accuracy --impl spin --fast --precision 0.3")) return;
-    for (int i = 1; i < b->n; i++) { // the first is too short for the loop's own cost not to show
-        const char* cycles = strstr(b->seen[i].name, "cycles=");
-        double each = cycles ? b->seen[i].ms / strtod(cycles + 7, NULL) : (double)NAN;
-        least = KBI_MIN(least, each);
-        most = KBI_MAX(most, each);
-    }
-    kbi_bar(b, most <= 1.1 * least, "time grows with the work", "time of a step differs by %.1f %%; at most 10 %%",
-            100 * (most / least - 1));
-}
-
-static int kbi_selftest(const kbi_options* o) {
-    kbi_bars b;
-    int64_t began = kbi_now();
-    bool fast = o->on[KBI_OPTION_fast];
-    memset(&b, 0, sizeof b);
-    b.o = o;
-    printf("kbench %s self-test%s\n", KBENCH_VERSION, fast ? ", in short" : "");
-    fflush(stdout);
-    kbi_bar_mistakes(&b);
-    if (!b.n && !kbi_interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
-    if (b.gpu) {
-        kbi_bar_accuracy(&b, "", fast ? 1 : 3);
-        kbi_bar_accuracy(&b, "--hot", fast ? 1 : 3);
-    } else {
-        kbi_bar_scale(&b);
-    }
-    kbi_bar_pairs(&b, "equal", fast, true);
-    kbi_bar_pairs(&b, "slower", fast, false);
-    KBENCH_FREE(b.seen);
-    if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
-    printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",
-           (double)(kbi_now() - began) * 1e-9);
-    return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
-}
-
-static int kbi_main(int argc, char** argv) {
-    kbi_options o;
-    kbi_plan plan;
-    const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-    kbi_program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
-    kbi_fill_standard_files();
-    kbi_options_default(&o);
-    if (!kbi_options_parse(&o, argc, argv)) return KBI_EXIT_USAGE;
-    kbi_quiet = o.on[KBI_OPTION_quiet];
-    if (o.on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
-    if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    static const int idle[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
-                                KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
-    for (int i = 0; i < KBI_COUNT(idle); i++)
-        if (o.on[idle[i]] && (o.json || o.jsonl) && o.worker_in < 0)
-            kbi_warn("--%s writes no records: --json and --jsonl are without effect",
-                     kbi_options_table[idle[i]].name);
-    if (o.on[KBI_OPTION_selftest]) kbi_selftest_register();
-    if (o.on[KBI_OPTION_selftest] && o.worker_in < 0 && !o.on[KBI_OPTION_truth]) return kbi_selftest(&o);
-    if (o.on[KBI_OPTION_truth]) return kbi_truth_main(&o);
-    if (o.worker_in >= 0) return kbi_worker_main(&o);
-    if (o.on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(&o, &plan);
-    if (!kbi_plan_make(&plan, &o)) return KBI_EXIT_USAGE;
-    int code = KBI_EXIT_FINE;
-    if (o.on[KBI_OPTION_list])
-        kbi_list_cases(&plan);
-    else if (o.on[KBI_OPTION_list_ops])
-        kbi_list_ops(&plan, o.on[KBI_OPTION_verbose]);
-    else if (o.on[KBI_OPTION_list_sizes])
-        kbi_list_sizes(&plan);
-    else if (o.on[KBI_OPTION_dry_run])
-        code = kbi_dry_run(&o, &plan);
-    else
-        code = kbi_run_plan(&o, &plan, NULL, NULL);
-    kbi_plan_free(&plan);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == KBI_EXIT_FINE) {
-        kbi_error("writing to stdout failed: %s", strerror(errno));
-        code = KBI_EXIT_FAILED;
-    }
-    return code;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>public    The public functions, by task, as >>api declares them.
-              Public: all of it      Used by: programs
----------------------------------------------------------------------------------------------------------------*/
-
-// --- run ---
-
-int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
-
-void kb_add(kb_entry* entry) {
-    for (const kb_entry* e = kbi_entries; e; e = e->next)
-        if (e == entry) return;
-    if (!entry->operation) entry->operation = "unnamed";
-    if (!entry->implementation) entry->implementation = "default";
-    if (!entry->file) entry->file = "";
-    if (!entry->order) entry->order = kbi_entry_count;
-    entry->next = kbi_entries;
-    kbi_entries = entry;
-    kbi_entry_count++;
-}
-
-void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axis* axes, const char* file, int line,
-                  int order) {
-    memset(entry, 0, sizeof *entry);
-    entry->operation = kbi_next_word(&names, "unnamed");
-    entry->implementation = kbi_next_word(&names, "default");
-    entry->body = body;
-    entry->axes = axes;
-    entry->file = file;
-    entry->line = line;
-    entry->order = order + 1; // 0 is kb_add's for "not said"
-    kb_add(entry);
-}
-
-static const kbi_backend* kbi_process_backend = NULL; // what kb_open measures on, opened once
-static kbi_machine kbi_process_machine;
-static int kbi_process_device;
-
-static void kbi_options_of(kbi_options* o, const kb_desc* d) {
-    kbi_options_default(o);
-    if (d->precision > 0) o->precision = d->precision;
-    if (d->max_time > 0) o->max_time = d->max_time;
-    if (d->samples > 0) o->iters = d->samples;
-    if (d->seed) o->seed = d->seed;
-}
-
-static const char* kbi_desc_fault(const kb_desc* d) {
-    if (!d) return "kb_desc is NULL";
-    if (d->end_canary) return "kb_desc is not initialised: start from = {0}, or name its fields";
-    if (!d->name || !*d->name) return "kb_desc.name is missing";
-    if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
-    if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
-        return "kb_desc: samples, precision, max_time and device cannot be negative";
-    return NULL;
-}
-
-kb_state* kb_open(const kb_desc* desc) {
-    static const kb_desc nothing = { "unnamed", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
-    kbi_run* run = (kbi_run*)KBENCH_MALLOC(sizeof(kbi_run));
-    const char* fault = kbi_desc_fault(desc);
-    const kb_desc* d = fault ? &nothing : desc;
-    kbi_options options;
-    kbi_options_of(&options, d);
-    if (!run) return NULL;
-    if (!kbi_process_backend) {
-        kbi_process_backend = kbi_backend_open(&options, d->device, &kbi_process_machine);
-        kbi_process_device = d->device;
-    }
-    if (!fault && KBI_CUDA && d->device != kbi_process_device)
-        fault = "kb_desc.device: a process measures on one GPU, that of its first kb_open";
-    kbi_run_init(run, kbi_process_backend, &kbi_process_machine, &options);
-    run->own_options = options;
-    run->options = &run->own_options;
-    run->own_entry.operation = kbi_copy(&run->arena, d->name);
-    run->own_entry.implementation = kbi_copy(&run->arena, d->implementation ? d->implementation : "default");
-    run->own_case.entry = &run->own_entry;
-    run->own_case.name = run->own_entry.operation;
-    run->own_case.dtype = d->dtype ? kb_dtype_of(d->dtype) : KB_NODTYPE;
-    run->of = &run->own_case;
-    run->kb.operation = run->own_entry.operation;
-    run->kb.implementation = run->own_entry.implementation;
-    run->kb.dtype = run->own_case.dtype;
-    run->kb.user = d->user;
-    run->kb.seed = options.seed;
-    run->expect = d->expect;
-    if (d->bytes > 0) run->m.bytes = d->bytes;
-    if (d->flops > 0) run->m.flops = d->flops;
-    if (d->items > 0) run->m.items = d->items;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_SAMPLE);
-    if (fault) kbi_stop(run, KB_FLAG_BAD_CASE, "%s", fault);
-    return &run->kb;
-}
-
-kb_result kb_close(kb_state* kb) {
-    kb_result r;
-    if (!kb) {
-        kbi_result_clear(&r);
-        r.status = KB_FAILED;
-        r.flags = (uint64_t)1 << KB_FLAG_OOM;
-        return r;
-    }
-    kbi_run* run = kb->run;
-    kbi_session session;
-    kbi_body_ended(run);
-    run->m.leaked = KB_NONE; // the program may keep what it likes, and no second call tells what code took
-    kbi_run_finish(run);
-    kbi_judge(&r, run->of, &run->m, run->samples, run->machine);
-    kbi_session_fill(&session, run->options);
-    kbi_record_session(&r, &session);
-    KBENCH_FREE(session.command);
-    KBENCH_FREE(run->samples);
-    kbi_arena_free(&run->arena);
-    KBENCH_FREE(run);
-    return r;
-}
-
-kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user) {
-    kb_state* kb = kb_open(desc);
-    bool host = kb && desc && desc->host;
-    if (kb && desc && desc->before) {
-        KB_SAMPLE(kb) {
-            desc->before(kb->stream, user);
-            KBI_TIME(kb, host) fn(kb->stream, user);
-        }
-    } else if (kb) {
-        KBI_TIME(kb, host) fn(kb->stream, user);
-    }
-    return kb_close(kb);
-}
-
-void kb_result_free(kb_result* result) {
-    if (result->owned) kbi_arena_free((kbi_arena*)result->owned);
-    KBENCH_FREE(result->owned);
-    memset(result, 0, sizeof *result);
-}
-
-void kb_print(const kb_result* results, int64_t n) {
-    kbi_table t;
-    kbi_options o;
-    const kbi_contest_end nobody = { -1, false };
-    kbi_options_default(&o);
-    kbi_table_open(&t, stdout, &o);
-    for (int64_t i = 0; i < n; i++) kbi_table_group(&t, &results[i], 1, nobody, true);
-}
-
-bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
-    kbi_store store;
-    kbi_options o;
-    kbi_options_default(&o);
-    o.json = path;
-    if (!kbi_store_open(&store, &o)) return false;
-    for (int64_t i = 0; i < n; i++) kbi_store_add(&store, &results[i]);
-    return kbi_store_close(&store);
-}
-
-// --- the case ---
-
-static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
-                                    kb_axis_type b) {
-    const kbi_case* c = kb->run->of;
-    kbi_text known = { NULL, 0, 0 };
-    const kb_param* found = NULL;
-    for (int i = 0; i < c->n_params; i++) {
-        if (strcmp(c->params[i].name, axis) == 0) found = &c->params[i];
-        kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
-    }
-    if (!found)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis, known.n ? known.s : "none");
-    else if (found->type != a && found->type != b)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
-    kbi_text_free(&known);
-    return found;
-}
-
-int64_t kb_int(kb_state* kb, const char* axis) {
-    const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
-    return p ? p->i : 0;
-}
-
-double kb_real(kb_state* kb, const char* axis) {
-    const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
-    return p ? p->r : 0;
-}
-
-const char* kb_str(kb_state* kb, const char* axis) {
-    if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
-    const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
-    return p ? p->s : "";
-}
-
-bool kb_has(kb_state* kb, const char* axis) {
-    const kbi_case* c = kb->run->of;
-    for (int i = 0; i < c->n_params; i++)
-        if (strcmp(c->params[i].name, axis) == 0) return true;
-    return kb->direction && kbi_is(axis, "dir");
-}
-
-static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
-    if (!(amount >= 0) || !kbi_finite(amount))
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
-    else
-        *to = amount;
-}
-
-void kb_bytes(kb_state* kb, double bytes) { kbi_set_amount(kb, &kb->run->m.bytes, bytes, "kb_bytes"); }
-void kb_flops(kb_state* kb, double flops) { kbi_set_amount(kb, &kb->run->m.flops, flops, "kb_flops"); }
-void kb_items(kb_state* kb, double items) { kbi_set_amount(kb, &kb->run->m.items, items, "kb_items"); }
-void kb_queries(kb_state* kb, double items) {
-    kbi_set_amount(kb, &kb->run->m.items, items, "kb_queries");
-    kb->run->m.queries = 1;
-}
-
-// --- memory ---
-
-void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
-    kbi_run* run = kb->run;
-    if (run->failed || run->m.status != KB_OK) return NULL;
-    bool absent = KBI_CUDA && !run->backend->gpu && run->backend != &kbi_scripted && place != KB_HOST;
-    if (absent && !kbi_is(run->options->device, "cpu")) {
-        kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
-        return NULL;
-    }
-    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size)) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
-        return NULL;
-    }
-    void* p = kbi_memory_take(run->backend, &run->memory, place, size * (size_t)count);
-    char text[40];
-    if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
-    return p;
-}
-
-void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
-    if (!kb->run->failed && host && from) kb->run->backend->copy(host, from, bytes);
-}
-
-void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (!kb->run->failed && to && host) kb->run->backend->copy(to, host, bytes);
-}
-
-// The tracked block that p lies in, or NULL.
-static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
-    const kbi_block* block = run->memory.blocks;
-    for (; block; block = block->next)
-        if ((const char*)p >= block->base + KBI_GUARD && (const char*)p < block->base + KBI_GUARD + block->bytes)
-            break;
-    return block;
-}
-
-void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
-    kbi_run* run = kb->run;
-    uint32_t tensor = run->fills++;
-    run->zeros += kind == KB_ZERO;
-    if (run->failed || !p || n <= 0) return;
-    if (!kb_dtype_size(dtype)) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of elements without a type");
-        return;
-    }
-    const kbi_block* block = kbi_block_of(run, p);
-    if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (char*)p) / kb_dtype_size(dtype)) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n,
-                 block->bytes);
-        return;
-    }
-    const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
-    b->fill(p, dtype, n, kind, kb->seed, tensor);
-}
-
-// --- correctness ---
-
-static bool kbi_checks_now(kbi_run* run) {
-    return !run->failed && !run->silent && run->m.status == KB_OK && !run->options->on[KBI_OPTION_no_verify];
-}
-
-static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
-    if (!run->looped && passed) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
-        return false;
-    }
-    run->m.verified = run->m.verified == 0 ? 0 : passed;
-    if (!(run->m.max_error >= error)) run->m.max_error = error;
-    run->m.tolerance = tolerance;
-    return passed;
-}
-
-static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
-                             int64_t n, kbi_measure_of what, double tolerance) {
-    kbi_run* run = kb->run;
-    const char* late = run->last == KBI_PHASE_CHECK ? "" : " after the timed loop";
-    if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
-    if (!got || !want) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
-    if (n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements", (long long)n), false;
-    if (!kb_dtype_size(got_type) || !kb_dtype_size(want_type))
-        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of elements without a type"), false;
-    const kbi_block* block = kbi_block_of(run, got);
-    if (block &&
-        (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)got) / kb_dtype_size(got_type))
-        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements in a block of %zu bytes", (long long)n,
-                        block->bytes),
-               false;
-    size_t bytes = (size_t)n * kb_dtype_size(got_type);
-    void* host = KBENCH_MALLOC(bytes ? bytes : 1);
-    if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
-    run->backend->copy(host, got, bytes);
-    kbi_stop_on_error(run, "before or in the copy that kb_check looks at");
-    if (run->failed) return KBENCH_FREE(host), false;
-    kbi_comparison c = kbi_compare(host, got_type, want, want_type, n, what, tolerance);
-    KBENCH_FREE(host);
-    bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
-    else if (!c.passed)
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
-                 (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
-    return passed;
-}
-
-bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
-                    double tolerance) {
-    return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_MIXED, tolerance);
-}
-
-bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
-                         int64_t n, double tolerance) {
-    return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_NORM, tolerance);
-}
-
-bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
-                        int64_t n, double ulps) {
-    return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_ULP, ulps);
-}
-
-bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
-    kbi_run* run = kb->run;
-    char text[400];
-    va_list list;
-    if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    kbi_check_done(run, passed, error, tolerance);
-    if (!passed) kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
-    return passed;
-}
-
-// --- words ---
-
-void kb_skip(kb_state* kb, const char* format, ...) {
-    va_list list;
-    if (kb->run->failed || kb->run->m.status != KB_OK) return;
-    kb->run->m.status = KB_SKIPPED;
-    va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
-    va_end(list);
-}
-
-void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[400];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
-}
-
-void kb_note(kb_state* kb, const char* format, ...) {
-    char text[400];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    if (kb->run->failed) return;
-    size_t n = strlen(text);
-    for (const char* p = kb->run->m.message; n && (p = strstr(p, text)); p++) { // the function runs more than once
-        bool begins = p == kb->run->m.message || (p[-1] == ' ' && p[-2] == ';');
-        if (begins && (!p[n] || p[n] == ';')) return;
-    }
-    va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
-    va_end(list);
-}
-
-void kb_expect(kb_state* kb, unsigned expectations) { kb->run->expect |= expectations; }
-
-// --- names ---
-
-static const struct {
-    kb_dtype dtype;
-    const char* name;
-} kbi_dtypes[] = { { KB_F32, "f32" }, { KB_F64, "f64" }, { KB_F16, "f16" }, { KB_BF16, "bf16" },
-                   { KB_I8, "i8" },   { KB_U8, "u8" },   { KB_I16, "i16" }, { KB_U16, "u16" },
-                   { KB_I32, "i32" }, { KB_U32, "u32" }, { KB_I64, "i64" }, { KB_U64, "u64" } };
-
-const char* kb_dtype_name(kb_dtype dtype) {
-    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_dtypes[i].dtype == dtype) return kbi_dtypes[i].name;
-    return "none";
-}
-
-kb_dtype kb_dtype_of(const char* name) {
-    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_same_name(kbi_dtypes[i].name, name)) return kbi_dtypes[i].dtype;
-    return KB_NODTYPE;
-}
-
-size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
-
-static const struct {
-    const char *name, *advice;
-    bool error;
-} kbi_flag_table[] = {
-#define KBI_LEVEL_ERROR true
-#define KBI_LEVEL_WARN false
-#define KBI_X(name, level, advice) { #name, advice, KBI_LEVEL_##level },
-    KB_FLAGS(KBI_X)
-#undef KBI_X
-};
-
-const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
-const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
-bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
 
 #if defined(__clang__)
 KBI_SLOW_END
