@@ -482,7 +482,7 @@ KBENCH_IMPL(rivals, slower) {
 static void break_late(kb_state* kb, int launch) { // counts from the samples on: after every rival's check
     static const function of = { "known", 8 }, faulty = { "faulty", 8 };
     static int launches;
-    launches += kb->run->phase == KBI_PHASE_SAMPLE;
+    launches += kb->run->call.phase == KBI_PHASE_SAMPLE;
     operation o = { KERNEL, launches < launch ? &of : &faulty, 5000, NULL, NULL };
     submit(kb->stream, o);
 }

@@ -353,7 +353,7 @@ static void test_table(void) {
 }
 
 int main(int argc, char** argv) {
-    kbi_script = script;
+    kbi_lab.script = script;
     add_many();
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];
