@@ -3436,8 +3436,8 @@ enum kbi_function {
     KBI_F_SPIN,
     KBI_F_COUNT
 };
-static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_arena_text", "kbi_write", "kbi_gate",
-                                                  "kbi_clock", "kbi_fill", "kbi_fma",        "kbi_spin" };
+static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
+                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
 // Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
 // its events read grows by up to 0.6 us with them.
@@ -4174,7 +4174,7 @@ static const double kbi_memory_ns[KBI_EVENT_MODES] = { 90, 65 };
 
 // What CUPTI says an empty kernel takes, cold and hot, in ns, on an H200 (driver 580.159, CUDA 13.0). It is used where
 // the fit to %globaltimer, made at every start, comes out within KBI_STATED_NEAR of it, whatever the GPU is called.
-// --env and --thorough measure it anew in a child process, as does every start on another GPU where CUPTI can be loaded.
+// --env and --thorough measure it anew in a child process, as does every start on another GPU that has CUPTI.
 static const double kbi_stated_ns[KBI_EVENT_MODES] = { 576, 576 };
 enum { KBI_STATED_NEAR = 100 };
 
@@ -7999,9 +7999,9 @@ static const char* const kbi_ptx[] = {
     "$L1_7:\n"
     "    ret;\n"
     "}\n",
-    // kbi_arena_text(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used
+    // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used
     // twice.
-    ".visible .entry kbi_arena_text(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
+    ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
     "{\n"
     "    .reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>;\n"
     "    ld.param.u64 %rd12, [kbi_copy_0];\n"
