@@ -898,7 +898,7 @@ def plants(h):
         return replace(s.public_at, s.end - s.public_at, header_lines(public, used_by))
 
     def worded(s, word):  # another stage's word, or none
-        return re.sub(r'(>>\w+ +)(\w+: )?', lambda m: m.group(1) + (word + ': ' if word else ''), h.lines[s.at - 1], count=1)
+        return re.sub(r'^( *>>\w+ +)(\w+: )?', lambda m: m.group(1) + (word + ': ' if word else ''), h.lines[s.at - 1])
 
     def listed(s):  # its line in the contents
         return next(i for i, line in enumerate(h.lines) if re.match(r' +>>%s ' % s.tag, line)) + 1
