@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # README.md: its programs compile and run as they are printed, its commands exist, it stays short.
 . tests/lib.sh
 

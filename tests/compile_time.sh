@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # compile_time.sh - what including the header costs, at -O3, as the median of 5 in turn with a bare file. Run by hand:
 #   sh tests/compile_time.sh
 # Bounds: .cu with the implementation and one benchmark at most 2.0 times a bare .cu file with one kernel; .cu that
