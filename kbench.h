@@ -1300,6 +1300,19 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
     out[3] = c3;
 }
 
+// 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
+static void kbi_shuffle(int* of, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
+    for (int i = 0; i < n; i++) of[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        uint32_t counter[4] = { (uint32_t)i, number, 0, purpose }, word[4];
+        uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
+        kbi_philox(counter, key, word);
+        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = of[i];
+        of[i] = of[j];
+        of[j] = swap;
+    }
+}
+
 // 24 bits, so that float and double hold the same value
 static double kbi_random_uniform(uint32_t word) {
     return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
@@ -2118,6 +2131,7 @@ typedef struct kbi_measured {
     int32_t verified, settled;
     int32_t queries;  // items are queries
     int32_t constant; // the inputs are
+    int32_t stage;    // whether rivals had their data at the same addresses; -1: there were none
     int32_t others;   // processes on this GPU
     int32_t dtype;    // kb_dtype: of the case's elements
     uint64_t flags;
@@ -2156,7 +2170,7 @@ typedef struct kbi_machine {
 
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
-    m->verified = -1;
+    m->verified = m->stage = -1;
     m->settled = 1;
     m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
     m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = m->energy = NAN;
@@ -2997,15 +3011,7 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
         if (plan->cases[i].group == i) place[i] = plan->groups++;
     for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
     if (o->on[KBI_OPTION_shuffle]) {
-        for (int i = 0; i < plan->groups; i++) place[i] = i;
-        for (int i = plan->groups - 1; i > 0; i--) { // Fisher-Yates
-            uint32_t counter[4] = { (uint32_t)i, 0, 0, 2 }, word[4];
-            uint32_t key[2] = { (uint32_t)o->seed, (uint32_t)(o->seed >> 32) };
-            kbi_philox(counter, key, word);
-            int j = (int)(word[0] % (uint32_t)(i + 1)), swap = place[i];
-            place[i] = place[j];
-            place[j] = swap;
-        }
+        kbi_shuffle(place, plan->groups, o->seed, 2, 0);
         for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
     }
     // a stable counting sort by group
@@ -3278,11 +3284,26 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     char* base;
     size_t bytes;
     kb_place place;
+    bool staged; // lies on the stage, and is not given back by itself
     struct kbi_block* next;
 } kbi_block;
 
+// Memory on which all implementations of a group play, one at a time: where a buffer lies decides 1 to 3 % of a small
+// kernel's time, so rivals have theirs at the same addresses and pages. What an implementation left there waits in its
+// wings, a copy, until its next turn.
+typedef struct kbi_stage {
+    const struct kbi_backend* backend;
+    char *base, *allocated;
+    size_t size;
+    struct kbi_memory* on; // whose contents lie there
+} kbi_stage;
+
 typedef struct kbi_memory {
     kbi_block* blocks;
+    kbi_stage* stage;  // NULL: every block is an allocation of its own
+    size_t laid, most; // bytes that the blocks of this call take on a stage; the most that any call took
+    char* wings;       // most bytes; NULL: nobody else plays
+    bool strayed;      // a block did not fit where the first call's had
     int64_t device, device_peak, host, host_peak;
     int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
     int64_t pool_before;              // in use of the pool when the case began
@@ -3309,7 +3330,9 @@ typedef struct kbi_place { // among those that are measured in turn
     kbi_order order;
     kbi_fiber* fiber; // where the body rests; NULL: it runs to its end
     int64_t slot_end; // samples to have before another one's turn
-    bool replica;     // for --rotate: brings its captured block and is not measured itself
+    int settling;     // runs of the block to come that settle it in its slot, and are no samples
+    double* settled;  // where the times of these go; NULL: nowhere
+    bool stand_in;    // its results are nobody's: a copy for --rotate, or the baseline's equal rival
 } kbi_place;
 
 enum { KBI_WINDOW = 512 };
@@ -3404,6 +3427,11 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
+    if (run->call.unit == KBI_SAMPLE && run->place.settling > 0) {
+        if (run->place.settled) *run->place.settled++ = ns;
+        run->place.settling--;
+        return;
+    }
     if (run->call.unit == KBI_WARM) { // the first run may have loaded code
         if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns;
         run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
@@ -3688,6 +3716,19 @@ static const kbi_backend kbi_scripted = {
               Public: kb_alloc, kb_to_host, kb_from_host      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
+enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
+// AddressSanitizer looks at what lies between allocations.
+#if defined(__SANITIZE_ADDRESS__)
+#define KBI_STAGES 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KBI_STAGES 0
+#endif
+#endif
+#ifndef KBI_STAGES
+#define KBI_STAGES 1
+#endif
+
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
 static void kbi_memory_count(kbi_memory* m, kb_place place, int64_t bytes) {
@@ -3705,10 +3746,28 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
 }
 
+// Where the next block goes: on boundaries as cudaMalloc's own.
+static size_t kbi_stage_at(size_t laid, size_t total) {
+    size_t boundary = total >= KBI_STAGE_LARGE ? KBI_STAGE_PAGE : 512;
+    return (laid + boundary - 1) & ~(boundary - 1);
+}
+
+// NULL: it has to be an allocation of its own.
+static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
+    if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
+    size_t at = kbi_stage_at(m->laid, total);
+    if (m->stage && at + total > m->most) m->strayed = true;
+    if (m->stage && m->strayed) return NULL;
+    m->laid = at + total;
+    m->most = KBI_MAX(m->most, m->laid);
+    return m->stage ? m->stage->base + at : NULL;
+}
+
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
     size_t total = kbi_block_total(bytes);
-    char* base = (char*)host->memory.alloc(place, total);
+    char *staged = kbi_stage_place(b, m, place, total), *base = staged;
+    if (!base) base = (char*)host->memory.alloc(place, total);
     if (!base) return NULL;
     host->memory.set(base, KBI_GUARD_BYTE, total);
     host->memory.set(base + KBI_GUARD, KBI_POISON, bytes);
@@ -3716,11 +3775,50 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     block->base = base;
     block->bytes = bytes;
     block->place = place;
+    block->staged = staged != NULL;
     block->next = m->blocks;
     m->blocks = block;
     kbi_memory_count(m, place, (int64_t)bytes);
     kbi_memory_look(b, m);
     return base + KBI_GUARD;
+}
+
+// A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
+static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
+    memset(s, 0, sizeof *s);
+    s->backend = b;
+    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, memories[i]->most);
+    if (!s->size) return false;
+    bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE)) != NULL;
+    s->base = (char*)(((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1));
+    for (int i = 0; i < n && n > 1 && good; i++)
+        if (memories[i]->most)
+            good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, memories[i]->most)) != NULL;
+    for (int i = 0; i < n && good; i++) memories[i]->stage = s;
+    for (int i = 0; i < n && !good; i++) {
+        if (memories[i]->wings) b->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+    }
+    if (!good && s->allocated) b->memory.release(KB_DEVICE, s->allocated);
+    return good;
+}
+
+// Untimed, before the gate: what the last one left goes into its wings, and what this one left comes back.
+static void kbi_stage_enter(kbi_memory* m) {
+    kbi_stage* s = m->stage;
+    if (!s || s->on == m) return;
+    if (s->on && s->on->wings && s->on->laid) s->backend->memory.copy(s->on->wings, s->base, s->on->laid);
+    if (m->wings && m->laid) s->backend->memory.copy(s->base, m->wings, m->laid);
+    s->on = m;
+}
+
+static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+    for (int i = 0; i < n; i++) {
+        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+        memories[i]->stage = NULL;
+    }
+    s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
@@ -3744,12 +3842,15 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
         kbi_block* block = m->blocks;
         m->blocks = block->next;
         kbi_memory_count(m, block->place, -(int64_t)block->bytes);
-        if (block->place == KB_HOST)
+        if (block->staged)
+            ; // the stage's
+        else if (block->place == KB_HOST)
             kbi_cpu.memory.release(block->place, block->base);
         else if (!lost)
             b->memory.release(block->place, block->base);
         KBENCH_FREE(block);
     }
+    m->laid = 0;
 }
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
@@ -4226,7 +4327,8 @@ static bool kbi_wants_graph(const kbi_run* run) {
 static int64_t kbi_events_begin(kbi_run* run) {
     if (!run->sampling.open) {
         if (kbi_lab.cupti.open) kbi_cupti_read(1, NULL, 0); // what set-up launched
-        int size = run->call.sampled || run->work.estimate_ns > 500000 ? 1 : KBI_LAUNCHES;
+        bool one = run->call.sampled || run->work.estimate_ns > 500000 || run->place.settling > 0;
+        int size = one ? 1 : KBI_LAUNCHES;
         kbi_sample_open(run->sampling.gated && run->work.nodes < KBI_GATE_NODES, size);
         run->sampling.open = true;
     }
@@ -4283,6 +4385,10 @@ static void kbi_events_end(kbi_run* run) {
     int size = kbi_lab.gpu.size;
     if (!kbi_sample_complete(run)) return;
     double ns = kbi_sample_mean(size);
+    if (run->place.settling > 0 && run->call.unit == KBI_SAMPLE) {
+        kbi_add_sample(run, ns);
+        return;
+    }
     run->sampling.launches = size;
     kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
     kbi_add_sample(run, ns);
@@ -5068,7 +5174,8 @@ static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
 // At the end of its slot a run rests until it is given another, or told that it is enough.
 static bool kbi_wants_sample(kbi_run* run) {
     if (run->place.order == KBI_BY_ITSELF) return !kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began));
-    if (run->place.order == KBI_SLOT && run->m.n >= run->place.slot_end) kbi_fiber_rest(run->place.fiber);
+    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
+    if (run->place.order == KBI_SLOT && full) kbi_fiber_rest(run->place.fiber);
     return run->place.order != KBI_FINISH;
 }
 
@@ -5397,7 +5504,7 @@ void kb_queries(kb_state* kb, double items) {
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
-    return run->m.status == KB_OK && !run->place.replica && run->recipe->verify;
+    return run->m.status == KB_OK && !run->place.stand_in && run->recipe->verify;
 }
 
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
@@ -5522,7 +5629,7 @@ typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straig
     void* to;
 } kbi_sink;
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
 
 typedef struct kbi_arm { // a case of the group, with its body suspended
     kbi_run run;
@@ -5530,16 +5637,22 @@ typedef struct kbi_arm { // a case of the group, with its body suspended
     kbi_fiber fiber;
     struct kbi_arm* replicas; // --rotate
     int n_replicas;
-    bool over;                                            // failed, or its body has returned
-    double ns[KBI_ROUNDS_LIMIT], again[KBI_ROUNDS_LIMIT]; // the slots of each round; of the baseline's second ones
+    bool over;                   // failed, or its body has returned
+    double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
 } kbi_arm;
 
 typedef struct kbi_contest {
-    kbi_arm** arms; // the first is the baseline, and has a second slot in each round: what an equal rival looks like
+    kbi_arm** arms; // the first is the baseline
+    kbi_arm* equal; // a second instance of the baseline, with a rival's slots: what an equal one looks like; or NULL
     int n, rounds;
+    int settling; // runs of the block that settle it in its slot
+    kbi_stage* stage;
     const kbi_sink* sink;
     const kbi_recipe* recipe;
 } kbi_contest;
+
+static int kbi_contest_slots(const kbi_contest* c) { return c->n + (c->equal != NULL); }
+static kbi_arm* kbi_contest_arm(const kbi_contest* c, int i) { return i < c->n ? c->arms[i] : c->equal; }
 
 static void kbi_arm_main(void* p) {
     kbi_arm* a = (kbi_arm*)p;
@@ -5550,6 +5663,7 @@ static void kbi_arm_main(void* p) {
 // Lets an arm go on until it rests again or is over.
 static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
     c->sink->enter(c->sink->to, a->index);
+    kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
         kbi_fiber_resume(&a->fiber);
     else
@@ -5575,7 +5689,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         kbi_run_case(&copy->run, a->run.of);
         copy->index = a->index;
         copy->run.place.order = KBI_HOLD;
-        copy->run.place.replica = true;
+        copy->run.place.stand_in = true;
         copy->run.place.fiber = &copy->fiber;
         if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
@@ -5620,11 +5734,12 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    a->run.place.slot_end =
-        from +
-        (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1 ? 1 : 8); // a group is a slot by itself
+    a->run.place.slot_end = from + (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1
+                                        ? 1
+                                        : 8); // launches are a slot by themselves
     if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
     if (a->run.place.slot_end == from) return NAN;
+    a->run.place.settling = c->settling;
     kbi_go_on(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
     if (kbi_failed(&a->run) || n <= 0) return NAN;
@@ -5632,24 +5747,18 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// Order of the slots: a random permutation, and in the next round its reverse (ABBA), so that drift falls on all alike.
+// Order of the slots. Over n rounds (2 n where n is odd) everybody stands at every place and follows everybody else
+// equally often, so that drift, and what a predecessor leaves behind, fall on all alike (Williams, "Experimental designs
+// balanced for the estimation of residual effects of treatments", 1949). Who is who, and the order of the rounds, are
+// drawn anew each time.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
-    if (round % 2) {
-        for (int i = 0; i < n / 2; i++) {
-            int swap = order[i];
-            order[i] = order[n - 1 - i];
-            order[n - 1 - i] = swap;
-        }
-        return;
-    }
-    for (int i = 0; i < n; i++) order[i] = i;
-    for (int i = n - 1; i > 0; i--) {
-        uint32_t counter[4] = { (uint32_t)i, (uint32_t)round, 0, 3 },
-                 key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, word[4];
-        kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
+    int rows[2 * KBI_SLOTS], who[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
+    kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
+    kbi_shuffle(who, n, seed, 4, (uint32_t)(round / cycle));
+    int row = rows[round % cycle];
+    for (int k = 0; k < n; k++) { // 0, 1, n - 1, 2, n - 2, ...
+        int first = k == 0 ? 0 : k % 2 ? (k + 1) / 2 : n - k / 2;
+        order[row < n ? k : n - 1 - k] = who[(first + row) % n];
     }
 }
 
@@ -5657,12 +5766,11 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 static double kbi_contest_width(const kbi_contest* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
     const kbi_arm* base = c->arms[0];
-    for (int i = 0; i < c->n; i++) {
+    for (int i = 1; i < kbi_contest_slots(c); i++) {
         double median, lo, hi;
-        const kbi_arm* a = c->arms[i];
-        const double* rival = i ? a->ns : a->again;
-        if (a->over || base->over || (!i && c->recipe->samples)) continue;
-        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / rival[r]);
+        const kbi_arm* a = kbi_contest_arm(c, i);
+        if (a->over || base->over) continue;
+        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
         widest = KBI_MAX(widest, (hi - lo) / 2);
     }
@@ -5684,17 +5792,66 @@ static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
+enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16 };
+
+// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
+// than half a percent, and by more than that half scatters.
+static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_RUNS]) {
+    double mean[KBI_TRIAL_RUNS], half[KBI_TRIAL_RUNS / 2], scratch[KBI_TRIAL_RUNS];
+    int n = KBI_TRIAL_RUNS / 2, settling = n;
+    for (int i = 0; i < KBI_TRIAL_RUNS; i++) {
+        double each[KBI_TRIALS];
+        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
+        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
+    }
+    double steady = kbi_median_of(mean + n, n, scratch);
+    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
+    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
+    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
+    return settling;
+}
+
+// Tries slots before any counts. false: the device is lost.
+static bool kbi_contest_settle(kbi_contest* c) {
+    double ns[KBI_TRIALS][KBI_TRIAL_RUNS];
+    int slots = kbi_contest_slots(c), settling = 1;
+    bool slow = false, steady = false;
+    for (int i = 0; i < c->n; i++) {
+        slow |= c->arms[i]->run.work.estimate_ns > 500000;
+        steady |= !c->arms[i]->run.sampling.timer || c->arms[i]->run.sampling.timer->steady;
+    }
+    c->settling = 0;
+    if (steady || kbi_only_checked(&c->arms[0]->run)) return true;
+    for (int i = 0; i < slots && !slow; i++) {
+        kbi_arm* a = kbi_contest_arm(c, i);
+        for (int t = 0; t < KBI_TRIALS && !a->over; t++) { // each time after somebody else
+            kbi_arm* other = kbi_contest_arm(c, (i + 1 + t % (slots - 1)) % slots);
+            for (int k = 0; k < 2; k++) {
+                kbi_arm* now = k ? a : other;
+                if (now->over) continue;
+                now->run.place.slot_end = now->run.m.n;
+                now->run.place.settling = k ? KBI_TRIAL_RUNS : 1;
+                now->run.place.settled = k ? ns[t] : NULL;
+                kbi_go_on(c, now);
+                now->run.place.settled = NULL;
+                if (kbi_lost(&now->run)) return false;
+            }
+        }
+        if (!a->over) settling = KBI_MAX(settling, kbi_settling_of(ns));
+    }
+    c->settling = settling;
+    return true;
+}
+
 static void kbi_contest_rounds_run(kbi_contest* c) {
-    int order[64 + 1],
-        slots = c->n + (c->n > 1 && !c->recipe->samples); // so many samples and no more: no second ones
+    int order[KBI_SLOTS], slots = kbi_contest_slots(c);
     int64_t began = kbi_now();
     for (c->rounds = 0; c->rounds < KBI_ROUNDS_LIMIT;) {
-        int r = c->rounds, live = 0;
-        kbi_slot_order(order, slots, r, c->recipe->seed);
+        int live = 0;
+        kbi_slot_order(order, slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < slots; k++) {
-            bool second = order[k] == c->n;
-            kbi_arm* a = c->arms[second ? 0 : order[k]];
-            *(second ? &a->again[r] : &a->ns[r]) = kbi_slot(c, a);
+            kbi_arm* a = kbi_contest_arm(c, order[k]);
+            a->ns[c->rounds] = kbi_slot(c, a);
             if (kbi_lost(&a->run)) return;
         }
         c->rounds++;
@@ -5704,7 +5861,7 @@ static void kbi_contest_rounds_run(kbi_contest* c) {
 }
 
 static void kbi_contest_rounds(kbi_contest* c) {
-    kbi_contest_rounds_run(c);
+    if (kbi_contest_settle(c)) kbi_contest_rounds_run(c);
     for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
         if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
     for (int i = 0; i < c->n; i++)
@@ -5718,42 +5875,47 @@ static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
     if (c->n < 2 || kbi_failed(run)) return;
     run->sampling.samples = (double*)kbi_grow(run->sampling.samples, sizeof(double) * (n + 2 * rounds + 1));
     run->m.rounds = c->rounds;
-    run->m.again = a == c->arms[0] && !c->recipe->samples ? c->rounds : 0;
+    run->m.again = a == c->arms[0] && c->equal ? c->rounds : 0;
+    run->m.stage = c->stage != NULL && !run->memory.strayed;
     memcpy(run->sampling.samples + n, a->ns, sizeof(double) * rounds);
-    if (run->m.again) memcpy(run->sampling.samples + n + rounds, a->again, sizeof(double) * rounds);
+    if (run->m.again) memcpy(run->sampling.samples + n + rounds, c->equal->ns, sizeof(double) * rounds);
     run->m.arms = c->n;
     run->m.contest = c->arms[0]->index;
 }
 
-// Measures arms that passed their check: starts each up to its first rest, runs the rounds, ends each. One alone needs
-// neither fiber nor rounds. false: the device is lost.
+// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
+static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+    const kbi_recipe* r = c->recipe;
+    bool rotate = r->mode == KBI_ROTATE, energy = r->mode == KBI_HOT && r->energy;
+    bool many = (rotate || energy) && a->run.backend->capture.repeats && !a->run.work.host;
+    a->run.place.fiber = c->n > 1 || many ? &a->fiber : NULL;
+    a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    if (a->over)
+        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+    else
+        kbi_go_on(c, a);
+    if (many && !a->over) {
+        if (rotate) kbi_arm_replicate(c, a);
+        kbi_arm_capture(c, a);
+        a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+        kbi_go_on(c, a);
+    }
+}
+
+// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost.
 static bool kbi_contest_run(kbi_contest* c) {
+    int slots = kbi_contest_slots(c);
     bool good = true;
-    for (int i = 0; i < c->n && good; i++) {
-        kbi_arm* a = c->arms[i];
-        const kbi_recipe* r = c->recipe;
-        bool rotate = r->mode == KBI_ROTATE, energy = r->mode == KBI_HOT && r->energy;
-        bool many = (rotate || energy) && a->run.backend->capture.repeats && !a->run.work.host;
-        a->run.place.fiber = c->n > 1 || many ? &a->fiber : NULL;
-        a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-        a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-        if (a->over)
-            kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-        else
-            kbi_go_on(c, a);
-        if (many && !a->over) {
-            if (rotate) kbi_arm_replicate(c, a);
-            kbi_arm_capture(c, a);
-            a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-            kbi_go_on(c, a);
-        }
-        good = !kbi_lost(&a->run);
+    for (int i = 0; i < slots && good; i++) {
+        kbi_arm_start(c, kbi_contest_arm(c, i));
+        good = !kbi_lost(&kbi_contest_arm(c, i)->run);
     }
     if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < c->n; i++) // the others stay where they are: the process ends
-        if (kbi_lost(&c->arms[i]->run)) good = false;
-    for (int i = 0; i < c->n; i++) {
-        kbi_arm* a = c->arms[i];
+    for (int i = 0; i < slots; i++) // the others stay where they are: the process ends
+        if (kbi_lost(&kbi_contest_arm(c, i)->run)) good = false;
+    for (int i = slots - 1; i >= 0; i--) { // the equal one first: it has nothing to say
+        kbi_arm* a = kbi_contest_arm(c, i);
         a->run.place.order = KBI_FINISH;
         if (kbi_lost(&a->run)) good = false;
         if (!a->over && good) kbi_go_on(c, a);
@@ -5769,24 +5931,81 @@ static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     a->run.sampling.samples = NULL;
 }
 
+// What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
+typedef struct kbi_room {
+    int64_t device, host, largest; // bytes; of the largest stage
+} kbi_room;
+
+static kbi_room kbi_room_of(kbi_arm** arms, int n, bool equal) {
+    kbi_room r = { 0, 0, 0 };
+    for (int i = 0; i < n + equal; i++) {
+        const kbi_run* run = &arms[i % n]->run;
+        r.device += run->m.memory;
+        r.host += run->m.host_memory;
+        r.largest = KBI_MAX(r.largest, (int64_t)run->memory.most);
+    }
+    return r;
+}
+
+// Whether rivals can be given one stage: not where a tool wants every block to be an allocation of its own, nor with
+// copies for --rotate, nor where swapping takes longer than measuring.
+static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
+    int64_t most = run->backend->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20;
+    bool replicas = run->recipe->mode == KBI_ROTATE && run->backend->capture.repeats && !run->work.host;
+    return KBI_STAGES && !run->machine->tool[0] && !replicas && largest > 0 && largest <= most;
+}
+
+// The baseline once more. It was checked; nobody asks it.
+static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
+    kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+    const kbi_run* of = &baseline->run;
+    memset(a, 0, sizeof *a);
+    kbi_run_init(&a->run, of->backend, of->machine, of->recipe);
+    kbi_run_case(&a->run, of->of);
+    a->run.work = of->work;
+    a->run.memory.most = of->memory.most;
+    a->run.progress = of->progress;
+    a->run.progress_to = of->progress_to;
+    a->run.place.stand_in = true;
+    a->index = baseline->index;
+    return a;
+}
+
+static bool kbi_contest_staged(kbi_contest* c, int64_t largest) {
+    kbi_stage stage;
+    kbi_memory* memories[KBI_SLOTS];
+    const kbi_backend* b = c->arms[0]->run.backend;
+    int n = kbi_contest_slots(c);
+    for (int i = 0; i < n; i++) memories[i] = &kbi_contest_arm(c, i)->run.memory;
+    bool staged = kbi_stage_wanted(&c->arms[0]->run, largest) && kbi_stage_open(&stage, b, memories, n);
+    c->stage = staged ? &stage : NULL;
+    bool good = kbi_contest_run(c);
+    if (staged && good) kbi_stage_close(&stage, memories, n);
+    return good;
+}
+
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    int64_t need = 0, host = 0, room = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
+    int64_t free_now = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
     int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < n; i++) need += arms[i]->run.m.memory, host += arms[i]->run.m.host_memory;
-    if (room == KB_NONE) host += need; // KB_ALLOC is the host's, too
-    bool fits = host < physical / 2 && (room == KB_NONE || need < room / 10 * 9);
+    bool equal = n > 1 && !recipe->samples; // so many samples and no more: nobody else's
+    kbi_room room = kbi_room_of(arms, n, equal);
+    int64_t device = room.device + room.largest;
+    if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
+    bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = KBI_FIBERS && fits, good = true;
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);
         c.arms = arms + i;
         c.n = together ? n : 1;
+        c.equal = together && equal ? kbi_equal_of(arms[0]) : NULL;
         c.sink = sink;
         c.recipe = recipe;
-        good = kbi_contest_run(&c);
+        good = kbi_contest_staged(&c, room.largest);
         for (int j = 0; j < c.n; j++)
             if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
+        if (c.equal && good) KBENCH_FREE(c.equal->run.sampling.samples), KBENCH_FREE(c.equal);
     }
     return good;
 }
