@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # A user's own macros with short names in capitals, -DN=1024 or -DTILE=32, meet no name of the headers': by a list of
 # the headers' names, and by compiling with many such macros.
 . tests/lib.sh
