@@ -227,6 +227,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 // clang-format off
 #define KB_FLAGS(X)                                                                                            \
     X(VERIFY_FAIL,     ERROR, "the output is wrong: fix the kernel, or the tolerance")                            \
+    X(STALE,           ERROR, "each launch has to write its output: state that outlives one must be reset")       \
     X(CUDA_ERROR,      ERROR, "compute-sanitizer finds where")                                                    \
     X(NO_WORK,         ERROR, "launch on kb->stream; host code is timed with KB_TIME_HOST")                       \
     X(NO_LOOP,         ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                                \
@@ -3278,13 +3279,17 @@ typedef struct kbi_backend {
     } sensors;
 } kbi_backend;
 
+enum { KBI_READ_WORDS = 16 };
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
 
 typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     char* base;
     size_t bytes;
     kb_place place;
-    bool staged; // lies on the stage, and is not given back by itself
+    bool staged;  // lies on the stage, and is not given back by itself
+    bool changed; // by the timed block, since it was held
+    int ordinal;  // of the call's blocks
+    char* held;   // what was in it when the timed loop was entered; NULL: not kept
     struct kbi_block* next;
 } kbi_block;
 
@@ -3300,21 +3305,33 @@ typedef struct kbi_stage {
 
 typedef struct kbi_memory {
     kbi_block* blocks;
-    kbi_stage* stage;  // NULL: every block is an allocation of its own
-    size_t laid, most; // bytes that the blocks of this call take on a stage; the most that any call took
-    char* wings;       // most bytes; NULL: nobody else plays
-    bool strayed;      // a block did not fit where the first call's had
+    kbi_stage* stage;              // NULL: every block is an allocation of its own
+    size_t laid, most;             // bytes that the blocks of this call take on a stage; the most that any call took
+    char* wings;                   // most bytes; NULL: nobody else plays
+    bool strayed;                  // a block did not fit where the first call's had
+    int taken;                     // blocks of this call so far
+    uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
+    int64_t read_bytes, held;      // their size; what was kept of them
     int64_t device, device_peak, host, host_peak;
     int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
     int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
-typedef enum kbi_unit { KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE } kbi_unit;
+typedef enum kbi_unit {
+    KBI_NO_UNIT,
+    KBI_CHECKED,
+    KBI_AUDITED,
+    KBI_CAPTURED,
+    KBI_WARM,
+    KBI_SAMPLE,
+    KBI_PROVED
+} kbi_unit;
 typedef enum kbi_phase {
     KBI_PHASE_CHECK,
     KBI_PHASE_AUDIT,
     KBI_PHASE_WARM,
     KBI_PHASE_SAMPLE,
+    KBI_PHASE_PROVE,
     KBI_PHASE_DONE
 } kbi_phase;
 
@@ -3347,6 +3364,7 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
+    bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -3357,6 +3375,7 @@ typedef struct kbi_work { // what is known of the timed block
     unsigned expect;
     int64_t nodes, kernels; // of its capture
     int64_t estimate_ns;    // the least that it was seen to take
+    bool checked;           // in a call of its own
     int empty;              // which of the empty kernels has about as many bytes of arguments
     void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
 } kbi_work;
@@ -3746,6 +3765,64 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
 }
 
+// --- what the block's outputs held before: kept, and put back for the last run, so that only that can have written them
+
+static const kbi_backend* kbi_block_home(const kbi_run* run, const kbi_block* block) {
+    return block->place == KB_HOST ? &kbi_cpu : run->backend;
+}
+
+// Whether a block holds what was kept of it, as far as 16 looks can tell.
+static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
+    enum { KBI_LOOKS = 16 };
+    char now[64], then[64];
+    const kbi_backend* b = kbi_block_home(run, block);
+    size_t n = KBI_MIN(sizeof now, block->bytes), step = (block->bytes - n) / (KBI_LOOKS - 1);
+    for (size_t i = 0; i < KBI_LOOKS; i++) {
+        b->memory.copy(now, block->base + KBI_GUARD + i * step, n);
+        b->memory.copy(then, block->held + i * step, n);
+        if (memcmp(now, then, n) != 0) return false;
+    }
+    return true;
+}
+
+// The first call tells which blocks are read after the loop; kb_open has no such call, and keeps all if they are small.
+static void kbi_hold(kbi_run* run) {
+    kbi_memory* m = &run->memory;
+    bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
+    int64_t room = kbi_free_bytes(run->backend), all = m->device + m->host;
+    if (embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2))) return;
+    for (kbi_block* block = m->blocks; block; block = block->next) {
+        int i = block->ordinal;
+        bool wanted = embedded || (i < 64 * KBI_READ_WORDS && (m->read[i / 64] >> i % 64 & 1) != 0);
+        const kbi_backend* b = kbi_block_home(run, block);
+        if (!wanted || !block->bytes) continue;
+        block->held = (char*)b->memory.alloc(block->place, block->bytes);
+        if (!block->held) continue; // no room to prove it
+        b->memory.copy(block->held, block->base + KBI_GUARD, block->bytes);
+        if (block->place == KB_DEVICE) m->held += (int64_t)block->bytes;
+    }
+}
+
+// Whether there is anything to prove; then the outputs are as they were.
+static bool kbi_put_back(kbi_run* run) {
+    bool any = false;
+    for (kbi_block* block = run->memory.blocks; block; block = block->next) {
+        if (!block->held) continue;
+        any = true;
+        block->changed = !kbi_block_as_held(run, block);
+        kbi_block_home(run, block)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
+    }
+    return any;
+}
+
+// Whether an output is what it was before the last run, though earlier ones wrote it.
+static bool kbi_stale(const kbi_run* run) {
+    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
+    for (; block; block = block->next)
+        if (block->held && block->changed && kbi_block_as_held(run, block)) return true;
+    return false;
+}
+
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
     size_t boundary = total >= KBI_STAGE_LARGE ? KBI_STAGE_PAGE : 512;
@@ -3776,6 +3853,9 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     block->bytes = bytes;
     block->place = place;
     block->staged = staged != NULL;
+    block->changed = false;
+    block->ordinal = m->taken++;
+    block->held = NULL;
     block->next = m->blocks;
     m->blocks = block;
     kbi_memory_count(m, place, (int64_t)bytes);
@@ -3842,6 +3922,8 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
         kbi_block* block = m->blocks;
         m->blocks = block->next;
         kbi_memory_count(m, block->place, -(int64_t)block->bytes);
+        const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
+        if (block->held && (!lost || host == &kbi_cpu)) host->memory.release(block->place, block->held);
         if (block->staged)
             ; // the stage's
         else if (block->place == KB_HOST)
@@ -3851,6 +3933,8 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
         KBENCH_FREE(block);
     }
     m->laid = 0;
+    m->taken = 0;
+    m->held = 0;
 }
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
@@ -3871,14 +3955,6 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
-    if (!kbi_failed(kb->run) && host && from) kb->run->backend->memory.copy(host, from, bytes);
-}
-
-void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (!kbi_failed(kb->run) && to && host) kb->run->backend->memory.copy(to, host, bytes);
-}
-
 // The tracked block that p lies in, or NULL.
 static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const kbi_block* block = run->memory.blocks;
@@ -3886,6 +3962,26 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
         if ((const char*)p >= block->base + KBI_GUARD && (const char*)p < block->base + KBI_GUARD + block->bytes)
             break;
     return block;
+}
+
+// What is read after the loop of the first call is an output.
+static void kbi_mark_read(kbi_run* run, const void* p) {
+    kbi_memory* m = &run->memory;
+    const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
+    int i = block ? block->ordinal : 64 * KBI_READ_WORDS;
+    if (i >= 64 * KBI_READ_WORDS || (m->read[i / 64] >> i % 64 & 1) != 0) return;
+    m->read[i / 64] |= (uint64_t)1 << i % 64;
+    m->read_bytes += (int64_t)block->bytes;
+}
+
+void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+    if (kbi_failed(kb->run) || !host || !from) return;
+    kbi_mark_read(kb->run, from);
+    kb->run->backend->memory.copy(host, from, bytes);
+}
+
+void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
+    if (!kbi_failed(kb->run) && to && host) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -5164,6 +5260,13 @@ static bool kbi_wants_audit(const kbi_run* run) {
     return run->backend->capture.begin && !run->work.host && !waits && run->recipe->audit;
 }
 
+// The loop is about to be entered, and KB_SAMPLE's first reset has not run.
+static void kbi_enter_loop(kbi_run* run) {
+    if (run->call.entered) return;
+    run->call.entered = true;
+    if (run->call.last != KBI_PHASE_CHECK && run->recipe->verify && !run->place.stand_in) kbi_hold(run);
+}
+
 static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
@@ -5203,7 +5306,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
             kbi_sense(run);
         }
         if (run->recipe->energy && run->backend->sensors.energy) run->m.energy = run->backend->sensors.energy(run);
-        kbi_phase_enter(run, KBI_PHASE_DONE);
+        kbi_phase_enter(run, KBI_PHASE_PROVE);
     } else if (run->sampling.timer->alone)
         kbi_sample_alone(run, KBI_SAMPLE);
     else
@@ -5224,6 +5327,10 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
+        case KBI_PHASE_PROVE:
+            kbi_phase_enter(run, KBI_PHASE_DONE);
+            if (kbi_put_back(run)) unit = KBI_PROVED;
+            break;
         default: return KBI_NO_UNIT;
         }
     return unit;
@@ -5238,6 +5345,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
         return kbi_failed(run) ? 0 : 1;
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
     case KBI_CAPTURED: return 1;
+    case KBI_PROVED: run->call.proved = true; return 1;
     case KBI_WARM: run->call.warm_units++; return run->sampling.timer->begin(run);
     default: return run->sampling.timer->begin(run);
     }
@@ -5253,6 +5361,8 @@ static void kbi_unit_end(kbi_run* run) {
     } else if (unit == KBI_AUDITED) {
         run->backend->capture.end(run);
         kbi_phase_enter(run, KBI_PHASE_WARM);
+    } else if (unit == KBI_PROVED) {
+        kbi_stop_on_error(run, "in the last run of the timed block");
     } else if (unit != KBI_CAPTURED) {
         run->sampling.timer->end(run);
     }
@@ -5289,6 +5399,7 @@ int64_t kbi_next(kb_state* kb, bool host) {
     } else {
         if (!kbi_can_run(run, host)) return 0;
         if (run->call.looped) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
+        kbi_enter_loop(run);
         unit = kbi_choose_unit(run);
     }
     run->call.looped = true;
@@ -5302,6 +5413,7 @@ bool kbi_sample(kb_state* kb) {
     if (run->call.ready != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
     run->call.sampled = true;
+    kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     return run->call.ready != KBI_NO_UNIT;
 }
@@ -5312,7 +5424,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.phase = first;
     run->call.last = last;
     run->call.unit = run->call.ready = KBI_NO_UNIT;
-    run->call.looped = run->call.sampled = false;
+    run->call.looped = run->call.sampled = run->call.entered = run->call.proved = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
@@ -5324,7 +5436,7 @@ static void kbi_memory_facts(kbi_run* run) {
     kbi_memory* m = &run->memory;
     kbi_memory_look(run->backend, m);
     int64_t tracked = m->device_peak + KBI_MAX(kbi_pool_peak(run->backend, false) - m->pool_before, (int64_t)0);
-    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest;
+    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest - m->held;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
@@ -5427,11 +5539,12 @@ static void kbi_check_call(kbi_run* run) {
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
     if (run->m.verified == 1) run->m.verified = -1; // the last launch has to be right as well
+    run->work.checked = true;
 }
 
 // The second call: audit, warm-up, samples, and the check of what the last one left.
 static void kbi_measure_call(kbi_run* run) {
-    kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_SAMPLE);
+    kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_PROVE);
     run->of->entry->body(&run->kb);
     kbi_body_ended(run);
 }
@@ -5533,6 +5646,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
         return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements in a block of %zu bytes", (long long)n,
                         block->bytes),
                false;
+    kbi_mark_read(run, got);
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
     void* host = KBENCH_MALLOC(bytes ? bytes : 1);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
@@ -5542,7 +5656,9 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
     bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
+    if (!c.passed && kbi_stale(run))
+        kbi_stop(run, KB_FLAG_STALE, "the last launch wrote nothing, though an earlier one did");
+    else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else if (!c.passed)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
@@ -5574,7 +5690,10 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     kbi_check_done(run, passed, error, tolerance);
-    if (!passed) kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
+    if (!passed && kbi_stale(run))
+        kbi_stop(run, KB_FLAG_STALE, "the last launch wrote nothing, though an earlier one did; %s", text);
+    else if (!passed)
+        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
     return passed;
 }
 
@@ -5940,7 +6059,7 @@ static kbi_room kbi_room_of(kbi_arm** arms, int n, bool equal) {
     kbi_room r = { 0, 0, 0 };
     for (int i = 0; i < n + equal; i++) {
         const kbi_run* run = &arms[i % n]->run;
-        r.device += run->m.memory;
+        r.device += run->m.memory + run->memory.read_bytes;
         r.host += run->m.host_memory;
         r.largest = KBI_MAX(r.largest, (int64_t)run->memory.most);
     }
@@ -7672,7 +7791,7 @@ kb_state* kb_open(const kb_desc* desc) {
     if (d->bytes > 0) run->m.bytes = d->bytes;
     if (d->flops > 0) run->m.flops = d->flops;
     if (d->items > 0) run->m.items = d->items;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_SAMPLE);
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
     if (fault) kbi_stop(run, KB_FLAG_BAD_CASE, "%s", fault);
     return &run->kb;
 }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// Bodies that do their work once, seldom or in place: tests/cli/work.sh says what each has to be called.
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+enum { N = 4096 };
+static float* numbers(kb_state* kb) {
+    float* x = KB_ALLOC(kb, float, N);
+    kb_fill(kb, x, N, KB_NORMAL);
+    return x;
+}
+static void doubled(float* y, const float* x) {
+    for (int i = 0; i < N; i++) y[i] = 2 * x[i];
+}
+static void check_doubled(kb_state* kb, const float* y, const float* x) {
+    float* want = KB_ALLOC_HOST(kb, float, N);
+    if (!want) return;
+    doubled(want, x);
+    kb_check(kb, y, want, N, 1e-6);
+}
+
+KBENCH(honest) {
+    float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
+    KB_TIME_HOST(kb) { doubled(y, x); }
+    check_doubled(kb, y, x);
+}
+KBENCH(once) {
+    float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
+    volatile int launches = 0, spent = 0;
+    KB_TIME_HOST(kb) {
+        if (!launches++) doubled(y, x);
+        for (int i = 0; i < 1000; i++) spent++;
+    }
+    check_doubled(kb, y, x);
+}
+KBENCH(once_by_hand) { // as the suite checks: its own comparison of what kb_to_host brings
+    float *x = numbers(kb), *y = KB_ALLOC(kb, float, N), got[N], most = 0;
+    volatile int launches = 0, spent = 0;
+    KB_TIME_HOST(kb) {
+        if (!launches++) doubled(y, x);
+        for (int i = 0; i < 1000; i++) spent++;
+    }
+    kb_to_host(kb, got, y, sizeof got);
+    for (int i = 0; i < N; i++) {
+        float d = got[i] - 2 * x[i];
+        if (!(d <= most && d >= -most)) most = d < 0 ? -d : d;
+    }
+    kb_check_that(kb, most <= 1e-6f, most, 1e-6, "off by %g", (double)most);
+}
+KBENCH(a_few_times) {
+    float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
+    volatile int launches = 0, spent = 0;
+    KB_TIME_HOST(kb) {
+        if (launches++ < 5) doubled(y, x);
+        for (int i = 0; i < 1000; i++) spent++;
+    }
+    check_doubled(kb, y, x);
+}
+KBENCH(two_outputs_one_stale) {
+    float *x = numbers(kb), *y = KB_ALLOC(kb, float, N), *z = KB_ALLOC(kb, float, N);
+    volatile int launches = 0;
+    KB_TIME_HOST(kb) {
+        doubled(y, x);
+        if (!launches++) doubled(z, x);
+    }
+    check_doubled(kb, y, x);
+    check_doubled(kb, z, x);
+}
+KBENCH(wrong_later) { // it does write, but not what it should
+    float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
+    volatile int launches = 0;
+    KB_TIME_HOST(kb) {
+        doubled(y, x);
+        if (launches++) y[7] = 3 + (float)launches;
+    }
+    check_doubled(kb, y, x);
+}
+KBENCH(in_place) { // each launch doubles what the one before left; the last one starts from the input again
+    float *x = numbers(kb), *keep = KB_ALLOC_HOST(kb, float, N);
+    if (!keep) return;
+    kb_to_host(kb, keep, x, N * sizeof(float));
+    KB_TIME_HOST(kb) { doubled(x, x); }
+    check_doubled(kb, x, keep);
+}
+KBENCH(in_place_reset) {
+    float *x = numbers(kb), *keep = KB_ALLOC_HOST(kb, float, N);
+    if (!keep) return;
+    kb_to_host(kb, keep, x, N * sizeof(float));
+    KB_SAMPLE(kb) {
+        kb_from_host(kb, x, keep, N * sizeof(float));
+        KB_TIME_HOST(kb) { doubled(x, x); }
+    }
+    check_doubled(kb, x, keep);
+}
+KBENCH(adds_up) { // y += 2 x, from zeros
+    float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
+    kb_fill(kb, y, N, KB_ZERO);
+    KB_TIME_HOST(kb) {
+        for (int i = 0; i < N; i++) y[i] += 2 * x[i];
+    }
+    check_doubled(kb, y, x);
+}
+static void own_main(void) { // the same without a registry
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = "embedded_once";
+    d.max_time = 0.05;
+    d.host = true;
+    kb_state* kb = kb_open(&d);
+    float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
+    volatile int launches = 0, spent = 0;
+    KB_TIME_HOST(kb) {
+        if (!launches++) doubled(y, x);
+        for (int i = 0; i < 1000; i++) spent++;
+    }
+    check_doubled(kb, y, x);
+    kb_result r = kb_close(kb);
+    printf("%s %s\n", r.name, (r.flags >> KB_FLAG_STALE) & 1 ? "STALE" : "no");
+    kb_result_free(&r);
+}
+int main(int argc, char** argv) {
+    if (argc > 1 && strcmp(argv[1], "own") == 0) return own_main(), 0;
+    return kb_main(argc, argv);
+}
