@@ -246,6 +246,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     X(BAD_CASE,        ERROR, "mend the benchmark's function")                                                    \
     X(FLOOR,           WARN,  "close to what an empty kernel reads in this mode; time more work per launch")       \
     X(QUANTISED,       WARN,  "few distinct times: the timer's step is a large part of the time")                  \
+    X(UNGATED,         WARN,  "launch latency of the host may be in the time; submit less, and wait for nothing, in the block") \
     X(UNVERIFIED,      WARN,  "no kb_check looked at the output")                                                  \
     X(THROTTLED,       WARN,  "the GPU lowered its clock for power or heat while this ran")                        \
     X(CLOCK_VARIES,    WARN,  "the SM clock changed by more than 2 % while this ran")                              \
@@ -2133,6 +2134,9 @@ typedef struct kbi_measured {
     int32_t queries;  // items are queries
     int32_t constant; // the inputs are
     int32_t stage;    // whether rivals had their data at the same addresses; -1: there were none
+    int32_t ungated;  // launches did not wait behind a gate, and nobody said that they would not
+    int32_t launches; // whose mean is a sample
+    int64_t retaken;  // samples thrown away and taken again, because the process or the gate stood still
     int32_t others;   // processes on this GPU
     int32_t dtype;    // kb_dtype: of the case's elements
     uint64_t flags;
@@ -3386,6 +3390,8 @@ typedef struct kbi_sampling {
     int64_t capacity, next_look;
     bool open;     // a sample was begun, and not all of its launches are done
     bool gated;    // launches can wait behind a gate
+    int alarms;    // of the gate's watchdog, in a row
+    int stops;     // of the process, when the sample was begun
     int launches;  // whose mean is a sample
     int64_t batch; // calls of the block that the host's clock times together
     bool resolved; // they are long enough for the clock
@@ -3470,7 +3476,7 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-enum { KBI_LAUNCHES = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 1 };
+enum { KBI_LAUNCHES = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 1, KBI_ALARMS = 2 };
 enum kbi_function {
     KBI_F_NULL,
     KBI_F_READ,
@@ -3518,6 +3524,7 @@ typedef struct kbi_gpu {
     bool gated, closed; // the sample's launches; the gate now
     bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
     int alarms;         // in a row, while the empty kernel was timed
+    bool persisting;    // the program has set aside a part of L2
     char error[256];
     volatile sig_atomic_t alarmed; // the gate's watchdog went off
 } kbi_gpu;
@@ -3581,7 +3588,8 @@ typedef struct kbi_calibration {
 static struct kbi_lab {
     double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
     int64_t wall_start, wall_step;                                            // of the wall timer, ns
-    double wall_bias; // ns that two readings of the clock cost
+    double wall_bias;            // ns that two readings of the clock cost
+    volatile sig_atomic_t stops; // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
 #if KBI_CUDA
     kbi_gpu gpu;
     kbi_nvml nvml;
@@ -3606,9 +3614,17 @@ static double kbi_measure_wall_bias(void) {
     return kbi_median_of(ns, KBI_COUNT(ns), scratch);
 }
 
+// What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
+static void kbi_went_on(int number) {
+    signal(number, kbi_went_on);
+    kbi_lab.stops++;
+}
+static void kbi_watch_stops(void) { signal(SIGCONT, kbi_went_on); }
+
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!kbi_lab.wall_bias) kbi_lab.wall_bias = KBI_MAX(kbi_measure_wall_bias(), 1e-3);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
+    run->sampling.stops = kbi_lab.stops;
     kbi_lab.wall_start = kbi_now();
     return run->sampling.batch;
 }
@@ -3621,6 +3637,10 @@ static void kbi_wall_end(kbi_run* run) {
         now = kbi_now();
     }
     double ns = (double)(now - kbi_lab.wall_start), target = 20000;
+    if (run->sampling.stops != kbi_lab.stops) {
+        run->m.retaken++;
+        return;
+    }
     if (!kbi_lab.wall_step) kbi_lab.wall_step = kbi_clock_step();
     target = KBI_MAX(target, 1000.0 * (double)kbi_lab.wall_step);
     kbi_add_sample(run, ns / (double)run->sampling.batch);
@@ -4387,6 +4407,7 @@ static void kbi_sample_open(bool gated, int size) {
 }
 
 static void kbi_launch_begin(bool cold) {
+    if (cold && kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache(); // or lines set aside outlive the eviction
     if (kbi_lab.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
     cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
@@ -4427,6 +4448,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
         int size = one ? 1 : KBI_LAUNCHES;
         kbi_sample_open(run->sampling.gated && run->work.nodes < KBI_GATE_NODES, size);
         run->sampling.open = true;
+        run->sampling.stops = kbi_lab.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
@@ -4438,9 +4460,15 @@ static bool kbi_sample_complete(kbi_run* run) {
     run->sampling.open = false;
     kbi_lab.gpu.at = 0;
     kbi_stop_on_error(run, "in the timed loop");
-    if (kbi_failed(run) || !kbi_lab.gpu.alarmed) return !kbi_failed(run);
-    // the block waited for work behind the gate: these times are the watchdog's
+    run->sampling.alarms = kbi_lab.gpu.alarmed ? run->sampling.alarms + 1 : 0;
+    bool spoilt = kbi_lab.gpu.alarmed || run->sampling.stops != kbi_lab.stops;
+    if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
+    run->m.retaken++;
+    if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
+    // the block waits for work behind the gate: from here on there is none, and what was timed behind it is no rival to
+    // what is not
     run->sampling.gated = false;
+    if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
 }
 
@@ -4485,7 +4513,8 @@ static void kbi_events_end(kbi_run* run) {
         kbi_add_sample(run, ns);
         return;
     }
-    run->sampling.launches = size;
+    run->sampling.launches = run->m.launches = size;
+    run->m.ungated = !gated && !(run->work.expect & KB_EXPECT_TRANSFER);
     kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
     kbi_add_sample(run, ns);
 }
@@ -4597,6 +4626,8 @@ static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, graph = kbi_wants_graph(run);
+    size_t aside = 0;
+    kbi_lab.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
     if (run->work.expect & KB_EXPECT_TRANSFER) run->sampling.gated = false; // a pageable copy waits for the stream
     if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
     if (recipe->timing == KBI_BY_CUPTI) {
@@ -5371,6 +5402,7 @@ static void kbi_unit_end(kbi_run* run) {
     if (run->progress && !run->sampling.open && now - run->shown > 100000000) {
         run->shown = now;
         run->progress(run->progress_to);
+        if (unit == KBI_SAMPLE) kbi_note_clock(run, kbi_clock_mhz(run));
     }
 }
 
@@ -6291,6 +6323,7 @@ static void kbi_judge_facts(kb_result* r, const kbi_measured* m) {
     kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
     kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
     kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
+    kbi_flag_set(r, KB_FLAG_UNGATED, m->ungated != 0);
     kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
 }
 
@@ -7125,6 +7158,7 @@ static int kbi_worker_main(const kbi_options* o) {
     close(o->worker_in); // high numbers: a body that closes what it finds closes them last
     close(o->worker_out);
     signal(SIGINT, SIG_IGN); // the supervisor decides
+    kbi_watch_stops();
     memset(&plan, 0, sizeof plan);
     if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_make(&plan, o))) return KBI_EXIT_USAGE;
     kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, &out };
@@ -7645,6 +7679,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s.progress, o);
     kbi_one_process = !s.isolated;
+    if (!s.isolated) kbi_watch_stops();
     signal(SIGINT, kbi_interrupt);
     signal(SIGTERM, kbi_interrupt);
     signal(SIGHUP, kbi_interrupt);

@@ -241,6 +241,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t p, enum cudaMemPoolAttr a, voi
     return (void)p, (void)a, (void)v, cudaSuccess;
 }
 cudaError_t cudaCtxResetPersistingL2Cache(void) { return cudaSuccess; }
+cudaError_t cudaDeviceGetLimit(size_t* n, enum cudaLimit limit) { return (void)limit, *n = 0, cudaSuccess; }
 cudaError_t cudaStreamCreate(cudaStream_t* s) {
     return *s = (cudaStream_t)calloc(1, sizeof(struct CUstream_st)), cudaSuccess;
 }
@@ -446,6 +447,23 @@ KBENCH(waits) {
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         cudaStreamSynchronize(kb->stream);
+    }
+}
+static void stop_for(unsigned milliseconds) {
+    pid_t self = getpid(), child = fork();
+    if (!child) {
+        usleep(1000 * milliseconds);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+    waitpid(child, NULL, 0);
+}
+KBENCH(stops) { // behind its closed gate, for longer than the watchdog waits
+    int launches = 0;
+    KB_TIME(kb) {
+        if (++launches == 400) stop_for(1300);
+        kernel(20000, 24, kb->stream);
     }
 }
 KBENCH(waits_too) {
@@ -756,6 +774,14 @@ int main(int argc, char** argv) {
     run("--op waits --fast --no-audit --no-isolate");
     CHECK_INT(file.n, 1);
     CHECK_THAT(number(0, "time_ms") > 0.004 && number(0, "time_ms") < 0.02, "waits: %g ms", number(0, "time_ms"));
+    CHECK_HAS(text(0, "flags"), "UNGATED");
+    // a process that was stopped is no such block: what was timed meanwhile is timed again, and the gate stays
+    run("--op stops --iters 80");
+    CHECK_INT(file.n, 1);
+    CHECK_REAL(number(0, "time_ms"), 0.020, 0.01);
+    CHECK_INT(number(0, "samples"), 80);
+    CHECK_THAT(number(0, "time_ms_max") < 0.0202, "stops: %g ms at most", number(0, "time_ms_max"));
+    CHECK_THAT(!strstr(text(0, "flags"), "UNGATED"), "stops: %s", text(0, "flags"));
     // under a tool that waits for every launch no gate can be used; the times are as right
     check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
     // a tool that is known by its library: everything runs and is checked, little of it, and nothing is timed
