@@ -229,7 +229,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     X(VERIFY_FAIL,     ERROR, "the output is wrong: fix the kernel, or the tolerance")                            \
     X(STALE,           ERROR, "each launch has to write its output: state that outlives one must be reset")       \
     X(CUDA_ERROR,      ERROR, "compute-sanitizer finds where")                                                    \
-    X(NO_WORK,         ERROR, "launch on kb->stream; host code is timed with KB_TIME_HOST")                       \
+    X(NO_WORK,         ERROR, "launch on kb->stream; host code is timed with KB_TIME_HOST, and kept with kb_keep") \
     X(NO_LOOP,         ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                                \
     X(LEFT_EARLY,      ERROR, "no break, return or goto out of the timed block; continue is fine")                \
     X(TRANSFER,        ERROR, "move copies out of the timed block, or kb_expect(kb, KB_EXPECT_TRANSFER)")         \
@@ -2145,6 +2145,7 @@ typedef struct kbi_measured {
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
+    double loop_ns;                             // a turn of the timed loop with nothing in it; 0: there is no loop
     double bytes, flops, items;                 // NaN: not said
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
@@ -2170,7 +2171,8 @@ typedef struct kbi_machine {
     double quantum, empty_pair;              // ns, of events
     char truth[64];                          // what the bias was held against
     int32_t stated;                          // whether what is stated for a GPU that was measured fits this one
-    char tool[24];                           // that changes how launches run: nothing is timed under it; "": none
+    double cold;   // share of an L2's worth of data that the eviction pushes out; NaN: not known
+    char tool[24]; // that changes how launches run: nothing is timed under it; "": none
 } kbi_machine;
 
 static void kbi_measured_clear(kbi_measured* m) {
@@ -3589,6 +3591,7 @@ static struct kbi_lab {
     double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
     int64_t wall_start, wall_step;                                            // of the wall timer, ns
     double wall_bias;            // ns that two readings of the clock cost
+    double loop;                 // ns that a turn of an empty timed loop takes
     volatile sig_atomic_t stops; // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -3614,6 +3617,18 @@ static double kbi_measure_wall_bias(void) {
     return kbi_median_of(ns, KBI_COUNT(ns), scratch);
 }
 
+// A turn of KB_TIME's loop with nothing in it: the least of a few, since whatever else runs only adds to it.
+static double kbi_measure_loop(void) {
+    enum { KBI_TURNS = 20000 };
+    double least = INFINITY;
+    for (int i = 0; i < 20; i++) {
+        int64_t began = kbi_now();
+        for (int64_t left = KBI_TURNS; left > 0; --left) __asm__ __volatile__("" : : : "memory");
+        least = KBI_MIN(least, (double)(kbi_now() - began) / KBI_TURNS);
+    }
+    return least;
+}
+
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
 static void kbi_went_on(int number) {
     signal(number, kbi_went_on);
@@ -3623,11 +3638,14 @@ static void kbi_watch_stops(void) { signal(SIGCONT, kbi_went_on); }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!kbi_lab.wall_bias) kbi_lab.wall_bias = KBI_MAX(kbi_measure_wall_bias(), 1e-3);
+    if (!kbi_lab.loop) kbi_lab.loop = KBI_MAX(kbi_measure_loop(), 1e-3);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     kbi_lab.wall_start = kbi_now();
     return run->sampling.batch;
 }
+
+enum { KBI_BATCH_MAX = 1 << 30 }; // nothing that a block does is so short
 
 // During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
@@ -3644,7 +3662,7 @@ static void kbi_wall_end(kbi_run* run) {
     if (!kbi_lab.wall_step) kbi_lab.wall_step = kbi_clock_step();
     target = KBI_MAX(target, 1000.0 * (double)kbi_lab.wall_step);
     kbi_add_sample(run, ns / (double)run->sampling.batch);
-    if (run->call.unit == KBI_WARM && !run->call.sampled && ns < target) {
+    if (run->call.unit == KBI_WARM && !run->call.sampled && ns < target && run->sampling.batch < KBI_BATCH_MAX) {
         double factor = ns > 0 ? target / ns : 1000;
         run->sampling.batch = (int64_t)((double)run->sampling.batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
         run->call.window.n = 0; // times of another batch size are no measure for this one
@@ -3652,6 +3670,7 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)run->sampling.batch;
+    run->m.loop_ns = run->call.sampled ? 0 : kbi_lab.loop;
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -3691,7 +3710,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     m->copy_roof = m->read_roof = m->write_roof = NAN;
     for (int i = 0; i < 3; i++) m->flop_roof[i] = m->floor[i] = NAN;
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
-    m->quantum = m->empty_pair = m->fitted = NAN;
+    m->quantum = m->empty_pair = m->fitted = m->cold = NAN;
 }
 
 static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
@@ -4969,7 +4988,47 @@ static double kbi_roof(int what, char* a, char* b, size_t size, double bytes) {
     return best > 0 ? bytes / best * 1e3 : NAN;
 }
 
+enum { KBI_PROBE = 65536 };
+
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
+
+// One warp reads 64 KiB, which takes as long as its loads take one after the other: L2 or memory is a factor of 2.
+static double kbi_probe_ns(const char* p) {
+    uint64_t n = KBI_PROBE / 16;
+    void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
+    kbi_sample_open(true, 1);
+    kbi_launch_begin(false);
+    kbi_launch(KBI_F_READ, 1, 32, arguments);
+    kbi_launch_end();
+    kbi_lab.gpu.at = 0;
+    return kbi_lab.gpu.ns[0];
+}
+
+// How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
+// of many times its size has pushed out. The least of so many places. NaN where these two cannot be told apart.
+static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
+    enum { KBI_PLACES = 8 };
+    double least = INFINITY;
+    size_t span = (size_t)m->l2 / KBI_PLACES & ~(size_t)4095;
+    if (span < KBI_PROBE || size < 8 * (size_t)m->l2) return NAN;
+    for (int place = 0; place < KBI_PLACES; place++) {
+        const char* at = probe + (size_t)place * span;
+        double ns[3][5], scratch[5];
+        for (int i = 0; i < 5; i++) {
+            kbi_gpu_read(at, KBI_PROBE);
+            ns[0][i] = kbi_probe_ns(at);
+            kbi_gpu_read(large, size);
+            ns[1][i] = kbi_probe_ns(at);
+            kbi_gpu_read(probe, (size_t)m->l2);
+            kbi_evict();
+            ns[2][i] = kbi_probe_ns(at);
+        }
+        for (int k = 0; k < 3; k++) ns[k][0] = kbi_median_of(ns[k], 5, scratch);
+        if (!(ns[1][0] > 1.2 * ns[0][0])) return NAN;
+        least = KBI_MIN(least, (ns[2][0] - ns[0][0]) / (ns[1][0] - ns[0][0]));
+    }
+    return least;
+}
 
 // Copy, read and write bandwidth over 1 GiB, or what an eighth of the free memory allows.
 static void kbi_measure_roofs(kbi_machine* m) {
@@ -4984,6 +5043,7 @@ static void kbi_measure_roofs(kbi_machine* m) {
         m->copy_roof = KBI_MAX(kernel, api);
         m->read_roof = kbi_roof(2, a, b, size, (double)size);
         m->write_roof = kbi_roof(3, a, b, size, (double)size);
+        if (!m->tool[0]) m->cold = kbi_measure_cold(m, b, a, size);
     }
     cudaFree(a);
     cudaFree(b);
@@ -6224,6 +6284,12 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
+    if (usable && s.median > 0 && s.median * 1e6 <= 1.5 * m->loop_ns) {
+        r->status = KB_FAILED;
+        r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
+        r->message = "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+        return;
+    }
     if (!usable || !(s.median > 0)) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_BAD_CASE;
@@ -6318,6 +6384,14 @@ static void kbi_judge_withdraw(kb_result* r) {
 
 static bool kbi_debug_build(void) { return !KBI_OPTIMISED; }
 
+// A cold time is one only where the eviction was seen to work.
+static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
+    if (!kbi_is(m->mode, "cold") || !kbi_finite(machine->cold) || machine->cold >= 0.7) return;
+    kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
+    kbi_judge_say(r, "after the eviction %.0f %% of L2's data was still there", 100 * (1 - machine->cold));
+    r->status = KB_FAILED;
+}
+
 // What measuring found beside the times.
 static void kbi_judge_facts(kb_result* r, const kbi_measured* m) {
     kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
@@ -6339,6 +6413,7 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
         kbi_judge_times(r, m, samples);
         kbi_judge_rates(r, m, machine);
         if (r->status == KB_OK) kbi_judge_regime(r, m);
+        if (r->status == KB_OK) kbi_judge_cold(r, m, machine);
         kbi_flag_set(r, KB_FLAG_UNVERIFIED, r->verified < 0);
         kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled);
         kbi_flag_set(r, KB_FLAG_DEBUG_BUILD, kbi_debug_build());
@@ -7735,6 +7810,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_line("copy roof", m->copy_roof * 1e-9, "GB/s");
     kbi_env_line("read roof", m->read_roof * 1e-9, "GB/s");
     kbi_env_line("write roof", m->write_roof * 1e-9, "GB/s");
+    kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
     kbi_env_line("empty pair of events", m->empty_pair, "ns");
     for (int mode = 0; mode < 2; mode++) {

@@ -100,6 +100,47 @@ KBENCH(adds_up) { // y += 2 x, from zeros
     }
     check_doubled(kb, y, x);
 }
+KBENCH(empty) {
+    KB_TIME_HOST(kb) {}
+}
+KBENCH(removed) { // the compiler sees that nobody wants the sum
+    float* x = KB_ALLOC_HOST(kb, float, N);
+    KB_TIME_HOST(kb) {
+        float sum = 0;
+        for (int i = 0; i < N; i++) sum += x[i];
+        (void)sum;
+    }
+}
+KBENCH(kept) {
+    float* x = KB_ALLOC_HOST(kb, float, N);
+    if (!x) return;
+    kb_fill(kb, x, N, KB_NORMAL);
+    KB_TIME_HOST(kb) {
+        float sum = 0;
+        for (int i = 0; i < N; i++) sum += x[i];
+        kb_keep(sum);
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+static void stop_for(unsigned milliseconds) {
+    pid_t self = getpid(), child = fork();
+    if (!child) {
+        usleep(1000 * milliseconds);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+    waitpid(child, NULL, 0);
+}
+KBENCH(stopped) { // in some of its samples
+    int64_t began = kbi_now(), stops = 0;
+    volatile int spent = 0;
+    KB_TIME_HOST(kb) {
+        for (int i = 0; i < 100000; i++) spent++;
+        if (kbi_now() - began > 40000000 && !stops) stops++, stop_for(60);
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
 static void own_main(void) { // the same without a registry
     kb_desc d;
     memset(&d, 0, sizeof d);

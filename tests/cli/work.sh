@@ -22,6 +22,11 @@ right() {
 for name in honest in_place in_place_reset adds_up; do right $name; done
 for name in once once_by_hand a_few_times two_outputs_one_stale; do wrong $name STALE; done
 wrong wrong_later VERIFY_FAIL
+for name in empty removed; do wrong $name NO_WORK; done
+right kept
+# what was measured while the process was stopped was measured again
+right stopped
+check "stopped: no sample holds a stop" awk -v max="$(of stopped time_ms_max)" -v p75="$(of stopped time_ms_p75)" 'BEGIN { exit !(max < 40 && p75 < 10) }'
 case $(of wrong_later flags) in *STALE*) fail "what was written last is called stale" ;; *) pass ;; esac
 run "$tmp/work" own
 check_out "without a registry" "^embedded_once STALE$"

@@ -202,6 +202,25 @@ static void test_regime(void) {
     kb_result_free(&r);
 }
 
+static void test_cold(void) {
+    static const double shares[] = { 0.95, 0.4, NAN, 0 }; // of L2 that the eviction was seen to empty
+    static const char* const modes[] = { "cold", "cold", "cold", "hot" };
+    for (int i = 0; i < 4; i++) {
+        kb_result r;
+        kbi_measured m;
+        kbi_machine machine;
+        kbi_result_clear(&r);
+        kbi_measured_clear(&m);
+        kbi_machine_clear(&machine, "cuda");
+        machine.cold = shares[i];
+        snprintf(m.mode, sizeof m.mode, "%s", modes[i]);
+        kbi_judge_cold(&r, &m, &machine);
+        CHECK_INT(r.flags >> KB_FLAG_NOT_COLD & 1, i == 1);
+        CHECK_INT(r.status, i == 1 ? KB_FAILED : KB_OK);
+        kb_result_free(&r);
+    }
+}
+
 static void test_rates(void) {
     int i;
     run("--iters 200");
@@ -362,6 +381,7 @@ int main(int argc, char** argv) {
     test_flags();
     test_regime();
     run("--iters 200");
+    test_cold();
     test_rates();
     test_withheld();
     test_contest();
