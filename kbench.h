@@ -122,8 +122,11 @@ MEMORY RULES
 THE RECORD
 
     --json FILE writes an array of flat objects, one a case; --jsonl FILE appends the same objects, one a
-    line, each synced before the next case starts. The keys are the fields of kb_result (>>types), in
-    that order, all always present, null where they do not apply. schema changes only with a note here.
+    line, each synced before the next case starts. The keys stand in one table, KB_RECORD in >>types, with
+    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always
+    present, null where they do not apply. A record says all that the table on the terminal shows of its case.
+    schema 2 (0.1.0): planned, winner, winner_certain, roof, the machine's roofs, tool and no_gpu, binary,
+    launches_per_sample, samples_retaken, processes, process_ms came to 1; files of schema 1 lack these.
 
 LAST REVISIONS
 
@@ -386,42 +389,121 @@ typedef struct kb_param { // one axis's value in one case
     const char* s;
 } kb_param;
 
-// The record of a case. One table gives the struct, the JSON and its order. Kinds: text (NULL is null), real
-// (NaN is null), whole (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), and the four that have a form of
-// their own: params, samples, flags, and the enums status and verdict.
+// The record of a case. One table gives the struct, the JSON with its order, and what --columns and --sort can name.
+// Kinds: text (NULL is null), real (NaN is null), whole (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null),
+// and those that have a form of their own: params, samples, flags, and the enums status and verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
-#define KB_RECORD(X)                                                                                             \
-    /* what */                                                                                                   \
-    X(text, name) X(text, operation) X(text, direction) X(text, implementation) X(text, origin) X(whole, rung)   \
-    X(text, dtype) X(whole, batch_size) X(whole, sequence_length) X(whole, tensor_dimension) X(params, params)   \
-    /* time, in ms; time_ms is the median */                                                                     \
-    X(real, time_ms) X(real, time_ms_mean) X(real, time_ms_std) X(real, time_ms_min) X(real, time_ms_max)        \
-    X(real, time_ms_mad) X(real, time_ms_p5) X(real, time_ms_p25) X(real, time_ms_p75) X(real, time_ms_p95)      \
-    X(real, time_ms_p99) X(real, time_ms_ci_low) X(real, time_ms_ci_high) X(real, cv) X(real, precision)         \
-    X(whole, samples) X(samples, samples_ms) X(text, mode) X(real, time_ms_raw) X(real, bias_ms)                 \
-    X(real, floor_ms) X(real, wall_ms)                                                                           \
-    /* rate: launches, 1e9 bytes, 1e9 operations, items and queries a second; percent of the roof */             \
-    X(real, inference_speed) X(real, throughput_gbps) X(real, gflops) X(real, items_per_second)                  \
-    X(real, queries_per_second) X(real, gpu_efficiency) X(text, bound) X(real, bytes) X(real, flops)             \
-    /* memory: MiB and bytes at the peak of the case */                                                          \
-    X(real, memory_mb) X(whole, memory_bytes) X(real, host_memory_mb) X(whole, leaked_bytes)                     \
-    /* contest */                                                                                                \
-    X(text, baseline) X(real, speedup) X(real, speedup_low) X(real, speedup_high) X(real, noise_floor)           \
-    X(verdict, verdict) X(text, rating)                                                                          \
-    /* trust */                                                                                                  \
-    X(status, status) X(truth, verified) X(real, max_error) X(real, tolerance) X(flags, flags) X(text, message)  \
-    /* kernel: the first of the block, as the audit saw it */                                                    \
-    X(text, kernel) X(text, grid) X(text, block) X(whole, registers) X(whole, shared_bytes)                      \
-    X(whole, local_bytes) X(real, occupancy_theoretical) X(real, occupancy_achieved)                             \
-    /* machine */                                                                                                \
-    X(text, backend) X(whole, device) X(text, gpu) X(text, compute_capability) X(text, driver) X(text, cuda)     \
-    X(real, sm_clock_mhz) X(real, memory_clock_mhz) X(truth, clocks_locked) X(real, power_w) X(real, energy_mj)  \
-    X(real, temperature_c) X(text, throttle) X(truth, ecc) X(truth, mig) X(text, host) X(text, cpu)              \
-    X(text, kernel_version)                                                                                      \
-    /* run */                                                                                                    \
-    X(text, kbench_version) X(whole, schema) X(text, date) X(text, command) X(whole, seed) X(text, git_commit)   \
-    X(text, build) X(text, run_id) X(text, shard)
+//    kind     key                    group    meaning, with its unit
+#define KB_RECORD(X)                                                                                                  \
+    X(text,    name,                  what,    "operation, dir, impl, dtype and axes: unique within a run")           \
+    X(text,    operation,             what,    "what is computed")                                                    \
+    X(text,    direction,             what,    "fwd, bwd, ...: the value of the axis dir")                            \
+    X(text,    implementation,        what,    "how it is computed")                                                  \
+    X(text,    origin,                what,    "own, vendor or user")                                                 \
+    X(whole,   rung,                  what,    "step of the ladder from naive up")                                    \
+    X(text,    dtype,                 what,    "element type")                                                        \
+    X(whole,   batch_size,            what,    "value of the axis of that name")                                      \
+    X(whole,   sequence_length,       what,    "value of the axis of that name")                                      \
+    X(whole,   tensor_dimension,      what,    "value of the axis of that name")                                      \
+    X(params,  params,                what,    "every axis and its value; numbers are numbers")                       \
+    X(whole,   planned,               what,    "cases of this operation and direction that the run set out for")      \
+    X(real,    time_ms,               time,    "ms a launch: the median, less bias_ms")                               \
+    X(real,    time_ms_mean,          time,    "ms: arithmetic mean")                                                 \
+    X(real,    time_ms_std,           time,    "ms: standard deviation, divisor n - 1")                               \
+    X(real,    time_ms_min,           time,    "ms: shortest")                                                        \
+    X(real,    time_ms_max,           time,    "ms: longest")                                                         \
+    X(real,    time_ms_mad,           time,    "ms: median of |x - median|, unscaled")                                \
+    X(real,    time_ms_p5,            time,    "ms: quantile 0.05")                                                   \
+    X(real,    time_ms_p25,           time,    "ms: quantile 0.25")                                                   \
+    X(real,    time_ms_p75,           time,    "ms: quantile 0.75")                                                   \
+    X(real,    time_ms_p95,           time,    "ms: quantile 0.95")                                                   \
+    X(real,    time_ms_p99,           time,    "ms: quantile 0.99, from 300 samples")                                 \
+    X(real,    time_ms_ci_low,        time,    "ms: lower end of the median's 95 % interval")                         \
+    X(real,    time_ms_ci_high,       time,    "ms: its upper end")                                                   \
+    X(real,    cv,                    time,    "std over mean, no unit")                                              \
+    X(real,    precision,             time,    "half the interval over the median, no unit")                          \
+    X(whole,   samples,               time,    "how many were taken; none is dropped")                                \
+    X(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
+    X(text,    mode,                  time,    "cold, hot, rotate, cupti or wall: how the block was timed")           \
+    X(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
+    X(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
+    X(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
+    X(real,    wall_ms,               time,    "ms that the case took in all")                                        \
+    X(whole,   launches_per_sample,   time,    "runs of the block whose mean is one sample")                          \
+    X(whole,   samples_retaken,       time,    "samples taken anew because something disturbed them")                 \
+    X(whole,   processes,             time,    "processes that the samples come from")                                \
+    X(samples, process_ms,            time,    "ms: the median of each process")                                      \
+    X(real,    inference_speed,       rate,    "launches a second, 1000 / time_ms")                                   \
+    X(real,    throughput_gbps,       rate,    "1e9 bytes a second, by kb_bytes")                                     \
+    X(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
+    X(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
+    X(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
+    X(real,    gpu_efficiency,        rate,    "percent of the measured roof that is nearest")                        \
+    X(text,    roof,                  rate,    "which roof that is")                                                  \
+    X(text,    bound,                 rate,    "memory, compute or latency")                                          \
+    X(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
+    X(real,    flops,                 rate,    "operations a launch, as declared")                                    \
+    X(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
+    X(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
+    X(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
+    X(whole,   leaked_bytes,          memory,  "bytes of device memory that the function left allocated")             \
+    X(text,    baseline,              contest, "implementation that the others of the group are compared with")       \
+    X(real,    speedup,               contest, "the baseline's time over this one's, from common rounds")             \
+    X(real,    speedup_low,           contest, "lower end of its interval, 95 % for all of the group at once")        \
+    X(real,    speedup_high,          contest, "its upper end")                                                       \
+    X(real,    noise_floor,           contest, "how far from 1 the baseline's ratio to itself may lie")               \
+    X(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
+    X(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
+    X(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
+    X(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
+    X(status,  status,                trust,   "ok, failed, skipped")                                                 \
+    X(truth,   verified,              trust,   "whether a check passed; null: nothing was checked")                   \
+    X(real,    max_error,             trust,   "largest error that the checks saw")                                   \
+    X(real,    tolerance,             trust,   "what they allowed")                                                   \
+    X(flags,   flags,                 trust,   "names of KB_FLAGS")                                                   \
+    X(text,    message,               trust,   "what was remarked, for people")                                       \
+    X(text,    kernel,                kernel,  "name of the block's first kernel, as the audit saw it")               \
+    X(text,    grid,                  kernel,  "its blocks, XxYxZ")                                                   \
+    X(text,    block,                 kernel,  "its threads in a block, XxYxZ")                                       \
+    X(whole,   registers,             kernel,  "a thread")                                                            \
+    X(whole,   shared_bytes,          kernel,  "bytes of shared memory a block")                                      \
+    X(whole,   local_bytes,           kernel,  "bytes of local memory a thread")                                      \
+    X(real,    occupancy_theoretical, kernel,  "percent of the threads that fit on a multiprocessor")                 \
+    X(real,    occupancy_achieved,    kernel,  "percent, as counters saw it")                                         \
+    X(text,    backend,               machine, "cuda, cpu; script in tests")                                          \
+    X(whole,   device,                machine, "number of the GPU")                                                   \
+    X(text,    gpu,                   machine, "its name")                                                            \
+    X(text,    compute_capability,    machine, "9.0")                                                                 \
+    X(text,    driver,                machine, "its version")                                                         \
+    X(text,    cuda,                  machine, "version of the runtime")                                              \
+    X(text,    no_gpu,                machine, "why there is none, for people; null with one")                        \
+    X(text,    tool,                  machine, "compute-sanitizer or the like, under which nothing is timed")         \
+    X(real,    copy_roof_gbps,        machine, "1e9 bytes a second of the best copy, read and written")               \
+    X(real,    read_roof_gbps,        machine, "1e9 bytes a second of the best read")                                 \
+    X(real,    write_roof_gbps,       machine, "1e9 bytes a second of the best write")                                \
+    X(real,    sm_clock_mhz,          machine, "MHz at the end of the samples")                                       \
+    X(real,    memory_clock_mhz,      machine, "MHz")                                                                 \
+    X(truth,   clocks_locked,         machine, "whether somebody fixed the clocks")                                   \
+    X(real,    power_w,               machine, "W at the end of the samples")                                         \
+    X(real,    energy_mj,             machine, "mJ a launch")                                                         \
+    X(real,    temperature_c,         machine, "degrees Celsius")                                                     \
+    X(text,    throttle,              machine, "why the clock was lowered")                                           \
+    X(truth,   ecc,                   machine, "whether error correction is on")                                      \
+    X(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
+    X(text,    host,                  machine, "its name")                                                            \
+    X(text,    cpu,                   machine, "its processor")                                                       \
+    X(text,    kernel_version,        machine, "of the operating system")                                             \
+    X(text,    kbench_version,        run,     "of the program that measured")                                        \
+    X(whole,   schema,                run,     "of this table; 2")                                                    \
+    X(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
+    X(text,    binary,                run,     "hash of the executable")                                              \
+    X(text,    command,               run,     "the command line")                                                    \
+    X(whole,   seed,                  run,     "of data and order")                                                   \
+    X(text,    git_commit,            run,     "of the folder in which the program ran")                              \
+    X(text,    build,                 run,     "compiler and options")                                                \
+    X(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
+    X(text,    shard,                 run,     "K/N, the part of the plan that this run was")
 // clang-format on
 
 typedef const char* kbi_field_text;
@@ -441,7 +523,7 @@ typedef kb_status kbi_field_status;
 typedef kb_verdict kbi_field_verdict;
 
 typedef struct kb_result {
-#define KBI_X(kind, key) kbi_field_##kind key;
+#define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
     struct kbi_arena* owned; // strings, params and samples: kb_result_free gives them back
@@ -2151,20 +2233,49 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
     va_end(list);
 }
 
-static void kbi_result_clear(kb_result* r) {
-    memset(r, 0, sizeof *r);
-#define KBI_CLEAR_text(key)
-#define KBI_CLEAR_real(key) r->key = NAN;
-#define KBI_CLEAR_whole(key) r->key = KB_NONE;
-#define KBI_CLEAR_truth(key) r->key = -1;
-#define KBI_CLEAR_params(key)
-#define KBI_CLEAR_samples(key)
-#define KBI_CLEAR_flags(key)
-#define KBI_CLEAR_status(key)
-#define KBI_CLEAR_verdict(key)
-#define KBI_X(kind, key) KBI_CLEAR_##kind(key)
+// KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
+typedef enum kbi_kind {
+    KBI_KIND_text,
+    KBI_KIND_real,
+    KBI_KIND_whole,
+    KBI_KIND_truth,
+    KBI_KIND_params,
+    KBI_KIND_samples,
+    KBI_KIND_flags,
+    KBI_KIND_status,
+    KBI_KIND_verdict
+} kbi_kind;
+
+typedef struct kbi_key {
+    const char* name;
+    kbi_kind kind;
+    size_t offset; // in kb_result
+    const char *group, *meaning;
+} kbi_key;
+
+static const kbi_key kbi_keys[] = {
+#define KBI_X(kind, key, group, meaning) { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning },
     KB_RECORD(KBI_X)
 #undef KBI_X
+};
+
+static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
+static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
+    static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
+    return names[v];
+}
+
+// Where a record has it: a kbi_field_ of its kind.
+static const void* kbi_field(const kb_result* r, const kbi_key* key) { return (const char*)r + key->offset; }
+
+static void kbi_result_clear(kb_result* r) {
+    memset(r, 0, sizeof *r);
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        void* field = (char*)r + kbi_keys[i].offset;
+        if (kbi_keys[i].kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
+        if (kbi_keys[i].kind == KBI_KIND_whole) *(kbi_field_whole*)field = KB_NONE;
+        if (kbi_keys[i].kind == KBI_KIND_truth) *(kbi_field_truth*)field = -1;
+    }
     r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
     memset(r->owned, 0, sizeof(kbi_arena));
 }
@@ -6112,7 +6223,7 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
     r->command = kbi_arena_text(r->owned, s->command);
     r->seed = (int64_t)s->seed;
     r->kbench_version = KBENCH_VERSION;
-    r->schema = 1;
+    r->schema = 2;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6207,23 +6318,25 @@ static void kbi_json_flags(kbi_text* t, uint64_t flags) {
     kbi_puts(t, "]");
 }
 
-static void kbi_json_status(kbi_text* t, kb_status s) {
-    kbi_json_text(t, s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped");
-}
-
-static void kbi_json_verdict(kbi_text* t, kb_verdict v) {
-    static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
-    kbi_json_text(t, names[v]);
+static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+    switch (kind) {
+    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
+    case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
+    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
+    case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
+    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
+    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
+    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
+    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
+    }
 }
 
 static void kbi_json_result(kbi_text* t, const kb_result* r) {
-    const char* before = "{";
-#define KBI_X(kind, key)                     \
-    kbi_putf(t, "%s\"%s\": ", before, #key); \
-    kbi_json_##kind(t, r->key);              \
-    before = ", ";
-    KB_RECORD(KBI_X)
-#undef KBI_X
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_putf(t, "%s\"%s\": ", i ? ", " : "{", kbi_keys[i].name);
+        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
+    }
     kbi_puts(t, "}");
 }
 
