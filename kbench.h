@@ -6042,7 +6042,7 @@ static bool kbi_judge_certain(const kb_result* results, const kbi_measured* cons
 }
 
 typedef struct kbi_contest_end { // of a group
-    int fastest;                 // its place, -1 without one
+    int fastest;                 // its place, -1 where fewer than two have times
     bool certain;                // that it is the fastest
 } kbi_contest_end;
 
@@ -6066,7 +6066,6 @@ static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* c
     }
     for (int i = 0; i < n && n > 1; i++) {
         kb_result* r = &results[i];
-        r->baseline = kbi_arena_text(r->owned, results[0].implementation);
         if (r->status != KB_OK || !(r->time_ms > 0)) continue;
         kbi_judge_speedup(results, m, samples, i, noise);
         double share = best / r->time_ms;
@@ -6118,7 +6117,7 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     return kbi_arena_text(a, text);
 }
 
-static void kbi_record_machine(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
+static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     r->memory_bytes = m->memory;
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
@@ -6127,7 +6126,21 @@ static void kbi_record_machine(kb_result* r, const kbi_measured* m, const kbi_ma
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
     r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
     r->occupancy_theoretical = m->occupancy;
+    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
+    r->power_w = m->power, r->temperature_c = m->temperature, r->energy_mj = m->energy;
+    if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
+    if (m->mode[0]) r->mode = kbi_arena_text(r->owned, m->mode);
+    r->wall_ms = m->wall_ns * 1e-6;
+    r->bytes = m->bytes, r->flops = m->flops;
+}
+
+static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     r->backend = kbi_arena_text(r->owned, machine->backend);
+    if (machine->tool[0]) r->tool = kbi_arena_text(r->owned, machine->tool);
+    r->copy_roof_gbps = machine->copy_roof * 1e-9;
+    r->read_roof_gbps = machine->read_roof * 1e-9;
+    r->write_roof_gbps = machine->write_roof * 1e-9;
+    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
     if (machine->gpu_present) {
         char capability[16];
         snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
@@ -6136,11 +6149,24 @@ static void kbi_record_machine(kb_result* r, const kbi_measured* m, const kbi_ma
         r->compute_capability = kbi_arena_text(r->owned, capability);
         r->driver = kbi_arena_text(r->owned, machine->driver);
         r->cuda = kbi_arena_text(r->owned, machine->cuda);
+    } else if (machine->why[0]) {
+        r->no_gpu = kbi_arena_text(r->owned, machine->why);
+    } else {
+        r->no_gpu = kbi_is(machine->backend, "script") ? "scripted"
+                    : KBI_CUDA                         ? "--device cpu"
+                                                       : "built without CUDA";
     }
-    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
-    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
-    r->power_w = m->power, r->temperature_c = m->temperature, r->energy_mj = m->energy;
-    if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
+}
+
+// Who was compared with whom, and who won: the same in all records of a group.
+static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
+    for (int i = 0; i < n && n > 1; i++) {
+        kb_result* r = &results[i];
+        r->baseline = kbi_arena_text(r->owned, results[0].implementation);
+        if (end.fastest < 0) continue;
+        r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
+        r->winner_certain = end.certain;
+    }
 }
 
 typedef struct kbi_session { // the same for every record of a run
@@ -6206,10 +6232,8 @@ static void kbi_session_open(kbi_session* s, const kbi_options* o) {
 // Everything of a case but what was judged.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
     kbi_record_identity(r, c);
-    kbi_record_machine(r, m, machine);
-    if (m->mode[0]) r->mode = kbi_arena_text(r->owned, m->mode);
-    r->wall_ms = m->wall_ns * 1e-6;
-    r->bytes = m->bytes, r->flops = m->flops;
+    kbi_record_measured(r, m);
+    kbi_record_machine(r, machine);
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
@@ -6382,10 +6406,11 @@ static bool kbi_store_open_jsonl(kbi_store* s) {
     return true;
 }
 
-static bool kbi_store_open(kbi_store* s, const kbi_options* o) {
+// The files of records as an array and of records a line; NULL: none.
+static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     memset(s, 0, sizeof *s);
-    s->json = o->json;
-    s->jsonl = o->jsonl;
+    s->json = json;
+    s->jsonl = jsonl;
     s->json_file = s->jsonl_file = -1;
     if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
         return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
@@ -6454,10 +6479,7 @@ static bool kbi_store_close(kbi_store* s) {
 
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     kbi_store store;
-    kbi_options o;
-    kbi_options_default(&o);
-    o.json = path;
-    if (!kbi_store_open(&store, &o)) return false;
+    if (!kbi_store_open(&store, path, NULL)) return false;
     for (int64_t i = 0; i < n; i++) kbi_store_add(&store, &results[i]);
     return kbi_store_close(&store);
 }
@@ -7163,12 +7185,13 @@ static void kbi_count(kbi_supervisor* s, const kb_result* r) {
         s->skipped++;
 }
 
-// Whether no other case of the plan has this one's operation and direction.
-static bool kbi_only_case(const kbi_plan* plan, int at) {
-    const kbi_case* c = &plan->cases[at];
-    for (int i = 0; i < plan->n; i++)
-        if (i != at && kbi_is(plan->cases[i].entry->operation, c->entry->operation)) return false;
-    return true;
+// How many cases of the plan have the operation and direction of this one.
+static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
+    int64_t n = 0;
+    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n; c++)
+        n += kbi_is(c->entry->operation, like->entry->operation) &&
+             (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
+    return n;
 }
 
 static void kbi_finish_group(kbi_supervisor* s) {
@@ -7176,6 +7199,7 @@ static void kbi_finish_group(kbi_supervisor* s) {
     kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)g->n);
     const kbi_measured** m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)g->n);
     double** samples = (double**)kbi_grow(NULL, sizeof(double*) * (size_t)g->n);
+    int64_t planned = kbi_planned(s->plan, &s->plan->cases[g->first]);
     int n = 0;
     for (int i = 0; i < g->n; i++) {
         if (!g->samples[i]) continue; // not measured: not for this machine, or interrupted
@@ -7183,13 +7207,15 @@ static void kbi_finish_group(kbi_supervisor* s) {
         samples[n] = g->samples[i];
         kbi_judge(&results[n], &g->m[i], g->samples[i], &s->machine);
         kbi_record_case(&results[n], &s->plan->cases[g->first + i], &g->m[i], &s->machine);
-        kbi_record_session(&results[n++], &s->session);
+        kbi_record_session(&results[n], &s->session);
+        results[n++].planned = planned;
     }
     kbi_contest_end end = kbi_judge_group(results, m, samples, n);
+    kbi_record_contest(results, n, end);
     kbi_progress_clear(&s->progress);
     for (int i = 0; i < n; i++) kbi_store_add(&s->store, &results[i]), kbi_count(s, &results[i]);
     for (int i = 0; i < n && s->collect; i++) s->collect(s->collect_to, &results[i]);
-    if (n && !s->collect) kbi_table_group(&s->table, results, n, end, kbi_only_case(s->plan, g->first));
+    if (n && !s->collect) kbi_table_group(&s->table, results, n, end, planned == 1);
     for (int i = 0; i < n; i++) kb_result_free(&results[i]);
     KBENCH_FREE(results);
     KBENCH_FREE(m);
@@ -7302,7 +7328,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     s.collect = collect;
     s.collect_to = to;
     s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o)) return KBI_EXIT_USAGE;
+    if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o->json, o->jsonl)) return KBI_EXIT_USAGE;
     s.store.keep = true;
     kbi_session_open(&s.session, o);
     kbi_table_open(&s.table, stdout_taken ? stderr : stdout, o);

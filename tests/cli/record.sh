@@ -46,6 +46,8 @@ done
 check_same "status" "$(value 0 status)" '"ok"'
 check_same "verified" "$(value 0 verified)" true
 check_same "schema" "$(value 0 schema)" 2
+check_same "no_gpu" "$(value 0 no_gpu)" '"built without CUDA"'
+check_same "planned" "$(value 0 planned)" 24
 check_same "backend" "$(value 0 backend)" '"cpu"'
 check_same "samples_ms are all there" "$(($(value 0 samples_ms | tr -cd , | wc -c) + 1))" "$(value 0 samples)"
 check_same "mode" "$(value 0 mode)" '"wall"'
