@@ -2406,6 +2406,8 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         return true;
     if (key)
         kbi_error("--%s: %s is a list, neither a number nor a text", option, key->name);
+    else if (!*name)
+        kbi_error("--%s: a name is missing in its list", option);
     else if (best.distance <= 3)
         kbi_error("--%s: neither a column nor a key of the record is called '%s'; nearest is '%s'", option, name,
                   best.name);
@@ -2554,8 +2556,8 @@ enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_G
     X(seed,           "seed",         "N",             "how",        "of data and order; 42")                        \
     X(json,           "json",         "FILE",          "out",        "records as one array, - for stdout")           \
     X(jsonl,          "jsonl",        "FILE",          "out",        "records appended, one a line, as they finish") \
-    X(sort,           "sort",         "KEY[,..]",      "out",        "rows, once an operation is done; -KEY: downwards") \
-    X(columns,        "columns",      "A[,..]",        "out",        "of the table: its own, or keys of the record")     \
+    X(sort,           "sort",         "KEY,-KEY",      "out",        "rows, once an operation is done; -KEY: down")   \
+    X(columns,        "columns",      "A,B,C",         "out",        "of the table: its own, or keys of the record")  \
     X(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
     X(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
     X(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
@@ -6427,7 +6429,7 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
-            kbi_puts(t, "\\ufffd"); // not UTF-8: the replacement character
+            kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
         p += n ? n : 1;
     }
     kbi_puts(t, "\"");
@@ -6714,12 +6716,13 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     }
 }
 
-// Whether the records' values can be read in the unit of the heading above.
+// Whether the records' values can be read in the unit of the heading above, or there is no better one.
 static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
-    bool has_units = cell->what.column == KBI_COLUMN_GFLOPS || cell->what.column == KBI_COLUMN_ITEMS;
-    for (int i = 0; i < n && has_units; i++) {
+    kbi_cell better = *cell;
+    kbi_cell_unit(&better, rows, n);
+    for (int i = 0; i < n && better.scale != cell->scale; i++) {
         double x = kbi_field_number(rows[i], cell->what.key) * cell->scale;
-        if (kbi_finite(x) && x > 0 && (x < 1e-3 || x >= 1e7)) return false;
+        if (kbi_finite(x) && x > 0 && (x < 1e-3 || x >= 1e5)) return false;
     }
     return true;
 }
@@ -6749,8 +6752,11 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_clean(s, words);
     else if (key->kind == KBI_KIND_whole)
         kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else
-        kbi_puts(s, kbi_digits(x * cell->scale, 4, out));
+    else { // four digits, or as many as have room behind the zeros of a small number
+        int digits = 4;
+        while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
+        kbi_puts(s, out);
+    }
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6758,6 +6764,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
               Public: kb_print      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
+#define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
 enum {
     KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line may add
     KBI_LABEL_MORE = 25,
@@ -6777,7 +6784,7 @@ typedef struct kbi_table {
     bool equivalent, unresolved; // such verdicts were shown
     kbi_cell cells[KBI_SHOWN];
     int n_cells, label;                          // label: width of the first column
-    unsigned wanted;                             // of kbi_columns: what the heading above was made for
+    unsigned wanted;                             // a bit for each of kbi_columns that the heading above was made for
     char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
     uint64_t machine;                            // of the line above; 0: none
     int64_t ok, failed, skipped;
@@ -6874,7 +6881,8 @@ static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows
         if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
         if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF;
         if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
-        if (r->baseline) wanted |= 1u << KBI_COLUMN_SPEEDUP;
+        if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
+        if (r->baseline) wanted |= KBI_CONTEST;
     }
     return wanted;
 }
@@ -6885,7 +6893,7 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     cell->what = what;
     cell->scale = 1;
     cell->title = what.column < 0 ? what.key->name : kbi_columns[what.column].title;
-    cell->width = what.column < 0 ? (int)strlen(cell->title) : kbi_columns[what.column].width;
+    cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
     for (int i = 0; i < n && what.column < 0; i++) {
         kbi_text s = { NULL, 0, 0 };
@@ -6901,7 +6909,7 @@ static int kbi_table_beside(const kbi_table* t, unsigned columns) {
     for (int i = 0; i < t->n_chosen; i++) used += t->cells[i].width + 1;
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (columns >> i & 1) used += kbi_columns[i].width + 1;
-    if (columns >> KBI_COLUMN_SPEEDUP & 1)
+    if (columns & KBI_CONTEST)
         used += KBI_MARK_ROOM + (t->how.width >= KBI_WIDE && !t->n_chosen ? KBI_INTERVAL_ROOM : 0);
     return used;
 }
