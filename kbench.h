@@ -2228,6 +2228,11 @@ typedef struct kbi_machine {
     char tool[24];                           // that changes how launches run: nothing is timed under it; "": none
 } kbi_machine;
 
+typedef struct kbi_contest_end { // of a group, as it was judged
+    int fastest;                 // its place, -1 where fewer than two have times
+    bool certain;                // that it is the fastest
+} kbi_contest_end;
+
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
     m->verified = -1;
@@ -6195,11 +6200,6 @@ static bool kbi_judge_certain(const kb_result* results, const kbi_measured* cons
     }
     return mine != NULL;
 }
-
-typedef struct kbi_contest_end { // of a group
-    int fastest;                 // its place, -1 where fewer than two have times
-    bool certain;                // that it is the fastest
-} kbi_contest_end;
 
 // Speedup against the first of the group, and the rating against its best verified time.
 static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* const* m, double* const* samples,
