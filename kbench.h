@@ -1406,6 +1406,19 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
     out[3] = c3;
 }
 
+// 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
+static void kbi_shuffle(int* of, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
+    for (int i = 0; i < n; i++) of[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        uint32_t counter[4] = { (uint32_t)i, number, 0, purpose }, word[4];
+        uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
+        kbi_philox(counter, key, word);
+        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = of[i];
+        of[i] = of[j];
+        of[j] = swap;
+    }
+}
+
 // 24 bits, so that float and double hold the same value
 static double kbi_random_uniform(uint32_t word) {
     return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
@@ -2077,7 +2090,7 @@ static double kbi_whole_difference(const void* got, const void* want, int64_t i,
 }
 
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
-                                  kbi_match_how what, double tolerance) {
+                             kbi_match_how what, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
     double difference2 = 0, want2 = 0, most = 0;
@@ -2127,9 +2140,8 @@ typedef struct kbi_fiber {
     size_t size;
 } kbi_fiber;
 
-static kbi_fiber* kbi_fiber_entering = NULL;
-static void kbi_fiber_enter(void) {
-    kbi_fiber* f = kbi_fiber_entering;
+static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes ints
+    kbi_fiber* f = (kbi_fiber*)(uintptr_t)((uint64_t)high << 32 | low);
     f->main(f->user);
     swapcontext(&f->body, &f->conductor);
 }
@@ -2148,14 +2160,12 @@ static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->body.uc_stack.ss_sp = stack;
     f->body.uc_stack.ss_size = f->size;
     f->body.uc_link = NULL;
-    makecontext(&f->body, kbi_fiber_enter, 0);
+    uint64_t self = (uint64_t)(uintptr_t)f;
+    makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
     return true;
 }
 
-static void kbi_fiber_resume(kbi_fiber* f) {
-    kbi_fiber_entering = f;
-    swapcontext(&f->conductor, &f->body);
-}
+static void kbi_fiber_resume(kbi_fiber* f) { swapcontext(&f->conductor, &f->body); }
 
 static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
 static void kbi_fiber_free(kbi_fiber* f) {
@@ -2178,6 +2188,40 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
               Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
+typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
+typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_WALL } kbi_timing;
+
+// What to measure and for how long: the only way in which a command line, or a kb_desc, reaches the measuring.
+typedef struct kbi_recipe {
+    kbi_target target;
+    int device; // which GPU
+    kbi_mode mode;
+    kbi_timing timing;
+    bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
+    unsigned expect;            // kb_expectation
+    uint64_t seed;
+    double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
+    int64_t warmup_samples;                            // negative: until settled
+    int64_t samples, rounds;                           // exactly so many; 0: as many as the precision takes
+    int64_t min_samples, max_samples, max_rounds;
+} kbi_recipe;
+
+enum { KBI_ROUNDS_LIMIT = 512 }; // rounds of a comparison at most
+
+static void kbi_recipe_default(kbi_recipe* r) {
+    memset(r, 0, sizeof *r);
+    r->verify = r->audit = true;
+    r->seed = 42;
+    r->precision = 0.005;
+    r->max_time = 1;
+    r->warmup_time = -1;
+    r->warmup_samples = -1;
+    r->min_samples = 30;
+    r->max_samples = 2000;
+    r->max_rounds = 64;
+}
+
 typedef struct kbi_case {
     const kb_entry* entry;
     const char *name, *direction, *size; // size: category, NULL without one
@@ -2193,6 +2237,7 @@ typedef struct kbi_measured {
     int32_t verified, settled;
     int32_t queries;  // items are queries
     int32_t constant; // the inputs are
+    int32_t stage;    // whether rivals had their data at the same addresses; -1: there were none
     int32_t others;   // processes on this GPU
     int32_t dtype;    // kb_dtype: of the case's elements
     uint64_t flags;
@@ -2225,6 +2270,7 @@ typedef struct kbi_machine {
     double fitted;                           // ns, an empty kernel's duration without CUPTI
     double quantum, empty_pair;              // ns, of events
     char truth[64];                          // what the bias was held against
+    int32_t stated;                          // whether what is stated for a GPU that was measured fits this one
     char tool[24];                           // that changes how launches run: nothing is timed under it; "": none
 } kbi_machine;
 
@@ -2235,7 +2281,7 @@ typedef struct kbi_contest_end { // of a group, as it was judged
 
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
-    m->verified = -1;
+    m->verified = m->stage = -1;
     m->settled = 1;
     m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
     m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = m->energy = NAN;
@@ -2592,7 +2638,7 @@ static const kbi_option kbi_options_table[] = {
 #undef KBI_X
 };
 
-enum { KBI_LISTS = 64, KBI_ROUNDS_LIMIT = 512 };
+enum { KBI_LISTS = 64 };
 typedef struct kbi_strings { // the values of an option given more than once
     const char* of[KBI_LISTS];
     int n;
@@ -3236,15 +3282,7 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
         if (plan->cases[i].group == i) place[i] = plan->groups++;
     for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
     if (o->on[KBI_OPTION_shuffle]) {
-        for (int i = 0; i < plan->groups; i++) place[i] = i;
-        for (int i = plan->groups - 1; i > 0; i--) { // Fisher-Yates
-            uint32_t counter[4] = { (uint32_t)i, 0, 0, 2 }, word[4];
-            uint32_t key[2] = { (uint32_t)o->seed, (uint32_t)(o->seed >> 32) };
-            kbi_philox(counter, key, word);
-            int j = (int)(word[0] % (uint32_t)(i + 1)), swap = place[i];
-            place[i] = place[j];
-            place[j] = swap;
-        }
+        kbi_shuffle(place, plan->groups, o->seed, 2, 0);
         for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
     }
     // a stable counting sort by group
@@ -3358,6 +3396,30 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
+// What the options ask of the measuring.
+static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
+    kbi_recipe_default(r);
+    r->target = kbi_is(o->device, "cpu") ? KBI_ON_CPU : kbi_is(o->device, "script") ? KBI_ON_SCRIPT : KBI_ON_GPU;
+    r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
+    r->timing = kbi_same_name(o->timer, "cupti")  ? KBI_BY_CUPTI
+                : kbi_same_name(o->timer, "wall") ? KBI_BY_WALL
+                                                  : KBI_BY_EVENTS;
+    r->verify = !o->on[KBI_OPTION_no_verify];
+    r->audit = !o->on[KBI_OPTION_no_audit];
+    r->energy = o->on[KBI_OPTION_thorough];
+    r->seed = o->seed;
+    r->precision = o->precision;
+    r->min_time = o->min_time;
+    r->max_time = o->max_time;
+    r->warmup_time = o->warmup_time;
+    r->warmup_samples = o->warmup_count;
+    r->samples = o->iters;
+    r->rounds = o->rounds;
+    r->min_samples = o->min_samples;
+    r->max_samples = o->max_samples;
+    if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
+}
+
 // Where a group begins, and where the next does.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
@@ -3436,44 +3498,55 @@ static void kbi_list_sizes(const kbi_plan* plan) {
 
 struct kbi_run;
 
-// How a unit is timed. begin answers how often the block is to run before end; end adds samples with
-// kbi_add_sample, perhaps several at once, and perhaps only at the end of a group.
+// How a block is timed. begin answers how often the block is to run before end; end adds samples with kbi_add_sample,
+// perhaps several at once, and perhaps only at the end of several launches.
 typedef struct kbi_timer {
     const char* mode;
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*alone)(
-        struct kbi_run* run); // instead of both: takes a sample of what the audit captured, without the block
+    void (*alone)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
+    bool by_clock;                      // the host's: a sample is as many calls of the block as the clock needs
+    bool steady;                        // settled from the start
 } kbi_timer;
 
+// What a device fills in, in four groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu;
-    bool (*open)(kbi_machine* machine, int device); // facts; false: machine->why says why not
-    void (*prepare)(struct kbi_run* run);           // before each call of the body
-    kb_stream (*stream)(void);
-    void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
-    void (*release)(kb_place place, void* p);
-    void (*set)(void* p, int byte, size_t bytes);
-    void (*copy)(void* to, const void* from, size_t bytes); // any direction, waits
-    void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
-    const char* (*wait)(void);           // until all work is done; the text of an error since the last call, or NULL
-    bool (*lost)(void);                  // whether that error is one that no later work of this process survives
-    int64_t (*free_bytes)(void);         // of the device; KB_NONE where there is no such thing
-    int64_t (*pool_peak)(bool reset);    // high-water mark of the stream-ordered pool; reset: what is in use now
-    void (*settle)(struct kbi_run* run); // after the first run of the block: is anything still at work beside it?
-    void (*audit_begin)(struct kbi_run* run);
-    void (*audit_end)(struct kbi_run* run);
-    const kbi_timer* (*timer)(struct kbi_run* run);   // for blocks of device work
-    void (*forget)(struct kbi_run* run);              // run->graph
-    int64_t (*plan)(struct kbi_run* run, int copies); // how often to capture the block in a row; 0: it cannot be
-    void (*record)(struct kbi_run* run, int which,
-                   bool begin);                    // begins or ends capturing it so often (0), twice so often (1)
-    void (*roofs)(kbi_machine* m, kb_dtype dtype); // of arithmetic, when first wanted
-    double (*energy)(struct kbi_run* run);         // mJ a launch, NaN where it cannot be told
-    void (*abandon)(void);                         // what a block that was left early keeps from ending
-    double (*clock)(void);                         // SM clock in MHz, NaN where there is none
-    void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
+    bool gpu;       // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
+    bool stands_in; // for any device: GPU work runs here like host work
+    bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
+    struct {
+        void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
+        void (*release)(kb_place place, void* p);
+        void (*set)(void* p, int byte, size_t bytes);
+        void (*copy)(void* to, const void* from, size_t bytes); // any direction, waits
+        void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
+        int64_t (*free_bytes)(void);      // of the device
+        int64_t (*pool_peak)(bool reset); // high-water mark of the stream-ordered pool; reset: what is in use now
+    } memory;
+    struct {
+        const kbi_timer* (*choose)(struct kbi_run* run); // for blocks of device work
+        kb_stream (*stream)(void);
+        void (*prepare)(struct kbi_run* run); // before each call of the body
+        const char* (*wait)(void);            // for all work; the text of an error since the last call, or NULL
+        bool (*lost)(void);                   // whether no later work of this process survives that error
+        void (*abandon)(void);                // ends what a block that was left early keeps from ending
+        void (*roofs)(kbi_machine* m, kb_dtype dtype); // of arithmetic, when first wanted
+    } timing;
+    struct {
+        void (*settle)(struct kbi_run* run); // after the first run of the block: is anything still at work beside it?
+        void (*begin)(struct kbi_run* run);  // the audit
+        void (*end)(struct kbi_run* run);
+        void (*forget)(struct kbi_run* run); // what the audit captured
+        int64_t (*repeats)(struct kbi_run* run,
+                           int replicas); // how often to capture the block in a row; 0: it cannot be
+        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures it so often (0), twice so often (1)
+    } capture;
+    struct {
+        double (*clock)(void);                 // of the SMs, in MHz; NaN: not known
+        void (*sense)(kbi_measured* m);        // power, temperature, clocks, throttling
+        double (*energy)(struct kbi_run* run); // mJ a launch; NaN: cannot be told
+    } sensors;
 } kbi_backend;
 
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
@@ -3482,13 +3555,28 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     char* base;
     size_t bytes;
     kb_place place;
+    bool staged; // lies on the stage, and is not given back by itself
     struct kbi_block* next;
 } kbi_block;
 
+// Memory on which all implementations of a group play, one at a time: where a buffer lies decides 1 to 3 % of a small
+// kernel's time, so rivals have theirs at the same addresses and pages. What an implementation left there waits in its
+// wings, a copy, until its next turn.
+typedef struct kbi_stage {
+    const struct kbi_backend* backend;
+    char *base, *allocated;
+    size_t size;
+    struct kbi_memory* on; // whose contents lie there
+} kbi_stage;
+
 typedef struct kbi_memory {
     kbi_block* blocks;
+    kbi_stage* stage;  // NULL: every block is an allocation of its own
+    size_t laid, most; // bytes that the blocks of this call take on a stage; the most that any call took
+    char* wings;       // most bytes; NULL: nobody else plays
+    bool strayed;      // a block did not fit where the first call's had
     int64_t device, device_peak, host, host_peak;
-    int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case
+    int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
     int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
@@ -3501,7 +3589,22 @@ typedef enum kbi_phase {
     KBI_PHASE_DONE
 } kbi_phase;
 
-struct kbi_fiber;
+typedef enum kbi_order { // what the conductor of several runs wants of this one
+    KBI_BY_ITSELF,       // there is none: the engine says when it is enough
+    KBI_HOLD,            // rest between audit and warm-up
+    KBI_CAPTURE,         // run the block once into a capture that the conductor has begun, and hold again
+    KBI_SLOT,            // take samples up to slot_end, then rest
+    KBI_FINISH           // no more samples
+} kbi_order;
+
+typedef struct kbi_place { // among those that are measured in turn
+    kbi_order order;
+    kbi_fiber* fiber; // where the body rests; NULL: it runs to its end
+    int64_t slot_end; // samples to have before another one's turn
+    int settling;     // runs of the block to come that settle it in its slot, and are no samples
+    double* settled;  // where the times of these go; NULL: nowhere
+    bool stand_in;    // its results are nobody's: a copy for --rotate, or the baseline's equal rival
+} kbi_place;
 
 enum { KBI_WINDOW = 512 };
 typedef struct kbi_window { // of the warm-up: times and clock over a stretch of it
@@ -3511,77 +3614,233 @@ typedef struct kbi_window { // of the warm-up: times and clock over a stretch of
     double median, clock; // of the window before
 } kbi_window;
 
+typedef struct kbi_body_call { // of the body
+    kbi_phase phase, last;     // the phase to come, and the one after which the call ends
+    kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
+    bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
+    uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
+    int64_t warm_units, phase_began;
+    kbi_window window;
+} kbi_body_call;
+
+typedef struct kbi_work { // what is known of the timed block
+    bool host;            // it is host work
+    unsigned expect;
+    int64_t nodes, kernels; // of its capture
+    int64_t estimate_ns;    // the least that it was seen to take
+    int empty;              // which of the empty kernels has about as many bytes of arguments
+    void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
+} kbi_work;
+
+typedef struct kbi_sampling {
+    const kbi_timer* timer;
+    double* samples; // ns, raw, m.n of them; in the end the rounds behind them
+    int64_t capacity, next_look;
+    bool open;     // a sample was begun, and not all of its launches are done
+    bool gated;    // launches can wait behind a gate
+    int launches;  // whose mean is a sample
+    int64_t batch; // calls of the block that the host's clock times together
+    bool resolved; // they are long enough for the clock
+} kbi_sampling;
+
 typedef struct kbi_run {
     kb_state kb;
+    const kbi_recipe* recipe;
     const kbi_backend* backend;
-    const kbi_timer* timer;
     kbi_machine* machine; // its roofs of arithmetic are measured when first wanted
-    const kbi_options* options;
-    const kbi_case* of;                    // NULL for kb_open
-    void (*progress)(struct kbi_run* run); // called between units, at most some times a second
-    struct kbi_fiber* fiber; // NULL: nobody else is being measured, and the engine itself says when it is enough
-    int64_t slot_end;        // samples to have before another one's turn
-    bool enough;             // the conductor wants no more samples
-    bool pause;              // to rest between audit and warm-up
-    bool record;             // there, to run the block once into a capture that the conductor has begun
-    bool alone;              // has a fiber, but no rival
-    bool silent;             // a copy for --rotate: brings its captured block and is not measured itself
-    void* graph;             // what the audit captured, kept for timers that run it alone; the backend's
-    kbi_measured m;
+    const kbi_case* of;
+    void (*progress)(void* to); // called between units, at most some times a second; NULL: nobody wants to know
+    void* progress_to;
+    int64_t began, shown;
+    kbi_place place;
+    kbi_body_call call;
+    kbi_work work;
+    kbi_sampling sampling;
     kbi_memory memory;
-    double* samples; // ns, raw; in the end the rounds behind them
-    int64_t capacity, next_look;
-    kbi_phase phase, last; // the phase to come, and the one after which this call of the body ends
-    kbi_unit unit, ready;  // in flight; and the one that KB_SAMPLE announced
-    bool looped, sampled;  // KB_TIME was entered in this call; inside KB_SAMPLE
-    bool host, gated, failed, group_open;
-    unsigned expect;
-    int group;     // launches whose mean is a sample
-    int empty;     // which of the empty kernels has about as many bytes of arguments
-    bool resolved; // the wall timer's batch is long enough for the clock
-    int64_t batch, nodes, kernels, warm_units, began, phase_began, shown, estimate_ns;
-    uint32_t fills; // kb_fill calls in this call of the body
-    uint32_t zeros; // those with KB_ZERO
-    kbi_window window;
-    kbi_arena arena; // of kb_open: names
-    kbi_options own_options;
-    kbi_case own_case;
-    kb_entry own_entry;
+    kbi_measured m;
 } kbi_run;
+
+static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
+static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
+    return kbi_failed(run) && run->backend->timing.lost && run->backend->timing.lost();
+}
+static int64_t kbi_free_bytes(const kbi_backend* b) {
+    return b->memory.free_bytes ? b->memory.free_bytes() : KB_NONE;
+}
+static int64_t kbi_pool_peak(const kbi_backend* b, bool reset) {
+    return b->memory.pool_peak ? b->memory.pool_peak(reset) : 0;
+}
+static double kbi_clock_mhz(const kbi_run* run) {
+    return run->backend->sensors.clock ? run->backend->sensors.clock() : (double)NAN;
+}
+static void kbi_sense(kbi_run* run) {
+    if (run->backend->sensors.sense) run->backend->sensors.sense(&run->m);
+}
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
     va_list list;
     kbi_raise(run, flag);
-    if (!run->failed) {
+    if (!kbi_failed(run)) {
         va_start(list, format);
         kbi_say_more(&run->m, format, list);
         va_end(list);
     }
-    run->failed = true;
     run->m.status = KB_FAILED;
 }
 
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
-    const char* error = run->backend->wait();
+    const char* error = run->backend->timing.wait ? run->backend->timing.wait() : NULL;
     if (!error) return;
     bool memory = strstr(error, "MemoryAllocation") != NULL;
     kbi_stop(run, memory ? KB_FLAG_OOM : KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
-    if (run->unit == KBI_WARM) { // the first run may have loaded code
-        if (ns < (double)run->estimate_ns) run->estimate_ns = (int64_t)ns;
-        run->window.ns[run->window.n++ % KBI_WINDOW] = ns;
+    if (run->call.unit == KBI_SAMPLE && run->place.settling > 0) {
+        if (run->place.settled) *run->place.settled++ = ns;
+        run->place.settling--;
         return;
     }
-    if (run->m.n == run->capacity) {
-        run->capacity = KBI_MAX((int64_t)256, 2 * run->capacity);
-        run->samples = (double*)kbi_grow(run->samples, sizeof(double) * (size_t)run->capacity);
+    if (run->call.unit == KBI_WARM) { // the first run may have loaded code
+        if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns;
+        run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
+        return;
     }
-    run->samples[run->m.n++] = ns;
+    if (run->m.n == run->sampling.capacity) {
+        run->sampling.capacity = KBI_MAX((int64_t)256, 2 * run->sampling.capacity);
+        run->sampling.samples =
+            (double*)kbi_grow(run->sampling.samples, sizeof(double) * (size_t)run->sampling.capacity);
+    }
+    run->sampling.samples[run->m.n++] = ns;
 }
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>lab       measure: all that a measuring process keeps from one case to the next, in one place.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+enum { KBI_LAUNCHES = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 1 };
+enum kbi_function {
+    KBI_F_NULL,
+    KBI_F_READ,
+    KBI_F_COPY,
+    KBI_F_WRITE,
+    KBI_F_GATE,
+    KBI_F_CLOCK,
+    KBI_F_FILL,
+    KBI_F_FMA,
+    KBI_F_SPIN,
+    KBI_F_COUNT
+};
+static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
+                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
+
+// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
+// its events read grows by up to 0.6 us with them.
+static const int kbi_empty_bytes[] = { 0, 24, 48, 96, 160, 256, 512, 1024, 2048, 4096 };
+enum { KBI_EMPTY_KERNELS = 10 };
+
+// The driver's functions come from the runtime, so that -lcuda is not needed. Their types are the driver's ABI.
+typedef int (*kbi_cu_load)(void** module, const void* image);
+typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
+typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                             unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
+typedef int (*kbi_cu_node)(cudaGraphNode_t node, void* parameters);
+typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
+typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
+
+typedef struct kbi_gpu {
+    kb_stream stream;
+    cudaEvent_t start, stop;
+    volatile unsigned* flag; // the gate: mapped host memory
+    void* device_flag;
+    uint64_t *clock, *device_clock;
+    void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
+    kbi_cu_launch launch;
+    kbi_cu_wait wait_value; // NULL: the gate is a spinning kernel
+    char* clean;            // what eviction reads; never written after start
+    char* touch;            // where calibrating kernels write
+    size_t clean_bytes;
+    int multiprocessors, max_threads;
+    int at, size; // launch in its sample
+    double ns[KBI_LAUNCHES];
+    bool gated, closed; // the sample's launches; the gate now
+    bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
+    int alarms;         // in a row, while the empty kernel was timed
+    char error[256];
+    volatile sig_atomic_t alarmed; // the gate's watchdog went off
+} kbi_gpu;
+
+// Found with dlopen: nvml.h is often not installed, so the few prototypes that are needed stand here.
+typedef struct kbi_nvml {
+    void* device; // NULL: not available
+    int (*clock)(void*, int, unsigned*);
+    int (*power)(void*, unsigned*);
+    int (*energy)(void*, unsigned long long*);
+    int (*temperature)(void*, int, unsigned*);
+    int (*reasons)(void*, unsigned long long*);
+    int (*processes)(void*, unsigned*, void*);
+} kbi_nvml;
+
+// The head of CUpti_ActivityKernel4 and all later ones, which have kept its layout.
+typedef struct kbi_activity {
+    uint32_t kind;
+    uint8_t cache[2];
+    uint16_t registers;
+    uint32_t cache_asked, cache_used;
+    uint64_t start, end, completed;
+    uint32_t device, context, stream;
+    int32_t grid[3], block[3], static_shared, dynamic_shared;
+    uint32_t local, local_total, correlation;
+    int64_t grid_id;
+    const char* name;
+} kbi_activity;
+
+enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
+typedef struct kbi_span {
+    uint64_t start, end;
+} kbi_span;
+
+typedef struct kbi_cupti {
+    int (*callbacks)(void (*request)(uint8_t**, size_t*, size_t*),
+                     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t));
+    int (*enable)(int kind);
+    int (*flush)(uint32_t flags);
+    int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
+    bool open;
+    kbi_span* spans; // of kernels that are not the harness's own, as they come
+    int n;
+} kbi_cupti;
+
+enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
+
+typedef struct kbi_readings { // the latest of the empty kernel's
+    double ns[KBI_RECENT];
+    int64_t n;
+} kbi_readings;
+
+typedef struct kbi_calibration {
+    kbi_readings empty[KBI_EVENT_MODES][2][KBI_EMPTY_KERNELS]; // [1]: behind a gate
+    double graph_floor, empty_pair, quantum, fitted;           // ns
+    double truth[KBI_EVENT_MODES]; // ns, what an empty kernel takes by CUPTI, cold and hot
+    const char* source;            // of the truth; NULL: not known yet
+} kbi_calibration;
+#endif
+
+static struct kbi_lab {
+    double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
+    int64_t wall_start, wall_step;                                            // of the wall timer, ns
+    double wall_bias; // ns that two readings of the clock cost
+#if KBI_CUDA
+    kbi_gpu gpu;
+    kbi_nvml nvml;
+    kbi_cupti cupti;
+    kbi_calibration calibration;
+#endif
+} kbi_lab;
 
 /*---------------------------------------------------------------------------------------------------------------
   >>host      measure: the cpu backend, and the tests' script backend, with their timers.
@@ -3589,9 +3848,6 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
-
-static int64_t kbi_wall_start;
-static double kbi_wall_bias = -1; // ns that two readings of the clock cost
 
 static double kbi_measure_wall_bias(void) {
     double ns[101], scratch[101];
@@ -3603,35 +3859,34 @@ static double kbi_measure_wall_bias(void) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (kbi_wall_bias < 0) kbi_wall_bias = kbi_measure_wall_bias();
-    if (run->backend->gpu && !run->host) kbi_stop_on_error(run, "before the timed block");
-    kbi_wall_start = kbi_now();
-    return run->batch;
+    if (!kbi_lab.wall_bias) kbi_lab.wall_bias = KBI_MAX(kbi_measure_wall_bias(), 1e-3);
+    if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
+    kbi_lab.wall_start = kbi_now();
+    return run->sampling.batch;
 }
 
 // During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_now();
-    if (run->backend->gpu && !run->host) {
+    if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
-    double ns = (double)(now - kbi_wall_start), target = 20000;
-    static int64_t step = 0;
-    if (!step) step = kbi_clock_step();
-    target = KBI_MAX(target, 1000.0 * (double)step);
-    kbi_add_sample(run, ns / (double)run->batch);
-    if (run->unit == KBI_WARM && !run->sampled && ns < target) {
+    double ns = (double)(now - kbi_lab.wall_start), target = 20000;
+    if (!kbi_lab.wall_step) kbi_lab.wall_step = kbi_clock_step();
+    target = KBI_MAX(target, 1000.0 * (double)kbi_lab.wall_step);
+    kbi_add_sample(run, ns / (double)run->sampling.batch);
+    if (run->call.unit == KBI_WARM && !run->call.sampled && ns < target) {
         double factor = ns > 0 ? target / ns : 1000;
-        run->batch = (int64_t)((double)run->batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
-        run->window.n = 0; // times of another batch size are no measure for this one
+        run->sampling.batch = (int64_t)((double)run->sampling.batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
+        run->call.window.n = 0; // times of another batch size are no measure for this one
     } else {
-        run->resolved = true;
+        run->sampling.resolved = true;
     }
-    run->m.bias_ns = run->m.floor_ns = kbi_wall_bias / (double)run->batch;
+    run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)run->sampling.batch;
 }
 
-static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL };
+static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
 
 // --- the cpu backend ---
 
@@ -3659,20 +3914,7 @@ static void kbi_cpu_copy(void* to, const void* from, size_t bytes) { memcpy(to, 
 static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
     kbi_fill_host(p, 0, n, (int)dtype, (int)kind, seed, tensor);
 }
-static kb_stream kbi_cpu_stream(void) { return NULL; }
-static const char* kbi_cpu_wait(void) { return NULL; }
-static bool kbi_cpu_lost(void) { return false; }
-static int64_t kbi_cpu_free_bytes(void) { return KB_NONE; }
-static int64_t kbi_cpu_pool_peak(bool reset) { return (void)reset, 0; }
-static void kbi_cpu_audit(struct kbi_run* run) { (void)run; }
-static const kbi_timer* kbi_cpu_timer(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
-static void kbi_cpu_abandon(void) {}
-static void kbi_cpu_roofs(kbi_machine* m, kb_dtype dtype) { (void)m, (void)dtype; }
-static double kbi_cpu_energy(struct kbi_run* run) { return (void)run, (double)NAN; }
-static int64_t kbi_cpu_repeats(struct kbi_run* run, int copies) { return (void)run, (void)copies, 0; }
-static void kbi_cpu_capture(struct kbi_run* run, int which, bool begin) { (void)run, (void)which, (void)begin; }
-static double kbi_cpu_clock(void) { return NAN; }
-static void kbi_cpu_sense(kbi_measured* m) { (void)m; }
+static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
 static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     memset(m, 0, sizeof *m);
@@ -3684,30 +3926,30 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     m->quantum = m->empty_pair = m->fitted = NAN;
 }
 
-static bool kbi_cpu_open(kbi_machine* m, int device) {
-    (void)device;
+static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
+    (void)recipe;
     kbi_machine_clear(m, "cpu");
     return true;
 }
 
+// clang-format off
+#define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
-    "cpu",          false,           kbi_cpu_open,       kbi_cpu_audit,     kbi_cpu_stream,
-    kbi_cpu_alloc,  kbi_cpu_release, kbi_cpu_set,        kbi_cpu_copy,      kbi_cpu_fill,
-    kbi_cpu_wait,   kbi_cpu_lost,    kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit,
-    kbi_cpu_audit,  kbi_cpu_audit,   kbi_cpu_timer,      kbi_cpu_audit,     kbi_cpu_repeats,
-    kbi_cpu_capture, kbi_cpu_roofs,   kbi_cpu_energy,     kbi_cpu_abandon,   kbi_cpu_clock,
-    kbi_cpu_sense
+    "cpu", false, false, kbi_cpu_open,
+    KBI_HOST_MEMORY,
+    { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL }
 };
+// clang-format on
 
 // The script backend, --device script: blocks run, and their times come from a function that the tests install before
 // kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
-static double (*kbi_script)(const char* case_name, int64_t sample, uint64_t* flags) = NULL;
 static int64_t kbi_script_begin(kbi_run* run) { return (void)run, 1; }
 
 static void kbi_script_end(kbi_run* run) {
     uint64_t flags = 0;
-    double ns =
-        kbi_script(run->of ? run->of->name : run->kb.operation, run->unit == KBI_SAMPLE ? run->m.n : -1, &flags);
+    double ns = kbi_lab.script(run->of->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         if (!((flags >> f) & 1)) continue;
         if (kb_flag_is_error((kb_flag)f))
@@ -3719,30 +3961,44 @@ static void kbi_script_end(kbi_run* run) {
     kbi_add_sample(run, ns);
 }
 
-static const kbi_timer kbi_script_timer = { "cold", kbi_script_begin, kbi_script_end, NULL };
+static const kbi_timer kbi_script_timer = { "cold", kbi_script_begin, kbi_script_end, NULL, false, true };
 static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
 
-static bool kbi_script_open(kbi_machine* m, int device) {
-    (void)device;
+static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
+    (void)recipe;
     kbi_machine_clear(m, "script");
     m->copy_roof = 1e12; // so that efficiency and ABOVE_ROOF can be tested
     m->l2 = 1 << 20;
     return true;
 }
 
+// clang-format off
 static const kbi_backend kbi_scripted = {
-    "script",       false,           kbi_script_open,    kbi_cpu_audit,     kbi_cpu_stream,
-    kbi_cpu_alloc,  kbi_cpu_release, kbi_cpu_set,        kbi_cpu_copy,      kbi_cpu_fill,
-    kbi_cpu_wait,   kbi_cpu_lost,    kbi_cpu_free_bytes, kbi_cpu_pool_peak, kbi_cpu_audit,
-    kbi_cpu_audit,  kbi_cpu_audit,   kbi_script_choose,  kbi_cpu_audit,     kbi_cpu_repeats,
-    kbi_cpu_capture, kbi_cpu_roofs,   kbi_cpu_energy,     kbi_cpu_abandon,   kbi_cpu_clock,
-    kbi_cpu_sense
+    "script", false, true, kbi_script_open,
+    KBI_HOST_MEMORY,
+    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL }
 };
+// clang-format on
 
 /*---------------------------------------------------------------------------------------------------------------
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
               Public: kb_alloc, kb_to_host, kb_from_host      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
+// AddressSanitizer looks at what lies between allocations.
+#if defined(__SANITIZE_ADDRESS__)
+#define KBI_STAGES 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KBI_STAGES 0
+#endif
+#endif
+#ifndef KBI_STAGES
+#define KBI_STAGES 1
+#endif
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
@@ -3757,26 +4013,83 @@ static void kbi_memory_count(kbi_memory* m, kb_place place, int64_t bytes) {
 }
 
 static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
-    int64_t now = b->free_bytes();
+    int64_t now = kbi_free_bytes(b);
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
+}
+
+// Where the next block goes: on boundaries as cudaMalloc's own.
+static size_t kbi_stage_at(size_t laid, size_t total) {
+    size_t boundary = total >= KBI_STAGE_LARGE ? KBI_STAGE_PAGE : 512;
+    return (laid + boundary - 1) & ~(boundary - 1);
+}
+
+// NULL: it has to be an allocation of its own.
+static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
+    if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
+    size_t at = kbi_stage_at(m->laid, total);
+    if (m->stage && at + total > m->most) m->strayed = true;
+    if (m->stage && m->strayed) return NULL;
+    m->laid = at + total;
+    m->most = KBI_MAX(m->most, m->laid);
+    return m->stage ? m->stage->base + at : NULL;
 }
 
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
     size_t total = kbi_block_total(bytes);
-    char* base = (char*)host->alloc(place, total);
+    char *staged = kbi_stage_place(b, m, place, total), *base = staged;
+    if (!base) base = (char*)host->memory.alloc(place, total);
     if (!base) return NULL;
-    host->set(base, KBI_GUARD_BYTE, total);
-    host->set(base + KBI_GUARD, KBI_POISON, bytes);
+    host->memory.set(base, KBI_GUARD_BYTE, total);
+    host->memory.set(base + KBI_GUARD, KBI_POISON, bytes);
     kbi_block* block = (kbi_block*)kbi_grow(NULL, sizeof(kbi_block));
     block->base = base;
     block->bytes = bytes;
     block->place = place;
+    block->staged = staged != NULL;
     block->next = m->blocks;
     m->blocks = block;
     kbi_memory_count(m, place, (int64_t)bytes);
     kbi_memory_look(b, m);
     return base + KBI_GUARD;
+}
+
+// A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
+static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
+    memset(s, 0, sizeof *s);
+    s->backend = b;
+    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, memories[i]->most);
+    if (!s->size) return false;
+    bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE)) != NULL;
+    s->base = (char*)(((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1));
+    for (int i = 0; i < n && n > 1 && good; i++)
+        if (memories[i]->most)
+            good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, memories[i]->most)) != NULL;
+    for (int i = 0; i < n && good; i++) memories[i]->stage = s;
+    for (int i = 0; i < n && !good; i++) {
+        if (memories[i]->wings) b->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+    }
+    if (!good && s->allocated) b->memory.release(KB_DEVICE, s->allocated);
+    return good;
+}
+
+// Untimed, before the gate: what the last one left goes into its wings, and what this one left comes back.
+static void kbi_stage_enter(kbi_memory* m) {
+    kbi_stage* s = m->stage;
+    if (!s || s->on == m) return;
+    if (s->on && s->on->wings && s->on->laid) s->backend->memory.copy(s->on->wings, s->base, s->on->laid);
+    if (m->wings && m->laid) s->backend->memory.copy(s->base, m->wings, m->laid);
+    s->on = m;
+}
+
+static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+    for (int i = 0; i < n; i++) {
+        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+        memories[i]->stage = NULL;
+    }
+    s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
@@ -3785,10 +4098,10 @@ static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
     static unsigned char bytes[KBI_GUARD + 256];
     const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
     size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
-    host->copy(bytes, block->base, KBI_GUARD);
+    host->memory.copy(bytes, block->base, KBI_GUARD);
     for (int i = KBI_GUARD - 1; i >= 0; i--)
         if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
-    host->copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
+    host->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
     for (size_t i = 0; i < behind; i++)
         if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
     return KB_NONE;
@@ -3800,19 +4113,22 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
         kbi_block* block = m->blocks;
         m->blocks = block->next;
         kbi_memory_count(m, block->place, -(int64_t)block->bytes);
-        if (block->place == KB_HOST)
-            kbi_cpu.release(block->place, block->base);
+        if (block->staged)
+            ; // the stage's
+        else if (block->place == KB_HOST)
+            kbi_cpu.memory.release(block->place, block->base);
         else if (!lost)
-            b->release(block->place, block->base);
+            b->memory.release(block->place, block->base);
         KBENCH_FREE(block);
     }
+    m->laid = 0;
 }
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
-    if (run->failed || run->m.status != KB_OK) return NULL;
-    bool absent = KBI_CUDA && !run->backend->gpu && run->backend != &kbi_scripted && place != KB_HOST;
-    if (absent && !kbi_is(run->options->device, "cpu")) {
+    if (run->m.status != KB_OK) return NULL;
+    bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
+    if (absent && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
         return NULL;
     }
@@ -3827,11 +4143,11 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
 }
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
-    if (!kb->run->failed && host && from) kb->run->backend->copy(host, from, bytes);
+    if (!kbi_failed(kb->run) && host && from) kb->run->backend->memory.copy(host, from, bytes);
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (!kb->run->failed && to && host) kb->run->backend->copy(to, host, bytes);
+    if (!kbi_failed(kb->run) && to && host) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 // The tracked block that p lies in, or NULL.
@@ -3845,9 +4161,9 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_run* run = kb->run;
-    uint32_t tensor = run->fills++;
-    run->zeros += kind == KB_ZERO;
-    if (run->failed || !p || n <= 0) return;
+    uint32_t tensor = run->call.fills++;
+    run->call.zeros += kind == KB_ZERO;
+    if (kbi_failed(run) || !p || n <= 0) return;
     if (!kb_dtype_size(dtype)) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of elements without a type");
         return;
@@ -3859,7 +4175,7 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
         return;
     }
     const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
-    b->fill(p, dtype, n, kind, kb->seed, tensor);
+    b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -3868,62 +4184,9 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-enum { KBI_LAUNCHES = 8, KBI_GATE_NODES = 256, KBI_GATE_SECONDS = 1 };
-enum kbi_function {
-    KBI_F_NULL,
-    KBI_F_READ,
-    KBI_F_COPY,
-    KBI_F_WRITE,
-    KBI_F_GATE,
-    KBI_F_CLOCK,
-    KBI_F_FILL,
-    KBI_F_FMA,
-    KBI_F_SPIN,
-    KBI_F_COUNT
-};
-static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_arena_text", "kbi_write", "kbi_gate",
-                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
-
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
-// its events read grows by up to 0.6 us with them.
-static const int kbi_empty_bytes[] = { 0, 24, 48, 96, 160, 256, 512, 1024, 2048, 4096 };
-enum { KBI_EMPTY_KERNELS = 10 };
-
-// The driver's functions come from the runtime, so that -lcuda is not needed. Their types are the driver's ABI.
-typedef int (*kbi_cu_load)(void** module, const void* image);
-typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
-typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                             unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
-typedef int (*kbi_cu_node)(cudaGraphNode_t node, void* parameters);
-typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
-typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
-
-static struct kbi_gpu {
-    kb_stream stream;
-    cudaEvent_t start, stop;
-    volatile unsigned* flag; // the gate: mapped host memory
-    void* device_flag;
-    uint64_t *clock, *device_clock;
-    void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
-    kbi_cu_launch launch;
-    kbi_cu_wait wait_value; // NULL: the gate is a spinning kernel
-    char* clean;            // what eviction reads; never written after start
-    char* touch;            // where calibrating kernels write
-    size_t clean_bytes;
-    int multiprocessors, max_threads;
-    int at, size; // launch in its group
-    double ns[KBI_LAUNCHES];
-    bool gated, closed; // the group; the gate now
-    bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
-    int alarms;         // in a row, while the empty kernel was timed
-    char error[256];
-} kbi_gpu;
-
-static volatile sig_atomic_t kbi_gate_alarmed = 0;
-
 static const char* kbi_cuda_text(cudaError_t e) {
-    snprintf(kbi_gpu.error, sizeof kbi_gpu.error, "%s: %s", cudaGetErrorName(e), cudaGetErrorString(e));
-    return kbi_gpu.error;
+    snprintf(kbi_lab.gpu.error, sizeof kbi_lab.gpu.error, "%s: %s", cudaGetErrorName(e), cudaGetErrorString(e));
+    return kbi_lab.gpu.error;
 }
 
 static void* kbi_driver_function(const char* name, unsigned version) {
@@ -3947,8 +4210,8 @@ static bool kbi_load_functions(char why[200]) {
     kbi_text ptx = { NULL, 0, 0 };
     p = kbi_driver_function("cuModuleLoadData", 12000), memcpy(&load, &p, sizeof p);
     p = kbi_driver_function("cuModuleGetFunction", 12000), memcpy(&get, &p, sizeof p);
-    p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_gpu.launch, &p, sizeof p);
-    p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_gpu.wait_value, &p, sizeof p);
+    p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_lab.gpu.launch, &p, sizeof p);
+    p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
     kbi_ptx_put(&ptx);
     for (int i = 1; i < KBI_EMPTY_KERNELS; i++) // reads its first and its last argument
         kbi_putf(&ptx,
@@ -3956,13 +4219,14 @@ static bool kbi_load_functions(char why[200]) {
                  " ld.param.u64 %%a0, [a]; ld.param.u64 %%a1, [a+%d]; setp.eq.s64 %%p0, %%a0, 1;"
                  " setp.eq.and.s64 %%p1, %%a1, 1, %%p0; @%%p1 trap; ret; }\n",
                  i, kbi_empty_bytes[i], kbi_empty_bytes[i] - 8);
-    int error = load && get && kbi_gpu.launch ? load(&module, ptx.s) : -1;
-    for (int i = 0; !error && i < KBI_F_COUNT; i++) error = get(&kbi_gpu.functions[i], module, kbi_function_names[i]);
-    kbi_gpu.empty[0] = kbi_gpu.functions[KBI_F_NULL];
+    int error = load && get && kbi_lab.gpu.launch ? load(&module, ptx.s) : -1;
+    for (int i = 0; !error && i < KBI_F_COUNT; i++)
+        error = get(&kbi_lab.gpu.functions[i], module, kbi_function_names[i]);
+    kbi_lab.gpu.empty[0] = kbi_lab.gpu.functions[KBI_F_NULL];
     for (int i = 1; !error && i < KBI_EMPTY_KERNELS; i++) {
         char name[32];
         snprintf(name, sizeof name, "kbi_empty_%d", i);
-        error = get(&kbi_gpu.empty[i], module, name);
+        error = get(&kbi_lab.gpu.empty[i], module, name);
     }
     kbi_text_free(&ptx);
     if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
@@ -3970,45 +4234,45 @@ static bool kbi_load_functions(char why[200]) {
 }
 
 static void kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
-    kbi_gpu.launch(kbi_gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_gpu.stream, arguments, NULL);
+    kbi_lab.gpu.launch(kbi_lab.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_lab.gpu.stream, arguments, NULL);
 }
 
 static void kbi_launch_empty(int which) {
     static char arguments[4096]; // zeros
     void* all[] = { arguments };
-    kbi_gpu.launch(kbi_gpu.empty[which], 1, 1, 1, 1, 1, 1, 0, kbi_gpu.stream, which ? all : NULL, NULL);
+    kbi_lab.gpu.launch(kbi_lab.gpu.empty[which], 1, 1, 1, 1, 1, 1, 0, kbi_lab.gpu.stream, which ? all : NULL, NULL);
 }
 
 static void kbi_gpu_read(const void* p, size_t bytes) {
     uint64_t n = bytes / 16;
-    void* sink = kbi_gpu.device_clock;
+    void* sink = kbi_lab.gpu.device_clock;
     void* arguments[] = { &p, &n, &sink };
-    kbi_launch(KBI_F_READ, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch(KBI_F_READ, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
 }
 
 static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
     uint64_t n = bytes / 16;
     void* arguments[] = { &to, &from, &n };
-    kbi_launch(KBI_F_COPY, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch(KBI_F_COPY, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
 }
 
 static void kbi_gpu_write(void* to, size_t bytes) {
     uint64_t n = bytes / 16;
     uint32_t value = 0x3f000000;
     void* arguments[] = { &to, &n, &value };
-    kbi_launch(KBI_F_WRITE, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch(KBI_F_WRITE, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
 }
 
 // Reading lines that nobody writes leaves nothing to be written back at the timed kernel's expense.
-static void kbi_evict(void) { kbi_gpu_read(kbi_gpu.clean, kbi_gpu.clean_bytes); }
+static void kbi_evict(void) { kbi_gpu_read(kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes); }
 
 // --- the gate: what is queued behind it starts when the host opens it ---
 
 static void kbi_gate_alarm(int number) {
     (void)number;
     signal(SIGALRM, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
-    if (kbi_gpu.flag) *kbi_gpu.flag = 1;
-    kbi_gate_alarmed = 1;
+    if (kbi_lab.gpu.flag) *kbi_lab.gpu.flag = 1;
+    kbi_lab.gpu.alarmed = 1;
 }
 
 static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
@@ -4019,28 +4283,28 @@ static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behi
 }
 
 static void kbi_gate_close(void) {
-    *kbi_gpu.flag = 0;
-    kbi_gpu.closed = true;
-    if (kbi_gpu.wait_value) {
-        unsigned long long address = (unsigned long long)(uintptr_t)kbi_gpu.device_flag;
-        if (kbi_gpu.wait_value(kbi_gpu.stream, address, 1, 0) != 0) kbi_gpu.wait_value = NULL;
+    *kbi_lab.gpu.flag = 0;
+    kbi_lab.gpu.closed = true;
+    if (kbi_lab.gpu.wait_value) {
+        unsigned long long address = (unsigned long long)(uintptr_t)kbi_lab.gpu.device_flag;
+        if (kbi_lab.gpu.wait_value(kbi_lab.gpu.stream, address, 1, 0) != 0) kbi_lab.gpu.wait_value = NULL;
     }
-    if (!kbi_gpu.wait_value) {
+    if (!kbi_lab.gpu.wait_value) {
         uint64_t deadline =
             (uint64_t)KBI_GATE_SECONDS * 2000000000u; // the host's watchdog comes first, and is noticed
-        void* arguments[] = { &kbi_gpu.device_flag, &deadline };
+        void* arguments[] = { &kbi_lab.gpu.device_flag, &deadline };
         kbi_launch(KBI_F_GATE, 1, 1, arguments);
     }
     kbi_gate_watch(KBI_GATE_SECONDS);
 }
 
 static void kbi_gate_open(void) {
-    if (!kbi_gpu.closed) return;
+    if (!kbi_lab.gpu.closed) return;
     __sync_synchronize();
-    *kbi_gpu.flag = 1;
-    kbi_gpu.closed = false;
+    *kbi_lab.gpu.flag = 1;
+    kbi_lab.gpu.closed = false;
     kbi_gate_watch(0);
-    if (kbi_gate_alarmed) kbi_gpu.gated = false; // the next gate of the group would only wait as long
+    if (kbi_lab.gpu.alarmed) kbi_lab.gpu.gated = false; // the next gate of the group would only wait as long
 }
 
 // --- what the engine asks for ---
@@ -4053,7 +4317,7 @@ static void kbi_gpu_prepare(struct kbi_run* run) {
     cudaGetLastError();
 }
 
-static kb_stream kbi_gpu_stream(void) { return kbi_gpu.stream; }
+static kb_stream kbi_gpu_stream(void) { return kbi_lab.gpu.stream; }
 
 static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
     void* p = NULL;
@@ -4071,20 +4335,20 @@ static void kbi_gpu_release(kb_place place, void* p) {
 }
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
-    cudaMemsetAsync(p, byte, bytes, kbi_gpu.stream);
-    cudaStreamSynchronize(kbi_gpu.stream); // pinned memory is the host's as well
+    cudaMemsetAsync(p, byte, bytes, kbi_lab.gpu.stream);
+    cudaStreamSynchronize(kbi_lab.gpu.stream); // pinned memory is the host's as well
 }
 
 static void kbi_gpu_copy(void* to, const void* from, size_t bytes) {
-    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, kbi_gpu.stream);
-    cudaStreamSynchronize(kbi_gpu.stream);
+    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, kbi_lab.gpu.stream);
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
 
 static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
     uint64_t count = (uint64_t)n;
     uint32_t type = (uint32_t)dtype, what = (uint32_t)kind;
     void* arguments[] = { &p, &count, &type, &what, &seed, &tensor };
-    kbi_launch(KBI_F_FILL, (unsigned)kbi_gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch(KBI_F_FILL, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
 }
 
 static const char* kbi_gpu_wait(void) {
@@ -4114,23 +4378,23 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
 // The SM clock now, from cycles against nanoseconds in one thread for about 50 us.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
-    void* arguments[] = { &kbi_gpu.device_clock, &cycles };
+    void* arguments[] = { &kbi_lab.gpu.device_clock, &cycles };
     kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
-    if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess || !kbi_gpu.clock[0]) return NAN;
-    return 1000.0 * (double)kbi_gpu.clock[1] / (double)kbi_gpu.clock[0];
+    if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess || !kbi_lab.gpu.clock[0]) return NAN;
+    return 1000.0 * (double)kbi_lab.gpu.clock[1] / (double)kbi_lab.gpu.clock[0];
 }
 
 static void kbi_gpu_abandon(void) {
     kbi_gate_open();
-    kbi_gpu.at = 0;
+    kbi_lab.gpu.at = 0;
     enum cudaStreamCaptureStatus status;
-    if (cudaStreamIsCapturing(kbi_gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
+    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
         cudaGraph_t graph = NULL;
-        cudaStreamEndCapture(kbi_gpu.stream, &graph);
+        cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
         if (graph) cudaGraphDestroy(graph);
     }
     cudaGetLastError();
-    cudaStreamSynchronize(kbi_gpu.stream);
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
 
 #endif
@@ -4141,19 +4405,6 @@ static void kbi_gpu_abandon(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-
-// Found with dlopen: nvml.h is often not installed, so the few prototypes that are needed stand here.
-typedef struct kbi_nvml_table {
-    void* device; // NULL: not available
-    int (*clock)(void*, int, unsigned*);
-    int (*power)(void*, unsigned*);
-    int (*energy)(void*, unsigned long long*);
-    int (*temperature)(void*, int, unsigned*);
-    int (*reasons)(void*, unsigned long long*);
-    int (*processes)(void*, unsigned*, void*);
-} kbi_nvml_table;
-
-static kbi_nvml_table kbi_nvml;
 
 static void kbi_nvml_open(kbi_machine* m) {
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -4168,17 +4419,18 @@ static void kbi_nvml_open(kbi_machine* m) {
     kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
     kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
     kbi_find(library, "nvmlDeviceGetMigMode", &mig);
-    kbi_find(library, "nvmlDeviceGetClockInfo", &kbi_nvml.clock);
-    kbi_find(library, "nvmlDeviceGetPowerUsage", &kbi_nvml.power);
-    kbi_find(library, "nvmlDeviceGetTotalEnergyConsumption", &kbi_nvml.energy);
-    kbi_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &kbi_nvml.processes);
-    kbi_find(library, "nvmlDeviceGetTemperature", &kbi_nvml.temperature);
-    kbi_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_nvml.reasons);
-    if (!init || !handle || init() != 0 || handle(bus, &kbi_nvml.device) != 0) return;
+    kbi_find(library, "nvmlDeviceGetClockInfo", &kbi_lab.nvml.clock);
+    kbi_find(library, "nvmlDeviceGetPowerUsage", &kbi_lab.nvml.power);
+    kbi_find(library, "nvmlDeviceGetTotalEnergyConsumption", &kbi_lab.nvml.energy);
+    kbi_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &kbi_lab.nvml.processes);
+    kbi_find(library, "nvmlDeviceGetTemperature", &kbi_lab.nvml.temperature);
+    kbi_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_lab.nvml.reasons);
+    if (!init || !handle || init() != 0 || handle(bus, &kbi_lab.nvml.device) != 0) return;
     if (driver) driver(m->driver, (unsigned)sizeof m->driver);
-    if (mig) m->mig = mig(kbi_nvml.device, &now, &pending) == 0 ? (int)now : 0;
+    if (mig) m->mig = mig(kbi_lab.nvml.device, &now, &pending) == 0 ? (int)now : 0;
     unsigned long long mask = 0; // 0x2: clocks are held at what an administrator set
-    if (kbi_nvml.reasons && kbi_nvml.reasons(kbi_nvml.device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
+    if (kbi_lab.nvml.reasons && kbi_lab.nvml.reasons(kbi_lab.nvml.device, &mask) == 0)
+        m->clocks_locked = (mask & 0x2) != 0;
 }
 
 // Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
@@ -4201,14 +4453,15 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
 static void kbi_gpu_sense(kbi_measured* m) {
     unsigned value = 0;
     unsigned long long mask = 0;
-    if (!kbi_nvml.device) return;
-    if (kbi_nvml.clock && kbi_nvml.clock(kbi_nvml.device, 2, &value) == 0) m->memory_clock = value;
-    if (kbi_nvml.power && kbi_nvml.power(kbi_nvml.device, &value) == 0) m->power = value / 1000.0;
-    if (kbi_nvml.temperature && kbi_nvml.temperature(kbi_nvml.device, 0, &value) == 0) m->temperature = value;
-    if (kbi_nvml.reasons && kbi_nvml.reasons(kbi_nvml.device, &mask) == 0) kbi_nvml_reasons(m, mask);
+    if (!kbi_lab.nvml.device) return;
+    if (kbi_lab.nvml.clock && kbi_lab.nvml.clock(kbi_lab.nvml.device, 2, &value) == 0) m->memory_clock = value;
+    if (kbi_lab.nvml.power && kbi_lab.nvml.power(kbi_lab.nvml.device, &value) == 0) m->power = value / 1000.0;
+    if (kbi_lab.nvml.temperature && kbi_lab.nvml.temperature(kbi_lab.nvml.device, 0, &value) == 0)
+        m->temperature = value;
+    if (kbi_lab.nvml.reasons && kbi_lab.nvml.reasons(kbi_lab.nvml.device, &mask) == 0) kbi_nvml_reasons(m, mask);
     unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
     unsigned count = 64;
-    if (kbi_nvml.processes && kbi_nvml.processes(kbi_nvml.device, &count, processes) == 0 && count > 1)
+    if (kbi_lab.nvml.processes && kbi_lab.nvml.processes(kbi_lab.nvml.device, &count, processes) == 0 && count > 1)
         m->others = (int32_t)count - 1;
 }
 #endif
@@ -4219,36 +4472,6 @@ static void kbi_gpu_sense(kbi_measured* m) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// The head of CUpti_ActivityKernel4 and all later ones, which have kept its layout.
-typedef struct kbi_activity {
-    uint32_t kind;
-    uint8_t cache[2];
-    uint16_t registers;
-    uint32_t cache_asked, cache_used;
-    uint64_t start, end, completed;
-    uint32_t device, context, stream;
-    int32_t grid[3], block[3], static_shared, dynamic_shared;
-    uint32_t local, local_total, correlation;
-    int64_t grid_id;
-    const char* name;
-} kbi_activity;
-
-enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
-typedef struct kbi_span {
-    uint64_t start, end;
-} kbi_span;
-
-static struct kbi_cupti {
-    int (*callbacks)(void (*request)(uint8_t**, size_t*, size_t*),
-                     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t));
-    int (*enable)(int kind);
-    int (*flush)(uint32_t flags);
-    int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
-    bool open;
-    kbi_span* spans; // of kernels that are not the harness's own, as they come
-    int n;
-} kbi_cupti;
-
 static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
     *size = KBI_ACTIVITY_BYTES;
     *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16, CUPTI wants 8
@@ -4258,12 +4481,12 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
-    while (valid && kbi_cupti.next(buffer, valid, &r) == 0) {
+    while (valid && kbi_lab.cupti.next(buffer, valid, &r) == 0) {
         bool own =
             r->name && (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_gate") || kbi_is(r->name, "kbi_clock"));
-        if (r->kind != KBI_ACTIVITY_KERNEL || own || kbi_cupti.n == KBI_SPANS) continue;
-        kbi_cupti.spans[kbi_cupti.n].start = r->start;
-        kbi_cupti.spans[kbi_cupti.n++].end = r->end;
+        if (r->kind != KBI_ACTIVITY_KERNEL || own || kbi_lab.cupti.n == KBI_SPANS) continue;
+        kbi_lab.cupti.spans[kbi_lab.cupti.n].start = r->start;
+        kbi_lab.cupti.spans[kbi_lab.cupti.n++].end = r->end;
     }
     KBENCH_FREE(buffer);
 }
@@ -4276,18 +4499,19 @@ static bool kbi_cupti_open(void) {
                                          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                          "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
     void* library = NULL;
-    if (kbi_cupti.open) return true;
+    if (kbi_lab.cupti.open) return true;
     for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) return false;
-    kbi_find(library, "cuptiActivityRegisterCallbacks", &kbi_cupti.callbacks);
-    kbi_find(library, "cuptiActivityEnable", &kbi_cupti.enable);
-    kbi_find(library, "cuptiActivityFlushAll", &kbi_cupti.flush);
-    kbi_find(library, "cuptiActivityGetNextRecord", &kbi_cupti.next);
-    if (!kbi_cupti.callbacks || !kbi_cupti.enable || !kbi_cupti.flush || !kbi_cupti.next) return false;
-    kbi_cupti.spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
-    kbi_cupti.open =
-        kbi_cupti.callbacks(kbi_cupti_request, kbi_cupti_done) == 0 && kbi_cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
-    return kbi_cupti.open;
+    kbi_find(library, "cuptiActivityRegisterCallbacks", &kbi_lab.cupti.callbacks);
+    kbi_find(library, "cuptiActivityEnable", &kbi_lab.cupti.enable);
+    kbi_find(library, "cuptiActivityFlushAll", &kbi_lab.cupti.flush);
+    kbi_find(library, "cuptiActivityGetNextRecord", &kbi_lab.cupti.next);
+    if (!kbi_lab.cupti.callbacks || !kbi_lab.cupti.enable || !kbi_lab.cupti.flush || !kbi_lab.cupti.next)
+        return false;
+    kbi_lab.cupti.spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
+    kbi_lab.cupti.open = kbi_lab.cupti.callbacks(kbi_cupti_request, kbi_cupti_done) == 0 &&
+                         kbi_lab.cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
+    return kbi_lab.cupti.open;
 }
 
 static int kbi_order_spans(const void* a, const void* b) {
@@ -4298,14 +4522,14 @@ static int kbi_order_spans(const void* a, const void* b) {
 // The spans of groups of `kernels` consecutive kernels since the last call, in ns: first start to last end.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
-    kbi_cupti.flush(1);
-    qsort(kbi_cupti.spans, (size_t)kbi_cupti.n, sizeof(kbi_span), kbi_order_spans);
-    for (int i = 0; i + kernels <= kbi_cupti.n && n < most; i += kernels) {
+    kbi_lab.cupti.flush(1);
+    qsort(kbi_lab.cupti.spans, (size_t)kbi_lab.cupti.n, sizeof(kbi_span), kbi_order_spans);
+    for (int i = 0; i + kernels <= kbi_lab.cupti.n && n < most; i += kernels) {
         uint64_t end = 0;
-        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_cupti.spans[k].end);
-        ns[n++] = (double)(end - kbi_cupti.spans[i].start);
+        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_lab.cupti.spans[k].end);
+        ns[n++] = (double)(end - kbi_lab.cupti.spans[i].start);
     }
-    kbi_cupti.n = 0;
+    kbi_lab.cupti.n = 0;
     return n;
 }
 #endif
@@ -4316,62 +4540,42 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef enum kbi_way {
-    KBI_COLD,
-    KBI_HOT,
-    KBI_GRAPH,
-    KBI_WAYS,
-    KBI_EVENT_WAYS = KBI_GRAPH
-} kbi_way; // events after eviction, events, graphs of many
-
-// The duration that CUPTI gives an empty kernel in each way of events, in ns: an H200's (driver 580.159, CUDA 13.0).
-// --env and --thorough measure it anew in a child process, as does every start on another kind of GPU where CUPTI can
-// be loaded; where it cannot, it is fitted (kbi_fit_empty).
-static double kbi_truth[KBI_EVENT_WAYS] = { 576, 576 };
-static const char* kbi_truth_source = "stated for the H200";
-
 // A kernel that works on memory is seen to end later by events than by CUPTI, in ns: the median over 12 kernels of 1 to
 // 20 us (tests/gpu/accuracy.cu) in 8 processes on an H200; other GPUs are not known.
-static const double kbi_memory_ns[KBI_EVENT_WAYS] = { 90, 65 };
+static const double kbi_memory_ns[KBI_EVENT_MODES] = { 90, 65 };
 
-enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
-
-typedef struct kbi_readings { // the latest of the empty kernel's
-    double ns[KBI_RECENT];
-    int64_t n;
-} kbi_readings;
-
-static struct kbi_calibration {
-    kbi_readings empty[KBI_EVENT_WAYS][2][KBI_EMPTY_KERNELS]; // [1]: behind a gate
-    double graph_floor, empty_pair, quantum, fitted;          // ns
-} kbi_calibrated;
+// What CUPTI says an empty kernel takes, cold and hot, in ns, on an H200 (driver 580.159, CUDA 13.0). It is used where
+// the fit to %globaltimer, made at every start, comes out within KBI_STATED_NEAR of it, whatever the GPU is called.
+// --env and --thorough measure it anew in a child process, as does every start on another GPU that has CUPTI.
+static const double kbi_stated_ns[KBI_EVENT_MODES] = { 576, 576 };
+enum { KBI_STATED_NEAR = 100 };
 
 /*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would
     show in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us
     more: so each waits behind a gate of its own. And pairs of events differ from each other by 0.2 to 1 us, in a
     pattern that the kernel's arguments decide: so all launches use the same pair.                                   */
 static void kbi_sample_open(bool gated, int size) {
-    kbi_gpu.at = 0;
-    kbi_gpu.size = size;
-    kbi_gpu.gated = gated && !kbi_gpu.ungated;
-    kbi_gate_alarmed = 0;
+    kbi_lab.gpu.at = 0;
+    kbi_lab.gpu.size = size;
+    kbi_lab.gpu.gated = gated && !kbi_lab.gpu.ungated;
+    kbi_lab.gpu.alarmed = 0;
 }
 
 static void kbi_launch_begin(bool cold) {
-    if (kbi_gpu.gated) kbi_gate_close();
+    if (kbi_lab.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
+    cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
 }
 
 // Whether that was the last launch of the group.
 static bool kbi_launch_end(void) {
     float ms = NAN;
-    cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
+    cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
     kbi_gate_open();
-    cudaStreamSynchronize(kbi_gpu.stream);
-    cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
-    kbi_gpu.ns[kbi_gpu.at++] = (double)ms * 1e6;
-    return kbi_gpu.at >= kbi_gpu.size;
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
+    kbi_lab.gpu.ns[kbi_lab.gpu.at++] = (double)ms * 1e6;
+    return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
 typedef struct kbi_graph { // the block captured once, and many times in a row
@@ -4382,81 +4586,82 @@ typedef struct kbi_graph { // the block captured once, and many times in a row
 
 static double kbi_sample_mean(int size) {
     double sum = 0;
-    for (int i = 0; i < size; i++) sum += kbi_gpu.ns[i];
+    for (int i = 0; i < size; i++) sum += kbi_lab.gpu.ns[i];
     return sum / size;
 }
 
-static void kbi_wanted_way(const kbi_run* run, bool* cold, bool* graph) {
-    const kbi_options* o = run->options;
-    *cold = !o->on[KBI_OPTION_hot] && !o->on[KBI_OPTION_rotate];
-    *graph = o->on[KBI_OPTION_rotate] && run->graph && ((kbi_graph*)run->graph)->many[1];
+// Whether graphs of the block are timed instead of single launches.
+static bool kbi_wants_graph(const kbi_run* run) {
+    return run->recipe->mode == KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
-    bool cold, graph;
-    kbi_wanted_way(run, &cold, &graph);
-    if (!run->group_open) {
-        if (kbi_cupti.open) kbi_cupti_read(1, NULL, 0); // what set-up launched
-        int size = run->sampled || run->estimate_ns > 500000 ? 1 : KBI_LAUNCHES;
-        kbi_sample_open(run->gated && run->nodes < KBI_GATE_NODES, size);
-        run->group_open = true;
+    if (!run->sampling.open) {
+        if (kbi_lab.cupti.open) kbi_cupti_read(1, NULL, 0); // what set-up launched
+        bool one = run->call.sampled || run->work.estimate_ns > 500000 || run->place.settling > 0;
+        int size = one ? 1 : KBI_LAUNCHES;
+        kbi_sample_open(run->sampling.gated && run->work.nodes < KBI_GATE_NODES, size);
+        run->sampling.open = true;
     }
-    kbi_launch_begin(cold);
+    kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
 }
 
 // Ends a sample; true when its group is complete and its times can be read.
 static bool kbi_sample_complete(kbi_run* run) {
     if (!kbi_launch_end()) return false;
-    run->group_open = false;
-    kbi_gpu.at = 0;
+    run->sampling.open = false;
+    kbi_lab.gpu.at = 0;
     kbi_stop_on_error(run, "in the timed loop");
-    if (run->failed || !kbi_gate_alarmed) return !run->failed;
+    if (kbi_failed(run) || !kbi_lab.gpu.alarmed) return !kbi_failed(run);
     // the block waited for work behind the gate: these times are the watchdog's
-    run->gated = false;
+    run->sampling.gated = false;
     return false;
 }
 
 /*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
     to the next, and about alike for every kernel. So the empty kernel is timed all along, in turn with the block.   */
-static double kbi_time_empty(kbi_way way, bool gated, int which) {
-    kbi_readings* r = &kbi_calibrated.empty[way][gated && !kbi_gpu.ungated][which];
+static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
+    kbi_readings* r = &kbi_lab.calibration.empty[mode][gated && !kbi_lab.gpu.ungated][which];
     double sorted[KBI_RECENT];
     kbi_sample_open(gated, 1);
-    kbi_launch_begin(way == KBI_COLD);
+    kbi_launch_begin(mode == KBI_COLD);
     kbi_launch_empty(which);
     kbi_launch_end();
-    kbi_gpu.at = 0;
+    kbi_lab.gpu.at = 0;
     // a tool that waits for every launch (compute-sanitizer does) makes a gate worth nothing but the watchdog's second;
     // once may be a machine that stood still
-    kbi_gpu.alarms = kbi_gate_alarmed ? kbi_gpu.alarms + 1 : 0;
-    if (kbi_gpu.alarms > 1) kbi_gpu.ungated = true;
-    if (!kbi_gate_alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_gpu.ns[0];
+    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
+    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
+    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_lab.gpu.ns[0];
     int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
     if (!n) return NAN;
     memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
     return kbi_trimmed(sorted, n, n / 8);
 }
 
-static void kbi_bias_update(kbi_run* run, kbi_way way, bool gated) {
+static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     double empty = NAN;
-    bool first = kbi_calibrated.empty[way][gated && !kbi_gpu.ungated][run->empty].n == 0;
+    bool first = kbi_lab.calibration.empty[mode][gated && !kbi_lab.gpu.ungated][run->work.empty].n == 0;
     int more = first ? KBI_RECENT / 4 : KBI_EMPTIES;
-    for (int i = 0; i < more; i++) empty = kbi_time_empty(way, gated, run->empty);
-    bool on_memory = run->memory.device > 0 && run->machine->sm == 90;
-    run->m.bias_ns = empty - kbi_truth[way] + (on_memory ? kbi_memory_ns[way] : 0);
+    for (int i = 0; i < more; i++) empty = kbi_time_empty(mode, gated, run->work.empty);
+    bool on_memory = run->memory.device > 0 && run->machine->stated;
+    run->m.bias_ns = empty - kbi_lab.calibration.truth[mode] + (on_memory ? kbi_memory_ns[mode] : 0);
     run->m.floor_ns = empty;
-    run->m.step_ns = kbi_calibrated.quantum / KBI_MAX(run->group, 1);
+    run->m.step_ns = kbi_lab.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
 }
 
 static void kbi_events_end(kbi_run* run) {
-    bool cold, graph, gated = kbi_gpu.gated;
-    int size = kbi_gpu.size;
+    bool gated = kbi_lab.gpu.gated;
+    int size = kbi_lab.gpu.size;
     if (!kbi_sample_complete(run)) return;
     double ns = kbi_sample_mean(size);
-    kbi_wanted_way(run, &cold, &graph);
-    run->group = size;
-    kbi_bias_update(run, cold ? KBI_COLD : KBI_HOT, gated);
+    if (run->place.settling > 0 && run->call.unit == KBI_SAMPLE) {
+        kbi_add_sample(run, ns);
+        return;
+    }
+    run->sampling.launches = size;
+    kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
     kbi_add_sample(run, ns);
 }
 
@@ -4465,39 +4670,42 @@ static void kbi_events_end(kbi_run* run) {
 static double kbi_graph_ns(cudaGraphExec_t exec) {
     kbi_sample_open(true, 1);
     kbi_launch_begin(false);
-    cudaGraphLaunch(exec, kbi_gpu.stream);
+    cudaGraphLaunch(exec, kbi_lab.gpu.stream);
     kbi_launch_end();
-    return kbi_gpu.ns[0];
+    return kbi_lab.gpu.ns[0];
 }
 
 // N so that a graph takes some 200 us and holds every copy of a rotation as often; 0 when the block makes no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
-    kbi_graph* g = (kbi_graph*)run->graph;
+    kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
-    if (!g || run->sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
+    if (!g || run->call.sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
         return cudaGetLastError(), 0;
     kbi_graph_ns(probe);
     double each = KBI_MAX(kbi_graph_ns(probe) - 2000, 500); // about; 2 us of it are the events'
     cudaGraphExecDestroy(probe);
-    int64_t most = 2000 / KBI_MAX(run->nodes, (int64_t)1), n = (int64_t)(200000 / each) + 1;
+    int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / each) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
     return g->launches = (n + copies - 1) / copies * copies;
 }
 
-static void kbi_graph_capture_begin(void) { cudaStreamBeginCapture(kbi_gpu.stream, cudaStreamCaptureModeThreadLocal); }
+static void kbi_graph_capture_begin(void) {
+    cudaStreamBeginCapture(kbi_lab.gpu.stream, cudaStreamCaptureModeThreadLocal);
+}
 
 static cudaGraphExec_t kbi_graph_capture_end(void) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t made = NULL;
-    if (cudaStreamEndCapture(kbi_gpu.stream, &graph) != cudaSuccess) return cudaGetLastError(), (cudaGraphExec_t)NULL;
+    if (cudaStreamEndCapture(kbi_lab.gpu.stream, &graph) != cudaSuccess)
+        return cudaGetLastError(), (cudaGraphExec_t)NULL;
     if (cudaGraphInstantiateWithFlags(&made, graph, 0) != cudaSuccess) made = NULL;
     cudaGraphDestroy(graph);
     cudaGetLastError();
     return made;
 }
 
-static void kbi_gpu_capture(kbi_run* run, int which, bool begin) {
-    kbi_graph* g = (kbi_graph*)run->graph;
+static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
+    kbi_graph* g = (kbi_graph*)run->work.graph;
     if (begin)
         kbi_graph_capture_begin();
     else
@@ -4512,67 +4720,69 @@ static double kbi_graph_slope(const kbi_graph* g) {
 }
 
 static void kbi_graph_alone(kbi_run* run) {
-    kbi_graph* g = (kbi_graph*)run->graph;
-    if (kbi_cupti.open) {
+    kbi_graph* g = (kbi_graph*)run->work.graph;
+    if (kbi_lab.cupti.open) {
         double ns[4096];
         kbi_cupti_read(1, ns, 4096);
-        cudaGraphLaunch(g->many[0], kbi_gpu.stream);
+        cudaGraphLaunch(g->many[0], kbi_lab.gpu.stream);
         kbi_stop_on_error(run, "in the timed loop");
-        int n = kbi_cupti_read((int)KBI_MAX(run->kernels, (int64_t)1), ns, 4096);
-        for (int i = 0; i < n && !run->failed; i++) kbi_add_sample(run, ns[i]);
+        int n = kbi_cupti_read((int)KBI_MAX(run->work.kernels, (int64_t)1), ns, 4096);
+        for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
         run->m.bias_ns = run->m.floor_ns = 0;
         return;
     }
     double ns = kbi_graph_slope(g);
     kbi_stop_on_error(run, "in the timed loop");
     run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
-    run->m.floor_ns = kbi_calibrated.graph_floor;
-    if (!run->failed) kbi_add_sample(run, ns);
+    run->m.floor_ns = kbi_lab.calibration.graph_floor;
+    if (!kbi_failed(run)) kbi_add_sample(run, ns);
 }
 
 static void kbi_graph_forget(kbi_run* run) {
-    kbi_graph* g = (kbi_graph*)run->graph;
+    kbi_graph* g = (kbi_graph*)run->work.graph;
     if (!g) return;
     for (int i = 0; i < 2; i++)
         if (g->many[i]) cudaGraphExecDestroy(g->many[i]);
     cudaGraphDestroy(g->one);
     KBENCH_FREE(g);
-    run->graph = NULL;
+    run->work.graph = NULL;
 }
 
 // --- CUPTI's durations instead of events ---
 
 static void kbi_cupti_end(kbi_run* run) {
     double ns[KBI_LAUNCHES * 4];
-    int size = kbi_gpu.size;
+    int size = kbi_lab.gpu.size;
     if (!kbi_sample_complete(run)) return;
-    int n = kbi_cupti_read((int)KBI_MAX(run->kernels, (int64_t)1), ns, KBI_COUNT(ns));
+    int n = kbi_cupti_read((int)KBI_MAX(run->work.kernels, (int64_t)1), ns, KBI_COUNT(ns));
     run->m.bias_ns = run->m.floor_ns = 0;
     if (n != size) kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches", n, size);
-    for (int i = 0; i < n && !run->failed; i++) kbi_add_sample(run, ns[i]);
+    for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
 }
 
-static const kbi_timer kbi_cold_timer = { "cold", kbi_events_begin, kbi_events_end, NULL };
-static const kbi_timer kbi_hot_timer = { "hot", kbi_events_begin, kbi_events_end, NULL };
-static const kbi_timer kbi_rotate_timer = { "rotate", kbi_events_begin, kbi_events_end, kbi_graph_alone };
-static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL };
-static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone };
+static const kbi_timer kbi_cold_timer = { "cold", kbi_events_begin, kbi_events_end, NULL, false, false };
+static const kbi_timer kbi_hot_timer = { "hot", kbi_events_begin, kbi_events_end, NULL, false, false };
+static const kbi_timer kbi_rotate_timer = {
+    "rotate", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+};
+static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
+static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone, false,
+                                                 false };
 
-static const kbi_timer* kbi_gpu_timer(kbi_run* run) {
-    bool cold, graph, waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    const char* timer = run->options->timer;
-    if (run->expect & KB_EXPECT_TRANSFER) run->gated = false; // a pageable copy waits for the stream
-    kbi_wanted_way(run, &cold, &graph);
-    if (waits || kbi_same_name(timer, "wall")) return &kbi_wall_timer;
-    if (kbi_same_name(timer, "cupti")) {
+static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
+    const kbi_recipe* recipe = run->recipe;
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, graph = kbi_wants_graph(run);
+    if (run->work.expect & KB_EXPECT_TRANSFER) run->sampling.gated = false; // a pageable copy waits for the stream
+    if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
+    if (recipe->timing == KBI_BY_CUPTI) {
         if (kbi_cupti_open()) return graph ? &kbi_cupti_graph_timer : &kbi_cupti_timer;
         kbi_stop(run, KB_FLAG_BAD_CASE,
                  "--timer cupti: libcupti.so is not found; LD_LIBRARY_PATH can name its folder");
     }
     if (graph) return &kbi_rotate_timer;
-    if (run->options->on[KBI_OPTION_rotate])
+    if (recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
-    return cold ? &kbi_cold_timer : &kbi_hot_timer;
+    return recipe->mode == KBI_COLD ? &kbi_cold_timer : &kbi_hot_timer;
 }
 #endif
 
@@ -4598,15 +4808,15 @@ static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
     kbi_sample_open(true, 1);
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_gpu.at = 0;
+        kbi_lab.gpu.at = 0;
         kbi_launch_begin(false);
         if (i % 2) kbi_launch(KBI_F_NULL, 1, 1, NULL);
         kbi_launch_end();
-        ns[i] = kbi_gpu.ns[0];
+        ns[i] = kbi_lab.gpu.ns[0];
         if (i % 2 == 0) pair[i / 2] = ns[i];
     }
-    kbi_calibrated.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
-    kbi_calibrated.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
+    kbi_lab.calibration.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
+    kbi_lab.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
 static double kbi_calibrate_graph(void) {
@@ -4634,7 +4844,7 @@ static double kbi_fit_empty(void) {
     static const uint64_t lengths[] = { 4000, 20000, 100000 };
     enum { EACH = 24, KBI_EDGES = 765 };
     double ns[EACH], spans[EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0, tick = INFINITY;
-    void* to = kbi_gpu.touch;
+    void* to = kbi_lab.gpu.touch;
     for (int k = 0; k < 3; k++) {
         uint64_t cycles = lengths[k], seen[2];
         void* arguments[] = { &to, &cycles };
@@ -4645,45 +4855,54 @@ static double kbi_fit_empty(void) {
             kbi_launch_end();
             if (cudaMemcpy(seen, to, sizeof seen, cudaMemcpyDeviceToHost) != cudaSuccess) return NAN;
             spans[i] = (double)seen[0];
-            ns[i] = kbi_gpu.ns[0] - spans[i];
+            ns[i] = kbi_lab.gpu.ns[0] - spans[i];
         }
         x[k] = kbi_trimmed(spans, EACH, EACH / 4);
         y[k] = kbi_trimmed(ns, EACH, EACH / 4);
         tick = KBI_MIN(tick, kbi_least_gap(spans, EACH));
         mean_x += x[k] / 3, mean_y += y[k] / 3;
     }
-    kbi_gpu.at = 0;
+    kbi_lab.gpu.at = 0;
     for (int k = 0; k < 3; k++) xx += (x[k] - mean_x) * (x[k] - mean_x), xy += (x[k] - mean_x) * (y[k] - mean_y);
     double slope = xy / xx, bias = mean_y - slope * mean_x - (isfinite(tick) ? tick / 2 : 0) - KBI_EDGES;
     return fabs(slope) < 0.005 && isfinite(bias) ? kbi_time_empty(KBI_HOT, true, 0) - bias : (double)NAN;
 }
 
-// known: the durations held against are this GPU's.
-static void kbi_calibrate(bool known) {
-    memset(&kbi_calibrated, 0, sizeof kbi_calibrated); // perhaps another GPU's
-    for (int i = 0; i < 200; i++) kbi_evict();         // out of the idle clock
+static void kbi_calibrate(kbi_machine* m) {
+    kbi_calibration* c = &kbi_lab.calibration;
+    for (int i = 0; i < 200; i++) kbi_evict(); // out of the idle clock
     kbi_calibrate_quantum();
-    for (int way = 0; way < KBI_EVENT_WAYS; way++)
-        for (int i = 0; i < KBI_RECENT; i++) kbi_time_empty((kbi_way)way, true, 0);
-    kbi_calibrated.graph_floor = kbi_calibrate_graph();
-    kbi_calibrated.fitted = kbi_fit_empty();
-    if (known || !isfinite(kbi_calibrated.fitted)) return;
-    kbi_truth[KBI_COLD] = kbi_truth[KBI_HOT] = kbi_calibrated.fitted;
-    kbi_truth_source = "fitted to %globaltimer";
+    for (int mode = 0; mode < KBI_EVENT_MODES; mode++)
+        for (int i = 0; i < KBI_RECENT; i++) kbi_time_empty((kbi_mode)mode, true, 0);
+    c->graph_floor = kbi_calibrate_graph();
+    c->fitted = kbi_fit_empty();
+    m->stated = !isfinite(c->fitted) || fabs(c->fitted - kbi_stated_ns[KBI_HOT]) <= KBI_STATED_NEAR;
+    for (int mode = 0; mode < KBI_EVENT_MODES && !c->source; mode++)
+        c->truth[mode] = m->stated ? kbi_stated_ns[mode] : c->fitted;
+    if (!c->source) c->source = m->stated ? "stated for the H200" : "fitted to %globaltimer";
+    for (int mode = 0; mode < KBI_EVENT_MODES; mode++) {
+        m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
+        m->bias[mode] = m->floor[mode] - c->truth[mode];
+    }
+    m->floor[KBI_ROTATE] = c->graph_floor;
+    m->fitted = c->fitted;
+    m->quantum = c->quantum;
+    m->empty_pair = c->empty_pair;
+    snprintf(m->truth, sizeof m->truth, "%s", c->source);
 }
 
 // The truth, measured: CUPTI's durations. For a process of its own: CUPTI stays in it.
-static bool kbi_measure_truth(double truth[KBI_EVENT_WAYS]) {
+static bool kbi_measure_truth(double truth[KBI_EVENT_MODES]) {
     enum { LAUNCHES = 512 };
     double ns[LAUNCHES];
     if (!kbi_cupti_open()) return false;
     for (int i = 0; i < 200; i++) kbi_evict();
-    for (int way = 0; way < KBI_EVENT_WAYS; way++) {
-        cudaStreamSynchronize(kbi_gpu.stream);
+    for (int mode = 0; mode < KBI_EVENT_MODES; mode++) {
+        cudaStreamSynchronize(kbi_lab.gpu.stream);
         kbi_cupti_read(1, ns, LAUNCHES);
-        for (int i = 0; i < LAUNCHES; i++) kbi_time_empty((kbi_way)way, true, 0);
+        for (int i = 0; i < LAUNCHES; i++) kbi_time_empty((kbi_mode)mode, true, 0);
         if (kbi_cupti_read(1, ns, LAUNCHES) != LAUNCHES) return false;
-        truth[way] = kbi_trimmed(ns, LAUNCHES, LAUNCHES / 4);
+        truth[mode] = kbi_trimmed(ns, LAUNCHES, LAUNCHES / 4);
     }
     return true;
 }
@@ -4692,8 +4911,8 @@ static bool kbi_measure_truth(double truth[KBI_EVENT_WAYS]) {
 // What the calibration is held against, if another process measured it.
 static void kbi_truth_set(const double truth[2]) {
 #if KBI_CUDA
-    memcpy(kbi_truth, truth, sizeof kbi_truth);
-    kbi_truth_source = "measured by CUPTI";
+    memcpy(kbi_lab.calibration.truth, truth, sizeof kbi_lab.calibration.truth);
+    kbi_lab.calibration.source = "measured by CUPTI";
 #else
     (void)truth;
 #endif
@@ -4759,7 +4978,7 @@ static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams*
         int threads = m->block[0] * m->block[1] * m->block[2];
         if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) ==
             cudaSuccess)
-            m->occupancy = 100.0 * blocks * threads / kbi_gpu.max_threads;
+            m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
 #if CUDART_VERSION >= 12030
         const char* name = NULL;
         if (cudaFuncGetName(&name, k->func) == cudaSuccess && name) kbi_kernel_name(m, name);
@@ -4794,7 +5013,7 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 // When the bench stream has finished and the device has not, some of the work is elsewhere, and events would miss it.
 static void kbi_gpu_settle(kbi_run* run) {
     int64_t begin = kbi_now();
-    cudaStreamSynchronize(kbi_gpu.stream);
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
     int64_t stream = kbi_now();
     cudaDeviceSynchronize();
     int64_t longer = kbi_now() - stream;
@@ -4803,17 +5022,17 @@ static void kbi_gpu_settle(kbi_run* run) {
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
+    run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
     if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first);
-    run->empty = seen->kernels ? kbi_empty_like(seen->node, run->machine) : 0;
-    if (seen->copies && !(run->expect & KB_EXPECT_TRANSFER))
+    run->work.empty = seen->kernels ? kbi_empty_like(seen->node, run->machine) : 0;
+    if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
                  seen->copies == 1 ? "y" : "ies");
     else if (seen->allocations)
         kbi_stop(run, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block");
     else if (seen->host)
         kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a host function in the timed block's stream");
-    else if (!run->nodes)
+    else if (!run->work.nodes)
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
@@ -4850,7 +5069,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
         KBENCH_FREE(nodes);
         kbi_audit_seen(run, &seen);
-        run->kernels = (int64_t)seen.kernels;
+        run->work.kernels = (int64_t)seen.kernels;
     }
     // nothing of a captured block runs; what does went to a stream that was not captured
     int64_t before = kbi_now();
@@ -4859,13 +5078,13 @@ static void kbi_gpu_audit_end(kbi_run* run) {
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     cudaGetLastError();
     if (!graph) return;
-    if (run->failed) {
+    if (kbi_failed(run)) {
         cudaGraphDestroy(graph);
     } else { // kept for --hot and --rotate
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
         kept->one = graph;
-        run->graph = kept;
+        run->work.graph = kept;
     }
 }
 #endif
@@ -4881,14 +5100,14 @@ static double kbi_roof(int what, char* a, char* b, size_t size, double bytes) {
     float best = 0;
     for (int i = 0; i < 6; i++) {
         float ms = 0;
-        cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
+        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
         if (what == 0) kbi_gpu_copy_kernel(b, a, size);
-        if (what == 1) cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_gpu.stream);
+        if (what == 1) cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
         if (what == 2) kbi_gpu_read(a, size);
         if (what == 3) kbi_gpu_write(b, size);
-        cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
-        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
-        cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
+        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
+        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return NAN;
+        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
         if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
     }
     return best > 0 ? bytes / best * 1e3 : NAN;
@@ -4920,16 +5139,16 @@ static void kbi_measure_roofs(kbi_machine* m) {
 static double kbi_fma_roof(void) {
     float best = 0;
     uint64_t iterations = 200;
-    void* sink = kbi_gpu.touch;
+    void* sink = kbi_lab.gpu.touch;
     void* arguments[] = { &sink, &iterations };
-    unsigned blocks = (unsigned)kbi_gpu.multiprocessors * 8;
+    unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
     for (int i = 0; i < 5; i++) {
         float ms = 0;
-        cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
+        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
         kbi_launch(KBI_F_FMA, blocks, 256, arguments);
-        cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
-        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
-        cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
+        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
+        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return NAN;
+        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
         if (i && (best == 0 || ms < best)) best = ms;
     }
     return best > 0 ? 512.0 * (double)iterations * blocks * 256.0 / best * 1e3 : NAN;
@@ -4955,18 +5174,18 @@ static double kbi_matrix_roof(kb_dtype dtype) {
     kbi_find(library, "cublasSetStream_v2", &stream);
     kbi_find(library, "cublasGemmEx", &gemm);
     size_t bytes = (size_t)N * N * 2;
-    if (!create || !stream || !gemm || create(&handle) != 0 || stream(handle, kbi_gpu.stream) != 0) return NAN;
+    if (!create || !stream || !gemm || create(&handle) != 0 || stream(handle, kbi_lab.gpu.stream) != 0) return NAN;
     if (cudaMalloc((void**)&data, 3 * bytes) != cudaSuccess) return cudaGetLastError(), (double)NAN;
     kbi_gpu_fill(data, dtype, 2 * (int64_t)N * N, KB_NORMAL, 42, 0);
     int code = dtype == KB_F16 ? CUDA_R_16F_CODE : CUDA_R_16BF_CODE;
     for (int i = 0; i < 6; i++) {
         float ms = 0;
-        cudaEventRecord(kbi_gpu.start, kbi_gpu.stream);
+        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
         int e = gemm(handle, 0, 0, N, N, N, &one, data, code, N, data + bytes, code, N, &zero, data + 2 * bytes, code,
                      N, COMPUTE_32F, -1);
-        cudaEventRecord(kbi_gpu.stop, kbi_gpu.stream);
-        if (e != 0 || cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) break;
-        cudaEventElapsedTime(&ms, kbi_gpu.start, kbi_gpu.stop);
+        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
+        if (e != 0 || cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) break;
+        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
         if (i && (best == 0 || ms < best)) best = ms;
     }
     cudaFree(data);
@@ -4989,23 +5208,23 @@ static void kbi_gpu_roofs(kbi_machine* m, kb_dtype dtype) {
 
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
-    cudaError_t e = cudaStreamCreate(&kbi_gpu.stream); // blocking: the default stream's work is waited for
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_gpu.start);
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_gpu.stop);
+    cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
+    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
+    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
     void* host = NULL;
     if (e == cudaSuccess) e = cudaHostAlloc(&host, 256, cudaHostAllocMapped);
     void* device = NULL;
     if (e == cudaSuccess) e = cudaHostGetDevicePointer(&device, host, 0);
     if (e == cudaSuccess) {
         memset(host, 0, 256);
-        kbi_gpu.flag = (volatile unsigned*)host;
-        kbi_gpu.device_flag = device;
-        kbi_gpu.clock = (uint64_t*)host + 16;
-        kbi_gpu.device_clock = (uint64_t*)device + 16;
-        e = cudaMalloc((void**)&kbi_gpu.clean, kbi_gpu.clean_bytes);
+        kbi_lab.gpu.flag = (volatile unsigned*)host;
+        kbi_lab.gpu.device_flag = device;
+        kbi_lab.gpu.clock = (uint64_t*)host + 16;
+        kbi_lab.gpu.device_clock = (uint64_t*)device + 16;
+        e = cudaMalloc((void**)&kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes);
     }
-    if (e == cudaSuccess) e = cudaMemset(kbi_gpu.clean, 1, kbi_gpu.clean_bytes);
-    if (e == cudaSuccess) e = cudaMalloc((void**)&kbi_gpu.touch, 4096);
+    if (e == cudaSuccess) e = cudaMemset(kbi_lab.gpu.clean, 1, kbi_lab.gpu.clean_bytes);
+    if (e == cudaSuccess) e = cudaMalloc((void**)&kbi_lab.gpu.touch, 4096);
     if (e != cudaSuccess) snprintf(why, 200, "%.190s", kbi_cuda_text(e));
     return e == cudaSuccess;
 }
@@ -5036,8 +5255,8 @@ static void kbi_gpu_facts(kbi_machine* m) {
     m->l2 = p.l2CacheSize;
     m->ecc = p.ECCEnabled;
     m->multiprocessors = p.multiProcessorCount;
-    kbi_gpu.multiprocessors = p.multiProcessorCount;
-    kbi_gpu.max_threads = p.maxThreadsPerMultiProcessor;
+    kbi_lab.gpu.multiprocessors = p.multiProcessorCount;
+    kbi_lab.gpu.max_threads = p.maxThreadsPerMultiProcessor;
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) {
@@ -5060,8 +5279,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     }
     kbi_gpu_facts(m);
     kbi_attached_tool(m);
-    kbi_gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
-    kbi_gpu.ungated = m->tool[0] != 0;
+    kbi_lab.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
+    kbi_lab.gpu.ungated = m->tool[0] != 0;
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
     signal(SIGALRM, kbi_gate_alarm);
     kbi_nvml_open(m);
@@ -5071,80 +5290,55 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
 
 // Energy of a launch, from the GPU's counter over two seconds of graphs: it is too slow a counter for less.
 static double kbi_gpu_energy(kbi_run* run) {
-    kbi_graph* g = (kbi_graph*)run->graph;
+    kbi_graph* g = (kbi_graph*)run->work.graph;
     unsigned long long before = 0, after = 0;
     int64_t began, launches = 0;
-    if (!g || !g->many[1] || !kbi_nvml.energy) return NAN; // only --hot and --rotate have such graphs
-    if (kbi_nvml.energy(kbi_nvml.device, &before) != 0) return NAN;
+    if (!g || !g->many[1] || !kbi_lab.nvml.energy) return NAN; // only --hot and --rotate have such graphs
+    if (kbi_lab.nvml.energy(kbi_lab.nvml.device, &before) != 0) return NAN;
     for (began = kbi_now(); kbi_now() - began < 2000000000;) {
-        for (int i = 0; i < 16; i++) cudaGraphLaunch(g->many[1], kbi_gpu.stream);
+        for (int i = 0; i < 16; i++) cudaGraphLaunch(g->many[1], kbi_lab.gpu.stream);
         launches += 32 * g->launches;
-        if (cudaStreamSynchronize(kbi_gpu.stream) != cudaSuccess) return NAN;
+        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return NAN;
     }
-    return kbi_nvml.energy(kbi_nvml.device, &after) == 0 ? (double)(after - before) / (double)launches : NAN;
+    return kbi_lab.nvml.energy(kbi_lab.nvml.device, &after) == 0 ? (double)(after - before) / (double)launches : NAN;
 }
 
 // What a worker does before it measures, and a process that asks CUPTI for the truth does not.
-static bool kbi_gpu_open_measured(kbi_machine* m, int device) {
-    if (!kbi_gpu_open(m, device)) return false;
+static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
+    const char* source = kbi_lab.calibration.source;
+    double truth[KBI_EVENT_MODES];
+    memcpy(truth, kbi_lab.calibration.truth, sizeof truth);
+    if (!kbi_gpu_open(m, recipe->device)) return false;
     kbi_measure_roofs(m);
-    kbi_calibrate(m->sm == 90 || !kbi_is(kbi_truth_source, "stated for the H200"));
-    for (int way = 0; way < KBI_EVENT_WAYS; way++) {
-        m->floor[way] = kbi_time_empty((kbi_way)way, true, 0);
-        m->bias[way] = m->floor[way] - kbi_truth[way];
-    }
-    m->floor[KBI_GRAPH] = kbi_calibrated.graph_floor;
-    m->fitted = kbi_calibrated.fitted;
-    m->quantum = kbi_calibrated.quantum;
-    m->empty_pair = kbi_calibrated.empty_pair;
-    snprintf(m->truth, sizeof m->truth, "%s", kbi_truth_source);
+    memset(&kbi_lab.calibration, 0, sizeof kbi_lab.calibration); // perhaps another GPU's
+    memcpy(kbi_lab.calibration.truth, truth, sizeof truth);
+    kbi_lab.calibration.source = source;
+    kbi_calibrate(m);
     return true;
 }
 
-static const kbi_backend kbi_cuda = { "cuda",
-                                      true,
-                                      kbi_gpu_open_measured,
-                                      kbi_gpu_prepare,
-                                      kbi_gpu_stream,
-                                      kbi_gpu_alloc,
-                                      kbi_gpu_release,
-                                      kbi_gpu_set,
-                                      kbi_gpu_copy,
-                                      kbi_gpu_fill,
-                                      kbi_gpu_wait,
-                                      kbi_gpu_lost,
-                                      kbi_gpu_free_bytes,
-                                      kbi_gpu_pool_peak,
-                                      kbi_gpu_settle,
-                                      kbi_gpu_audit_begin,
-                                      kbi_gpu_audit_end,
-                                      kbi_gpu_timer,
-                                      kbi_graph_forget,
-                                      kbi_graph_repeats,
-                                      kbi_gpu_capture,
-
-                                      kbi_gpu_roofs,
-                                      kbi_gpu_energy,
-                                      kbi_gpu_abandon,
-                                      kbi_gpu_clock,
-                                      kbi_gpu_sense };
+// clang-format off
+static const kbi_backend kbi_cuda = {
+    "cuda", true, false, kbi_gpu_open_measured,
+    { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
+    { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roofs },
+    { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_graph_forget, kbi_graph_repeats, kbi_gpu_repeat },
+    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy }
+};
+// clang-format on
 #endif
 
-// The backend that the options ask for. Without a GPU host work still runs, on the cpu backend, which remembers why.
-static const kbi_backend* kbi_backend_open(const kbi_options* o, int device, kbi_machine* machine) {
-    const kbi_backend* b = &kbi_cpu;
-    if (kbi_is(o->device, "script")) b = &kbi_scripted;
+// The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
+static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
+    const kbi_backend* b = recipe->target == KBI_ON_SCRIPT ? &kbi_scripted : &kbi_cpu;
 #if KBI_CUDA
-    else if (!kbi_is(o->device, "cpu"))
-        b = &kbi_cuda;
+    if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
-    if (b->open(machine, device)) return b;
-    char why[sizeof machine->why];
-    int devices = machine->devices;
-    memcpy(why, machine->why, sizeof why);
-    kbi_cpu.open(machine, 0);
-    memcpy(machine->why, why, sizeof why);
-    machine->devices = devices;
+    if (b->open(machine, recipe)) return b;
+    kbi_machine found = *machine;
+    kbi_cpu.open(machine, recipe);
+    memcpy(machine->why, found.why, sizeof machine->why);
+    machine->devices = found.devices;
     return &kbi_cpu;
 }
 
@@ -5165,8 +5359,8 @@ static void kbi_note_clock(kbi_run* run, double mhz) {
 
 // Closes a window of the warm-up: settled when its median time and its clock are those of the window before.
 static bool kbi_window_agrees(kbi_run* run, double tolerance) {
-    kbi_window* w = &run->window;
-    double clock = run->backend->clock();
+    kbi_window* w = &run->call.window;
+    double clock = kbi_clock_mhz(run);
     int n = KBI_MIN(w->n, (int)KBI_WINDOW);
     double median = kbi_trimmed(w->ns, n, n / 10);
     double step = run->backend->gpu ? 100 : 0; // three steps of the event timer
@@ -5180,156 +5374,172 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
 }
 
 // Under compute-sanitizer or a profiler every kernel is to run, and none of the times will be told.
-static bool kbi_only_checked(const kbi_run* run) { return run->machine->tool[0] && run->backend->gpu && !run->host; }
+static bool kbi_only_checked(const kbi_run* run) {
+    return run->machine->tool[0] && run->backend->gpu && !run->work.host;
+}
 
 static bool kbi_warm_enough(kbi_run* run) {
-    const kbi_options* o = run->options;
-    double time = kbi_seconds_since(run->phase_began), scale = KBI_MIN(o->max_time, 2.0);
-    if (run->timer == &kbi_script_timer) return true;
+    const kbi_recipe* r = run->recipe;
+    const kbi_body_call* call = &run->call;
+    double time = kbi_seconds_since(call->phase_began), scale = KBI_MIN(r->max_time, 2.0);
+    if (run->sampling.timer->steady) return true;
     // whatever --warmup says; what takes a millisecond needs no batch
-    bool unresolved = run->timer == &kbi_wall_timer && !run->sampled && run->estimate_ns < 1000000 && !run->resolved;
+    bool unresolved =
+        run->sampling.timer->by_clock && !call->sampled && run->work.estimate_ns < 1000000 && !run->sampling.resolved;
     if (unresolved && !kbi_only_checked(run)) return false;
-    if (o->warmup_count >= 0) return run->warm_units >= o->warmup_count;
-    if (kbi_only_checked(run)) return run->warm_units > 0;
-    if (o->warmup_time >= 0) return run->warm_units > 0 && time >= o->warmup_time;
-    bool full =
-        kbi_seconds_since(run->window.begin) >= 0.025 * scale && run->window.n >= (run->estimate_ns > 500000 ? 2 : 4);
-    if (run->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
-    bool out_of_time = time >= 0.5 * scale && run->warm_units >= 2;
-    if (out_of_time && time < 10 * scale) run->m.settled = run->estimate_ns > 100000000; // long runs have no windows
+    if (r->warmup_samples >= 0) return call->warm_units >= r->warmup_samples;
+    if (kbi_only_checked(run)) return call->warm_units > 0;
+    if (r->warmup_time >= 0) return call->warm_units > 0 && time >= r->warmup_time;
+    bool full = kbi_seconds_since(call->window.begin) >= 0.025 * scale &&
+                call->window.n >= (run->work.estimate_ns > 500000 ? 2 : 4);
+    if (call->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
+    bool out_of_time = time >= 0.5 * scale && call->warm_units >= 2;
+    if (out_of_time && time < 10 * scale)
+        run->m.settled = run->work.estimate_ns > 100000000; // long runs have no windows
     return out_of_time;
 }
 
 // Whether a case measured for so many seconds is known well enough, by itself.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
-    const kbi_options* o = run->options;
+    const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
-    if (o->iters) return n >= o->iters;
+    if (r->samples) return n >= r->samples;
     if (kbi_only_checked(run)) return n > 0;
-    if (time >= o->max_time && n >= 7) return true;
-    if (time >= 4 * o->max_time && n >= 3) return true;
-    if (n < o->min_samples || time < o->min_time) return false;
-    if (n >= o->max_samples) return true;
-    if (n < run->next_look) return false;
-    run->next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
-    return kbi_precision_of(run->samples, n) <= o->precision;
+    if (time >= r->max_time && n >= 7) return true;
+    if (time >= 4 * r->max_time && n >= 3) return true;
+    if (n < r->min_samples || time < r->min_time) return false;
+    if (n >= r->max_samples) return true;
+    if (n < run->sampling.next_look) return false;
+    run->sampling.next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
+    return kbi_precision_of(run->sampling.samples, n) <= r->precision;
 }
 
 // --- units ---
 
 // The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
 static void kbi_warm_begin(kbi_run* run) {
-    run->timer = run->host ? &kbi_wall_timer : run->backend->timer(run);
-    snprintf(run->m.mode, sizeof run->m.mode, "%s", run->timer->mode);
-    run->phase_began = run->window.begin = kbi_now();
+    run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
+    snprintf(run->m.mode, sizeof run->m.mode, "%s", run->sampling.timer->mode);
+    run->call.phase_began = run->call.window.begin = kbi_now();
 }
 
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
-    run->phase = phase;
-    run->phase_began = run->window.begin = kbi_now();
-    if (phase == KBI_PHASE_WARM) run->timer = NULL;
-    if (phase == KBI_PHASE_SAMPLE) kbi_note_clock(run, run->backend->clock());
+    run->call.phase = phase;
+    run->call.phase_began = run->call.window.begin = kbi_now();
+    if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
+    if (phase == KBI_PHASE_SAMPLE) kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
 static bool kbi_wants_audit(const kbi_run* run) {
-    bool waits = (run->expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    return run->backend->gpu && !run->host && !waits && !run->options->on[KBI_OPTION_no_audit];
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    return run->backend->capture.begin && !run->work.host && !waits && run->recipe->audit;
 }
 
 static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
-    run->unit = unit;
-    run->warm_units += unit == KBI_WARM;
-    run->timer->alone(run);
-    run->unit = KBI_NO_UNIT;
+    run->call.unit = unit;
+    run->call.warm_units += unit == KBI_WARM;
+    run->sampling.timer->alone(run);
+    run->call.unit = KBI_NO_UNIT;
 }
 
 // At the end of its slot a run rests until it is given another, or told that it is enough.
 static bool kbi_wants_sample(kbi_run* run) {
-    if (!run->fiber || run->alone) return !kbi_sampled_enough(run, kbi_seconds_since(run->phase_began));
-    if (run->m.n >= run->slot_end) kbi_fiber_rest(run->fiber);
-    return !run->enough;
+    if (run->place.order == KBI_BY_ITSELF) return !kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began));
+    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
+    if (run->place.order == KBI_SLOT && full) kbi_fiber_rest(run->place.fiber);
+    return run->place.order != KBI_FINISH;
+}
+
+// Warm-up, but first what the conductor wants. KBI_NO_UNIT: look again.
+static kbi_unit kbi_choose_warm(kbi_run* run) {
+    if (run->place.order == KBI_HOLD) kbi_fiber_rest(run->place.fiber);
+    if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
+    if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
+    if (!run->sampling.timer) kbi_warm_begin(run);
+    if (run->place.order == KBI_FINISH)
+        kbi_phase_enter(run, KBI_PHASE_DONE);
+    else if (!run->sampling.open && kbi_warm_enough(run))
+        kbi_phase_enter(run, KBI_PHASE_SAMPLE);
+    else if (run->sampling.timer->alone)
+        kbi_sample_alone(run, KBI_WARM);
+    else
+        return KBI_WARM;
+    return KBI_NO_UNIT;
+}
+
+static kbi_unit kbi_choose_sample(kbi_run* run) {
+    if (!run->sampling.open && !kbi_wants_sample(run)) {
+        if (run->place.order == KBI_BY_ITSELF) { // now: the clock falls, and throttling ends, when the device idles
+            kbi_note_clock(run, kbi_clock_mhz(run));
+            kbi_sense(run);
+        }
+        if (run->recipe->energy && run->backend->sensors.energy) run->m.energy = run->backend->sensors.energy(run);
+        kbi_phase_enter(run, KBI_PHASE_DONE);
+    } else if (run->sampling.timer->alone)
+        kbi_sample_alone(run, KBI_SAMPLE);
+    else
+        return KBI_SAMPLE;
+    return KBI_NO_UNIT;
 }
 
 // The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
-    while (!run->failed && run->phase <= run->last) switch (run->phase) {
-        case KBI_PHASE_CHECK: return KBI_CHECKED;
+    kbi_unit unit = KBI_NO_UNIT;
+    while (unit == KBI_NO_UNIT && !kbi_failed(run) && run->call.phase <= run->call.last) switch (run->call.phase) {
+        case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
-            if (kbi_wants_audit(run)) return KBI_AUDITED;
-            kbi_phase_enter(run, KBI_PHASE_WARM);
-            break;
-        case KBI_PHASE_WARM:
-            if (run->pause) kbi_fiber_rest(run->fiber);
-            if (run->record) return KBI_CAPTURED;
-            if (!run->timer) kbi_warm_begin(run);
-            if (run->enough)
-                kbi_phase_enter(run, KBI_PHASE_DONE);
-            else if (!run->group_open && kbi_warm_enough(run))
-                kbi_phase_enter(run, KBI_PHASE_SAMPLE);
-            else if (run->timer->alone)
-                kbi_sample_alone(run, KBI_WARM);
+            if (kbi_wants_audit(run))
+                unit = KBI_AUDITED;
             else
-                return KBI_WARM;
+                kbi_phase_enter(run, KBI_PHASE_WARM);
             break;
-        case KBI_PHASE_SAMPLE:
-            if (!run->group_open && !kbi_wants_sample(run)) {
-                if (!run->fiber || run->alone) { // now: the clock falls, and throttling ends, when the device idles
-                    kbi_note_clock(run, run->backend->clock());
-                    run->backend->sense(&run->m);
-                }
-                if (run->options->on[KBI_OPTION_thorough]) run->m.energy = run->backend->energy(run);
-                kbi_phase_enter(run, KBI_PHASE_DONE);
-            } else if (run->timer->alone)
-                kbi_sample_alone(run, KBI_SAMPLE);
-            else
-                return KBI_SAMPLE;
-            break;
+        case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
+        case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         default: return KBI_NO_UNIT;
         }
-    return KBI_NO_UNIT;
+    return unit;
 }
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
-    run->unit = unit;
+    run->call.unit = unit;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
-        kbi_wall_start = kbi_now();
-        return run->failed ? 0 : 1;
-    case KBI_AUDITED: run->backend->audit_begin(run); return 1;
+        kbi_lab.wall_start = kbi_now();
+        return kbi_failed(run) ? 0 : 1;
+    case KBI_AUDITED: run->backend->capture.begin(run); return 1;
     case KBI_CAPTURED: return 1;
-    case KBI_WARM: run->warm_units++; return run->timer->begin(run);
-    default: return run->timer->begin(run);
+    case KBI_WARM: run->call.warm_units++; return run->sampling.timer->begin(run);
+    default: return run->sampling.timer->begin(run);
     }
 }
 
 static void kbi_unit_end(kbi_run* run) {
-    kbi_unit unit = run->unit;
-    run->record = false;
+    kbi_unit unit = run->call.unit;
     if (unit == KBI_CHECKED) {
-        run->backend->settle(run);
+        if (run->backend->capture.settle) run->backend->capture.settle(run);
         kbi_stop_on_error(run, "in the first run of the timed block");
-        run->estimate_ns = kbi_now() - kbi_wall_start;
+        run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
         kbi_phase_enter(run, KBI_PHASE_AUDIT);
     } else if (unit == KBI_AUDITED) {
-        run->backend->audit_end(run);
+        run->backend->capture.end(run);
         kbi_phase_enter(run, KBI_PHASE_WARM);
     } else if (unit != KBI_CAPTURED) {
-        run->timer->end(run);
+        run->sampling.timer->end(run);
     }
-    run->unit = KBI_NO_UNIT;
+    run->call.unit = KBI_NO_UNIT;
     int64_t now = kbi_now();
-    if (run->progress && !run->group_open && now - run->shown > 100000000) {
+    if (run->progress && !run->sampling.open && now - run->shown > 100000000) {
         run->shown = now;
-        run->progress(run);
+        run->progress(run->progress_to);
     }
 }
 
 // Whether the timed block can run at all on what is there; a case without a GPU is skipped, not wrong.
 static bool kbi_can_run(kbi_run* run, bool host) {
-    if (run->failed || run->m.status != KB_OK) return false;
-    run->host = host;
-    if (host || run->backend->gpu || !KBI_CUDA || run->backend == &kbi_scripted) return true;
+    if (run->m.status != KB_OK) return false;
+    run->work.host = host;
+    if (host || run->backend->gpu || !KBI_CUDA || run->backend->stands_in) return true;
     kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
     return false;
 }
@@ -5337,52 +5547,54 @@ static bool kbi_can_run(kbi_run* run, bool host) {
 int64_t kbi_next(kb_state* kb, bool host) {
     kbi_run* run = kb->run;
     kbi_unit unit;
-    if (run->unit != KBI_NO_UNIT) {
+    if (run->call.unit != KBI_NO_UNIT) {
         kbi_unit_end(run);
-        if (run->sampled) return 0;
+        if (run->call.sampled) return 0;
         unit = kbi_choose_unit(run);
-    } else if (run->sampled) {
-        unit = run->ready;
-        if (unit == KBI_NO_UNIT && !run->failed) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one KB_SAMPLE");
-        run->ready = KBI_NO_UNIT;
+    } else if (run->call.sampled) {
+        unit = run->call.ready;
+        if (unit == KBI_NO_UNIT && !kbi_failed(run))
+            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one KB_SAMPLE");
+        run->call.ready = KBI_NO_UNIT;
         if (!kbi_can_run(run, host)) return 0;
     } else {
         if (!kbi_can_run(run, host)) return 0;
-        if (run->looped) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
+        if (run->call.looped) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
         unit = kbi_choose_unit(run);
     }
-    run->looped = true;
-    return unit == KBI_NO_UNIT || run->failed ? (run->unit = KBI_NO_UNIT, 0) : kbi_unit_begin(run, unit);
+    run->call.looped = true;
+    return unit == KBI_NO_UNIT || kbi_failed(run) ? (run->call.unit = KBI_NO_UNIT, 0) : kbi_unit_begin(run, unit);
 }
 
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
-    if (run->failed || run->m.status != KB_OK) return false;
-    if (run->unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
-    if (run->ready != KBI_NO_UNIT) return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
-    run->sampled = true;
-    run->ready = kbi_choose_unit(run);
-    return run->ready != KBI_NO_UNIT;
+    if (run->m.status != KB_OK) return false;
+    if (run->call.unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
+    if (run->call.ready != KBI_NO_UNIT)
+        return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
+    run->call.sampled = true;
+    run->call.ready = kbi_choose_unit(run);
+    return run->call.ready != KBI_NO_UNIT;
 }
 
 // --- a call of the body, and the two calls that make a case ---
 
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
-    run->phase = first;
-    run->last = last;
-    run->unit = run->ready = KBI_NO_UNIT;
-    run->looped = run->sampled = false;
-    run->batch = 1;
-    run->fills = run->zeros = 0;
-    run->backend->prepare(run);
-    run->memory.free_before = run->memory.free_lowest = run->backend->free_bytes();
-    run->memory.pool_before = run->backend->pool_peak(true);
+    run->call.phase = first;
+    run->call.last = last;
+    run->call.unit = run->call.ready = KBI_NO_UNIT;
+    run->call.looped = run->call.sampled = false;
+    run->sampling.batch = 1;
+    run->call.fills = run->call.zeros = 0;
+    if (run->backend->timing.prepare) run->backend->timing.prepare(run);
+    run->memory.free_before = run->memory.free_lowest = kbi_free_bytes(run->backend);
+    run->memory.pool_before = kbi_pool_peak(run->backend, true);
 }
 
 static void kbi_memory_facts(kbi_run* run) {
     kbi_memory* m = &run->memory;
     kbi_memory_look(run->backend, m);
-    int64_t tracked = m->device_peak + KBI_MAX(run->backend->pool_peak(false) - m->pool_before, (int64_t)0);
+    int64_t tracked = m->device_peak + KBI_MAX(kbi_pool_peak(run->backend, false) - m->pool_before, (int64_t)0);
     int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
@@ -5405,12 +5617,12 @@ static void kbi_check_guards(kbi_run* run) {
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], seen[64];
     bool any = false;
-    if (!run->zeros || run->zeros != run->fills) return false;
+    if (!run->call.zeros || run->call.zeros != run->call.fills) return false;
     memset(poison, KBI_POISON, sizeof poison);
     for (const kbi_block* block = run->memory.blocks; block; block = block->next)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
             const kbi_backend* b = block->place == KB_HOST ? &kbi_cpu : run->backend;
-            b->copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
+            b->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
             any = true;
@@ -5420,36 +5632,38 @@ static bool kbi_all_constant(const kbi_run* run) {
 
 // What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
 static void kbi_body_ended(kbi_run* run) {
-    bool in_flight = run->unit != KBI_NO_UNIT || run->group_open;
-    if (in_flight && !run->failed) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
-    if (in_flight) run->backend->abandon();
-    run->unit = KBI_NO_UNIT;
-    run->group_open = false;
-    if (run->ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
-    if (!run->looped && !run->failed && run->m.status == KB_OK)
-        kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
+    bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
+    if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
+    if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
+    run->call.unit = KBI_NO_UNIT;
+    run->sampling.open = false;
+    if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
+    if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
-    bool lost = run->failed && run->backend->lost();
-    if (!run->fiber) kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
+    bool lost = kbi_lost(run);
+    if (!run->place.fiber)
+        kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
     if (!lost) kbi_check_guards(run);
-    if (!lost && run->last == KBI_PHASE_CHECK && kbi_all_constant(run)) run->m.constant = 1;
-    if (!lost && run->graph) run->backend->forget(run);
+    if (!lost && run->call.last == KBI_PHASE_CHECK && kbi_all_constant(run)) run->m.constant = 1;
+    if (!lost && run->work.graph) run->backend->capture.forget(run);
     kbi_memory_free(run->backend, &run->memory, lost);
-    int64_t left = run->backend->free_bytes();
-    if (left != KB_NONE && !lost && !run->fiber) run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0);
+    int64_t left = kbi_free_bytes(run->backend);
+    if (left != KB_NONE && !lost && !run->place.fiber)
+        run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0);
 }
 
-static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_options* o) {
+static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe) {
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
     run->backend = b;
     run->machine = machine;
-    run->options = o;
-    run->gated = true;
+    run->recipe = recipe;
+    run->work.expect = recipe->expect;
+    run->sampling.gated = true;
     run->began = kbi_now();
-    run->kb.stream = b->stream();
+    run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
-    run->kb.seed = o->seed;
+    run->kb.seed = recipe->seed;
     run->kb.run = run;
 }
 
@@ -5458,9 +5672,9 @@ static void kbi_run_finish(kbi_run* run) {
         run->m.status = KB_SKIPPED;
         kbi_remark(&run->m, "not timed under %s", run->machine->tool);
     }
-    if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->host)
-        run->backend->roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
-    if (!kbi_finite(run->m.power)) run->backend->sense(&run->m); // nothing was sampled
+    if (run->m.status == KB_OK && kbi_finite(run->m.flops) && !run->work.host && run->backend->timing.roofs)
+        run->backend->timing.roofs(run->machine, run->kb.dtype ? run->kb.dtype : KB_F32);
+    if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
     run->m.wall_ns = (double)(kbi_now() - run->began);
     run->m.dtype = (int32_t)run->kb.dtype;
 }
@@ -5481,7 +5695,7 @@ static void kbi_check_call(kbi_run* run) {
         kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         run->of->entry->body(&run->kb);
         kbi_body_ended(run);
-        if (run->failed || run->m.status != KB_OK || run->m.leaked <= 0) break;
+        if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
     if (run->m.verified == 1) run->m.verified = -1; // the last launch has to be right as well
 }
@@ -5561,11 +5775,11 @@ void kb_queries(kb_state* kb, double items) {
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
-    return !run->failed && !run->silent && run->m.status == KB_OK && !run->options->on[KBI_OPTION_no_verify];
+    return run->m.status == KB_OK && !run->place.stand_in && run->recipe->verify;
 }
 
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
-    if (!run->looped && passed) {
+    if (!run->call.looped && passed) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
         return false;
     }
@@ -5578,8 +5792,8 @@ static bool kbi_check_done(kbi_run* run, bool passed, double error, double toler
 static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                              int64_t n, kbi_match_how what, double tolerance) {
     kbi_run* run = kb->run;
-    const char* late = run->last == KBI_PHASE_CHECK ? "" : " after the timed loop";
-    if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
+    const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
+    if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     if (!got || !want) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
     if (n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements", (long long)n), false;
     if (!kb_dtype_size(got_type) || !kb_dtype_size(want_type))
@@ -5593,9 +5807,9 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
     void* host = KBENCH_MALLOC(bytes ? bytes : 1);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
-    run->backend->copy(host, got, bytes);
+    run->backend->memory.copy(host, got, bytes);
     kbi_stop_on_error(run, "before or in the copy that kb_check looks at");
-    if (run->failed) return KBENCH_FREE(host), false;
+    if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
     bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
@@ -5626,7 +5840,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     kbi_run* run = kb->run;
     char text[400];
     va_list list;
-    if (!kbi_checks_now(run)) return run->options->on[KBI_OPTION_no_verify] && !run->failed;
+    if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
@@ -5639,7 +5853,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
 
 void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
-    if (kb->run->failed || kb->run->m.status != KB_OK) return;
+    if (kb->run->m.status != KB_OK) return;
     kb->run->m.status = KB_SKIPPED;
     va_start(list, format);
     kbi_say_more(&kb->run->m, format, list);
@@ -5661,7 +5875,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    if (kb->run->failed) return;
+    if (kbi_failed(kb->run)) return;
     size_t n = strlen(text);
     for (const char* p = kb->run->m.message; n && (p = strstr(p, text)); p++) { // the function runs more than once
         bool begins = p == kb->run->m.message || (p[-1] == ' ' && p[-2] == ';');
@@ -5672,7 +5886,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
     va_end(list);
 }
 
-void kb_expect(kb_state* kb, unsigned expectations) { kb->run->expect |= expectations; }
+void kb_expect(kb_state* kb, unsigned expectations) { kb->run->work.expect |= expectations; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
@@ -5686,27 +5900,30 @@ typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straig
     void* to;
 } kbi_sink;
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ROUNDS = 64, KBI_ROUNDS_MAX = KBI_ROUNDS_LIMIT };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
 
 typedef struct kbi_arm { // a case of the group, with its body suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
-    struct kbi_arm* copies; // --rotate
-    int n_copies;
-    bool over;                                        // failed, or its body has returned
-    double ns[KBI_ROUNDS_MAX], again[KBI_ROUNDS_MAX]; // the slots of each round; of the baseline's second ones
+    struct kbi_arm* replicas; // --rotate
+    int n_replicas;
+    bool over;                   // failed, or its body has returned
+    double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
 } kbi_arm;
 
 typedef struct kbi_contest {
-    kbi_arm** arms; // the first is the baseline, and has a second slot in each round: what an equal rival looks like
+    kbi_arm** arms; // the first is the baseline
+    kbi_arm* equal; // a second instance of the baseline, with a rival's slots: what an equal one looks like; or NULL
     int n, rounds;
+    int settling; // runs of the block that settle it in its slot
+    kbi_stage* stage;
     const kbi_sink* sink;
-    const kbi_options* options;
+    const kbi_recipe* recipe;
 } kbi_contest;
 
-static const kbi_sink* kbi_beat_sink = NULL;
-static void kbi_beat(kbi_run* run) { (void)run, kbi_beat_sink->beat(kbi_beat_sink->to); }
+static int kbi_contest_slots(const kbi_contest* c) { return c->n + (c->equal != NULL); }
+static kbi_arm* kbi_contest_arm(const kbi_contest* c, int i) { return i < c->n ? c->arms[i] : c->equal; }
 
 static void kbi_arm_main(void* p) {
     kbi_arm* a = (kbi_arm*)p;
@@ -5717,7 +5934,8 @@ static void kbi_arm_main(void* p) {
 // Lets an arm go on until it rests again or is over.
 static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
     c->sink->enter(c->sink->to, a->index);
-    if (a->run.fiber)
+    kbi_stage_enter(&a->run.memory);
+    if (a->run.place.fiber)
         kbi_fiber_resume(&a->fiber);
     else
         kbi_arm_main(a);
@@ -5727,60 +5945,59 @@ static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
 // captured blocks then run in turn, so that no launch finds its data in cache.
 static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
     int64_t bytes = a->run.memory.device, wanted = 2 * a->run.machine->l2;
-    int64_t n = bytes > 0 ? wanted / bytes + 2 : 0, room = a->run.backend->free_bytes();
-    if (!a->run.graph) return; // the timer says why
+    int64_t n = bytes > 0 ? wanted / bytes + 2 : 0, room = kbi_free_bytes(a->run.backend);
+    if (!a->run.work.graph) return; // the timer says why
     if (n < 2 || n > KBI_REPLICAS || n * bytes > room / 10 * 9) {
         kbi_stop(&a->run, KB_FLAG_NOT_COLD,
                  n < 2 ? "--rotate needs the data in KB_ALLOC" : "too many copies to exceed L2");
         return;
     }
-    a->copies = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
-    memset(a->copies, 0, sizeof(kbi_arm) * (size_t)(n - 1));
-    for (int i = 0; i < n - 1 && !a->run.failed; i++) {
-        kbi_arm* copy = &a->copies[i];
-        kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.options);
+    a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
+    memset(a->replicas, 0, sizeof(kbi_arm) * (size_t)(n - 1));
+    for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
+        kbi_arm* copy = &a->replicas[i];
+        kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.recipe);
         kbi_run_case(&copy->run, a->run.of);
         copy->index = a->index;
-        copy->run.pause = copy->run.silent = true;
-        copy->run.fiber = &copy->fiber;
+        copy->run.place.order = KBI_HOLD;
+        copy->run.place.stand_in = true;
+        copy->run.place.fiber = &copy->fiber;
         if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
             return;
         }
-        a->n_copies++;
+        a->n_replicas++;
         kbi_go_on(c, copy);
-        if (copy->run.failed || !copy->run.graph)
+        if (kbi_failed(&copy->run) || !copy->run.work.graph)
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
 }
 
 // --hot and --rotate: captures the block many times in a row, that of the copies in turn.
 static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
-    int copies = a->n_copies + 1;
-    int64_t n = a->run.failed ? 0 : a->run.backend->plan(&a->run, copies);
+    int each = a->n_replicas + 1;
+    int64_t n = kbi_failed(&a->run) ? 0 : a->run.backend->capture.repeats(&a->run, each);
     for (int which = 0; which < 2 && n; which++) {
-        a->run.backend->record(&a->run, which, true);
+        a->run.backend->capture.repeat(&a->run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
-            kbi_arm* next = i % copies ? &a->copies[i % copies - 1] : a;
-            next->run.record = true;
+            kbi_arm* next = i % each ? &a->replicas[i % each - 1] : a;
+            next->run.place.order = KBI_CAPTURE;
             kbi_go_on(c, next);
         }
-        a->run.backend->record(&a->run, which, false);
+        a->run.backend->capture.repeat(&a->run, which, false);
     }
-    a->run.pause = false;
 }
 
 static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
-    for (int i = 0; i < a->n_copies; i++) {
-        a->copies[i].run.enough = true;
-        a->copies[i].run.pause = false;
-        if (!a->copies[i].over) kbi_go_on(c, &a->copies[i]);
-        kbi_fiber_free(&a->copies[i].fiber);
-        KBENCH_FREE(a->copies[i].run.samples);
+    for (int i = 0; i < a->n_replicas; i++) {
+        a->replicas[i].run.place.order = KBI_FINISH;
+        if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
+        kbi_fiber_free(&a->replicas[i].fiber);
+        KBENCH_FREE(a->replicas[i].run.sampling.samples);
     }
-    KBENCH_FREE(a->copies);
-    a->copies = NULL;
-    a->n_copies = 0;
+    KBENCH_FREE(a->replicas);
+    a->replicas = NULL;
+    a->n_replicas = 0;
 }
 
 // A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
@@ -5788,48 +6005,43 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    a->run.slot_end =
-        from + (a->run.estimate_ns > 2000000 || a->run.group > 1 ? 1 : 8); // a group is a slot by itself
-    if (c->options->iters) a->run.slot_end = KBI_MIN(a->run.slot_end, c->options->iters);
-    if (a->run.slot_end == from) return NAN;
+    a->run.place.slot_end = from + (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1
+                                        ? 1
+                                        : 8); // launches are a slot by themselves
+    if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
+    if (a->run.place.slot_end == from) return NAN;
+    a->run.place.settling = c->settling;
     kbi_go_on(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
-    if (a->run.failed || n <= 0) return NAN;
-    memcpy(slot, a->run.samples + from, sizeof(double) * (size_t)n);
+    if (kbi_failed(&a->run) || n <= 0) return NAN;
+    memcpy(slot, a->run.sampling.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// Order of the slots: a random permutation, and in the next round its reverse (ABBA), so that drift falls on all alike.
+// Order of the slots. Over n rounds (2 n where n is odd) everybody stands at every place and follows everybody else
+// equally often, so that drift, and what a predecessor leaves behind, fall on all alike (Williams, "Experimental designs
+// balanced for the estimation of residual effects of treatments", 1949). Who is who, and the order of the rounds, are
+// drawn anew each time.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
-    if (round % 2) {
-        for (int i = 0; i < n / 2; i++) {
-            int swap = order[i];
-            order[i] = order[n - 1 - i];
-            order[n - 1 - i] = swap;
-        }
-        return;
-    }
-    for (int i = 0; i < n; i++) order[i] = i;
-    for (int i = n - 1; i > 0; i--) {
-        uint32_t counter[4] = { (uint32_t)i, (uint32_t)round, 0, 3 },
-                 key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, word[4];
-        kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
+    int rows[2 * KBI_SLOTS], who[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
+    kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
+    kbi_shuffle(who, n, seed, 4, (uint32_t)(round / cycle));
+    int row = rows[round % cycle];
+    for (int k = 0; k < n; k++) { // 0, 1, n - 1, 2, n - 2, ...
+        int first = k == 0 ? 0 : k % 2 ? (k + 1) / 2 : n - k / 2;
+        order[row < n ? k : n - 1 - k] = who[(first + row) % n];
     }
 }
 
 // The widest half-width among the intervals of the log ratios to the baseline.
 static double kbi_contest_width(const kbi_contest* c) {
-    double log_ratio[KBI_ROUNDS_MAX], widest = 0;
+    double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
     const kbi_arm* base = c->arms[0];
-    for (int i = 0; i < c->n; i++) {
+    for (int i = 1; i < kbi_contest_slots(c); i++) {
         double median, lo, hi;
-        const kbi_arm* a = c->arms[i];
-        const double* rival = i ? a->ns : a->again;
-        if (a->over || base->over || (!i && c->options->iters)) continue;
-        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / rival[r]);
+        const kbi_arm* a = kbi_contest_arm(c, i);
+        if (a->over || base->over) continue;
+        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
         widest = KBI_MAX(widest, (hi - lo) / 2);
     }
@@ -5837,31 +6049,81 @@ static double kbi_contest_width(const kbi_contest* c) {
 }
 
 static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
-    const kbi_options* o = c->options;
+    const kbi_recipe* r = c->recipe;
     bool each = true;
     for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
-        c->arms[i]->run.next_look = c->rounds % 8 ? INT64_MAX : 0;
+        c->arms[i]->run.sampling.next_look = c->rounds % 8 ? INT64_MAX : 0;
     for (int i = 0; i < c->n; i++)
         if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, seconds / (c->n + 1))) each = false;
-    if (c->rounds == KBI_ROUNDS_MAX) return true;
-    if (o->iters || kbi_only_checked(&c->arms[0]->run)) return each;
-    if (o->rounds) return c->rounds >= o->rounds;
-    if (seconds >= o->max_time * (c->n + 1)) return each;
-    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= o->precision;
-    return each && (resolved || c->rounds >= (o->on[KBI_OPTION_thorough] ? KBI_ROUNDS_MAX : KBI_ROUNDS));
+    if (c->rounds == KBI_ROUNDS_LIMIT) return true;
+    if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
+    if (r->rounds) return c->rounds >= r->rounds;
+    if (seconds >= r->max_time * (c->n + 1)) return each;
+    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    return each && (resolved || c->rounds >= r->max_rounds);
+}
+
+enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16 };
+
+// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
+// than half a percent, and by more than that half scatters.
+static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_RUNS]) {
+    double mean[KBI_TRIAL_RUNS], half[KBI_TRIAL_RUNS / 2], scratch[KBI_TRIAL_RUNS];
+    int n = KBI_TRIAL_RUNS / 2, settling = n;
+    for (int i = 0; i < KBI_TRIAL_RUNS; i++) {
+        double each[KBI_TRIALS];
+        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
+        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
+    }
+    double steady = kbi_median_of(mean + n, n, scratch);
+    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
+    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
+    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
+    return settling;
+}
+
+// Tries slots before any counts. false: the device is lost.
+static bool kbi_contest_settle(kbi_contest* c) {
+    double ns[KBI_TRIALS][KBI_TRIAL_RUNS];
+    int slots = kbi_contest_slots(c), settling = 1;
+    bool slow = false, steady = false;
+    for (int i = 0; i < c->n; i++) {
+        slow |= c->arms[i]->run.work.estimate_ns > 500000;
+        steady |= !c->arms[i]->run.sampling.timer || c->arms[i]->run.sampling.timer->steady;
+    }
+    c->settling = 0;
+    if (steady || kbi_only_checked(&c->arms[0]->run)) return true;
+    for (int i = 0; i < slots && !slow; i++) {
+        kbi_arm* a = kbi_contest_arm(c, i);
+        for (int t = 0; t < KBI_TRIALS && !a->over; t++) { // each time after somebody else
+            kbi_arm* other = kbi_contest_arm(c, (i + 1 + t % (slots - 1)) % slots);
+            for (int k = 0; k < 2; k++) {
+                kbi_arm* now = k ? a : other;
+                if (now->over) continue;
+                now->run.place.slot_end = now->run.m.n;
+                now->run.place.settling = k ? KBI_TRIAL_RUNS : 1;
+                now->run.place.settled = k ? ns[t] : NULL;
+                kbi_go_on(c, now);
+                now->run.place.settled = NULL;
+                if (kbi_lost(&now->run)) return false;
+            }
+        }
+        if (!a->over) settling = KBI_MAX(settling, kbi_settling_of(ns));
+    }
+    c->settling = settling;
+    return true;
 }
 
 static void kbi_contest_rounds_run(kbi_contest* c) {
-    int order[64 + 1], slots = c->n + (c->n > 1 && !c->options->iters); // so many samples and no more: no second ones
+    int order[KBI_SLOTS], slots = kbi_contest_slots(c);
     int64_t began = kbi_now();
-    for (c->rounds = 0; c->rounds < KBI_ROUNDS_MAX;) {
-        int r = c->rounds, live = 0;
-        kbi_slot_order(order, slots, r, c->options->seed);
+    for (c->rounds = 0; c->rounds < KBI_ROUNDS_LIMIT;) {
+        int live = 0;
+        kbi_slot_order(order, slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < slots; k++) {
-            bool second = order[k] == c->n;
-            kbi_arm* a = c->arms[second ? 0 : order[k]];
-            *(second ? &a->again[r] : &a->ns[r]) = kbi_slot(c, a);
-            if (a->run.failed && a->run.backend->lost()) return;
+            kbi_arm* a = kbi_contest_arm(c, order[k]);
+            a->ns[c->rounds] = kbi_slot(c, a);
+            if (kbi_lost(&a->run)) return;
         }
         c->rounds++;
         for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
@@ -5870,58 +6132,63 @@ static void kbi_contest_rounds_run(kbi_contest* c) {
 }
 
 static void kbi_contest_rounds(kbi_contest* c) {
-    kbi_contest_rounds_run(c);
+    if (kbi_contest_settle(c)) kbi_contest_rounds_run(c);
     for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
-        if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, c->arms[i]->run.backend->clock());
+        if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
     for (int i = 0; i < c->n; i++)
-        if (!c->arms[i]->over) c->arms[i]->run.backend->sense(&c->arms[i]->run.m);
+        if (!c->arms[i]->over) kbi_sense(&c->arms[i]->run);
 }
 
 // Appends an arm's rounds to its samples, to travel with them.
 static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
     kbi_run* run = &a->run;
     size_t n = (size_t)run->m.n, rounds = (size_t)c->rounds;
-    if (c->n < 2 || run->failed) return;
-    run->samples = (double*)kbi_grow(run->samples, sizeof(double) * (n + 2 * rounds + 1));
+    if (c->n < 2 || kbi_failed(run)) return;
+    run->sampling.samples = (double*)kbi_grow(run->sampling.samples, sizeof(double) * (n + 2 * rounds + 1));
     run->m.rounds = c->rounds;
-    run->m.again = a == c->arms[0] && !c->options->iters ? c->rounds : 0;
-    memcpy(run->samples + n, a->ns, sizeof(double) * rounds);
-    if (run->m.again) memcpy(run->samples + n + rounds, a->again, sizeof(double) * rounds);
+    run->m.again = a == c->arms[0] && c->equal ? c->rounds : 0;
+    run->m.stage = c->stage != NULL && !run->memory.strayed;
+    memcpy(run->sampling.samples + n, a->ns, sizeof(double) * rounds);
+    if (run->m.again) memcpy(run->sampling.samples + n + rounds, c->equal->ns, sizeof(double) * rounds);
     run->m.arms = c->n;
     run->m.contest = c->arms[0]->index;
 }
 
-// Measures arms that passed their check: starts each up to its first rest, runs the rounds, ends each. One alone needs
-// neither fiber nor rounds. false: the device is lost.
+// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
+static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+    const kbi_recipe* r = c->recipe;
+    bool rotate = r->mode == KBI_ROTATE, energy = r->mode == KBI_HOT && r->energy;
+    bool many = (rotate || energy) && a->run.backend->capture.repeats && !a->run.work.host;
+    a->run.place.fiber = c->n > 1 || many ? &a->fiber : NULL;
+    a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    if (a->over)
+        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+    else
+        kbi_go_on(c, a);
+    if (many && !a->over) {
+        if (rotate) kbi_arm_replicate(c, a);
+        kbi_arm_capture(c, a);
+        a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+        kbi_go_on(c, a);
+    }
+}
+
+// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost.
 static bool kbi_contest_run(kbi_contest* c) {
+    int slots = kbi_contest_slots(c);
     bool good = true;
-    for (int i = 0; i < c->n && good; i++) {
-        kbi_arm* a = c->arms[i];
-        const kbi_options* o = c->options;
-        bool rotate = o->on[KBI_OPTION_rotate], energy = o->on[KBI_OPTION_hot] && o->on[KBI_OPTION_thorough];
-        bool many = (rotate || energy) && a->run.backend->gpu && !a->run.host;
-        a->run.fiber = c->n > 1 || many ? &a->fiber : NULL;
-        a->run.pause = many;
-        a->over = a->run.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-        if (a->over)
-            kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-        else
-            kbi_go_on(c, a);
-        if (many && !a->over) {
-            if (rotate) kbi_arm_replicate(c, a);
-            kbi_arm_capture(c, a);
-            a->run.alone = c->n == 1; // it goes on to the end
-            kbi_go_on(c, a);
-        }
-        good = !(a->run.failed && a->run.backend->lost());
+    for (int i = 0; i < slots && good; i++) {
+        kbi_arm_start(c, kbi_contest_arm(c, i));
+        good = !kbi_lost(&kbi_contest_arm(c, i)->run);
     }
     if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < c->n; i++) // the others stay where they are: the process ends
-        if (c->arms[i]->run.failed && c->arms[i]->run.backend->lost()) good = false;
-    for (int i = 0; i < c->n; i++) {
-        kbi_arm* a = c->arms[i];
-        a->run.enough = true;
-        if (a->run.failed && a->run.backend->lost()) good = false;
+    for (int i = 0; i < slots; i++) // the others stay where they are: the process ends
+        if (kbi_lost(&kbi_contest_arm(c, i)->run)) good = false;
+    for (int i = slots - 1; i >= 0; i--) { // the equal one first: it has nothing to say
+        kbi_arm* a = kbi_contest_arm(c, i);
+        a->run.place.order = KBI_FINISH;
+        if (kbi_lost(&a->run)) good = false;
         if (!a->over && good) kbi_go_on(c, a);
         if (good) kbi_arm_replicas_end(c, a), kbi_arm_pack(c, a), kbi_fiber_free(&a->fiber);
     }
@@ -5930,59 +6197,116 @@ static bool kbi_contest_run(kbi_contest* c) {
 
 static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     kbi_run_finish(&a->run);
-    sink->result(sink->to, a->index, &a->run.m, a->run.samples);
-    KBENCH_FREE(a->run.samples);
-    a->run.samples = NULL;
+    sink->result(sink->to, a->index, &a->run.m, a->run.sampling.samples);
+    KBENCH_FREE(a->run.sampling.samples);
+    a->run.sampling.samples = NULL;
+}
+
+// What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
+typedef struct kbi_room {
+    int64_t device, host, largest; // bytes; of the largest stage
+} kbi_room;
+
+static kbi_room kbi_room_of(kbi_arm** arms, int n, bool equal) {
+    kbi_room r = { 0, 0, 0 };
+    for (int i = 0; i < n + equal; i++) {
+        const kbi_run* run = &arms[i % n]->run;
+        r.device += run->m.memory;
+        r.host += run->m.host_memory;
+        r.largest = KBI_MAX(r.largest, (int64_t)run->memory.most);
+    }
+    return r;
+}
+
+// Whether rivals can be given one stage: not where a tool wants every block to be an allocation of its own, nor with
+// copies for --rotate, nor where swapping takes longer than measuring.
+static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
+    int64_t most = run->backend->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20;
+    bool replicas = run->recipe->mode == KBI_ROTATE && run->backend->capture.repeats && !run->work.host;
+    return KBI_STAGES && !run->machine->tool[0] && !replicas && largest > 0 && largest <= most;
+}
+
+// The baseline once more. It was checked; nobody asks it.
+static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
+    kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+    const kbi_run* of = &baseline->run;
+    memset(a, 0, sizeof *a);
+    kbi_run_init(&a->run, of->backend, of->machine, of->recipe);
+    kbi_run_case(&a->run, of->of);
+    a->run.work = of->work;
+    a->run.memory.most = of->memory.most;
+    a->run.progress = of->progress;
+    a->run.progress_to = of->progress_to;
+    a->run.place.stand_in = true;
+    a->index = baseline->index;
+    return a;
+}
+
+static bool kbi_contest_staged(kbi_contest* c, int64_t largest) {
+    kbi_stage stage;
+    kbi_memory* memories[KBI_SLOTS];
+    const kbi_backend* b = c->arms[0]->run.backend;
+    int n = kbi_contest_slots(c);
+    for (int i = 0; i < n; i++) memories[i] = &kbi_contest_arm(c, i)->run.memory;
+    bool staged = kbi_stage_wanted(&c->arms[0]->run, largest) && kbi_stage_open(&stage, b, memories, n);
+    c->stage = staged ? &stage : NULL;
+    bool good = kbi_contest_run(c);
+    if (staged && good) kbi_stage_close(&stage, memories, n);
+    return good;
 }
 
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
-static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_options* o, const kbi_sink* sink) {
-    int64_t need = 0, host = 0, room = n ? arms[0]->run.backend->free_bytes() : KB_NONE;
+static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
+    int64_t free_now = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
     int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < n; i++) need += arms[i]->run.m.memory, host += arms[i]->run.m.host_memory;
-    if (room == KB_NONE) host += need; // KB_ALLOC is the host's, too
-    bool fits = host < physical / 2 && (room == KB_NONE || need < room / 10 * 9);
+    bool equal = n > 1 && !recipe->samples; // so many samples and no more: nobody else's
+    kbi_room room = kbi_room_of(arms, n, equal);
+    int64_t device = room.device + room.largest;
+    if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
+    bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = KBI_FIBERS && fits, good = true;
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);
         c.arms = arms + i;
         c.n = together ? n : 1;
+        c.equal = together && equal ? kbi_equal_of(arms[0]) : NULL;
         c.sink = sink;
-        c.options = o;
-        good = kbi_contest_run(&c);
+        c.recipe = recipe;
+        good = kbi_contest_staged(&c, room.largest);
         for (int j = 0; j < c.n; j++)
             if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
+        if (c.equal && good) KBENCH_FREE(c.equal->run.sampling.samples), KBENCH_FREE(c.equal);
     }
     return good;
 }
 
 // Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
-static bool kbi_run_cases(const kbi_plan* plan, const kbi_options* o, const kbi_backend* b, kbi_machine* machine,
+static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
     int count = 0;
     bool good = true;
-    kbi_beat_sink = sink;
     for (int i = 0; i < n && good; i++) {
         if (!wanted[i]) continue;
         kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
         memset(a, 0, sizeof *a);
-        kbi_run_init(&a->run, b, machine, o);
-        kbi_run_case(&a->run, &plan->cases[first + i]);
-        a->run.progress = kbi_beat;
+        kbi_run_init(&a->run, b, machine, recipe);
+        kbi_run_case(&a->run, &cases[first + i]);
+        a->run.progress = sink->beat;
+        a->run.progress_to = sink->to;
         a->index = first + i;
         sink->enter(sink->to, a->index);
         kbi_check_call(&a->run);
-        bool fine = !a->run.failed && a->run.m.status == KB_OK;
-        good = fine || !b->lost();
+        bool fine = a->run.m.status == KB_OK;
+        good = fine || !kbi_lost(&a->run);
         if (fine)
             arms[count++] = a;
         else
             kbi_arm_result(a, sink), KBENCH_FREE(a);
     }
     for (int i = 0; i < count && good; i += 64) // as many at once
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), o, sink);
+        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), recipe, sink);
     for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
     KBENCH_FREE(arms);
     return good;
@@ -6362,7 +6686,7 @@ static void kbi_session_commit(kbi_session* s) {
     }
 }
 
-static void kbi_session_open(kbi_session* s, const kbi_options* o) {
+static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t seed) {
     struct utsname u;
     kbi_text command = { NULL, 0, 0 };
     time_t now = time(NULL);
@@ -6377,9 +6701,9 @@ static void kbi_session_open(kbi_session* s, const kbi_options* o) {
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
     snprintf(s->build, sizeof s->build, "%.80s%s%s", __VERSION__,
              kbi_debug_build() ? ", not optimised" : ", optimised", KBI_CUDA ? ", CUDA" : "");
-    for (int i = 0; i < o->argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", o->argv[i]);
+    for (int i = 0; i < argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", argv[i]);
     s->command = command.s;
-    s->seed = o->seed;
+    s->seed = seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
 }
@@ -7307,7 +7631,7 @@ typedef struct kbi_job { // then n bytes: which of the cases
 static int kbi_truth_main(const kbi_options* o) {
 #if KBI_CUDA
     kbi_machine machine;
-    double truth[KBI_EVENT_WAYS];
+    double truth[KBI_EVENT_MODES];
     if (kbi_gpu_open(&machine, o->worker_in) && kbi_measure_truth(truth))
         kbi_write_all(o->worker_out, (const char*)truth, sizeof truth);
 #endif
@@ -7318,6 +7642,7 @@ static int kbi_truth_main(const kbi_options* o) {
 static int kbi_worker_main(const kbi_options* o) {
     kbi_plan plan;
     kbi_machine machine;
+    kbi_recipe recipe;
     kbi_job job;
     const kbi_backend* b = NULL;
     int in = fcntl(o->worker_in, F_DUPFD_CLOEXEC, 100), out = fcntl(o->worker_out, F_DUPFD_CLOEXEC, 100);
@@ -7333,10 +7658,12 @@ static int kbi_worker_main(const kbi_options* o) {
         if (!kbi_read_all(in, wanted, (size_t)job.n)) return 1;
         if (!b) {
             if (job.has_truth) kbi_truth_set(job.truth);
-            b = kbi_backend_open(o, job.device, &machine);
+            kbi_recipe_of(&recipe, o);
+            recipe.device = job.device;
+            b = kbi_backend_open(&recipe, &machine);
             kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
-        good = kbi_run_cases(&plan, o, b, &machine, job.first, job.n, wanted, &sink);
+        good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
         kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0); // roofs may have been measured meanwhile
         kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
         KBENCH_FREE(wanted);
@@ -7367,6 +7694,7 @@ typedef struct kbi_group { // the group being measured
 typedef struct kbi_supervisor {
     const kbi_options* o;
     const kbi_plan* plan;
+    kbi_recipe recipe; // what the options ask of the measuring
     kbi_machine machine;
     bool known;                 // the machine
     const kbi_backend* backend; // --no-isolate
@@ -7630,7 +7958,8 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     s->known = false;
     if (!s->isolated) {
         if (s->has_truth) kbi_truth_set(s->truth);
-        s->backend = kbi_backend_open(s->o, device, &s->machine);
+        s->recipe.device = device;
+        s->backend = kbi_backend_open(&s->recipe, &s->machine);
         s->known = true;
         return true;
     }
@@ -7654,10 +7983,10 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
 // The calibration's truth is stated for one kind of GPU; on others, and where it matters most, it is measured.
 static bool kbi_meet(kbi_supervisor* s, int device) {
     const kbi_options* o = s->o;
-    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu") && !kbi_is(o->device, "script");
+    bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     if (gpu && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_thorough])) kbi_ask_truth(s, device);
     if (!kbi_meet_once(s, device)) return false;
-    if (!s->machine.gpu_present || s->machine.sm == 90 || s->has_truth || !s->isolated) return true;
+    if (!s->machine.gpu_present || s->machine.stated || s->has_truth || !s->isolated) return true;
     kbi_ask_truth(s, device);
     if (!s->has_truth) return true;
     kbi_worker_kill(&s->worker);
@@ -7670,7 +7999,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
         kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, kbi_receive_result, s };
         char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
         memcpy(wanted, g->wanted, (size_t)g->n);
-        kbi_run_cases(s->plan, s->o, s->backend, &s->machine, g->first, g->n, wanted, &sink);
+        kbi_run_cases(s->plan->cases, &s->recipe, s->backend, &s->machine, g->first, g->n, wanted, &sink);
         KBENCH_FREE(wanted);
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
@@ -7795,7 +8124,7 @@ static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
     *first = 0;
     *all = kbi_is(o->device, "all");
     if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_script) return true;
+    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
     if (kbi_parse_whole(o->device, 0, 1023, first)) return true;
     kbi_error("--device takes a number, all or cpu, not '%s'", o->device);
     return false;
@@ -7820,7 +8149,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
     static const int gpu_only[] = { KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
     for (int i = 0;
-         i < KBI_COUNT(gpu_only) && !s->machine.gpu_present && !required && !kbi_is(s->o->device, "script"); i++)
+         i < KBI_COUNT(gpu_only) && !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT; i++)
         if (s->o->on[gpu_only[i]] && !kbi_same_name(s->o->timer, "wall"))
             kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
                      kbi_options_table[gpu_only[i]].name);
@@ -7864,12 +8193,13 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     memset(&s, 0, sizeof s);
     s.o = o;
     s.plan = plan;
+    kbi_recipe_of(&s.recipe, o);
     s.collect = collect;
     s.collect_to = to;
     s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o->json, o->jsonl)) return KBI_EXIT_USAGE;
     s.store.keep = true;
-    kbi_session_open(&s.session, o);
+    kbi_session_open(&s.session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout_taken ? stderr : stdout);
     kbi_table_open(&s.table, &how);
     if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
@@ -7880,7 +8210,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     signal(SIGHUP, kbi_interrupt);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
-    bool required = o->device && !kbi_is(o->device, "cpu") && !kbi_is(o->device, "script");
+    bool required = o->device && s.recipe.target == KBI_ON_GPU;
     int code = kbi_run_device(&s, (int)first, required);
     for (int device = 1; !code && all && device < s.machine.devices && !kbi_interrupted; device++)
         code = kbi_run_device(&s, device, true);
@@ -7891,7 +8221,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (code) return code;
     if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
     if (s.failed || !stored) return KBI_EXIT_FAILED;
-    bool no_gpu = !s.machine.gpu_present && !kbi_is(o->device, "script") && !kbi_is(o->device, "cpu");
+    bool no_gpu = !s.machine.gpu_present && s.recipe.target == KBI_ON_GPU;
     return !s.ok && no_gpu && (KBI_CUDA || s.absent) ? KBI_EXIT_NO_GPU : KBI_EXIT_FINE;
 }
 
@@ -7905,13 +8235,14 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     static kbi_supervisor s;
     int64_t device;
     bool all;
-    static const char* const ways[] = { "cold", "hot" };
+    static const char* const modes[] = { "cold", "hot" };
     memset(&s, 0, sizeof s);
     s.o = o;
     s.plan = plan;
+    kbi_recipe_of(&s.recipe, o);
     s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
-    kbi_session_open(&s.session, o);
+    kbi_session_open(&s.session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s.table, &how);
     signal(SIGPIPE, SIG_IGN);
@@ -7932,11 +8263,11 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_line("write roof", m->write_roof * 1e-9, "GB/s");
     kbi_env_line("step of event times", m->quantum, "ns");
     kbi_env_line("empty pair of events", m->empty_pair, "ns");
-    for (int way = 0; way < 2; way++) {
+    for (int mode = 0; mode < 2; mode++) {
         char name[64];
-        snprintf(name, sizeof name, "%s: empty kernel reads", ways[way]);
-        kbi_env_line(name, m->floor[way], "ns");
-        kbi_env_line("    taken off", m->bias[way], "ns");
+        snprintf(name, sizeof name, "%s: empty kernel reads", modes[mode]);
+        kbi_env_line(name, m->floor[mode], "ns");
+        kbi_env_line("    taken off", m->bias[mode], "ns");
     }
     kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
@@ -7960,16 +8291,29 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
               Public: kb_open, kb_close, kb_run      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
-static const kbi_backend* kbi_process_backend = NULL; // what kb_open measures on, opened once
-static kbi_machine kbi_process_machine;
-static int kbi_process_device;
+// A run without a registry, and what its case points to.
+typedef struct kbi_embedded {
+    kbi_run run; // first: the one is found from the other
+    kbi_recipe recipe;
+    kbi_case of;
+    kb_entry entry;
+    kbi_arena arena;
+} kbi_embedded;
 
-static void kbi_options_of(kbi_options* o, const kb_desc* d) {
-    kbi_options_default(o);
-    if (d->precision > 0) o->precision = d->precision;
-    if (d->max_time > 0) o->max_time = d->max_time;
-    if (d->samples > 0) o->iters = d->samples;
-    if (d->seed) o->seed = d->seed;
+static struct kbi_host_program { // the process of somebody else's main: what kb_open measures on, opened once
+    const kbi_backend* backend;
+    kbi_machine machine;
+    int device;
+} kbi_host_program;
+
+static void kbi_recipe_of_desc(kbi_recipe* r, const kb_desc* d) {
+    kbi_recipe_default(r);
+    r->device = d->device;
+    r->expect = d->expect;
+    if (d->precision > 0) r->precision = d->precision;
+    if (d->max_time > 0) r->max_time = d->max_time;
+    if (d->samples > 0) r->samples = d->samples;
+    if (d->seed) r->seed = d->seed;
 }
 
 static const char* kbi_desc_fault(const kb_desc* d) {
@@ -7984,33 +8328,27 @@ static const char* kbi_desc_fault(const kb_desc* d) {
 
 kb_state* kb_open(const kb_desc* desc) {
     static const kb_desc nothing = { "unnamed", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
-    kbi_run* run = (kbi_run*)KBENCH_MALLOC(sizeof(kbi_run));
+    kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
     const char* fault = kbi_desc_fault(desc);
     const kb_desc* d = fault ? &nothing : desc;
-    kbi_options options;
-    kbi_options_of(&options, d);
-    if (!run) return NULL;
-    if (!kbi_process_backend) {
-        kbi_process_backend = kbi_backend_open(&options, d->device, &kbi_process_machine);
-        kbi_process_device = d->device;
+    if (!e) return NULL;
+    memset(e, 0, sizeof *e);
+    kbi_recipe_of_desc(&e->recipe, d);
+    if (!kbi_host_program.backend) {
+        kbi_host_program.backend = kbi_backend_open(&e->recipe, &kbi_host_program.machine);
+        kbi_host_program.device = d->device;
     }
-    if (!fault && KBI_CUDA && d->device != kbi_process_device)
+    if (!fault && KBI_CUDA && d->device != kbi_host_program.device)
         fault = "kb_desc.device: a process measures on one GPU, that of its first kb_open";
-    kbi_run_init(run, kbi_process_backend, &kbi_process_machine, &options);
-    run->own_options = options;
-    run->options = &run->own_options;
-    run->own_entry.operation = kbi_arena_text(&run->arena, d->name);
-    run->own_entry.implementation = kbi_arena_text(&run->arena, d->implementation ? d->implementation : "default");
-    run->own_case.entry = &run->own_entry;
-    run->own_case.name = run->own_entry.operation;
-    run->own_case.dtype = d->dtype ? kb_dtype_of(d->dtype) : KB_NODTYPE;
-    run->of = &run->own_case;
-    run->kb.operation = run->own_entry.operation;
-    run->kb.implementation = run->own_entry.implementation;
-    run->kb.dtype = run->own_case.dtype;
-    run->kb.user = d->user;
-    run->kb.seed = options.seed;
-    run->expect = d->expect;
+    kbi_run* run = &e->run;
+    kbi_run_init(run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe);
+    e->entry.operation = kbi_arena_text(&e->arena, d->name);
+    e->entry.implementation = kbi_arena_text(&e->arena, d->implementation ? d->implementation : "default");
+    e->entry.user = d->user;
+    e->of.entry = &e->entry;
+    e->of.name = e->entry.operation;
+    e->of.dtype = d->dtype ? kb_dtype_of(d->dtype) : KB_NODTYPE;
+    kbi_run_case(run, &e->of);
     if (d->bytes > 0) run->m.bytes = d->bytes;
     if (d->flops > 0) run->m.flops = d->flops;
     if (d->items > 0) run->m.items = d->items;
@@ -8027,19 +8365,20 @@ kb_result kb_close(kb_state* kb) {
         r.flags = (uint64_t)1 << KB_FLAG_OOM;
         return r;
     }
-    kbi_run* run = kb->run;
+    kbi_embedded* e = (kbi_embedded*)kb->run;
+    kbi_run* run = &e->run;
     kbi_session session;
     kbi_body_ended(run);
     run->m.leaked = KB_NONE; // the program may keep what it likes, and no second call tells what code took
     kbi_run_finish(run);
-    kbi_judge(&r, &run->m, run->samples, run->machine);
+    kbi_judge(&r, &run->m, run->sampling.samples, run->machine);
     kbi_record_case(&r, run->of, &run->m, run->machine);
-    kbi_session_open(&session, run->options);
+    kbi_session_open(&session, 0, NULL, run->recipe->seed);
     kbi_record_session(&r, &session);
     KBENCH_FREE(session.command);
-    KBENCH_FREE(run->samples);
-    kbi_arena_free(&run->arena);
-    KBENCH_FREE(run);
+    KBENCH_FREE(run->sampling.samples);
+    kbi_arena_free(&e->arena);
+    KBENCH_FREE(e);
     return r;
 }
 
@@ -8069,7 +8408,7 @@ static void kbi_spin_work(kb_state* kb, double cycles) {
 #if KBI_CUDA
         uint64_t n = (uint64_t)cycles;
         void* arguments[] = { &n };
-        KB_TIME(kb) kbi_launch(KBI_F_SPIN, (unsigned)kbi_gpu.multiprocessors, 128, arguments);
+        KB_TIME(kb) kbi_launch(KBI_F_SPIN, (unsigned)kbi_lab.gpu.multiprocessors, 128, arguments);
 #endif
     } else {
         volatile uint32_t x = 1;
@@ -8124,8 +8463,8 @@ static void kbi_test_copy(kb_state* kb) {
     KB_TIME(kb) {
         uint64_t units = n / 16;
         void* arguments[] = { &y, &x, &units };
-        kbi_launch(KBI_F_COPY, (unsigned)KBI_MIN((units + 1023) / 1024, (uint64_t)kbi_gpu.multiprocessors * 8), 256,
-                   arguments);
+        kbi_launch(KBI_F_COPY, (unsigned)KBI_MIN((units + 1023) / 1024, (uint64_t)kbi_lab.gpu.multiprocessors * 8),
+                   256, arguments);
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
@@ -8137,7 +8476,7 @@ static void kbi_test_mistake(kb_state* kb) {
     void *p = NULL, *nowhere = (void*)(uintptr_t)4096;
     uint64_t cycles = 2000, far_cycles = 2000000, units = 16;
     void *spin[] = { &cycles }, *far_spin[] = { &far_cycles }, *bad[] = { &nowhere, &nowhere, &units };
-    cudaStream_t other = NULL, own = kbi_gpu.stream;
+    cudaStream_t other = NULL, own = kbi_lab.gpu.stream;
     memset(host, 0, sizeof host);
     cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
     KB_TIME(kb) {
@@ -8150,9 +8489,9 @@ static void kbi_test_mistake(kb_state* kb) {
         if (kbi_is(what, "malloc")) cudaMalloc(&p, 1 << 20), cudaFree(p);
         if (kbi_is(what, "malloc_async")) cudaMallocAsync(&p, 1 << 20, kb->stream), cudaFreeAsync(p, kb->stream);
         if (kbi_is(what, "bad_address")) kbi_launch(KBI_F_COPY, 1, 32, bad);
-        kbi_gpu.stream = kbi_is(what, "default_stream") ? NULL : kbi_is(what, "side_stream") ? other : own;
-        if (kbi_gpu.stream != own) kbi_launch(KBI_F_SPIN, 1, 32, far_spin);
-        kbi_gpu.stream = own;
+        kbi_lab.gpu.stream = kbi_is(what, "default_stream") ? NULL : kbi_is(what, "side_stream") ? other : own;
+        if (kbi_lab.gpu.stream != own) kbi_launch(KBI_F_SPIN, 1, 32, far_spin);
+        kbi_lab.gpu.stream = own;
     }
     cudaStreamDestroy(other);
 }
@@ -8452,37 +8791,35 @@ int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that
-// every driver since CUDA 10.1 loads it on every GPU since Volta. The pieces of kbi_ptx are to be joined in
-// order; C promises no more than 4095 characters in one literal. KBI_PTX_LENGTH counts them, without a NUL.
-// The numbers of dtypes and kinds are compiled into kbi_fill: a change of the enums stops the division.
-
-// one step of the 16 chains of kbi_fma, in place, repeated for depth
-#define KBI_PTX_FMA16                         \
-    "    fma.rn.f32 %f83, %f83, %f1, %f51;\n" \
-    "    fma.rn.f32 %f82, %f82, %f1, %f51;\n" \
-    "    fma.rn.f32 %f81, %f81, %f1, %f51;\n" \
-    "    fma.rn.f32 %f80, %f80, %f1, %f51;\n" \
-    "    fma.rn.f32 %f79, %f79, %f1, %f51;\n" \
-    "    fma.rn.f32 %f78, %f78, %f1, %f51;\n" \
-    "    fma.rn.f32 %f77, %f77, %f1, %f51;\n" \
-    "    fma.rn.f32 %f76, %f76, %f1, %f51;\n" \
-    "    fma.rn.f32 %f75, %f75, %f1, %f51;\n" \
-    "    fma.rn.f32 %f74, %f74, %f1, %f51;\n" \
-    "    fma.rn.f32 %f73, %f73, %f1, %f51;\n" \
-    "    fma.rn.f32 %f72, %f72, %f1, %f51;\n" \
-    "    fma.rn.f32 %f71, %f71, %f1, %f51;\n" \
-    "    fma.rn.f32 %f70, %f70, %f1, %f51;\n" \
-    "    fma.rn.f32 %f69, %f69, %f1, %f51;\n" \
-    "    fma.rn.f32 %f68, %f68, %f1, %f51;\n"
-
-enum {
-    KBI_PTX_LENGTH = 30123,
-    KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 &&
-                              KB_U64 == 12 && KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3)
-};
-
+// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
+// driver since CUDA 10.1 loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made
+// the text, with nvcc 13.0.88: change it there. The pieces of kbi_ptx are to be joined in order; C promises no more
+// than 4095 characters in one literal. The numbers of dtypes and kinds are compiled into kbi_fill: a change of the
+// enums stops the division.
 // clang-format off
+enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 && KB_U8 == 6
+                                 && KB_I16 == 7 && KB_U16 == 8 && KB_I32 == 9 && KB_U32 == 10 && KB_I64 == 11 &&
+                                 KB_U64 == 12 && KB_ZERO == 0 && KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
+
+// kbi_fma holds these lines 16 times
+#define KBI_PTX_FMA                             \
+    "    fma.rn.f32 %f116, %f116, %f1, %f51;\n" \
+    "    fma.rn.f32 %f115, %f115, %f1, %f51;\n" \
+    "    fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
+    "    fma.rn.f32 %f113, %f113, %f1, %f51;\n" \
+    "    fma.rn.f32 %f112, %f112, %f1, %f51;\n" \
+    "    fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
+    "    fma.rn.f32 %f110, %f110, %f1, %f51;\n" \
+    "    fma.rn.f32 %f109, %f109, %f1, %f51;\n" \
+    "    fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
+    "    fma.rn.f32 %f107, %f107, %f1, %f51;\n" \
+    "    fma.rn.f32 %f106, %f106, %f1, %f51;\n" \
+    "    fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
+    "    fma.rn.f32 %f104, %f104, %f1, %f51;\n" \
+    "    fma.rn.f32 %f103, %f103, %f1, %f51;\n" \
+    "    fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
+    "    fma.rn.f32 %f101, %f101, %f1, %f51;\n"
+
 static const char* const kbi_ptx[] = {
     ".version 6.4\n"
     ".target sm_70\n"
@@ -8492,9 +8829,9 @@ static const char* const kbi_ptx[] = {
     "{\n"
     "    ret;\n"
     "}\n",
-    // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units
-    // per thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never
-    // happens in practice (one xor pattern in 2^64): it keeps the loads alive.
+    // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
+    // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
+    // practice (one xor pattern in 2^64): it keeps the loads alive.
     ".visible .entry kbi_read(.param .u64 kbi_read_0, .param .u64 kbi_read_1, .param .u64 kbi_read_2)\n"
     "{\n"
     "    .reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>;\n"
@@ -8559,9 +8896,8 @@ static const char* const kbi_ptx[] = {
     "$L1_7:\n"
     "    ret;\n"
     "}\n",
-    // kbi_arena_text(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used
-    // twice.
-    ".visible .entry kbi_arena_text(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
+    // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
+    ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
     "{\n"
     "    .reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>;\n"
     "    ld.param.u64 %rd12, [kbi_copy_0];\n"
@@ -8664,8 +9000,7 @@ static const char* const kbi_ptx[] = {
     "$L3_5:\n"
     "    ret;\n"
     "}\n",
-    // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most
-    // deadline_ns.
+    // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
     ".visible .entry kbi_gate(.param .u64 kbi_gate_0, .param .u64 kbi_gate_1)\n"
     "{\n"
     "    .reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>;\n"
@@ -8702,8 +9037,8 @@ static const char* const kbi_ptx[] = {
     "    setp.lt.u64 %p1, %rd5, %rd2; @%p1 bra $L5_1;\n"
     "    ret;\n"
     "}\n",
-    // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1
-    // us) at least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
+    // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
+    // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
     ".visible .entry kbi_clock(.param .u64 kbi_clock_0, .param .u64 kbi_clock_1)\n"
     "{\n"
     "    .reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>;\n"
@@ -8746,192 +9081,191 @@ static const char* const kbi_ptx[] = {
     "$L6_8:\n"
     "    ret;\n"
     "}\n",
-    // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that
-    // is 256 FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
+    // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
+    // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
     ".visible .entry kbi_fma(.param .u64 kbi_fma_0, .param .u64 kbi_fma_1)\n"
     "{\n"
-    "    .reg .pred %p<4>; .reg .f32 %f<84>; .reg .b32 %r<2>; .reg .b64 %rd<7>;\n"
-    "    ld.param.u64 %rd3, [kbi_fma_0];\n"
+    "    .reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>;\n"
+    "    ld.param.u64 %rd4, [kbi_fma_0];\n"
     "    ld.param.u64 %rd6, [kbi_fma_1];\n"
     "    mov.u32 %r1, %tid.x;\n"
     "    cvt.rn.f32.u32 %f35, %r1;\n"
     "    mul.rn.f32 %f36, %f35, 0f358637BD;\n"
     "    add.rn.f32 %f1, %f36, 0f3F000000;\n"
     "    setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
-    "    mov.f32 %f83, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f81, 0f40000000;\n"
-    "    mov.f32 %f80, 0f40400000; mov.f32 %f79, 0f40800000; mov.f32 %f78, 0f40A00000;\n"
-    "    mov.f32 %f77, 0f40C00000; mov.f32 %f76, 0f40E00000; mov.f32 %f75, 0f41000000;\n"
-    "    mov.f32 %f74, 0f41100000; mov.f32 %f73, 0f41200000; mov.f32 %f72, 0f41300000;\n"
-    "    mov.f32 %f71, 0f41400000; mov.f32 %f70, 0f41500000; mov.f32 %f69, 0f41600000;\n"
-    "    mov.f32 %f68, 0f41700000; mov.f32 %f82, %f51;\n"
+    "    cvta.to.global.u64 %rd1, %rd4;\n"
+    "    mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
+    "    mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000;\n"
+    "    mov.f32 %f110, 0f40C00000; mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000;\n"
+    "    mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000; mov.f32 %f105, 0f41300000;\n"
+    "    mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
+    "    mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
     "$L7_2: .pragma \"nounroll\";\n",
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
+    KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
+    KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
+    KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
+    KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     "    add.s64 %rd6, %rd6, -1;\n"
     "    setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2;\n"
-    "    add.rn.f32 %f54, %f83, %f82;\n"
-    "    add.rn.f32 %f55, %f54, %f81;\n"
-    "    add.rn.f32 %f56, %f55, %f80;\n"
-    "    add.rn.f32 %f57, %f56, %f79;\n"
-    "    add.rn.f32 %f58, %f57, %f78;\n"
-    "    add.rn.f32 %f59, %f58, %f77;\n"
-    "    add.rn.f32 %f60, %f59, %f76;\n"
-    "    add.rn.f32 %f61, %f60, %f75;\n"
-    "    add.rn.f32 %f62, %f61, %f74;\n"
-    "    add.rn.f32 %f63, %f62, %f73;\n"
-    "    add.rn.f32 %f64, %f63, %f72;\n"
-    "    add.rn.f32 %f65, %f64, %f71;\n"
-    "    add.rn.f32 %f66, %f65, %f70;\n"
-    "    add.rn.f32 %f67, %f66, %f69;\n"
-    "    add.rn.f32 %f34, %f67, %f68;\n"
+    "    add.rn.f32 %f87, %f116, %f115;\n"
+    "    add.rn.f32 %f88, %f87, %f114;\n"
+    "    add.rn.f32 %f89, %f88, %f113;\n"
+    "    add.rn.f32 %f90, %f89, %f112;\n"
+    "    add.rn.f32 %f91, %f90, %f111;\n"
+    "    add.rn.f32 %f92, %f91, %f110;\n"
+    "    add.rn.f32 %f93, %f92, %f109;\n"
+    "    add.rn.f32 %f94, %f93, %f108;\n"
+    "    add.rn.f32 %f95, %f94, %f107;\n"
+    "    add.rn.f32 %f96, %f95, %f106;\n"
+    "    add.rn.f32 %f97, %f96, %f105;\n"
+    "    add.rn.f32 %f98, %f97, %f104;\n"
+    "    add.rn.f32 %f99, %f98, %f103;\n"
+    "    add.rn.f32 %f100, %f99, %f102;\n"
+    "    add.rn.f32 %f34, %f100, %f101;\n"
     "    setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
-    "    cvta.to.global.u64 %rd5, %rd3;\n"
-    "    st.global.f32 [%rd5], %f34;\n"
+    "    st.global.f32 [%rd1], %f34;\n"
     "$L7_5:\n"
     "    ret;\n"
     "}\n",
-    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4
-    // elements. Vector stores where p and the block allow, else byte by byte.
+    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
+    // Vector stores where p and the block allow, else byte by byte.
     ".visible .entry kbi_fill(.param .u64 kbi_fill_0, .param .u64 kbi_fill_1, .param .u32 kbi_fill_2,\n"
     "    .param .u32 kbi_fill_3, .param .u64 kbi_fill_4, .param .u32 kbi_fill_5)\n"
     "{\n"
-    "    .reg .pred %p<41>; .reg .b16 %rs<2>; .reg .f32 %f<5>;\n"
-    "    .reg .b32 %r<170>; .reg .f64 %fd<82>; .reg .b64 %rd<74>;\n"
-    "    ld.param.u64 %rd31, [kbi_fill_0];\n"
-    "    ld.param.u64 %rd32, [kbi_fill_1];\n"
-    "    ld.param.u32 %r137, [kbi_fill_2];\n"
-    "    ld.param.u32 %r138, [kbi_fill_3];\n"
-    "    ld.param.u64 %rd33, [kbi_fill_4];\n"
-    "    shl.b32 %r63, %r137, 2;\n"
-    "    mov.u64 %rd34, 899542513947424;\n"
-    "    shr.u64 %rd35, %rd34, %r63;\n"
-    "    cvt.u32.u64 %r64, %rd35;\n"
-    "    and.b32 %r139, %r64, 15;\n"
-    "    mov.u32 %r65, %ctaid.x;\n"
-    "    mov.u32 %r66, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r66;\n"
-    "    mul.wide.u32 %rd36, %r65, %r66;\n"
-    "    mov.u32 %r67, %tid.x;\n"
-    "    cvt.u64.u32 %rd37, %r67;\n"
-    "    add.s64 %rd66, %rd36, %rd37;\n"
+    "    .reg .pred %p<43>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<140>; .reg .f64 %fd<82>;\n"
+    "    .reg .b64 %rd<75>;\n"
+    "    ld.param.u64 %rd35, [kbi_fill_0];\n"
+    "    ld.param.u64 %rd36, [kbi_fill_1];\n"
+    "    ld.param.u32 %r46, [kbi_fill_2];\n"
+    "    ld.param.u32 %r47, [kbi_fill_3];\n"
+    "    ld.param.u64 %rd37, [kbi_fill_4];\n"
+    "    mov.u32 %r49, %ctaid.x;\n"
+    "    mov.u32 %r50, %ntid.x;\n"
+    "    cvt.u64.u32 %rd1, %r50;\n"
+    "    mul.wide.u32 %rd38, %r49, %r50;\n"
+    "    mov.u32 %r51, %tid.x;\n"
+    "    cvt.u64.u32 %rd39, %r51;\n"
+    "    add.s64 %rd66, %rd38, %rd39;\n"
     "    shl.b64 %rd65, %rd66, 2;\n"
-    "    setp.ge.u64 %p1, %rd65, %rd32; @%p1 bra $L8_34;\n"
-    "    mov.u32 %r68, 4;\n"
-    "    shl.b32 %r69, %r68, %r139;\n"
-    "    add.s32 %r70, %r69, -1;\n"
-    "    cvt.u32.u64 %r2, %rd33;\n"
-    "    shr.u64 %rd38, %rd33, 32;\n"
-    "    cvt.u32.u64 %r3, %rd38;\n"
-    "    mov.u32 %r71, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd39, %r71;\n"
-    "    mul.lo.s64 %rd4, %rd39, %rd1;\n"
-    "    min.u32 %r72, %r70, 15;\n"
-    "    cvt.u64.u32 %rd40, %r72;\n"
-    "    and.b64 %rd5, %rd40, %rd31;\n"
-    "    cvta.to.global.u64 %rd6, %rd31;\n"
+    "    setp.ge.u64 %p2, %rd65, %rd36; @%p2 bra $L8_35;\n"
+    "    setp.eq.s32 %p3, %r47, 1;\n"
+    "    setp.lt.u32 %p4, %r46, 5;\n"
+    "    or.pred %p1, %p4, %p3;\n"
+    "    setp.gt.u32 %p5, %r46, 10;\n"
+    "    setp.eq.s32 %p6, %r47, 2;\n"
+    "    and.pred %p7, %p5, %p6;\n"
+    "    selp.u32 %r2, 1, 0, %p7;\n"
+    "    cvt.u32.u64 %r3, %rd37;\n"
+    "    shr.u64 %rd40, %rd37, 32;\n"
+    "    cvt.u32.u64 %r4, %rd40;\n"
+    "    shl.b32 %r52, %r46, 2;\n"
+    "    mov.u64 %rd41, 899542513947424;\n"
+    "    shr.u64 %rd42, %rd41, %r52;\n"
+    "    cvt.u32.u64 %r53, %rd42;\n"
+    "    and.b32 %r54, %r53, 15;\n"
+    "    mov.u32 %r55, 4;\n"
+    "    shl.b32 %r56, %r55, %r54;\n"
+    "    add.s32 %r57, %r56, -1;\n"
+    "    mov.u32 %r58, -1;\n"
+    "    and.b64 %rd4, %rd42, 15;\n"
+    "    min.u32 %r59, %r57, 15;\n"
+    "    cvt.u64.u32 %rd43, %r59;\n"
+    "    and.b64 %rd5, %rd43, %rd35;\n"
+    "    cvt.u16.u32 %rs1, %r54;\n"
+    "    shl.b32 %r60, %r58, %r54;\n"
+    "    not.b32 %r5, %r60;\n"
+    "    mov.u32 %r61, %nctaid.x;\n"
+    "    cvt.u64.u32 %rd44, %r61;\n"
+    "    mul.lo.s64 %rd6, %rd44, %rd1;\n"
+    "    cvta.to.global.u64 %rd7, %rd35;\n"
+    "    not.pred %p18, %p1;\n"
     "$L8_2: .pragma \"nounroll\";\n"
-    "    setp.eq.s32 %p2, %r138, 0;\n"
-    "    mov.u32 %r162, 0; mov.u32 %r152, %r162; mov.u32 %r164, %r162; mov.u32 %r166, %r162;\n"
-    "    mov.u32 %r168, %r162; mov.u32 %r156, %r162; mov.u32 %r143, %r162; mov.u32 %r158, %r162;\n"
-    "    mov.u32 %r159, %r162;\n"
-    "    @%p2 bra $L8_7;\n"
-    "    setp.eq.s32 %p3, %r138, 2;\n"
-    "    setp.gt.u32 %p4, %r137, 10;\n"
-    "    and.pred %p5, %p3, %p4;\n"
-    "    selp.u32 %r140, 1, 0, %p5;\n"
-    "    cvt.u32.u64 %r8, %rd66;\n"
-    "    shr.u64 %rd41, %rd66, 32;\n"
-    "    cvt.u32.u64 %r9, %rd41;\n"
-    "    mov.u32 %r84, 0; mov.u32 %r159, %r84; mov.u32 %r158, %r84; mov.u32 %r143, %r84;\n"
-    "    mov.u32 %r156, %r84;\n"
+    "    setp.eq.s32 %p8, %r47, 0;\n"
+    "    mov.u32 %r138, 0; mov.u32 %r113, %r138; mov.u32 %r114, %r138; mov.u32 %r126, %r138;\n"
+    "    mov.u32 %r116, %r138; mov.u32 %r128, %r138; mov.u32 %r135, %r138; mov.u32 %r136, %r138;\n"
+    "    mov.u32 %r137, %r138;\n"
+    "    @%p8 bra $L8_7;\n"
+    "    cvt.u32.u64 %r6, %rd66;\n"
+    "    shr.u64 %rd10, %rd66, 32;\n"
+    "    mov.u32 %r73, 0; mov.u32 %r113, %r73; mov.u32 %r114, %r73; mov.u32 %r126, %r73; mov.u32 %r116, %r73;\n"
+    "    mov.u32 %r117, %r2;\n"
     "$L8_4: .pragma \"nounroll\";\n"
-    "    mov.u32 %r152, %r156; mov.u32 %r164, %r143; mov.u32 %r166, %r158; mov.u32 %r168, %r159;\n"
-    "    ld.param.u32 %r143, [kbi_fill_5];\n"
-    "    mov.u32 %r145, %r84; mov.u32 %r146, %r3; mov.u32 %r147, %r2; mov.u32 %r148, %r8;\n"
-    "    mov.u32 %r149, %r9; mov.u32 %r151, %r140;\n"
+    "    mov.u32 %r137, %r116; mov.u32 %r136, %r126; mov.u32 %r135, %r114; mov.u32 %r128, %r113;\n"
+    "    ld.param.u32 %r114, [kbi_fill_5];\n"
+    "    mov.u64 %rd67, %rd10; mov.u32 %r118, %r73; mov.u32 %r119, %r4; mov.u32 %r120, %r3;\n"
+    "    mov.u32 %r113, %r117; mov.u32 %r116, %r6;\n"
     "$L8_5: .pragma \"nounroll\";\n"
-    "    mul.lo.s32 %r156, %r148, -766435501;\n"
-    "    mov.u32 %r86, -766435501;\n"
-    "    mul.lo.s32 %r158, %r143, -845247145;\n"
-    "    mov.u32 %r87, -845247145;\n"
-    "    xor.b32 %r88, %r147, %r149;\n"
-    "    mul.hi.u32 %r89, %r87, %r143;\n"
-    "    xor.b32 %r159, %r88, %r89;\n"
-    "    xor.b32 %r90, %r146, %r151;\n"
-    "    mul.hi.u32 %r91, %r86, %r148;\n"
-    "    xor.b32 %r143, %r90, %r91;\n"
-    "    add.s32 %r147, %r147, -1640531527;\n"
-    "    add.s32 %r146, %r146, -1150833019;\n"
-    "    add.s32 %r145, %r145, 1;\n"
-    "    setp.ne.s32 %p6, %r145, 10;\n"
-    "    mov.u32 %r148, %r159; mov.u32 %r149, %r158; mov.u32 %r151, %r156;\n"
-    "    @%p6 bra $L8_5;\n"
-    "    add.s32 %r29, %r140, -1;\n"
-    "    setp.gt.s32 %p7, %r140, 0;\n"
-    "    mov.u32 %r140, %r29;\n"
-    "    @%p7 bra $L8_4;\n"
+    "    mul.wide.u32 %rd45, %r116, -766435501;\n"
+    "    mul.wide.u32 %rd12, %r114, -845247145;\n"
+    "    cvt.u32.u64 %r75, %rd67;\n"
+    "    xor.b32 %r76, %r120, %r75;\n"
+    "    shr.u64 %rd46, %rd12, 32;\n"
+    "    cvt.u32.u64 %r77, %rd46;\n"
+    "    xor.b32 %r116, %r76, %r77;\n"
+    "    shr.u64 %rd47, %rd45, 32;\n"
+    "    cvt.u32.u64 %r78, %rd47;\n"
+    "    xor.b32 %r79, %r119, %r113;\n"
+    "    xor.b32 %r114, %r79, %r78;\n"
+    "    cvt.u32.u64 %r113, %rd45;\n"
+    "    add.s32 %r120, %r120, -1640531527;\n"
+    "    add.s32 %r119, %r119, -1150833019;\n"
+    "    add.s32 %r118, %r118, 1;\n"
+    "    setp.ne.s32 %p9, %r118, 10;\n"
+    "    mov.u64 %rd67, %rd12;\n"
+    "    @%p9 bra $L8_5;\n"
+    "    cvt.u32.u64 %r126, %rd12;\n"
+    "    add.s32 %r25, %r117, -1;\n"
+    "    setp.gt.s32 %p10, %r117, 0;\n"
+    "    mov.u32 %r117, %r25;\n"
+    "    @%p10 bra $L8_4;\n"
     "$L8_7:\n"
-    "    mov.f64 %fd81, 0d0000000000000000; mov.u64 %rd70, 0; mov.u64 %rd68, %rd70; mov.u64 %rd69, %rd70;\n"
+    "    mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd71, 0; mov.u64 %rd13, %rd71; mov.u64 %rd14, %rd71;\n"
     "$L8_8: .pragma \"nounroll\";\n"
-    "    mov.u32 %r44, %r168; mov.u32 %r41, %r159; mov.u32 %r168, %r166; mov.u32 %r159, %r158;\n"
-    "    mov.u64 %rd72, %rd69; mov.u32 %r166, %r164; mov.u32 %r158, %r143; mov.u64 %rd69, %rd68;\n"
-    "    mov.u64 %rd68, %rd70;\n"
-    "    setp.ne.s32 %p8, %r138, 1;\n"
-    "    and.b32 %r97, %r162, 1;\n"
-    "    setp.eq.b32 %p9, %r97, 1;\n"
-    "    or.pred %p10, %p9, %p8;\n"
-    "    mov.f64 %fd80, %fd81;\n"
-    "    @%p10 bra $L8_10;\n"
-    "    shr.u32 %r98, %r41, 8;\n"
-    "    add.s32 %r99, %r98, 1;\n"
-    "    cvt.rn.f64.s32 %fd8, %r99;\n"
-    "    mov.b64 %rd46, %fd8;\n"
-    "    add.s64 %rd47, %rd46, 2638149301829632;\n"
-    "    shr.u64 %rd48, %rd47, 52;\n"
-    "    cvt.u32.u64 %r100, %rd48;\n"
-    "    and.b64 %rd49, %rd47, 4503599627370495;\n"
-    "    add.s64 %rd50, %rd49, 4604544269498187776;\n"
-    "    mov.b64 %fd9, %rd50;\n"
-    "    add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
+    "    mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd71; mov.u32 %r39, %r137;\n"
+    "    mov.u32 %r137, %r136; mov.u32 %r136, %r135; mov.u32 %r36, %r116; mov.u32 %r116, %r126;\n"
+    "    mov.u32 %r126, %r114;\n"
+    "    and.b32 %r81, %r138, 1;\n"
+    "    setp.eq.b32 %p11, %r81, 1;\n"
+    "    setp.ne.s32 %p12, %r47, 1;\n"
+    "    or.pred %p13, %p12, %p11;\n"
+    "    mov.f64 %fd81, %fd80;\n"
+    "    @%p13 bra $L8_10;\n"
+    "    shr.u32 %r82, %r36, 8;\n"
+    "    add.s32 %r83, %r82, 1;\n"
+    "    cvt.rn.f64.s32 %fd8, %r83;\n"
+    "    mov.b64 %rd51, %fd8;\n"
+    "    add.s64 %rd52, %rd51, 2638149301829632;\n"
+    "    shr.u64 %rd53, %rd52, 52;\n"
+    "    cvt.u32.u64 %r84, %rd53;\n"
+    "    and.b64 %rd54, %rd52, 4503599627370495;\n"
+    "    add.s64 %rd55, %rd54, 4604544269498187776;\n"
+    "    mov.b64 %fd9, %rd55;\n"
+    "    add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n",
     "    add.rn.f64 %fd11, %fd9, 0d3FF0000000000000;\n"
     "    div.rn.f64 %fd12, %fd10, %fd11;\n"
     "    mul.rn.f64 %fd13, %fd12, %fd12;\n"
-    "    mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n",
+    "    mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
     "    mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746;\n"
     "    mul.rn.f64 %fd18, %fd13, %fd17; add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C;\n"
     "    mul.rn.f64 %fd20, %fd13, %fd19; add.rn.f64 %fd21, %fd20, 0d3FC2492492492492;\n"
     "    mul.rn.f64 %fd22, %fd13, %fd21; add.rn.f64 %fd23, %fd22, 0d3FC999999999999A;\n"
     "    mul.rn.f64 %fd24, %fd13, %fd23; add.rn.f64 %fd25, %fd24, 0d3FD5555555555555;\n"
     "    mul.rn.f64 %fd26, %fd13, %fd25; add.rn.f64 %fd27, %fd26, 0d3FF0000000000000;\n"
-    "    mov.u32 %r101, 1047;\n"
-    "    sub.s32 %r102, %r101, %r100;\n"
-    "    cvt.rn.f64.s32 %fd28, %r102;\n"
+    "    mov.u32 %r85, 1047;\n"
+    "    sub.s32 %r86, %r85, %r84;\n"
+    "    cvt.rn.f64.s32 %fd28, %r86;\n"
     "    mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
     "    mul.rn.f64 %fd30, %fd12, 0dC000000000000000;\n"
     "    mul.rn.f64 %fd31, %fd30, %fd27;\n"
     "    add.rn.f64 %fd32, %fd29, %fd31;\n"
     "    add.rn.f64 %fd33, %fd32, %fd32;\n"
     "    sqrt.rn.f64 %fd34, %fd33;\n"
-    "    shr.u32 %r103, %r159, 8;\n"
-    "    add.s32 %r104, %r103, 2097152;\n"
-    "    shr.u32 %r105, %r104, 22;\n"
-    "    and.b32 %r106, %r104, 29360128;\n"
-    "    sub.s32 %r107, %r103, %r106;\n"
-    "    cvt.rn.f64.s32 %fd35, %r107;\n"
+    "    shr.u32 %r87, %r116, 8;\n"
+    "    add.s32 %r88, %r87, 2097152;\n"
+    "    shr.u32 %r89, %r88, 22;\n"
+    "    and.b32 %r90, %r88, 29360128;\n"
+    "    sub.s32 %r91, %r87, %r90;\n"
+    "    cvt.rn.f64.s32 %fd35, %r91;\n"
     "    mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
     "    mul.rn.f64 %fd37, %fd36, %fd36;\n"
     "    mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09; add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4;\n"
@@ -8948,148 +9282,142 @@ static const char* const kbi_ptx[] = {
     "    mul.rn.f64 %fd57, %fd37, %fd56; add.rn.f64 %fd58, %fd57, 0d3FA5555555555555;\n"
     "    mul.rn.f64 %fd59, %fd37, %fd58; add.rn.f64 %fd60, %fd59, 0dBFE0000000000000;\n"
     "    mul.rn.f64 %fd61, %fd37, %fd60; add.rn.f64 %fd62, %fd61, 0d3FF0000000000000;\n"
-    "    and.b32 %r108, %r104, 4194304;\n"
-    "    setp.eq.s32 %p11, %r108, 0;\n"
-    "    selp.f64 %fd63, %fd62, %fd50, %p11;\n"
-    "    selp.f64 %fd64, %fd50, %fd62, %p11;\n"
-    "    add.s32 %r109, %r105, 1;\n"
-    "    and.b32 %r110, %r109, 2;\n"
-    "    setp.eq.s32 %p12, %r110, 0;\n"
+    "    and.b32 %r92, %r88, 4194304;\n"
+    "    setp.eq.s32 %p14, %r92, 0;\n"
+    "    selp.f64 %fd63, %fd62, %fd50, %p14;\n"
+    "    selp.f64 %fd64, %fd50, %fd62, %p14;\n"
+    "    add.s32 %r93, %r89, 1;\n"
+    "    and.b32 %r94, %r93, 2;\n"
+    "    setp.eq.s32 %p15, %r94, 0;\n"
     "    neg.f64 %fd65, %fd63;\n"
-    "    selp.f64 %fd66, %fd63, %fd65, %p12;\n"
-    "    and.b32 %r111, %r104, 8388608;\n"
-    "    setp.eq.s32 %p13, %r111, 0;\n"
+    "    selp.f64 %fd66, %fd63, %fd65, %p15;\n"
+    "    and.b32 %r95, %r88, 8388608;\n"
+    "    setp.eq.s32 %p16, %r95, 0;\n"
     "    neg.f64 %fd67, %fd64;\n"
-    "    selp.f64 %fd68, %fd64, %fd67, %p13;\n"
-    "    mul.rn.f64 %fd69, %fd66, %fd34;\n"
+    "    selp.f64 %fd68, %fd64, %fd67, %p16;\n"
+    "    mul.rn.f64 %fd69, %fd34, %fd66;\n"
     "    cvt.rn.f32.f64 %f2, %fd69;\n"
-    "    cvt.f64.f32 %fd80, %f2;\n"
-    "    mul.rn.f64 %fd70, %fd68, %fd34;\n"
+    "    cvt.f64.f32 %fd81, %f2;\n"
+    "    mul.rn.f64 %fd70, %fd34, %fd68;\n"
     "    cvt.rn.f32.f64 %f3, %fd70;\n"
-    "    cvt.f64.f32 %fd81, %f3;\n"
+    "    cvt.f64.f32 %fd80, %f3;\n"
     "$L8_10:\n"
-    "    cvt.u64.u32 %rd60, %r162;\n"
-    "    add.s64 %rd59, %rd65, %rd60;\n"
-    "    cvt.u64.u32 %rd51, %r44;\n"
-    "    cvt.u64.u32 %rd52, %r41;\n"
-    "    bfi.b64 %rd53, %rd51, %rd52, 32, 32;\n"
-    "    setp.eq.s32 %p14, %r138, 3;\n"
-    "    selp.b64 %rd70, %rd59, %rd53, %p14;\n"
-    "    setp.gt.u32 %p15, %r137, 4;\n"
-    "    and.pred %p17, %p8, %p15;\n"
-    "    @%p17 bra $L8_20;\n"
-    "    cvt.u64.u32 %rd64, %r162;\n"
-    "    add.s64 %rd63, %rd65, %rd64;\n"
-    "    shr.u32 %r112, %r41, 8;\n"
-    "    cvt.rn.f64.s32 %fd71, %r112;\n"
+    "    cvt.u64.u32 %rd56, %r138;\n"
+    "    add.s64 %rd16, %rd65, %rd56;\n"
+    "    cvt.u64.u32 %rd57, %r39;\n"
+    "    cvt.u64.u32 %rd58, %r36;\n"
+    "    bfi.b64 %rd59, %rd57, %rd58, 32, 32;\n"
+    "    setp.eq.s32 %p17, %r47, 3;\n"
+    "    selp.b64 %rd71, %rd16, %rd59, %p17;\n"
+    "    @%p18 bra $L8_20;\n"
+    "    shr.u32 %r96, %r36, 8;\n"
+    "    cvt.rn.f64.s32 %fd71, %r96;\n"
     "    mul.rn.f64 %fd72, %fd71, 0d3E70000000000000;\n"
-    "    cvt.rn.f64.s64 %fd73, %rd63;\n"
-    "    selp.f64 %fd74, %fd73, %fd72, %p14;\n"
-    "    setp.eq.s32 %p19, %r138, 1;\n"
-    "    selp.f64 %fd6, %fd80, %fd74, %p19;\n"
+    "    cvt.rn.f64.s64 %fd73, %rd16;\n"
+    "    selp.f64 %fd74, %fd73, %fd72, %p17;\n"
+    "    selp.f64 %fd6, %fd81, %fd74, %p3;\n"
+    "    mov.b64 %rd71, %fd6;\n"
     "    cvt.rn.f32.f64 %f1, %fd6;\n"
-    "    mov.b32 %r49, %f1;\n"
-    "    setp.eq.s32 %p20, %r137, 1; @!%p20 bra $L8_12;\n"
-    "    cvt.u64.u32 %rd70, %r49;\n"
+    "    mov.b32 %r41, %f1;\n"
+    "    setp.gt.s32 %p21, %r46, 2; @%p21 bra $L8_15;\n"
+    "    setp.eq.s32 %p24, %r46, 1; @%p24 bra $L8_19;\n"
+    "    setp.eq.s32 %p25, %r46, 2; @%p25 bra $L8_20;\n"
+    "    bra.uni $L8_14;\n"
+    "$L8_15:\n"
+    "    setp.eq.s32 %p22, %r46, 3; @%p22 bra $L8_18;\n"
+    "    setp.ne.s32 %p23, %r46, 4; @%p23 bra $L8_14;\n"
+    "    shr.u32 %r97, %r41, 16;\n"
+    "    and.b32 %r98, %r97, 1;\n"
+    "    add.s32 %r99, %r41, %r98;\n"
+    "    add.s32 %r100, %r99, 32767;\n"
+    "    shr.u32 %r101, %r100, 16;\n"
+    "    cvt.u64.u32 %rd71, %r101;\n"
     "    bra.uni $L8_20;\n"
-    "$L8_12:\n"
-    "    setp.eq.s32 %p21, %r137, 2; @!%p21 bra $L8_13;\n"
-    "    mov.b64 %rd70, %fd6;\n"
+    "$L8_19:\n"
+    "    cvt.u64.u32 %rd71, %r41;\n"
     "    bra.uni $L8_20;\n"
-    "$L8_13:\n"
-    "    setp.eq.s32 %p22, %r137, 3; @!%p22 bra $L8_14;\n"
-    "    cvt.rn.f16.f32 %rs1, %f1;\n"
-    "    cvt.u64.u16 %rd70, %rs1;\n"
+    "$L8_18:\n"
+    "    cvt.rn.f16.f32 %rs2, %f1;\n"
+    "    cvt.u64.u16 %rd71, %rs2;\n",
     "    bra.uni $L8_20;\n"
     "$L8_14:\n"
-    "    setp.eq.s32 %p23, %r137, 4; @!%p23 bra $L8_15;\n"
-    "    shr.u32 %r114, %r49, 16;\n"
-    "    and.b32 %r115, %r114, 1;\n"
-    "    add.s32 %r116, %r49, %r115;\n"
-    "    add.s32 %r117, %r116, 32767;\n"
-    "    shr.u32 %r118, %r117, 16;\n",
-    "    cvt.u64.u32 %rd70, %r118;\n"
-    "    bra.uni $L8_20;\n"
-    "$L8_15:\n"
+    "    and.b32 %r112, %r46, 1;\n"
+    "    setp.eq.s32 %p26, %r112, 0;\n"
     "    mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
-    "    setp.lt.f64 %p24, %fd75, 0d0000000000000000;\n"
-    "    selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p24;\n"
+    "    setp.lt.f64 %p27, %fd75, 0d0000000000000000;\n"
+    "    selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p27;\n"
     "    add.rn.f64 %fd77, %fd75, %fd76;\n"
-    "    setp.lt.f64 %p25, %fd77, 0d0000000000000000;\n"
-    "    and.b32 %r113, %r137, 1;\n"
-    "    setp.eq.b32 %p26, %r113, 1;\n"
-    "    not.pred %p27, %p26;\n"
-    "    and.pred %p28, %p27, %p25;\n"
-    "    selp.f64 %fd78, 0d0000000000000000, %fd77, %p28;\n"
-    "    cvt.rzi.s64.f64 %rd70, %fd78;\n"
+    "    setp.lt.f64 %p28, %fd77, 0d0000000000000000;\n"
+    "    and.pred %p29, %p26, %p28;\n"
+    "    selp.f64 %fd78, 0d0000000000000000, %fd77, %p29;\n"
+    "    cvt.rzi.s64.f64 %rd71, %fd78;\n"
     "$L8_20:\n"
-    "    add.s32 %r162, %r162, 1;\n"
-    "    setp.ne.s32 %p29, %r162, 4;\n"
-    "    mov.u32 %r143, %r156; mov.u32 %r164, %r152;\n"
-    "    @%p29 bra $L8_8;\n"
-    "    sub.s64 %rd61, %rd32, %rd65;\n"
-    "    setp.eq.s64 %p30, %rd5, 0;\n"
-    "    shl.b64 %rd54, %rd65, %r139;\n"
-    "    add.s64 %rd21, %rd6, %rd54;\n"
-    "    setp.gt.u64 %p31, %rd61, 3;\n"
-    "    and.pred %p32, %p30, %p31;\n"
-    "    @!%p32 bra $L8_22;\n"
-    "    cvt.u32.u64 %r56, %rd72;\n"
-    "    cvt.u32.u64 %r57, %rd69;\n"
-    "    cvt.u32.u64 %r58, %rd68;\n"
-    "    cvt.u32.u64 %r59, %rd70;\n"
-    "    setp.ne.s32 %p36, %r139, 0; @%p36 bra $L8_27;\n"
-    "    mov.u32 %r126, 64;\n"
-    "    prmt.b32 %r127, %r56, %r57, %r126;\n"
-    "    mov.u32 %r128, 1040;\n"
-    "    prmt.b32 %r129, %r127, %r58, %r128;\n"
-    "    mov.u32 %r130, 16912;\n"
-    "    prmt.b32 %r131, %r129, %r59, %r130;\n"
-    "    st.global.u32 [%rd21], %r131;\n"
-    "$L8_27:\n"
-    "    setp.ne.s32 %p37, %r139, 1; @%p37 bra $L8_29;\n"
-    "    and.b32 %r132, %r56, 65535;\n"
-    "    and.b32 %r133, %r58, 65535;\n"
-    "    prmt.b32 %r134, %r59, %r133, 4180;\n"
-    "    prmt.b32 %r135, %r57, %r132, 4180;\n"
-    "    st.global.v2.u32 [%rd21], {%r135, %r134};\n"
-    "$L8_29:\n"
-    "    setp.ne.s32 %p38, %r139, 2; @%p38 bra $L8_31;\n"
-    "    st.global.v4.u32 [%rd21], {%r56, %r57, %r58, %r59};\n"
-    "$L8_31:\n"
-    "    setp.ne.s32 %p39, %r139, 3; @%p39 bra $L8_33;\n"
-    "    st.global.v2.u64 [%rd21], {%rd72, %rd69};\n"
-    "    st.global.v2.u64 [%rd21+16], {%rd68, %rd70};\n"
-    "    bra.uni $L8_33;\n"
+    "    add.s32 %r138, %r138, 1;\n"
+    "    setp.ne.s32 %p30, %r138, 4;\n"
+    "    mov.u32 %r114, %r113; mov.u32 %r135, %r128;\n"
+    "    @%p30 bra $L8_8;\n"
+    "    setp.eq.s64 %p31, %rd5, 0;\n"
+    "    cvt.u32.u64 %r102, %rd4;\n"
+    "    shl.b64 %rd60, %rd65, %r102;\n"
+    "    add.s64 %rd24, %rd7, %rd60;\n"
+    "    sub.s64 %rd25, %rd36, %rd65;\n"
+    "    setp.gt.u64 %p32, %rd25, 3;\n"
+    "    and.pred %p33, %p31, %p32;\n"
+    "    @!%p33 bra $L8_22;\n"
+    "    setp.gt.s16 %p37, %rs1, 1; @%p37 bra $L8_29;\n"
+    "    setp.eq.s16 %p40, %rs1, 0; @%p40 bra $L8_33;\n"
+    "    setp.eq.s16 %p41, %rs1, 1; @!%p41 bra $L8_34;\n"
+    "    cvt.u16.u64 %rs4, %rd71;\n"
+    "    cvt.u16.u64 %rs5, %rd13;\n"
+    "    cvt.u16.u64 %rs6, %rd14;\n"
+    "    cvt.u16.u64 %rs7, %rd15;\n"
+    "    st.global.v4.u16 [%rd24], {%rs7, %rs6, %rs5, %rs4};\n"
+    "    bra.uni $L8_34;\n"
     "$L8_22:\n"
-    "    sub.s64 %rd62, %rd32, %rd65;\n"
-    "    min.u64 %rd55, %rd62, 4;\n"
-    "    cvt.u32.u64 %r121, %rd55;\n"
-    "    shl.b32 %r52, %r121, %r139;\n"
-    "    setp.eq.s32 %p33, %r52, 0; @%p33 bra $L8_33;\n"
-    "    mov.u32 %r123, -1;\n"
-    "    shl.b32 %r124, %r123, %r139;\n"
-    "    not.b32 %r53, %r124;\n"
-    "    mov.u32 %r169, 0;\n"
+    "    min.u64 %rd61, %rd25, 4;\n"
+    "    cvt.u32.u64 %r104, %rd61;\n"
+    "    shl.b32 %r43, %r104, %r102;\n"
+    "    setp.eq.s32 %p34, %r43, 0; @%p34 bra $L8_34;\n"
+    "    mov.u32 %r139, 0;\n"
     "$L8_24: .pragma \"nounroll\";\n"
-    "    cvt.u64.u32 %rd56, %r169;\n"
-    "    add.s64 %rd57, %rd21, %rd56;\n"
-    "    st.global.u8 [%rd57], %rd72;\n"
-    "    and.b32 %r125, %r169, %r53;\n"
-    "    setp.eq.s32 %p34, %r125, %r53;\n"
-    "    selp.b64 %rd25, %rd68, %rd69, %p34;\n"
-    "    shr.u64 %rd58, %rd72, 8;\n"
-    "    selp.b64 %rd72, %rd69, %rd58, %p34;\n"
-    "    selp.b64 %rd68, %rd70, %rd68, %p34;\n"
-    "    add.s32 %r169, %r169, 1;\n"
-    "    setp.lt.u32 %p35, %r169, %r52;\n"
-    "    mov.u64 %rd69, %rd25;\n"
-    "    @%p35 bra $L8_24;\n"
+    "    cvt.u64.u32 %rd62, %r139;\n"
+    "    add.s64 %rd63, %rd24, %rd62;\n"
+    "    st.global.u8 [%rd63], %rd15;\n"
+    "    and.b32 %r106, %r139, %r5;\n"
+    "    setp.eq.s32 %p35, %r106, %r5;\n"
+    "    selp.b64 %rd29, %rd71, %rd13, %p35;\n"
+    "    selp.b64 %rd30, %rd13, %rd14, %p35;\n"
+    "    shr.u64 %rd64, %rd15, 8;\n"
+    "    selp.b64 %rd15, %rd14, %rd64, %p35;\n"
+    "    add.s32 %r139, %r139, 1;\n"
+    "    setp.lt.u32 %p36, %r139, %r43;\n"
+    "    mov.u64 %rd13, %rd29; mov.u64 %rd14, %rd30;\n"
+    "    @%p36 bra $L8_24;\n"
+    "    bra.uni $L8_34;\n"
+    "$L8_29:\n"
+    "    setp.eq.s16 %p38, %rs1, 2; @%p38 bra $L8_32;\n"
+    "    setp.ne.s16 %p39, %rs1, 3; @%p39 bra $L8_34;\n"
+    "    st.global.v2.u64 [%rd24], {%rd15, %rd14};\n"
+    "    st.global.v2.u64 [%rd24+16], {%rd13, %rd71};\n"
+    "    bra.uni $L8_34;\n"
     "$L8_33:\n"
-    "    add.s64 %rd66, %rd66, %rd4;\n"
-    "    shl.b64 %rd65, %rd66, 2;\n"
-    "    setp.lt.u64 %p40, %rd65, %rd32; @%p40 bra $L8_2;\n"
+    "    cvt.u16.u64 %rs8, %rd71;\n"
+    "    cvt.u16.u64 %rs9, %rd13;\n"
+    "    cvt.u16.u64 %rs10, %rd14;\n"
+    "    cvt.u16.u64 %rs11, %rd15;\n"
+    "    st.global.v4.u8 [%rd24], {%rs11, %rs10, %rs9, %rs8};\n"
+    "    bra.uni $L8_34;\n"
+    "$L8_32:\n"
+    "    cvt.u32.u64 %r107, %rd71;\n"
+    "    cvt.u32.u64 %r108, %rd13;\n"
+    "    cvt.u32.u64 %r109, %rd14;\n"
+    "    cvt.u32.u64 %r110, %rd15;\n"
+    "    st.global.v4.u32 [%rd24], {%r110, %r109, %r108, %r107};\n"
     "$L8_34:\n"
+    "    add.s64 %rd66, %rd66, %rd6;\n"
+    "    shl.b64 %rd65, %rd66, 2;\n"
+    "    setp.lt.u64 %p42, %rd65, %rd36; @%p42 bra $L8_2;\n"
+    "$L8_35:\n"
     "    ret;\n"
     "}\n",
 };

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The shape of the sources: contents and tags agree, nothing grows past its bound, nothing stands where it should not.
 . tests/lib.sh
 
@@ -19,13 +20,6 @@ for f in kbench.h kbench_kernels.cuh; do
         /^  >>[a-z_]+ / && open { tag = $1; left = 4; public = 0 } { open = /^\/\*-----/ }
         left > 0 && /Public:.*Used by:|Public:/ { public = 1 }
         left > 0 { if (--left == 0 && !public) print tag }' $f)"
-    none "$f: sections over 500 lines" "$(awk '
-        open && /^  >>[a-z_]+ / { if (tag && tag != ">>ptx" && NR - from > 500) print tag, NR - from; tag = $1; from = NR } { open = /^\/\*-----/ }
-        END { if (tag && NR - from > 560) print tag, NR - from }' $f)" # the last holds the licence too
-    # a function: a line at the margin that ends with "{" and has a "(", to the line "}"
-    none "$f: functions over 60 lines" "$(awk '
-        /^[A-Za-z_].*[({].*\{$/ && !/^(typedef|struct|enum|union|namespace|extern)/ { name = $0; from = NR }
-        /^}/ { if (name && NR - from + 1 > 60) print NR - from + 1 " lines: " name; name = "" }' $f)"
     none "$f: lines over 120 columns" "$(awk 'length($0) > 120 { print FILENAME ":" NR }' $f)"
     none "$f: includes that cost seconds" "$(grep -nE '#[[:space:]]*include[[:space:]]*<(cub/|thrust/|cooperative_groups|cuda/|curand|mma\.h|vector|string>|iostream|map>|algorithm|memory>|functional|chrono|thread|mutex|array>|utility|type_traits|c(std)?[a-z]+>)' $f | grep -vE '<(ctype|cublas|cuda_)')"
     none "$f: words of unfinished work" "$(grep -nwE 'TODO|FIXME|XXX|HACK|not implemented' $f)"
@@ -34,9 +28,81 @@ for f in kbench.h kbench_kernels.cuh; do
     if tail -n 60 $f | grep -q 'MIT' && tail -n 60 $f | grep -qi 'public domain'; then pass; else fail "$f: no licence at the end"; fi
 done
 
-# the API half: up to the line that says so
-stop=$(grep -n 'Stop here if you only want the API' kbench.h | tail -n 1 | cut -d: -f1)
-if [ -n "$stop" ] && [ "$stop" -le 900 ]; then pass; else fail "kbench.h: the API half ends at line '$stop', bound 900"; fi
+# lengths, of the kernels; those of kbench.h are looked at below
+if [ -f kbench_kernels.cuh ]; then
+    none "kbench_kernels.cuh: sections over 500 lines" "$(awk '
+        open && /^  >>[a-z_]+ / { if (tag && tag != ">>ptx" && NR - from > 500) print tag, NR - from; tag = $1; from = NR } { open = /^\/\*-----/ }
+        END { if (tag && NR - from > 560) print tag, NR - from }' kbench_kernels.cuh)" # the last holds the licence too
+    # a function: a line at the margin that ends with "{" and has a "(", to the line "}"
+    none "kbench_kernels.cuh: functions over 60 lines" "$(awk '
+        /^[A-Za-z_].*[({].*\{$/ && !/^(typedef|struct|enum|union|namespace|extern)/ { name = $0; from = NR }
+        /^}/ { if (name && NR - from + 1 > 60) print NR - from + 1 " lines: " name; name = "" }' kbench_kernels.cuh)"
+fi
+
+# kbench.h: its stages, who uses what, and how long things are; tests/layout.py says what the rules are
+layout() { run python3 tests/layout.py "$@"; }
+# new EXPECTED: the last run has a line that fits and that it does not have for kbench.h as it stands
+new() { sed 's/[0-9][0-9]*/N/g' "$out" | grep -vxF -f "$tmp/as_it_stands" | grep -qE -e "$1"; }
+# found NAME EXPECTED: the copy with that one thing wrong is refused, and for that
+found() {
+    rm -f "$tmp/left/$1.h"
+    layout "$tmp/planted/$1.h"
+    check_rc "planted $1" 1
+    if new "$2"; then pass; else fail "planted $1: no new '$2'; $(said)"; fi
+}
+if have python3; then
+    layout kbench.h
+    sed 's/[0-9][0-9]*/N/g' "$out" > "$tmp/as_it_stands"
+    echo >> "$tmp/as_it_stands" # grep -f takes an empty file for no pattern, or for any
+    if [ "$rc" -eq 0 ] && [ ! -s "$out" ]; then pass; else
+        fail "python3 tests/layout.py kbench.h: $(grep -c '^[^ ]' "$out") lines: $(cat "$out" "$err" | grep '^[^ ]' |
+            cut -c 1-160 | head -n 5 | tr '\n' ';')"
+    fi
+
+    layout kbench.h --plant "$tmp/planted"
+    check_rc "planting" 0
+    cp -r "$tmp/planted" "$tmp/left"
+    s='>>[a-z_]+ '
+    found measure_reads_option "^$s\(measure\) reads the command line's options: kbi_options, line N in kbi_planted"
+    found record_reads_option "^$s\(record\) reads the command line's options: KBI_OPTION_json, line N in kbi_planted"
+    found render_calls_judge "^$s\(render\) calls kbi_[a-zA-Z_]+ of $s\(judge\), line N in kbi_planted"
+    found judge_calls_render "^$s\(judge\) calls kbi_[a-zA-Z_]+ of $s\(render\), line N in kbi_planted"
+    found declare_calls_plan "^$s\(declare\) calls kbi_[a-zA-Z_]+ of $s\(plan\), line N in kbi_planted"
+    found judge_declares_render "^$s\(judge\) declares kbi_[a-zA-Z_]+ of $s\(render\), line N"
+    found judge_uses_type_of_plan "^$s\(judge\) uses kbi_planned of $s\(plan\), line N in kbi_planted"
+    found render_measures "^$s\(render\) calls kbi_[a-zA-Z_]+ of $s\(measure\), .*kbi_planted \(through KB_TIME\)"
+    found used_by_names_stranger '"Used by:" names >>[a-z_]+, which uses nothing of it; right is'
+    found used_by_lacks_user '"Used by:" lacks >>'
+    found used_by_unknown_word '"Used by:" says "whoever likes it"'
+    found used_by_not_everything '"Used by:" says everything after it: of the N later sections N use it'
+    found public_names_stranger '"Public:" names kb_planted, which it does not define'
+    found public_lacks_function '"Public:" .*lacks kb_planted'
+    found no_stage_word "bears no stage's word"
+    found stages_out_of_order 'out of the order of the stages'
+    found contents_other_stage '^>>[a-z_]+: the contents say judge, its header says render'
+    found contents_out_of_order '^the contents have >>[a-z_]+ where the file has >>'
+    found contents_lack_section '^the contents lack >>'
+    found untagged '^untagged: kbi_planted, line N, stands between'
+    found long_section '^>>[a-z_]+ has N lines'
+    found long_function '^kbi_planted, line N, has N lines'
+    found long_api '^the API half ends at line N'
+    found open_brace 'a declaration does not end'
+    none "planted, and not asked for here" "$(ls "$tmp/left")"
+
+    # --fix touches headers alone, leaves nothing to be fixed, and has then nothing to do
+    cp kbench.h "$tmp/fixed.h"
+    layout "$tmp/fixed.h" --fix --public
+    check_not_out "--fix leaves what it mends" '"(Public|Used by):"'
+    cp "$tmp/fixed.h" "$tmp/again.h"
+    layout "$tmp/again.h" --fix --public
+    check "--fix twice" cmp "$tmp/fixed.h" "$tmp/again.h"
+    none "--fix changes more than headers" "$(diff kbench.h "$tmp/fixed.h" | grep '^[<>]' | grep -vE '^[<>] {15}')"
+    cp "$tmp/planted/used_by_lacks_user.h" "$tmp/mended.h"
+    layout "$tmp/mended.h" --fix
+    if new '"Used by:" lacks'; then fail "--fix: $(said)"; else pass; fi
+else
+    skip "no python3: stages, who uses what, and lengths in kbench.h are not looked at"
+fi
 
 # versions: macros, title, README
 part() { sed -n "s/^#define KBENCH_VERSION_$1 \([0-9]*\)\$/\1/p" kbench.h; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Everything that a table can show, with times from a script (--device script) or from the clock: what table.sh compares
 // with the table that another program makes of the records.
 #define KBENCH_IMPLEMENTATION
@@ -85,6 +86,6 @@ KBENCH_IMPL(rates, default, KB_AXIS("n", 1, 1024, 1048576)) {
 }
 
 int main(int argc, char** argv) {
-    kbi_script = script;
+    kbi_lab.script = script;
     return kb_main(argc, argv);
 }

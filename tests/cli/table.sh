@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The table is made of the records and of nothing else: what another program makes of the file is the same bytes.
 . tests/lib.sh
 unset COLUMNS NO_COLOR

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // The CUDA back end without a GPU: a runtime with a virtual clock stands in for the device and has its habits: what
 // events read too much, how that drifts, what arguments cost after an eviction, that a launch with many kernels behind
 // it and other pairs of events read more, that nothing runs behind a closed gate. Kernels of known duration must come
@@ -482,7 +483,7 @@ KBENCH_IMPL(rivals, slower) {
 static void break_late(kb_state* kb, int launch) { // counts from the samples on: after every rival's check
     static const function of = { "known", 8 }, faulty = { "faulty", 8 };
     static int launches;
-    launches += kb->run->phase == KBI_PHASE_SAMPLE;
+    launches += kb->run->call.phase == KBI_PHASE_SAMPLE;
     operation o = { KERNEL, launches < launch ? &of : &faulty, 5000, NULL, NULL };
     submit(kb->stream, o);
 }

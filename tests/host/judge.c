@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // The judge on scripted samples: every planted behaviour gets its flag and no other, every implausible number
 // is withheld, speedups and ratings follow from the times. Started without arguments this is the test; it
 // starts itself with arguments as a program of benchmarks whose times come from a script.
@@ -379,7 +380,7 @@ static void test_table(void) {
 }
 
 int main(int argc, char** argv) {
-    kbi_script = script;
+    kbi_lab.script = script;
     add_many();
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // The table, from records made by hand: machines, groups, headings and units come out of the records, however they are
 // handed over, and whatever their texts hold.
 #include "test.h"
