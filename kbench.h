@@ -45,6 +45,7 @@ CONTENTS (search for the tag)
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
+    >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>registry     declare: what the KBENCH macros registered, in the order of the source
     >>cli          plan: the command line, from one table that also prints --help
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
@@ -68,6 +69,7 @@ CONTENTS (search for the tag)
     >>record       record: a case's identity, machine and run, put into its record
     >>json         record: one object per case; never NaN, never Infinity, never a comma for a point
     >>store        record: files that survive a crash
+    >>columns      render: what render is told beside the records, and what stands in a column
     >>table        render: the terminal table and its summary
     >>progress     render: the progress line on stderr
     >>worker       program: the process that runs cases, told by pipe which, and answering
@@ -122,8 +124,11 @@ MEMORY RULES
 THE RECORD
 
     --json FILE writes an array of flat objects, one a case; --jsonl FILE appends the same objects, one a
-    line, each synced before the next case starts. The keys are the fields of kb_result (>>types), in
-    that order, all always present, null where they do not apply. schema changes only with a note here.
+    line, each synced before the next case starts. The keys stand in one table, KB_RECORD in >>types, with
+    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always
+    present, null where they do not apply. A record says all that the table on the terminal shows of its case.
+    schema 2 (0.1.0): planned, winner, winner_certain, roof, the machine's roofs, tool and no_gpu, binary,
+    launches_per_sample, samples_retaken, processes, process_ms came to 1; files of schema 1 lack these.
 
 LAST REVISIONS
 
@@ -388,42 +393,121 @@ typedef struct kb_param { // one axis's value in one case
     const char* s;
 } kb_param;
 
-// The record of a case. One table gives the struct, the JSON and its order. Kinds: text (NULL is null), real
-// (NaN is null), whole (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), and the four that have a form of
-// their own: params, samples, flags, and the enums status and verdict.
+// The record of a case. One table gives the struct, the JSON with its order, and what --columns and --sort can name.
+// Kinds: text (NULL is null), real (NaN is null), whole (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null),
+// and those that have a form of their own: params, samples, flags, and the enums status and verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
-#define KB_RECORD(X)                                                                                             \
-    /* what */                                                                                                   \
-    X(text, name) X(text, operation) X(text, direction) X(text, implementation) X(text, origin) X(whole, rung)   \
-    X(text, dtype) X(whole, batch_size) X(whole, sequence_length) X(whole, tensor_dimension) X(params, params)   \
-    /* time, in ms; time_ms is the median */                                                                     \
-    X(real, time_ms) X(real, time_ms_mean) X(real, time_ms_std) X(real, time_ms_min) X(real, time_ms_max)        \
-    X(real, time_ms_mad) X(real, time_ms_p5) X(real, time_ms_p25) X(real, time_ms_p75) X(real, time_ms_p95)      \
-    X(real, time_ms_p99) X(real, time_ms_ci_low) X(real, time_ms_ci_high) X(real, cv) X(real, precision)         \
-    X(whole, samples) X(samples, samples_ms) X(text, mode) X(real, time_ms_raw) X(real, bias_ms)                 \
-    X(real, floor_ms) X(real, wall_ms)                                                                           \
-    /* rate: launches, 1e9 bytes, 1e9 operations, items and queries a second; percent of the roof */             \
-    X(real, inference_speed) X(real, throughput_gbps) X(real, gflops) X(real, items_per_second)                  \
-    X(real, queries_per_second) X(real, gpu_efficiency) X(text, bound) X(real, bytes) X(real, flops)             \
-    /* memory: MiB and bytes at the peak of the case */                                                          \
-    X(real, memory_mb) X(whole, memory_bytes) X(real, host_memory_mb) X(whole, leaked_bytes)                     \
-    /* contest */                                                                                                \
-    X(text, baseline) X(real, speedup) X(real, speedup_low) X(real, speedup_high) X(real, noise_floor)           \
-    X(verdict, verdict) X(text, rating)                                                                          \
-    /* trust */                                                                                                  \
-    X(status, status) X(truth, verified) X(real, max_error) X(real, tolerance) X(flags, flags) X(text, message)  \
-    /* kernel: the first of the block, as the audit saw it */                                                    \
-    X(text, kernel) X(text, grid) X(text, block) X(whole, registers) X(whole, shared_bytes)                      \
-    X(whole, local_bytes) X(real, occupancy_theoretical) X(real, occupancy_achieved)                             \
-    /* machine */                                                                                                \
-    X(text, backend) X(whole, device) X(text, gpu) X(text, compute_capability) X(text, driver) X(text, cuda)     \
-    X(real, sm_clock_mhz) X(real, memory_clock_mhz) X(truth, clocks_locked) X(real, power_w) X(real, energy_mj)  \
-    X(real, temperature_c) X(text, throttle) X(truth, ecc) X(truth, mig) X(text, host) X(text, cpu)              \
-    X(text, kernel_version)                                                                                      \
-    /* run */                                                                                                    \
-    X(text, kbench_version) X(whole, schema) X(text, date) X(text, command) X(whole, seed) X(text, git_commit)   \
-    X(text, build) X(text, run_id) X(text, shard)
+//    kind     key                    group    meaning, with its unit
+#define KB_RECORD(X)                                                                                                  \
+    X(text,    name,                  what,    "operation, dir, impl, dtype and axes: unique within a run")           \
+    X(text,    operation,             what,    "what is computed")                                                    \
+    X(text,    direction,             what,    "fwd, bwd, ...: the value of the axis dir")                            \
+    X(text,    implementation,        what,    "how it is computed")                                                  \
+    X(text,    origin,                what,    "own, vendor or user")                                                 \
+    X(whole,   rung,                  what,    "step of the ladder from naive up")                                    \
+    X(text,    dtype,                 what,    "element type")                                                        \
+    X(whole,   batch_size,            what,    "value of the axis of that name")                                      \
+    X(whole,   sequence_length,       what,    "value of the axis of that name")                                      \
+    X(whole,   tensor_dimension,      what,    "value of the axis of that name")                                      \
+    X(params,  params,                what,    "every axis and its value; numbers are numbers")                       \
+    X(whole,   planned,               what,    "cases of this operation and direction that the run set out for")      \
+    X(real,    time_ms,               time,    "ms a launch: the median, less bias_ms")                               \
+    X(real,    time_ms_mean,          time,    "ms: arithmetic mean")                                                 \
+    X(real,    time_ms_std,           time,    "ms: standard deviation, divisor n - 1")                               \
+    X(real,    time_ms_min,           time,    "ms: shortest")                                                        \
+    X(real,    time_ms_max,           time,    "ms: longest")                                                         \
+    X(real,    time_ms_mad,           time,    "ms: median of |x - median|, unscaled")                                \
+    X(real,    time_ms_p5,            time,    "ms: quantile 0.05")                                                   \
+    X(real,    time_ms_p25,           time,    "ms: quantile 0.25")                                                   \
+    X(real,    time_ms_p75,           time,    "ms: quantile 0.75")                                                   \
+    X(real,    time_ms_p95,           time,    "ms: quantile 0.95")                                                   \
+    X(real,    time_ms_p99,           time,    "ms: quantile 0.99, from 300 samples")                                 \
+    X(real,    time_ms_ci_low,        time,    "ms: lower end of the median's 95 % interval")                         \
+    X(real,    time_ms_ci_high,       time,    "ms: its upper end")                                                   \
+    X(real,    cv,                    time,    "std over mean, no unit")                                              \
+    X(real,    precision,             time,    "half the interval over the median, no unit")                          \
+    X(whole,   samples,               time,    "how many were taken; none is dropped")                                \
+    X(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
+    X(text,    mode,                  time,    "cold, hot, rotate, cupti or wall: how the block was timed")           \
+    X(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
+    X(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
+    X(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
+    X(real,    wall_ms,               time,    "ms that the case took in all")                                        \
+    X(whole,   launches_per_sample,   time,    "runs of the block whose mean is one sample")                          \
+    X(whole,   samples_retaken,       time,    "samples taken anew because something disturbed them")                 \
+    X(whole,   processes,             time,    "processes that the samples come from")                                \
+    X(samples, process_ms,            time,    "ms: the median of each process")                                      \
+    X(real,    inference_speed,       rate,    "launches a second, 1000 / time_ms")                                   \
+    X(real,    throughput_gbps,       rate,    "1e9 bytes a second, by kb_bytes")                                     \
+    X(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
+    X(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
+    X(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
+    X(real,    gpu_efficiency,        rate,    "percent of the measured roof that is nearest")                        \
+    X(text,    roof,                  rate,    "which roof that is")                                                  \
+    X(text,    bound,                 rate,    "memory, compute or latency")                                          \
+    X(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
+    X(real,    flops,                 rate,    "operations a launch, as declared")                                    \
+    X(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
+    X(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
+    X(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
+    X(whole,   leaked_bytes,          memory,  "bytes of device memory that the function left allocated")             \
+    X(text,    baseline,              contest, "implementation that the others of the group are compared with")       \
+    X(real,    speedup,               contest, "the baseline's time over this one's, from common rounds")             \
+    X(real,    speedup_low,           contest, "lower end of its interval, 95 % for all of the group at once")        \
+    X(real,    speedup_high,          contest, "its upper end")                                                       \
+    X(real,    noise_floor,           contest, "how far from 1 the baseline's ratio to itself may lie")               \
+    X(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
+    X(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
+    X(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
+    X(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
+    X(status,  status,                trust,   "ok, failed, skipped")                                                 \
+    X(truth,   verified,              trust,   "whether a check passed; null: nothing was checked")                   \
+    X(real,    max_error,             trust,   "largest error that the checks saw")                                   \
+    X(real,    tolerance,             trust,   "what they allowed")                                                   \
+    X(flags,   flags,                 trust,   "names of KB_FLAGS")                                                   \
+    X(text,    message,               trust,   "what was remarked, for people")                                       \
+    X(text,    kernel,                kernel,  "name of the block's first kernel, as the audit saw it")               \
+    X(text,    grid,                  kernel,  "its blocks, XxYxZ")                                                   \
+    X(text,    block,                 kernel,  "its threads in a block, XxYxZ")                                       \
+    X(whole,   registers,             kernel,  "a thread")                                                            \
+    X(whole,   shared_bytes,          kernel,  "bytes of shared memory a block")                                      \
+    X(whole,   local_bytes,           kernel,  "bytes of local memory a thread")                                      \
+    X(real,    occupancy_theoretical, kernel,  "percent of the threads that fit on a multiprocessor")                 \
+    X(real,    occupancy_achieved,    kernel,  "percent, as counters saw it")                                         \
+    X(text,    backend,               machine, "cuda, cpu; script in tests")                                          \
+    X(whole,   device,                machine, "number of the GPU")                                                   \
+    X(text,    gpu,                   machine, "its name")                                                            \
+    X(text,    compute_capability,    machine, "9.0")                                                                 \
+    X(text,    driver,                machine, "its version")                                                         \
+    X(text,    cuda,                  machine, "version of the runtime")                                              \
+    X(text,    no_gpu,                machine, "why there is none, for people; null with one")                        \
+    X(text,    tool,                  machine, "compute-sanitizer or the like, under which nothing is timed")         \
+    X(real,    copy_roof_gbps,        machine, "1e9 bytes a second of the best copy, read and written")               \
+    X(real,    read_roof_gbps,        machine, "1e9 bytes a second of the best read")                                 \
+    X(real,    write_roof_gbps,       machine, "1e9 bytes a second of the best write")                                \
+    X(real,    sm_clock_mhz,          machine, "MHz at the end of the samples")                                       \
+    X(real,    memory_clock_mhz,      machine, "MHz")                                                                 \
+    X(truth,   clocks_locked,         machine, "whether somebody fixed the clocks")                                   \
+    X(real,    power_w,               machine, "W at the end of the samples")                                         \
+    X(real,    energy_mj,             machine, "mJ a launch")                                                         \
+    X(real,    temperature_c,         machine, "degrees Celsius")                                                     \
+    X(text,    throttle,              machine, "why the clock was lowered")                                           \
+    X(truth,   ecc,                   machine, "whether error correction is on")                                      \
+    X(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
+    X(text,    host,                  machine, "its name")                                                            \
+    X(text,    cpu,                   machine, "its processor")                                                       \
+    X(text,    kernel_version,        machine, "of the operating system")                                             \
+    X(text,    kbench_version,        run,     "of the program that measured")                                        \
+    X(whole,   schema,                run,     "of this table; 2")                                                    \
+    X(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
+    X(text,    binary,                run,     "hash of the executable")                                              \
+    X(text,    command,               run,     "the command line")                                                    \
+    X(whole,   seed,                  run,     "of data and order")                                                   \
+    X(text,    git_commit,            run,     "of the folder in which the program ran")                              \
+    X(text,    build,                 run,     "compiler and options")                                                \
+    X(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
+    X(text,    shard,                 run,     "K/N, the part of the plan that this run was")
 // clang-format on
 
 typedef const char* kbi_field_text;
@@ -443,7 +527,7 @@ typedef kb_status kbi_field_status;
 typedef kb_verdict kbi_field_verdict;
 
 typedef struct kb_result {
-#define KBI_X(kind, key) kbi_field_##kind key;
+#define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
     struct kbi_arena* owned; // strings, params and samples: kb_result_free gives them back
@@ -917,6 +1001,17 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
+// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const unsigned char* s) {
+    if (s[0] < 0x80) return 1;
+    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return n;
+}
+
 // A program may have called setlocale, and then printf writes 0,5: put the point back.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
@@ -1161,6 +1256,17 @@ static const struct {
 const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
+
+// The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
+// where neither valgrind nor a compiler's sanitizer looks.
+static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
+    if (!gpu && flag == KB_FLAG_OVERRUN)
+        return "something wrote beside a buffer: with malloc in place of KB_ALLOC, valgrind or -fsanitize=address "
+               "finds where";
+    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "the message says what; --no-isolate under a debugger shows where";
+    if (!gpu && flag == KB_FLAG_FLOOR) return "close to what reading the clock costs; time more work per launch";
+    return kbi_flag_table[flag].advice;
+}
 
 KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
@@ -2081,7 +2187,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: kb_result_free      Used by: ?
+              Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
@@ -2175,6 +2281,11 @@ typedef struct kbi_machine {
     char tool[24]; // that changes how launches run: nothing is timed under it; "": none
 } kbi_machine;
 
+typedef struct kbi_contest_end { // of a group, as it was judged
+    int fastest;                 // its place, -1 where fewer than two have times
+    bool certain;                // that it is the fastest
+} kbi_contest_end;
+
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
     m->verified = m->stage = -1;
@@ -2204,20 +2315,72 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
     va_end(list);
 }
 
-static void kbi_result_clear(kb_result* r) {
-    memset(r, 0, sizeof *r);
-#define KBI_CLEAR_text(key)
-#define KBI_CLEAR_real(key) r->key = NAN;
-#define KBI_CLEAR_whole(key) r->key = KB_NONE;
-#define KBI_CLEAR_truth(key) r->key = -1;
-#define KBI_CLEAR_params(key)
-#define KBI_CLEAR_samples(key)
-#define KBI_CLEAR_flags(key)
-#define KBI_CLEAR_status(key)
-#define KBI_CLEAR_verdict(key)
-#define KBI_X(kind, key) KBI_CLEAR_##kind(key)
+/*---------------------------------------------------------------------------------------------------------------
+  >>fields    foundation: a record's keys as data, and the names by which people choose among them.
+              Public: kb_result_free      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
+typedef enum kbi_kind {
+    KBI_KIND_text,
+    KBI_KIND_real,
+    KBI_KIND_whole,
+    KBI_KIND_truth,
+    KBI_KIND_params,
+    KBI_KIND_samples,
+    KBI_KIND_flags,
+    KBI_KIND_status,
+    KBI_KIND_verdict
+} kbi_kind;
+
+typedef struct kbi_key {
+    const char* name;
+    kbi_kind kind;
+    size_t offset; // in kb_result
+    const char *group, *meaning;
+} kbi_key;
+
+static const kbi_key kbi_keys[] = {
+#define KBI_X(kind, key, group, meaning) { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning },
     KB_RECORD(KBI_X)
 #undef KBI_X
+};
+
+static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
+static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
+    static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
+    return names[v];
+}
+
+// Where a record has it: a kbi_field_ of its kind.
+static const void* kbi_field(const kb_result* r, const kbi_key* key) { return (const char*)r + key->offset; }
+
+static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: none, or null
+    const void* field = kbi_field(r, key);
+    if (key->kind == KBI_KIND_real) return *(const kbi_field_real*)field;
+    int64_t whole = key->kind == KBI_KIND_whole   ? *(const kbi_field_whole*)field
+                    : key->kind == KBI_KIND_truth ? *(const kbi_field_truth*)field
+                                                  : KB_NONE;
+    return whole == KB_NONE || (key->kind == KBI_KIND_truth && whole < 0) ? (double)NAN : (double)whole;
+}
+
+static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // NULL: none, or null
+    const void* field = kbi_field(r, key);
+    if (key->kind == KBI_KIND_text) return *(const kbi_field_text*)field;
+    if (key->kind == KBI_KIND_status) return kbi_status_name(*(const kbi_field_status*)field);
+    if (key->kind == KBI_KIND_verdict) return kbi_verdict_name(*(const kbi_field_verdict*)field);
+    if (key->kind != KBI_KIND_truth || *(const kbi_field_truth*)field < 0) return NULL;
+    return *(const kbi_field_truth*)field ? "yes" : "no";
+}
+
+static void kbi_result_clear(kb_result* r) {
+    memset(r, 0, sizeof *r);
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        void* field = (char*)r + kbi_keys[i].offset;
+        if (kbi_keys[i].kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
+        if (kbi_keys[i].kind == KBI_KIND_whole) *(kbi_field_whole*)field = KB_NONE;
+        if (kbi_keys[i].kind == KBI_KIND_truth) *(kbi_field_truth*)field = -1;
+    }
     r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
     memset(r->owned, 0, sizeof(kbi_arena));
 }
@@ -2226,6 +2389,110 @@ void kb_result_free(kb_result* result) {
     if (result->owned) kbi_arena_free((kbi_arena*)result->owned);
     KBENCH_FREE(result->owned);
     memset(result, 0, sizeof *result);
+}
+
+// --- by name: the columns of the table, and every key that is a number or a text ---
+
+enum {
+    KBI_COLUMN_TIME,
+    KBI_COLUMN_SPREAD,
+    KBI_COLUMN_GBPS,
+    KBI_COLUMN_GFLOPS,
+    KBI_COLUMN_ITEMS,
+    KBI_COLUMN_ROOF,
+    KBI_COLUMN_MEMORY,
+    KBI_COLUMN_SAMPLES,
+    KBI_COLUMN_SPEEDUP
+};
+
+static const struct {
+    const char *title, *key;
+    int width;
+} kbi_columns[] = { { "time", "time_ms", 9 },
+                    { "+-", "precision", 6 },
+                    { "GB/s", "throughput_gbps", 8 },
+                    { "GFLOP/s", "gflops", 8 },
+                    { "items/s", "items_per_second", 8 },
+                    { "roof", "gpu_efficiency", 6 },
+                    { "memory", "memory_bytes", 8 },
+                    { "samples", "samples", 7 },
+                    { "speedup", "speedup", 7 } };
+
+static const struct {
+    int column;
+    const char* title;
+    double scale;
+} kbi_units[] = { { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },    { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
+                  { KBI_COLUMN_ITEMS, "items/s", 1 },     { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
+                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 }, { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 } };
+
+typedef struct kbi_shown {
+    int column;         // of kbi_columns; -1: the plain value of a key
+    const kbi_key* key; // what it shows
+    bool down;          // --sort: the largest first
+} kbi_shown;
+enum { KBI_SHOWN = 32 };
+
+static const kbi_key* kbi_key_named(const char* name) {
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
+        if (kbi_same_name(kbi_keys[i].name, name)) return &kbi_keys[i];
+    return NULL;
+}
+
+static kbi_shown kbi_shown_column(int column) {
+    kbi_shown shown = { column, kbi_key_named(kbi_columns[column].key), false };
+    return shown;
+}
+
+// false after an error message.
+static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
+    kbi_nearest best = { name, NULL, 64 };
+    const kbi_key* key = kbi_key_named(name);
+    int column = -1;
+    for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
+        kbi_offer(&best, kbi_columns[i].title);
+        if (kbi_same_name(kbi_columns[i].title, name)) column = i;
+    }
+    for (int i = 0; i < KBI_COUNT(kbi_units); i++)
+        if (kbi_same_name(kbi_units[i].title, name)) column = kbi_units[i].column;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
+    if (column >= 0) return *out = kbi_shown_column(column), true;
+    out->column = -1;
+    out->key = key;
+    out->down = false;
+    if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
+        return true;
+    if (key)
+        kbi_error("--%s: %s is a list, neither a number nor a text", option, key->name);
+    else if (!*name)
+        kbi_error("--%s: a name is missing in its list", option);
+    else if (best.distance <= 3)
+        kbi_error("--%s: neither a column nor a key of the record is called '%s'; nearest is '%s'", option, name,
+                  best.name);
+    else
+        kbi_error("--%s: neither a column nor a key of the record is called '%s'", option, name);
+    return false;
+}
+
+// "time,-gflops": how many there are, 0 after an error message.
+static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
+    int n = 0;
+    for (const char* p = list;; p++) {
+        char name[64];
+        bool down = kbi_is(option, "sort") && *p == '-';
+        int length = (int)strcspn(p, ",") - down;
+        snprintf(name, sizeof name, "%.*s", length, p + down);
+        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names", option, (int)KBI_SHOWN), 0;
+        if (!kbi_shown_named(option, name, &out[n])) return 0;
+        out[n++].down = down;
+        p += length + down;
+        if (!*p) return n;
+    }
+}
+
+static bool kbi_shown_check(const char* option, const char* list) {
+    kbi_shown shown[KBI_SHOWN];
+    return kbi_shown_parse(option, list, shown) > 0;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2347,6 +2614,8 @@ enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_G
     X(seed,           "seed",         "N",             "how",        "of data and order; 42")                        \
     X(json,           "json",         "FILE",          "out",        "records as one array, - for stdout")           \
     X(jsonl,          "jsonl",        "FILE",          "out",        "records appended, one a line, as they finish") \
+    X(sort,           "sort",         "KEY,-KEY",      "out",        "rows, once an operation is done; -KEY: down")   \
+    X(columns,        "columns",      "A,B,C",         "out",        "of the table: its own, or keys of the record")  \
     X(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
     X(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
     X(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
@@ -2385,7 +2654,7 @@ typedef struct kbi_strings { // the values of an option given more than once
 typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // whether an option was given
     kbi_strings filter, exclude, op, impl, dtype, size, axis;
-    const char *json, *jsonl, *device, *timer;
+    const char *json, *jsonl, *device, *timer, *sort, *columns;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, warmup_count, min_samples, max_samples;
     uint64_t seed;
@@ -2516,6 +2785,8 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
         return kbi_error("--timer takes events, cupti or wall, not '%s'", value), false;
     case KBI_OPTION_json: o->json = value; return true;
     case KBI_OPTION_jsonl: o->jsonl = value; return true;
+    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
+    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
     case KBI_OPTION_max_time: return kbi_need_time(name, value, &o->max_time);
     case KBI_OPTION_min_time: return kbi_need_time(name, value, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, &o->timeout);
@@ -6481,11 +6752,6 @@ static bool kbi_judge_certain(const kb_result* results, const kbi_measured* cons
     return mine != NULL;
 }
 
-typedef struct kbi_contest_end { // of a group
-    int fastest;                 // its place, -1 without one
-    bool certain;                // that it is the fastest
-} kbi_contest_end;
-
 // Speedup against the first of the group, and the rating against its best verified time.
 static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* const* m, double* const* samples,
                                        int n) {
@@ -6506,7 +6772,6 @@ static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* c
     }
     for (int i = 0; i < n && n > 1; i++) {
         kb_result* r = &results[i];
-        r->baseline = kbi_arena_text(r->owned, results[0].implementation);
         if (r->status != KB_OK || !(r->time_ms > 0)) continue;
         kbi_judge_speedup(results, m, samples, i, noise);
         double share = best / r->time_ms;
@@ -6558,7 +6823,7 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     return kbi_arena_text(a, text);
 }
 
-static void kbi_record_machine(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
+static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     r->memory_bytes = m->memory;
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
@@ -6567,7 +6832,21 @@ static void kbi_record_machine(kb_result* r, const kbi_measured* m, const kbi_ma
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
     r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
     r->occupancy_theoretical = m->occupancy;
+    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
+    r->power_w = m->power, r->temperature_c = m->temperature, r->energy_mj = m->energy;
+    if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
+    if (m->mode[0]) r->mode = kbi_arena_text(r->owned, m->mode);
+    r->wall_ms = m->wall_ns * 1e-6;
+    r->bytes = m->bytes, r->flops = m->flops;
+}
+
+static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     r->backend = kbi_arena_text(r->owned, machine->backend);
+    if (machine->tool[0]) r->tool = kbi_arena_text(r->owned, machine->tool);
+    r->copy_roof_gbps = machine->copy_roof * 1e-9;
+    r->read_roof_gbps = machine->read_roof * 1e-9;
+    r->write_roof_gbps = machine->write_roof * 1e-9;
+    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
     if (machine->gpu_present) {
         char capability[16];
         snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
@@ -6576,11 +6855,24 @@ static void kbi_record_machine(kb_result* r, const kbi_measured* m, const kbi_ma
         r->compute_capability = kbi_arena_text(r->owned, capability);
         r->driver = kbi_arena_text(r->owned, machine->driver);
         r->cuda = kbi_arena_text(r->owned, machine->cuda);
+    } else if (machine->why[0]) {
+        r->no_gpu = kbi_arena_text(r->owned, machine->why);
+    } else {
+        r->no_gpu = kbi_is(machine->backend, "script") ? "scripted"
+                    : KBI_CUDA                         ? "--device cpu"
+                                                       : "built without CUDA";
     }
-    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
-    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
-    r->power_w = m->power, r->temperature_c = m->temperature, r->energy_mj = m->energy;
-    if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
+}
+
+// Who was compared with whom, and who won: the same in all records of a group.
+static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
+    for (int i = 0; i < n && n > 1; i++) {
+        kb_result* r = &results[i];
+        r->baseline = kbi_arena_text(r->owned, results[0].implementation);
+        if (end.fastest < 0) continue;
+        r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
+        r->winner_certain = end.certain;
+    }
 }
 
 typedef struct kbi_session { // the same for every record of a run
@@ -6646,10 +6938,8 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
 // Everything of a case but what was judged.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
     kbi_record_identity(r, c);
-    kbi_record_machine(r, m, machine);
-    if (m->mode[0]) r->mode = kbi_arena_text(r->owned, m->mode);
-    r->wall_ms = m->wall_ns * 1e-6;
-    r->bytes = m->bytes, r->flops = m->flops;
+    kbi_record_measured(r, m);
+    kbi_record_machine(r, machine);
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
@@ -6663,24 +6953,13 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
     r->command = kbi_arena_text(r->owned, s->command);
     r->seed = (int64_t)s->seed;
     r->kbench_version = KBENCH_VERSION;
-    r->schema = 1;
+    r->schema = 2;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>json      record: one object per case; never NaN, never Infinity, never a comma for a point.
               Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
-
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
 
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -6701,7 +6980,7 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
-            kbi_puts(t, "\\ufffd"); // not UTF-8: the replacement character
+            kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
         p += n ? n : 1;
     }
     kbi_puts(t, "\"");
@@ -6758,23 +7037,25 @@ static void kbi_json_flags(kbi_text* t, uint64_t flags) {
     kbi_puts(t, "]");
 }
 
-static void kbi_json_status(kbi_text* t, kb_status s) {
-    kbi_json_text(t, s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped");
-}
-
-static void kbi_json_verdict(kbi_text* t, kb_verdict v) {
-    static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
-    kbi_json_text(t, names[v]);
+static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+    switch (kind) {
+    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
+    case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
+    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
+    case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
+    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
+    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
+    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
+    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
+    }
 }
 
 static void kbi_json_result(kbi_text* t, const kb_result* r) {
-    const char* before = "{";
-#define KBI_X(kind, key)                     \
-    kbi_putf(t, "%s\"%s\": ", before, #key); \
-    kbi_json_##kind(t, r->key);              \
-    before = ", ";
-    KB_RECORD(KBI_X)
-#undef KBI_X
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_putf(t, "%s\"%s\": ", i ? ", " : "{", kbi_keys[i].name);
+        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
+    }
     kbi_puts(t, "}");
 }
 
@@ -6820,10 +7101,11 @@ static bool kbi_store_open_jsonl(kbi_store* s) {
     return true;
 }
 
-static bool kbi_store_open(kbi_store* s, const kbi_options* o) {
+// The files of records as an array and of records a line; NULL: none.
+static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     memset(s, 0, sizeof *s);
-    s->json = o->json;
-    s->jsonl = o->jsonl;
+    s->json = json;
+    s->jsonl = jsonl;
     s->json_file = s->jsonl_file = -1;
     if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
         return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
@@ -6892,12 +7174,140 @@ static bool kbi_store_close(kbi_store* s) {
 
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     kbi_store store;
-    kbi_options o;
-    kbi_options_default(&o);
-    o.json = path;
-    if (!kbi_store_open(&store, &o)) return false;
+    if (!kbi_store_open(&store, path, NULL)) return false;
     for (int64_t i = 0; i < n; i++) kbi_store_add(&store, &results[i]);
     return kbi_store_close(&store);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>columns   render: what render is told beside the records, and what stands in a column.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// What render is told beside the records.
+typedef struct kbi_how {
+    FILE* out;
+    int width;
+    bool colour, verbose;
+    const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
+} kbi_how;
+
+// Whether that is a terminal that knows colours and how to clear a line.
+static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
+
+// A terminal's own, else what COLUMNS says.
+static int kbi_terminal_width(FILE* f) {
+    struct winsize size;
+    const char* said = getenv("COLUMNS");
+    bool known = ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    long width = known ? size.ws_col : said ? strtol(said, NULL, 10) : 0;
+    return width >= 40 && width <= 1000 ? (int)width : 80;
+}
+
+static void kbi_how_default(kbi_how* how, FILE* out) {
+    memset(how, 0, sizeof *how);
+    how->out = out;
+    how->width = kbi_terminal_width(out);
+    how->colour = kbi_terminal(out) && !getenv("NO_COLOR");
+}
+
+// --- text of others' making ---
+
+// Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
+static void kbi_clean(kbi_text* t, const char* s) {
+    for (const unsigned char* p = (const unsigned char*)s; *p;) {
+        int n = kbi_utf8(p);
+        if (!n)
+            kbi_puts(t, "\xef\xbf\xbd");
+        else if (*p < 0x20 || *p == 0x7f)
+            kbi_puts(t, " ");
+        else
+            kbi_put(t, (const char*)p, (size_t)n);
+        p += n ? n : 1;
+    }
+}
+
+static int kbi_width(const char* s, size_t n) { // of n bytes, in characters
+    int width = 0;
+    for (size_t i = 0; i < n; i++) width += (s[i] & 0xc0) != 0x80;
+    return width;
+}
+
+static void kbi_param_text(kbi_text* s, const kb_param* p) {
+    char number[40];
+    if (p->type == KB_AXIS_STRINGS)
+        kbi_clean(s, p->s ? p->s : "");
+    else if (p->type == KB_AXIS_REALS)
+        kbi_puts(s, kbi_number(p->r, number));
+    else
+        kbi_putf(s, "%lld", (long long)p->i);
+}
+
+// --- a column under a heading ---
+
+typedef struct kbi_cell { // a column under the heading above
+    kbi_shown what;
+    const char* title;
+    double scale; // from the key's unit to the title's
+    int width;
+} kbi_cell;
+
+// The unit in which the largest of the records' values has a digit before the point.
+static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
+    double most = 0;
+    for (int i = 0; i < n; i++) {
+        double x = kbi_field_number(rows[i], cell->what.key);
+        if (kbi_finite(x)) most = KBI_MAX(most, x);
+    }
+    for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
+        if (kbi_units[i].column != cell->what.column || (kbi_units[i].scale < 1 && most * kbi_units[i].scale < 1))
+            continue;
+        cell->title = kbi_units[i].title;
+        cell->scale = kbi_units[i].scale;
+    }
+}
+
+// Whether the records' values can be read in the unit of the heading above, or there is no better one.
+static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
+    kbi_cell better = *cell;
+    kbi_cell_unit(&better, rows, n);
+    for (int i = 0; i < n && better.scale != cell->scale; i++) {
+        double x = kbi_field_number(rows[i], cell->what.key) * cell->scale;
+        if (kbi_finite(x) && x > 0 && (x < 1e-3 || x >= 1e5)) return false;
+    }
+    return true;
+}
+
+// Text of a field of a record in its column, "-" for none.
+static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
+    char out[40];
+    const kbi_key* key = cell->what.key;
+    const char* words = kbi_field_words(r, key);
+    double x = kbi_field_number(r, key);
+    if (!words && !kbi_finite(x))
+        kbi_puts(s, "-");
+    else if (cell->what.column == KBI_COLUMN_TIME)
+        kbi_puts(s, kbi_show_time(x, out));
+    else if (cell->what.column == KBI_COLUMN_SPREAD)
+        kbi_puts(s, kbi_show_percent(x, out));
+    else if (cell->what.column == KBI_COLUMN_ROOF)
+        kbi_puts(s, kbi_show_percent(x / 100, out));
+    else if (cell->what.column == KBI_COLUMN_MEMORY)
+        kbi_puts(s, x > 0 ? kbi_show_bytes(x, out) : "-");
+    else if (cell->what.column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
+        kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
+                 r->verdict == KB_EQUIVALENT   ? "="
+                 : r->verdict == KB_UNRESOLVED ? "~"
+                                               : "");
+    else if (words)
+        kbi_clean(s, words);
+    else if (key->kind == KBI_KIND_whole)
+        kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+    else { // four digits, or as many as have room behind the zeros of a small number
+        int digits = 4;
+        while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
+        kbi_puts(s, out);
+    }
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6905,232 +7315,465 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
               Public: kb_print      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_LABEL_MIN = 21 }; // the narrowest first column
+#define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
+enum {
+    KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line may add
+    KBI_LABEL_MORE = 25,
+    KBI_LABEL_MIN = 12,
+    KBI_WIDE = 110,        // a line so long has room for more columns
+    KBI_MARK_ROOM = 9,     // " fastest?"
+    KBI_INTERVAL_ROOM = 17 // " [0.998, 1.002]"
+};
 
+// Is fed records, a group's at least at a time, and prints them: groups, headings and machines are in the records.
 typedef struct kbi_table {
-    FILE* out;
-    int width, label; // of the line, of the first column
-    bool colour, verbose, wide;
-    bool equivalent, unresolved;                 // such verdicts were shown
-    bool alone;                                  // the heading above is that of operations with one case each
+    kbi_how how;
+    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // by --columns and --sort
+    int n_chosen, n_order;
+    bool bare;                   // records alone, without their machine
+    bool alone;                  // the heading above is that of operations with one case each
+    bool equivalent, unresolved; // such verdicts were shown
+    kbi_cell cells[KBI_SHOWN];
+    int n_cells, label;                          // label: width of the first column
+    unsigned wanted;                             // a bit for each of kbi_columns that the heading above was made for
     char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
+    uint64_t machine;                            // of the line above; 0: none
+    int64_t ok, failed, skipped;
+    kbi_text text; // not yet written
 } kbi_table;
 
-static int kbi_terminal_width(FILE* f) {
-    struct winsize size;
-    return ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 ? size.ws_col : 80;
-}
-
-static void kbi_table_open(kbi_table* t, FILE* out, const kbi_options* o) {
+static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     memset(t, 0, sizeof *t);
-    t->out = out;
-    t->width = kbi_terminal_width(out);
-    t->label = KBI_LABEL_MIN + KBI_MAX(0, KBI_MIN(t->width - 80, 25));
-    t->wide = t->width >= 110;
-    t->verbose = o->on[KBI_OPTION_verbose];
-    t->colour = isatty(fileno(out)) && !getenv("NO_COLOR") && !o->on[KBI_OPTION_no_color];
+    t->how = *how;
+    if (how->columns) t->n_chosen = kbi_shown_parse("columns", how->columns, t->chosen);
+    if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
-static const char* kbi_colour(const kbi_table* t, const char* code) { return t->colour ? code : ""; }
+static void kbi_table_flush(kbi_table* t) {
+    if (t->text.n) fwrite(t->text.s, 1, t->text.n, t->how.out);
+    fflush(t->how.out);
+    kbi_text_free(&t->text);
+}
+
+static void kbi_table_colour(kbi_table* t, const char* code) {
+    if (t->how.colour) kbi_puts(&t->text, code);
+}
+
+// Text at the left (width below 0) or at the right of so many columns.
+static int kbi_table_pad(kbi_table* t, int width, const char* s) {
+    int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
+    kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
+    return n + room;
+}
 
 // Text in words, wrapped under an indent.
-static void kbi_table_wrap(const kbi_table* t, int indent, const char* s) {
+static void kbi_table_wrap(kbi_table* t, int indent, const char* text) {
+    kbi_text clean = { NULL, 0, 0 };
     int at = 0;
-    while (*s) {
-        int n = (int)strcspn(s, " ");
-        if (at && at + 1 + n > t->width) fputc('\n', t->out), at = 0;
-        if (!at)
-            at = fprintf(t->out, "%*s%.*s", indent, "", n, s);
-        else
-            at += fprintf(t->out, " %.*s", n, s);
+    kbi_clean(&clean, text);
+    for (const char* s = clean.s ? clean.s : ""; *s;) {
+        size_t n = strcspn(s, " ");
+        int width = kbi_width(s, n);
+        if (at && at + 1 + width > t->how.width) kbi_puts(&t->text, "\n"), at = 0;
+        kbi_putf(&t->text, "%*s", at ? 1 : indent, "");
+        kbi_put(&t->text, s, n);
+        at += (at ? 1 : indent) + width;
         s += n;
         s += strspn(s, " ");
     }
-    if (at) fputc('\n', t->out);
+    if (at) kbi_puts(&t->text, "\n");
+    kbi_text_free(&clean);
 }
 
-static void kbi_table_params(kbi_text* s, const kb_result* r) {
-    char number[40];
-    for (int64_t i = 0; i < r->params.n; i++) {
-        const kb_param* p = &r->params.of[i];
-        if (kbi_is(p->name, "dtype") || kbi_is(p->name, "dir")) continue; // they stand elsewhere
-        kbi_putf(s, "%s%s=", s->n ? " " : "", p->name);
-        if (p->type == KB_AXIS_STRINGS)
-            kbi_puts(s, p->s);
-        else if (p->type == KB_AXIS_REALS)
-            kbi_puts(s, kbi_number(p->r, number));
-        else
-            kbi_putf(s, "%lld", (long long)p->i);
+// --- groups: which records belong together ---
+
+static bool kbi_same_param(const kb_param* a, const kb_param* b) {
+    kbi_text x = { NULL, 0, 0 }, y = { NULL, 0, 0 };
+    kbi_param_text(&x, a);
+    kbi_param_text(&y, b);
+    bool same = kbi_is(a->name, b->name) && kbi_is(x.s ? x.s : "", y.s ? y.s : "");
+    kbi_text_free(&x);
+    kbi_text_free(&y);
+    return same;
+}
+
+static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
+
+static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
+    return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
+}
+
+// Whether two differ in nothing but the implementation, and come from one run on one device.
+static bool kbi_same_group(const kb_result* a, const kb_result* b) {
+    if (a->planned == KB_NONE || b->planned == KB_NONE || !kbi_is(a->run_id, b->run_id)) return false;
+    if (a->device != b->device || a->params.n != b->params.n || !kbi_same_operation(a, b)) return false;
+    for (int64_t i = 0; i < a->params.n; i++) {
+        bool found = false;
+        for (int64_t j = 0; j < b->params.n && !found; j++)
+            found = kbi_same_param(&a->params.of[i], &b->params.of[j]);
+        if (!found) return false;
+    }
+    return true;
+}
+
+// An operation that has no other case shares its heading; a record of no plan does likewise.
+static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
+
+// --- columns ---
+
+// Which of the table's own columns these records have something for.
+static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
+    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
+    if (t->how.width >= KBI_WIDE) wanted |= 1u << KBI_COLUMN_SAMPLES;
+    for (int i = 0; i < n; i++) {
+        const kb_result* r = rows[i];
+        if (kbi_finite(r->bytes) || kbi_finite(r->throughput_gbps)) wanted |= 1u << KBI_COLUMN_GBPS;
+        if (kbi_finite(r->flops) || kbi_finite(r->gflops)) wanted |= 1u << KBI_COLUMN_GFLOPS;
+        if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
+        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF;
+        if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
+        if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
+        if (r->baseline) wanted |= KBI_CONTEST;
+    }
+    return wanted;
+}
+
+static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const* rows, int n) {
+    kbi_cell* cell = &t->cells[t->n_cells++];
+    memset(cell, 0, sizeof *cell);
+    cell->what = what;
+    cell->scale = 1;
+    cell->title = what.column < 0 ? what.key->name : kbi_columns[what.column].title;
+    cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
+    kbi_cell_unit(cell, rows, n);
+    for (int i = 0; i < n && what.column < 0; i++) {
+        kbi_text s = { NULL, 0, 0 };
+        kbi_cell_text(&s, cell, rows[i]);
+        cell->width = KBI_MAX(cell->width, kbi_width(s.s, s.n));
+        kbi_text_free(&s);
     }
 }
+
+// What stands beside the first column.
+static int kbi_table_beside(const kbi_table* t, unsigned columns) {
+    int used = 0;
+    for (int i = 0; i < t->n_chosen; i++) used += t->cells[i].width + 1;
+    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
+        if (columns >> i & 1) used += kbi_columns[i].width + 1;
+    if (columns & KBI_CONTEST)
+        used += KBI_MARK_ROOM + (t->how.width >= KBI_WIDE && !t->n_chosen ? KBI_INTERVAL_ROOM : 0);
+    return used;
+}
+
+// Columns for these records; where the line is too short for all, those that say least are left out.
+static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n) {
+    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_MEMORY, KBI_COLUMN_SPREAD, KBI_COLUMN_ROOF,
+                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_GBPS };
+    t->wanted = wanted;
+    t->n_cells = 0;
+    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
+    for (int i = 0; i < KBI_COUNT(least) && !t->n_chosen; i++)
+        if (kbi_table_beside(t, wanted) + KBI_LABEL_MIN > t->how.width) wanted &= ~(1u << least[i]);
+    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
+        if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
+    t->label = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
+    t->label = KBI_MAX(KBI_MIN(t->label, t->how.width - kbi_table_beside(t, wanted)), (int)KBI_LABEL_MIN);
+}
+
+// --- lines ---
 
 // The names of the columns, beside the operation's own name when it has more than one case.
 static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    char name[160];
-    snprintf(name, sizeof name, "%s%s%s", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
-    fprintf(t->out, "\n%s%-*s%s", kbi_colour(t, "\033[1m"), t->label, t->alone ? "" : name, kbi_colour(t, "\033[0m"));
-    if ((int)strlen(name) > t->label && !t->alone) fprintf(t->out, "\n%-*s", t->label, "");
-    fprintf(t->out, " %9s %6s %8s %6s %8s", "time", "+-", "GB/s", "roof", "memory");
-    if (t->wide) fprintf(t->out, " %9s %7s", "GFLOP/s", "samples");
-    if (!t->alone) fprintf(t->out, " %7s", "speedup");
-    fputc('\n', t->out);
+    kbi_text name = { NULL, 0, 0 };
+    if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
+    if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
+    kbi_puts(&t->text, "\n");
+    kbi_table_colour(t, "\033[1m");
+    int used = kbi_table_pad(t, -t->label, name.s ? name.s : "");
+    kbi_table_colour(t, "\033[0m");
+    if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
+    for (int i = 0; i < t->n_cells; i++) kbi_putf(&t->text, " %*s", t->cells[i].width, t->cells[i].title);
+    kbi_puts(&t->text, "\n");
+    kbi_text_free(&name);
 }
 
-// A new heading for each operation; those with a single case share one.
-static void kbi_table_follow(kbi_table* t, const kb_result* r, bool alone) {
-    bool same = t->heading[0] &&
-                (alone ? t->alone
-                       : kbi_is(t->heading, r->operation) && kbi_is(t->direction, r->direction ? r->direction : ""));
+// A new heading for each operation (those with a single case share one), and where other columns are needed.
+static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n) {
+    const kb_result* r = rows[0];
+    bool alone = kbi_table_single(r), numbers = false, reads = true;
+    bool same = t->n_cells && (alone ? t->alone
+                                     : !t->alone && kbi_is(t->heading, r->operation) &&
+                                           kbi_is(t->direction, r->direction ? r->direction : ""));
+    unsigned wanted = kbi_table_wants(t, rows, n);
+    for (int i = 0; i < n; i++) numbers |= rows[i]->status == KB_OK;
+    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
     t->alone = alone;
-    if (!same) kbi_table_heading(t, r), t->axes[0] = 0;
-    snprintf(t->heading, sizeof t->heading, "%s", r->operation);
+    snprintf(t->heading, sizeof t->heading, "%s", r->operation ? r->operation : "");
     snprintf(t->direction, sizeof t->direction, "%s", r->direction ? r->direction : "");
+    if (same && (!numbers || (reads && (t->n_chosen || !(wanted & ~t->wanted))))) return;
+    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n);
+    kbi_table_heading(t, r);
+    t->axes[0] = 0;
 }
 
-// The WARN flags that stand beside a number. UNVERIFIED is said in one letter's room: most lines may have it.
+// The flags that stand beside a number: on its line where all have room there, else below it.
 static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
-    bool fresh = true;
+    int all = used;
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (r->flags >> f & 1) all += 1 + (int)strlen(kb_flag_name((kb_flag)f));
+    if (all > used && all > t->how.width) used = t->how.width; // the first begins a line
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         const char* name = kb_flag_name((kb_flag)f);
-        if (!((r->flags >> f) & 1)) continue;
-        if (used + 1 + (int)strlen(name) > t->width || (fresh && used > t->width - 12))
-            used = fprintf(t->out, "\n%*s", t->label + 1, "") - 1;
-        used += fprintf(t->out, " %s", name);
-        fresh = false;
+        if (!(r->flags >> f & 1)) continue;
+        if (used + 1 + (int)strlen(name) > t->how.width) kbi_putf(&t->text, "\n%*s", t->label, ""), used = t->label;
+        kbi_putf(&t->text, " %s", name);
+        used += 1 + (int)strlen(name);
     }
-    fputc('\n', t->out);
-    for (int f = 0; t->verbose && f < KB_FLAG_COUNT; f++) {
-        if (!((r->flags >> f) & 1)) continue;
+    kbi_puts(&t->text, "\n");
+    for (int f = 0; t->how.verbose && f < KB_FLAG_COUNT; f++) {
+        if (!(r->flags >> f & 1)) continue;
         char line[256];
-        snprintf(line, sizeof line, "%s: %s", kb_flag_name((kb_flag)f), kb_flag_advice((kb_flag)f));
+        snprintf(line, sizeof line, "%s: %s", kb_flag_name((kb_flag)f), kbi_flag_advice((kb_flag)f, r->gpu != NULL));
         kbi_table_wrap(t, 4, line);
     }
 }
 
-static void kbi_table_numbers(kbi_table* t, const kb_result* r, const char* mark) {
-    char time[40], spread[40], rate[40], roof[40], memory[40], speedup[40], gflops[40];
-    int used = fprintf(t->out, " %9s %6s %8s %6s %8s", kbi_show_time(r->time_ms, time),
-                       kbi_show_percent(r->precision, spread), kbi_show(r->throughput_gbps, 4, rate),
-                       kbi_show_percent(r->gpu_efficiency / 100, roof),
-                       r->memory_bytes > 0 ? kbi_show_bytes((double)r->memory_bytes, memory) : "-");
-    if (t->wide) used += fprintf(t->out, " %9s %7lld", kbi_show(r->gflops, 4, gflops), (long long)r->samples);
-    // = and ~ stand for what the number alone would not say
-    const char* sign = r->verdict == KB_EQUIVALENT ? "=" : r->verdict == KB_UNRESOLVED ? "~" : "";
-    if (kbi_finite(r->speedup))
-        used += fprintf(t->out, " %*s%s", *sign ? 6 : 7, kbi_digits(r->speedup, 3, speedup), sign);
-    t->equivalent |= r->verdict == KB_EQUIVALENT;
-    t->unresolved |= r->verdict == KB_UNRESOLVED || (mark && strchr(mark, '?'));
-    if (t->wide && kbi_finite(r->speedup_low))
-        used +=
-            fprintf(t->out, " [%s, %s]", kbi_digits(r->speedup_low, 3, spread), kbi_digits(r->speedup_high, 3, rate));
-    if (mark) used += fprintf(t->out, " %s%s%s", kbi_colour(t, "\033[32m"), mark, kbi_colour(t, "\033[0m"));
-    kbi_table_flags(t, r, used + t->label);
-    if (t->verbose && r->message) kbi_table_wrap(t, 4, r->message);
+// won: nobody knows (0), this one, perhaps (1) or surely (2).
+static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
+    char low[40], high[40];
+    int used = t->label;
+    bool compared = false;
+    for (int i = 0; i < t->n_cells; i++) {
+        kbi_text s = { NULL, 0, 0 };
+        kbi_cell_text(&s, &t->cells[i], r);
+        kbi_puts(&t->text, " ");
+        used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
+        compared |= t->cells[i].what.column == KBI_COLUMN_SPEEDUP;
+        kbi_text_free(&s);
+    }
+    t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
+    t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
+    if (compared && !t->n_chosen && t->how.width >= KBI_WIDE && kbi_finite(r->speedup_low)) {
+        size_t before = t->text.n;
+        kbi_putf(&t->text, " [%s, %s]", kbi_digits(r->speedup_low, 3, low), kbi_digits(r->speedup_high, 3, high));
+        used += (int)(t->text.n - before);
+    }
+    if (won) {
+        kbi_table_colour(t, "\033[32m");
+        kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
+        kbi_table_colour(t, "\033[0m");
+        used += won > 1 ? 8 : 9;
+    }
+    kbi_table_flags(t, r, used);
+    if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
 }
 
 // A word instead of a number, why, and what to do about it.
 static void kbi_table_word(kbi_table* t, const kb_result* r) {
     const char *word = "FAILED", *advice = NULL;
     for (int f = KB_FLAG_COUNT - 1; f >= 0; f--) {
-        if (!((r->flags >> f) & 1) || !kb_flag_is_error((kb_flag)f)) continue;
+        if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
         word = kb_flag_name((kb_flag)f);
-        advice = kb_flag_advice((kb_flag)f);
+        advice = kbi_flag_advice((kb_flag)f, r->gpu != NULL);
     }
     if (r->status == KB_SKIPPED) word = "skipped";
-    fprintf(t->out, " %s%s%s\n", kbi_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m"), word,
-            kbi_colour(t, "\033[0m"));
+    kbi_puts(&t->text, " ");
+    kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
+    kbi_puts(&t->text, word);
+    kbi_table_colour(t, "\033[0m");
+    kbi_puts(&t->text, "\n");
     if (r->message) kbi_table_wrap(t, 4, r->message);
     if (advice && r->status == KB_FAILED) kbi_table_wrap(t, 4, advice);
 }
 
-// "16x512x4096", with what it stands for in axes; only integers have such a form.
-static bool kbi_table_short(kbi_text* s, kbi_text* axes, const kb_result* r) {
+// The axes of a record, "rows=16 cols=4096"; or "16x4096" with their names in axes, false if not all are numbers.
+static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
+    bool numbers = true;
     for (int64_t i = 0; i < r->params.n; i++) {
-        if (kbi_is(r->params.of[i].name, "dtype") || kbi_is(r->params.of[i].name, "dir")) continue;
-        if (r->params.of[i].type != KB_AXIS_INTS) return false;
-        kbi_putf(s, "%s%lld", s->n ? "x" : "", (long long)r->params.of[i].i);
-        kbi_putf(axes, "%s%s", axes->n ? " x " : "", r->params.of[i].name);
+        const kb_param* p = &r->params.of[i];
+        if (kbi_is(p->name, "dtype") || kbi_is(p->name, "dir")) continue; // they stand elsewhere
+        numbers &= p->type != KB_AXIS_STRINGS;
+        if (s->n) kbi_puts(s, axes ? "x" : " ");
+        if (axes && axes->n) kbi_puts(axes, " x ");
+        kbi_clean(axes ? axes : s, p->name);
+        if (!axes) kbi_puts(s, "=");
+        kbi_param_text(s, p);
     }
-    return s->n > 0;
+    return s->n && numbers;
 }
 
-static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool group, const char* params) {
-    if (t->alone) kbi_putf(label, "%s%s%s ", r->operation, r->direction ? " " : "", r->direction ? r->direction : "");
-    if (group || !kbi_is(r->implementation, "default") || (!t->alone && !*params))
-        kbi_putf(label, "%s ", r->implementation);
-    if (!group && r->dtype) kbi_putf(label, "%s ", r->dtype);
-    if (!group) kbi_puts(label, params);
+static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool contest,
+                            const char* params) {
+    if (t->alone) kbi_clean(label, r->operation ? r->operation : ""), kbi_puts(label, " ");
+    if (t->alone && r->direction) kbi_clean(label, r->direction), kbi_puts(label, " ");
+    if (contest || !kbi_is(r->implementation, "default") || (!t->alone && !*params))
+        kbi_clean(label, r->implementation ? r->implementation : ""), kbi_puts(label, " ");
+    if (!contest && r->dtype) kbi_clean(label, r->dtype), kbi_puts(label, " ");
+    if (!contest) kbi_puts(label, params);
     while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
 }
 
 // What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
 // without the names of its axes, which then stand once under the heading.
-static void kbi_table_label(kbi_table* t, const kb_result* r, const char* params, bool group) {
-    kbi_text label = { NULL, 0, 0 }, brief = { NULL, 0, 0 }, axes = { NULL, 0, 0 };
-    int indent = t->alone ? 0 : 1;
-    kbi_table_names(t, &label, r, group, params);
-    if ((int)label.n > t->label - indent && !group && !t->alone && kbi_table_short(&brief, &axes, r)) {
-        if (!kbi_is(t->axes, axes.s)) fprintf(t->out, " by %s\n", axes.s);
+static void kbi_table_label(kbi_table* t, const kb_result* r, bool contest) {
+    kbi_text label = { NULL, 0, 0 }, params = { NULL, 0, 0 }, axes = { NULL, 0, 0 }, by = { NULL, 0, 0 };
+    int indent = t->alone ? 0 : 1, room = t->label - indent;
+    kbi_table_params(&params, NULL, r);
+    kbi_table_names(t, &label, r, contest, params.s ? params.s : "");
+    params.n = 0;
+    if (kbi_width(label.s, label.n) > room && !contest && !t->alone && kbi_table_params(&params, &axes, r)) {
+        if (!kbi_is(t->axes, axes.s)) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
         snprintf(t->axes, sizeof t->axes, "%s", axes.s);
         label.n = 0;
-        kbi_table_names(t, &label, r, group, brief.s);
+        kbi_table_names(t, &label, r, contest, params.s);
     }
-    if ((int)label.n > t->label - indent) {
+    if (kbi_width(label.s, label.n) > room) {
         kbi_table_wrap(t, indent, label.s);
-        fprintf(t->out, "%*s", t->label, "");
+        kbi_putf(&t->text, "%*s", t->label, "");
     } else {
-        fprintf(t->out, "%*s%-*s", indent, "", t->label - indent, label.s);
+        kbi_putf(&t->text, "%*s", indent, "");
+        kbi_table_pad(t, -room, label.s ? label.s : "");
     }
     kbi_text_free(&label);
-    kbi_text_free(&brief);
-    kbi_text_free(&axes);
-}
-
-// A group of cases that differ in nothing but the implementation. alone: the operation has no other case.
-static void kbi_table_group(kbi_table* t, const kb_result* results, int n, kbi_contest_end end, bool alone) {
-    kbi_text params = { NULL, 0, 0 };
-    kbi_table_follow(t, &results[0], alone);
-    if (n > 1 && results[0].dtype) kbi_putf(&params, "%s", results[0].dtype);
-    kbi_table_params(&params, &results[0]);
-    if (params.n && n > 1) kbi_table_wrap(t, 1, params.s);
-    for (int i = 0; i < n; i++) {
-        kbi_table_label(t, &results[i], params.s ? params.s : "", n > 1);
-        if (results[i].status == KB_OK)
-            kbi_table_numbers(t, &results[i],
-                              n < 2 || i != end.fastest ? NULL
-                              : end.certain             ? "fastest"
-                                                        : "fastest?");
-        else
-            kbi_table_word(t, &results[i]);
-    }
     kbi_text_free(&params);
-    fflush(t->out);
+    kbi_text_free(&axes);
+    kbi_text_free(&by);
 }
 
-// The machine, above everything else.
-static void kbi_table_machine(kbi_table* t, const kbi_machine* m, const kbi_session* s) {
-    char line[512], roof[40];
-    if (m->gpu_present)
-        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  %s  sm_%d  driver %s  CUDA %s  %s%s%s", m->gpu, m->sm,
-                 m->driver, m->cuda, m->tool[0] ? "under " : "copy roof ",
-                 m->tool[0] ? m->tool : kbi_show(m->copy_roof * 1e-9, 4, roof), m->tool[0] ? ": not timed" : " GB/s");
-    else
-        snprintf(line, sizeof line, "kbench " KBENCH_VERSION "  CPU times (%s)  %s",
-                 m->why[0]                      ? m->why
-                 : kbi_is(m->backend, "script") ? "scripted"
-                 : KBI_CUDA                     ? "--device cpu"
-                                                : "built without CUDA",
-                 s->cpu[0] ? s->cpu : "processor unknown");
-    kbi_table_wrap(t, 0, line);
+// --- order ---
+
+// Less than 0: a stands above b by --sort; what has no value stands last either way.
+static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_result* b) {
+    for (int i = 0; i < t->n_order; i++) {
+        const kbi_shown* by = &t->order[i];
+        const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
+        double p = kbi_field_number(a, by->key), q = kbi_field_number(b, by->key);
+        bool has = x || kbi_finite(p), other = y || kbi_finite(q);
+        int order = !has || !other ? 0 : x && y ? strcmp(x, y) : (p > q) - (p < q);
+        if (has != other) return has ? -1 : 1;
+        if (order) return by->down ? -order : order;
+    }
+    return 0;
+}
+
+static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by insertion: equals stay in order
+    for (int i = 1; i < n && t->n_order; i++) {
+        const kb_result* row = rows[i];
+        int at = i;
+        for (; at > 0 && kbi_table_compare(t, row, rows[at - 1]) < 0; at--) rows[at] = rows[at - 1];
+        rows[at] = row;
+    }
+}
+
+// Whether two stand under one heading, so that --sort orders them together.
+static bool kbi_table_together(const kb_result* a, const kb_result* b) {
+    bool single = kbi_table_single(a);
+    return kbi_is(a->run_id, b->run_id) && a->device == b->device && single == kbi_table_single(b) &&
+           (single || kbi_same_operation(a, b));
+}
+
+// --- records ---
+
+// The machine, above everything else and wherever it changes. Its roof is no part of what it is: who measures it
+// again, after a crash, finds it a little different.
+static void kbi_table_machine(kbi_table* t, const kb_result* r) {
+    char id[32], roof[40];
+    kbi_text line = { NULL, 0, 0 };
+    snprintf(id, sizeof id, "%lld", (long long)r->device);
+    const char* parts[] = {
+        r->kbench_version, r->backend, id, r->gpu, r->driver, r->cuda, r->tool, r->no_gpu, r->cpu
+    };
+    uint64_t machine = 14695981039346656037u;
+    for (int i = 0; i < KBI_COUNT(parts); i++) machine = kbi_hash(kbi_hash(machine, "|"), parts[i] ? parts[i] : "");
+    if (t->bare || machine == t->machine) return;
+    if (t->machine) kbi_puts(&t->text, "\n");
+    t->machine = machine;
+    t->n_cells = 0;
+    kbi_putf(&line, "kbench %s  ", r->kbench_version ? r->kbench_version : "");
+    if (r->gpu) {
+        const char* capability = r->compute_capability ? r->compute_capability : "";
+        int major = (int)strcspn(capability, ".");
+        kbi_putf(&line, "%s  sm_%.*s%s  driver %s  CUDA %s  ", r->gpu, major, capability,
+                 capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
+                 r->cuda ? r->cuda : "-");
+        if (r->tool)
+            kbi_putf(&line, "under %s: not timed", r->tool);
+        else
+            kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+    } else {
+        kbi_putf(&line, "CPU times (%s)  %s", r->no_gpu ? r->no_gpu : "no GPU",
+                 r->cpu ? r->cpu : "processor unknown");
+    }
+    kbi_table_wrap(t, 0, line.s);
+    kbi_text_free(&line);
+}
+
+// Records that stand together: a contest, whose cases differ in nothing but the implementation, or cases without one.
+static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+    int best = -1;
+    kbi_table_machine(t, rows[0]);
+    kbi_table_follow(t, rows, n);
+    if (contest) {
+        kbi_text shape = { NULL, 0, 0 }, params = { NULL, 0, 0 };
+        kbi_table_params(&params, NULL, rows[0]);
+        if (rows[0]->dtype) kbi_putf(&shape, "%s ", rows[0]->dtype);
+        if (params.s) kbi_puts(&shape, params.s);
+        if (shape.s) kbi_table_wrap(t, 1, shape.s);
+        kbi_text_free(&shape);
+        kbi_text_free(&params);
+    }
+    for (int i = 0; i < n; i++)
+        if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
+            (best < 0 || rows[i]->time_ms < rows[best]->time_ms))
+            best = i;
+    for (int i = 0; i < n; i++) {
+        kbi_table_label(t, rows[i], contest);
+        if (rows[i]->status == KB_OK)
+            kbi_table_numbers(t, rows[i], i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
+        else
+            kbi_table_word(t, rows[i]);
+        t->ok += rows[i]->status == KB_OK;
+        t->failed += rows[i]->status == KB_FAILED;
+        t->skipped += rows[i]->status == KB_SKIPPED;
+    }
+}
+
+static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
+    for (int64_t first = 0, end; first < n; first = end) {
+        for (end = first + 1; end < n && kbi_same_group(&records[first], &records[end]);) end++;
+        bool contest = end - first > 1;
+        while (t->n_order && !contest && end < n && kbi_table_together(&records[first], &records[end]) &&
+               !(end + 1 < n && kbi_same_group(&records[end], &records[end + 1])))
+            end++;
+        const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(end - first));
+        for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
+        kbi_table_sort(t, rows, (int)(end - first));
+        kbi_table_block(t, rows, (int)(end - first), contest);
+        KBENCH_FREE(rows);
+    }
+    kbi_table_flush(t);
+}
+
+// What the signs mean, and how many there were of what.
+static void kbi_table_end(kbi_table* t) {
+    int64_t n = t->ok + t->failed + t->skipped;
+    if (t->equivalent || t->unresolved)
+        kbi_putf(&t->text, "\n%s%s\n", t->equivalent ? "=: within 1 % of the baseline. " : "",
+                 t->unresolved ? "~, fastest?: not certain at 95 %." : "");
+    kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
+    if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
+    if (t->skipped) kbi_putf(&t->text, ", %lld skipped", (long long)t->skipped);
+    kbi_puts(&t->text, "\n");
+    kbi_table_flush(t);
 }
 
 void kb_print(const kb_result* results, int64_t n) {
     kbi_table t;
-    kbi_options o;
-    const kbi_contest_end nobody = { -1, false };
-    kbi_options_default(&o);
-    kbi_table_open(&t, stdout, &o);
-    for (int64_t i = 0; i < n; i++) kbi_table_group(&t, &results[i], 1, nobody, true);
+    kbi_how how;
+    kbi_how_default(&how, stdout);
+    kbi_table_open(&t, &how);
+    t.bare = true;
+    kbi_table_add(&t, results, n);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7146,7 +7789,7 @@ typedef struct kbi_progress {
 } kbi_progress;
 
 static void kbi_progress_open(kbi_progress* p, const kbi_options* o) {
-    p->on = isatty(2) && !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet];
+    p->on = kbi_terminal(stderr) && !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet];
     p->shown = false;
     p->began = kbi_now();
     p->last = 0;
@@ -7288,6 +7931,8 @@ typedef struct kbi_supervisor {
     kbi_store store;
     kbi_session session;
     kbi_table table;
+    kb_result* held; // with --sort: those of the operation that is being measured, until all are there
+    int n_held;
     kbi_progress progress;
     void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
     void* collect_to;
@@ -7607,12 +8252,42 @@ static void kbi_count(kbi_supervisor* s, const kb_result* r) {
         s->skipped++;
 }
 
-// Whether no other case of the plan has this one's operation and direction.
-static bool kbi_only_case(const kbi_plan* plan, int at) {
-    const kbi_case* c = &plan->cases[at];
-    for (int i = 0; i < plan->n; i++)
-        if (i != at && kbi_is(plan->cases[i].entry->operation, c->entry->operation)) return false;
-    return true;
+// How many cases of the plan have the operation and direction of this one.
+static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
+    int64_t n = 0;
+    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n; c++)
+        n += kbi_is(c->entry->operation, like->entry->operation) &&
+             (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
+    return n;
+}
+
+// Prints what is held back, and gives it back.
+static void kbi_show_held(kbi_supervisor* s) {
+    if (!s->collect) kbi_table_add(&s->table, s->held, s->n_held);
+    for (int i = 0; i < s->n_held; i++) kb_result_free(&s->held[i]);
+    KBENCH_FREE(s->held);
+    s->held = NULL;
+    s->n_held = 0;
+}
+
+// Takes a group's results: prints them, with --sort when no other can come that is to stand between them.
+static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n) {
+    if (s->n_held && n && !kbi_table_together(&s->held[0], &results[0])) kbi_show_held(s);
+    if (!n) return;
+    s->held = (kb_result*)kbi_grow(s->held, sizeof(kb_result) * (size_t)(s->n_held + n));
+    memcpy(s->held + s->n_held, results, sizeof(kb_result) * (size_t)n);
+    s->n_held += n;
+    if (!s->table.how.sort || s->collect) kbi_show_held(s);
+}
+
+static void kbi_show_machine(kbi_supervisor* s) {
+    kb_result facts;
+    kbi_result_clear(&facts);
+    kbi_record_machine(&facts, &s->machine);
+    kbi_record_session(&facts, &s->session);
+    kbi_table_machine(&s->table, &facts);
+    kbi_table_flush(&s->table);
+    kb_result_free(&facts);
 }
 
 static void kbi_finish_group(kbi_supervisor* s) {
@@ -7620,6 +8295,7 @@ static void kbi_finish_group(kbi_supervisor* s) {
     kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)g->n);
     const kbi_measured** m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)g->n);
     double** samples = (double**)kbi_grow(NULL, sizeof(double*) * (size_t)g->n);
+    int64_t planned = kbi_planned(s->plan, &s->plan->cases[g->first]);
     int n = 0;
     for (int i = 0; i < g->n; i++) {
         if (!g->samples[i]) continue; // not measured: not for this machine, or interrupted
@@ -7627,14 +8303,15 @@ static void kbi_finish_group(kbi_supervisor* s) {
         samples[n] = g->samples[i];
         kbi_judge(&results[n], &g->m[i], g->samples[i], &s->machine);
         kbi_record_case(&results[n], &s->plan->cases[g->first + i], &g->m[i], &s->machine);
-        kbi_record_session(&results[n++], &s->session);
+        kbi_record_session(&results[n], &s->session);
+        results[n++].planned = planned;
     }
     kbi_contest_end end = kbi_judge_group(results, m, samples, n);
+    kbi_record_contest(results, n, end);
     kbi_progress_clear(&s->progress);
     for (int i = 0; i < n; i++) kbi_store_add(&s->store, &results[i]), kbi_count(s, &results[i]);
     for (int i = 0; i < n && s->collect; i++) s->collect(s->collect_to, &results[i]);
-    if (n && !s->collect) kbi_table_group(&s->table, results, n, end, kbi_only_case(s->plan, g->first));
-    for (int i = 0; i < n; i++) kb_result_free(&results[i]);
+    kbi_show_results(s, results, n);
     KBENCH_FREE(results);
     KBENCH_FREE(m);
     KBENCH_FREE(samples);
@@ -7708,31 +8385,32 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!s->collect) kbi_table_machine(&s->table, &s->machine, &s->session);
+    if (!s->collect) kbi_show_machine(s);
     for (int first = 0, end; first < s->plan->n && !kbi_interrupted; first = end) {
         end = kbi_group_end(s->plan, first);
         kbi_one_group(s, first, end - first);
     }
+    kbi_show_held(s);
     kbi_worker_kill(&s->worker);
     return 0;
 }
 
+// The summary; what has no record is no part of the table.
 static void kbi_say_end(kbi_supervisor* s) {
-    kbi_text line = { NULL, 0, 0 };
-    kbi_putf(&line, "\n%d case%s: %d ok", s->ok + s->failed + s->skipped,
-             s->ok + s->failed + s->skipped == 1 ? "" : "s", s->ok);
-    if (s->failed) kbi_putf(&line, ", %d failed", s->failed);
-    if (s->skipped) kbi_putf(&line, ", %d skipped", s->skipped);
+    kbi_table_end(&s->table);
     if (s->absent)
-        kbi_putf(&line, "; %d not run: %s", s->absent,
-                 s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
-    if (kbi_interrupted) kbi_puts(&line, "; interrupted");
-    if (s->table.equivalent || s->table.unresolved)
-        fprintf(s->table.out, "\n%s%s\n", s->table.equivalent ? "=: within 1 % of the baseline. " : "",
-                s->table.unresolved ? "~, fastest?: not certain at 95 %." : "");
-    fprintf(s->table.out, "%s\n", line.s);
-    fflush(s->table.out);
-    kbi_text_free(&line);
+        kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
+    if (kbi_interrupted) kbi_warn("interrupted: cases that were not finished have no record");
+}
+
+static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
+    kbi_how how;
+    kbi_how_default(&how, out);
+    if (o->on[KBI_OPTION_no_color]) how.colour = false;
+    how.verbose = o->on[KBI_OPTION_verbose];
+    how.sort = o->sort;
+    how.columns = o->columns;
+    return how;
 }
 
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
@@ -7747,10 +8425,11 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     s.collect = collect;
     s.collect_to = to;
     s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o)) return KBI_EXIT_USAGE;
+    if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o->json, o->jsonl)) return KBI_EXIT_USAGE;
     s.store.keep = true;
     kbi_session_open(&s.session, o->argc, o->argv, o->seed);
-    kbi_table_open(&s.table, stdout_taken ? stderr : stdout, o);
+    kbi_how how = kbi_how_of(o, stdout_taken ? stderr : stdout);
+    kbi_table_open(&s.table, &how);
     if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s.progress, o);
     kbi_one_process = !s.isolated;
@@ -7793,12 +8472,13 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
     kbi_session_open(&s.session, o->argc, o->argv, o->seed);
-    kbi_table_open(&s.table, stdout, o);
+    kbi_how how = kbi_how_of(o, stdout);
+    kbi_table_open(&s.table, &how);
     signal(SIGPIPE, SIG_IGN);
     s.worker.device = (int)device;
     if (!kbi_meet(&s, (int)device)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s.worker);
-    kbi_table_machine(&s.table, &s.machine, &s.session);
+    kbi_show_machine(&s);
     printf("  %-34s %s, Linux %s, %s\n", "host", s.session.host, s.session.kernel_version, s.session.build);
     kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
@@ -7831,8 +8511,8 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     char text[40];
     kbi_list_cases(plan);
     double seconds = plan->n * KBI_MIN(1.5 * o->max_time, o->timeout);
-    printf("%d cases in %d comparison groups; at most about %s\n", plan->n, plan->groups,
-           kbi_show_time(seconds * 1e3, text));
+    printf("%d case%s in %d comparison group%s; at most about %s\n", plan->n, plan->n == 1 ? "" : "s", plan->groups,
+           plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
     return KBI_EXIT_FINE;
 }
 

@@ -24,7 +24,8 @@ check_same "records: what can run" "$(values implementation)" '"naive" "vec" "cp
 check_same "records: rungs" "$(values rung)" '1 2 4 '
 check_same "records: origins" "$(values origin)" '"user" "vendor" "user" '
 check_same "records: user data arrived" "$(values verified)" 'true true true '
-check_out "the table says what was not run" 'not run|need'
+check_err "a note says what was not run" '1 not run: they need a GPU'
+check_not_out "what has no record is no part of the table" 'not run|need'
 run "$tmp/added" $quick --op on_gpu --json "$tmp/none.json"
 check_rc "only what a GPU can run, and there is none" 77
 if [ -s "$tmp/none.json" ]; then check_same "its file is an empty array" "$(tr -d '[:space:]' < "$tmp/none.json")" '[]'; fi

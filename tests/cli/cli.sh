@@ -30,7 +30,7 @@ refuses() {
 run $prog --help
 check_rc "--help" 0
 for o in list list-ops list-sizes size filter exclude op impl dtype axis fast thorough device dry-run timeout no-isolate \
-    json jsonl version quiet no-color no-progress max-time min-time iters warmup precision no-verify no-audit shuffle seed; do
+    json jsonl version quiet no-color no-progress max-time min-time iters warmup precision no-verify no-audit shuffle seed sort columns; do
     check_out "--help names --$o" "^ *--$o( |$)"
 done
 for word in --quick -a -v FILTER 77 130; do check_out "--help says $word" "(^| |\()$word"; done
@@ -328,6 +328,9 @@ case $rc in
 0) fail "SIGINT came too late to prove anything" ;;
 *) check_rc "SIGINT" 130 ;;
 esac
+check_err "SIGINT: a note says so" 'interrupted'
+check_not_out "SIGINT: the table has what was finished" 'interrupted|slow'
+check_out "SIGINT: the summary" '^(1 case: 1|2 cases: 2) ok$'
 check "SIGINT: the file is whole" "$tmp/flat" "$tmp/int.json"
 check_same "SIGINT: what was finished is in it" \
     "$("$tmp/flat" "$tmp/int.json" | awk -F'\t' '$2 == "operation" { print $3 }' | grep -c silu)" 1

@@ -308,6 +308,26 @@ static void test_contest(void) {
     CHECK_STR(get(triple, "rating"), "\"needs work\""); // 0.5 / 3
     CHECK_STR(get(tenfold, "rating"), "\"needs work\"");
     CHECK_STR(get(half, "baseline"), "\"one\"");
+    // who won stands in every record of the group, with how sure that is
+    static const char* const rivals[] = { "one", "half", "twin", "unchecked", "wrong" };
+    for (size_t k = 0; k < sizeof rivals / sizeof *rivals; ++k) {
+        int i = record("contest", rivals[k]);
+        CHECK_STR(get(i, "baseline"), "\"one\"");
+        CHECK_STR(get(i, "winner"), "\"unchecked\"");
+        CHECK_STR(get(i, "winner_certain"), "true");
+        CHECK_STR(get(i, "planned"), "7");
+    }
+    CHECK_STR(get(record("wrong_first", "right"), "baseline"), "\"wrong\"");
+    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null"); // one time alone is no contest
+    CHECK_STR(get(record("wrong_first", "right"), "winner_certain"), "null");
+    CHECK_STR(get(OF("steady"), "baseline"), "null");
+    CHECK_STR(get(OF("steady"), "winner"), "null");
+    CHECK_STR(get(OF("steady"), "planned"), "1");
+    // what the machine is known to do, and why it has no GPU
+    CHECK_REAL(number(one, "copy_roof_gbps"), 1000, 1e-12);
+    CHECK_STR(get(one, "read_roof_gbps"), "null");
+    CHECK_STR(get(one, "no_gpu"), "\"scripted\"");
+    CHECK_STR(get(one, "tool"), "null");
     // what nobody checked is no measure for others, and gets no rating
     int unchecked = record("contest", "unchecked");
     CHECK_STR(get(unchecked, "rating"), "null");
@@ -339,6 +359,12 @@ static void test_contest(void) {
     double samples = number(record("contest", "half"), "samples");
     CHECK_THAT(samples <= 32 * 8, "%g samples of a steady time", samples);
     CHECK(number(record("contest", "half"), "noise_floor") >= 0);
+    CHECK_STR(get(record("contest", "half"), "winner"), "\"half\"");
+    CHECK_STR(get(record("contest", "half"), "winner_certain"), "true");
+    CHECK_STR(get(record("contest", "half"), "planned"), "3");
+    run("--op contest --impl one,twin"); // equal ones: one has the lower time, and nobody knows whether it is faster
+    CHECK(strcmp(get(0, "winner"), "null") != 0);
+    CHECK_STR(get(0, "winner_certain"), "false");
 }
 
 // sampling stops when the median is known well enough, not earlier than 30 samples, not later than 2,000

@@ -277,8 +277,74 @@ static void test_fuzz(void) {
     kb_result_free(&r);
 }
 
+// the table of keys: each has its group, all of a group stand together, in the order that the manual gives the groups,
+// and the file has the same keys in the same order
+static void test_keys(void) {
+    static const char* const groups[] = { "what",  "time",   "rate",    "memory", "contest",
+                                          "trust", "kernel", "machine", "run" };
+    static const struct {
+        const char *key, *group;
+    } homes[] = { { "name", "what" },
+                  { "params", "what" },
+                  { "planned", "what" },
+                  { "time_ms", "time" },
+                  { "process_ms", "time" },
+                  { "samples_retaken", "time" },
+                  { "gflops", "rate" },
+                  { "roof", "rate" },
+                  { "leaked_bytes", "memory" },
+                  { "baseline", "contest" },
+                  { "winner", "contest" },
+                  { "winner_certain", "contest" },
+                  { "flags", "trust" },
+                  { "registers", "kernel" },
+                  { "occupancy_achieved", "kernel" },
+                  { "no_gpu", "machine" },
+                  { "tool", "machine" },
+                  { "copy_roof_gbps", "machine" },
+                  { "read_roof_gbps", "machine" },
+                  { "write_roof_gbps", "machine" },
+                  { "binary", "run" },
+                  { "schema", "run" },
+                  { "shard", "run" } };
+    kb_result r;
+    size_t at = 0, found = 0, n = sizeof kbi_keys / sizeof *kbi_keys;
+    kbi_result_clear(&r);
+    CHECK(kb_write_json(&r, 1, path));
+    json_file f = json_read(path, 0);
+    CHECK_STR(f.error, "");
+    CHECK_INT(f.records[0].n, n);
+    for (size_t i = 0; i < n; ++i) {
+        const kbi_key* k = &kbi_keys[i];
+        const json_field* x = &f.records[0].of[i];
+        CHECK_THAT(x->key_n == (int)strlen(k->name) && memcmp(x->key, k->name, (size_t)x->key_n) == 0,
+                   "key %d of the file is '%.*s', of the table %s", (int)i, x->key_n, x->key, k->name);
+        // a cleared record is null throughout; the flags are an empty list, the axes an empty object, the status has none
+        const char* want = k->kind == KBI_KIND_flags    ? "[]"
+                           : k->kind == KBI_KIND_params ? "{}"
+                           : k->kind == KBI_KIND_status ? "\"ok\""
+                                                        : "null";
+        CHECK_THAT(strcmp(json_get(&f, 0, k->name), want) == 0, "%s is %s", k->name, json_get(&f, 0, k->name));
+        while (at < sizeof groups / sizeof *groups && strcmp(k->group, groups[at]) != 0) ++at;
+        CHECK_THAT(at < sizeof groups / sizeof *groups, "%s: group %s out of its order", k->name, k->group);
+        CHECK_THAT(strlen(k->meaning) > 2, "%s: no meaning", k->name);
+        CHECK_THAT(!i || k->offset > kbi_keys[i - 1].offset, "%s lies before its predecessor", k->name);
+        for (size_t j = 0; j < sizeof homes / sizeof *homes; ++j) {
+            if (strcmp(homes[j].key, k->name) != 0) continue;
+            CHECK_STR(k->group, homes[j].group);
+            ++found;
+        }
+        for (size_t j = 0; j < i; ++j) CHECK_THAT(strcmp(kbi_keys[j].name, k->name) != 0, "%s twice", k->name);
+    }
+    CHECK_INT(at, sizeof groups / sizeof *groups - 1);
+    CHECK_INT(found, sizeof homes / sizeof *homes);
+    json_free(&f);
+    kb_result_free(&r);
+}
+
 int main(void) {
     if (system("mkdir -p build/test") != 0) return 2;
+    test_keys();
     test_numbers();
     test_input();
     test_file();
