@@ -2240,6 +2240,7 @@ typedef struct kbi_measured {
     int32_t queries;  // items are queries
     int32_t constant; // the inputs are
     int32_t stage;    // whether rivals had their data at the same addresses; -1: there were none
+    int32_t proven;   // the last run of the block wrote an output that a check liked
     int32_t ungated;  // launches did not wait behind a gate, and nobody said that they would not
     int32_t launches; // whose mean is a sample
     int64_t retaken;  // samples thrown away and taken again, because the process or the gate stood still
@@ -2251,8 +2252,8 @@ typedef struct kbi_measured {
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    double loop_ns;                             // a turn of the timed loop with nothing in it; 0: there is no loop
-    double bytes, flops, items;                 // NaN: not said
+    double loop_ns;             // the least that a turn of the loop takes with nothing in it; 0: no matter
+    double bytes, flops, items; // NaN: not said
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
     char kernel[256];
@@ -3862,7 +3863,6 @@ static struct kbi_lab {
     double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
     int64_t wall_start, wall_step;                                            // of the wall timer, ns
     double wall_bias;            // ns that two readings of the clock cost
-    double loop;                 // ns that a turn of an empty timed loop takes
     volatile sig_atomic_t stops; // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -3888,16 +3888,12 @@ static double kbi_measure_wall_bias(void) {
     return kbi_median_of(ns, KBI_COUNT(ns), scratch);
 }
 
-// A turn of KB_TIME's loop with nothing in it: the least of a few, since whatever else runs only adds to it.
-static double kbi_measure_loop(void) {
-    enum { KBI_TURNS = 20000 };
-    double least = INFINITY;
-    for (int i = 0; i < 20; i++) {
-        int64_t began = kbi_now();
-        for (int64_t left = KBI_TURNS; left > 0; --left) __asm__ __volatile__("" : : : "memory");
-        least = KBI_MIN(least, (double)(kbi_now() - began) / KBI_TURNS);
-    }
-    return least;
+// So many turns of KB_TIME's loop with nothing in it, in ns a turn. Aligned: a turn is a cycle, not two.
+static double kbi_time_loop(int64_t turns) {
+    int64_t began = kbi_now();
+    __asm__ __volatile__(".p2align 6");
+    for (int64_t left = turns; left > 0; --left) __asm__ __volatile__("" : : : "memory");
+    return (double)(kbi_now() - began) / (double)turns;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -3909,14 +3905,13 @@ static void kbi_watch_stops(void) { signal(SIGCONT, kbi_went_on); }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!kbi_lab.wall_bias) kbi_lab.wall_bias = KBI_MAX(kbi_measure_wall_bias(), 1e-3);
-    if (!kbi_lab.loop) kbi_lab.loop = KBI_MAX(kbi_measure_loop(), 1e-3);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     kbi_lab.wall_start = kbi_now();
     return run->sampling.batch;
 }
 
-enum { KBI_BATCH_MAX = 1 << 30 }; // nothing that a block does is so short
+enum { KBI_BATCH_MAX = 1 << 30, KBI_LOOP_NS = 3 }; // nothing that a block does is so short; what may be an empty loop
 
 // During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
@@ -3941,7 +3936,9 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)run->sampling.batch;
-    run->m.loop_ns = run->call.sampled ? 0 : kbi_lab.loop;
+    if (run->call.unit != KBI_SAMPLE || run->call.sampled || ns > KBI_LOOP_NS * (double)run->sampling.batch) return;
+    double loop = kbi_time_loop(run->sampling.batch); // in turn with the block: what slows one slows the other
+    run->m.loop_ns = run->m.loop_ns > 0 ? KBI_MIN(run->m.loop_ns, loop) : loop;
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -4123,6 +4120,14 @@ static bool kbi_put_back(kbi_run* run) {
         kbi_block_home(run, block)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
     }
     return any;
+}
+
+// Whether the last run was seen to write an output.
+static bool kbi_proven(const kbi_run* run) {
+    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
+    for (; block; block = block->next)
+        if (block->held && !kbi_block_as_held(run, block)) return true;
+    return false;
 }
 
 // Whether an output is what it was before the last run, though earlier ones wrote it.
@@ -5989,6 +5994,7 @@ static bool kbi_check_done(kbi_run* run, bool passed, double error, double toler
         return false;
     }
     run->m.verified = run->m.verified == 0 ? 0 : passed;
+    if (passed && !run->m.proven) run->m.proven = kbi_proven(run);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
     return passed;
@@ -6555,7 +6561,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    if (usable && s.median > 0 && s.median * 1e6 <= 1.5 * m->loop_ns) {
+    if (usable && s.median > 0 && !m->proven && s.min * 1e6 <= 1.1 * m->loop_ns) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
         r->message = "no longer than an empty loop: nothing of the block is left, or too little to be timed";
