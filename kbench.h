@@ -100,8 +100,8 @@ HOW A MEASUREMENT WORKS
     loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer
     or Nsight Compute it is one process; a few launches of every case run and are checked, and nothing is timed.
 
-    time_ms is the median. The interval is that of the median (exact order statistics of ten consecutive
-    block medians: Le Boudec, Performance Evaluation, 2010). gpu_efficiency is the larger of bytes a second
+    time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance
+    Evaluation, 2010), for as many values as the samples are worth, given how they hang together. gpu_efficiency is the larger of bytes a second
     over the copy bandwidth and operations a second over the arithmetic rate, both measured on this very
     device, not a data sheet's.
 
@@ -350,8 +350,8 @@ typedef struct kb_stats {
     double p75;             // quantile 0.75
     double p95;             // quantile 0.95
     double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
-    double ci_low, ci_high; // 95 % interval of the median, which lies in it: exact ranks of 10 block medians
-                            // from 30 values, of the values from 6; below 6 no such interval exists: NAN
+    double ci_low, ci_high; // 95 % interval of the median, which lies in it, widened for what the values have to
+                            // do with each other; below 6 values no such interval exists: NAN
     double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or next to a
                             // median of 0
     double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey
@@ -366,6 +366,8 @@ typedef struct kb_stats {
                             // the values on each side, wider than 5 MAD of either side, 5 steps of the timer
                             // and 1 % of the median; 0 below 30 values
     int64_t distinct;       // different values; few mean a coarse timer
+    double effective;       // independent values that the n are worth to the median, at most n; below 6 the interval
+                            // is a wide guess: take more samples. NAN below 6 values
 } kb_stats;
 
 // What an interval of the speedup (the baseline's time / this one's) says.
@@ -1458,6 +1460,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 #define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
 #define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
 #define KBI_STATS_P99_MIN 300  // fewest values with a p99
+#define KBI_STATS_ENOUGH 6     // fewest values, or what they are worth, that the sign test makes an interval of
 #define KBI_STATS_NOTABLE 0.01 // drift and distance of modes, relative to the median, that are worth a word
 
 static int kbi_usable(double v) {
@@ -1656,37 +1659,97 @@ static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
     return 1;
 }
 
-// Medians of 10 consecutive blocks, as equal as possible; n >= 10.
+// Behind the last value of block b of 10 consecutive ones, as equal as possible.
+static int64_t kbi_block_end(int b, int64_t n) {
+    return n / KBI_STATS_BLOCKS * (b + 1) + n % KBI_STATS_BLOCKS * (b + 1) / KBI_STATS_BLOCKS;
+}
+
+// Their medians; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
-    for (int64_t b = 0, begin = 0; b < KBI_STATS_BLOCKS; b++) {
-        const int64_t share = n / KBI_STATS_BLOCKS, rest = n % KBI_STATS_BLOCKS;
-        const int64_t end = share * (b + 1) + rest * (b + 1) / KBI_STATS_BLOCKS;
+    int64_t begin = 0;
+    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
+        const int64_t end = kbi_block_end(b, n);
         blocks[b] = kbi_median_of(x + begin, end - begin, scratch);
         begin = end;
     }
 }
 
-// 95 % interval of the median. From 30 values: ranks 2 and 9 of the 10 block medians, coverage 1 - 2 *
-// 11/1024 = 97.9 %, the least that reaches 95; values in one block may be correlated, blocks need only be
-// nearly independent. Below: ranks of the values. Widened, where need be, to hold the sample's own median.
-// scratch holds n values.
-static void kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo, double* hi) {
-    double blocks[KBI_STATS_BLOCKS];
-    const double* ordered = scratch;
-    int64_t count = n, low, high;
-    *lo = *hi = (double)NAN;
-    if (n >= KBI_STATS_MIN) {
-        kbi_block_medians(x, n, scratch, blocks);
-        kbi_sort(blocks, KBI_STATS_BLOCKS);
-        ordered = blocks;
-        count = KBI_STATS_BLOCKS;
-    } else if (n > 0) {
-        memmove(scratch, x, (size_t)n * sizeof(double));
-        kbi_sort(scratch, n);
+// How much wider autocorrelation r at lag 1 makes the variance of a mean: (1 + r) / (1 - r), exact for AR(1). Taking off
+// the sample's own mean pulled r down by about (1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954). At least 1.
+static double kbi_inflation(double r, int64_t n) {
+    r += (1.0 + 4.0 * r) / (double)n;
+    r = r < 0.99 ? r : 0.99;
+    return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
+}
+
+// How many independent values the n are worth to their median: n over the larger of two inflations,
+//   - that of lag 1: right where the correlation dies away from value to value;
+//   - that of the sums of 10 consecutive blocks, whose variance is compared with what independent values would give, and
+//     times the inflation of the sums' own lag 1: right where slow wandering hides under noise that does not last.
+// Of values clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; of signs where the MAD
+// is 0. Below 30 values too few for blocks, and only a correlation that stands out (one-sided 5 %) counts. spread:
+// standard deviation of the clipped values. O(n); scratch holds n values.
+static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
+    double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
+    for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - median);
+    const double clip = 3.0 * kbi_median_of(scratch, n, scratch);
+    for (int64_t i = 0; i < n; i++) {
+        const double d = x[i] - median, sign = (double)((d > 0.0) - (d < 0.0));
+        scratch[i] = fabs(d) < clip ? d / clip : sign;
+        sum += scratch[i];
     }
-    if (!kbi_sign_ranks(count, 0.05, &low, &high)) return;
-    *lo = ordered[low - 1] < median ? ordered[low - 1] : median;
-    *hi = ordered[high - 1] > median ? ordered[high - 1] : median;
+    int64_t i = 0;
+    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
+        block[b] = 0.0;
+        for (const int64_t end = kbi_block_end(b, n); i < end; i++) {
+            const double d = scratch[i] - sum / (double)n;
+            squares += d * d;
+            products += d * previous;
+            block[b] += previous = d;
+        }
+    }
+    *spread = n > 1 ? clip * sqrt(squares / (double)(n - 1)) : 0.0;
+    if (!(squares > 0.0)) return (double)n;
+    const double lag1 = products / squares;
+    if (n < KBI_STATS_MIN && lag1 + 1.0 / (double)n < 1.645 / sqrt((double)n)) return (double)n;
+    double inflation = kbi_inflation(lag1, n), wander = 0.0, turns = 0.0;
+    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
+        wander += block[b] * block[b];
+        turns += b > 0 ? block[b] * block[b - 1] : 0.0;
+    }
+    if (n >= KBI_STATS_MIN && wander > 0.0) {
+        const double slow = wander / squares * KBI_STATS_BLOCKS / (KBI_STATS_BLOCKS - 1) *
+                            kbi_inflation(turns / wander, KBI_STATS_BLOCKS);
+        inflation = slow > inflation ? slow : inflation;
+    }
+    return (double)n / inflation;
+}
+
+// 95 % interval of the median of values that may be correlated: the ranks of the sign test for as many values as they
+// are worth, spread over the n: (k - 1/2) n / worth + 1/2. Returns what they are worth. Below KBI_STATS_ENOUGH no ranks
+// would do: the interval is that of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard
+// deviation that n values show of a process that wanders farther, s^2 / (1 - 1/worth). That holds, too, but is a guess
+// from too few: take more. NAN, and no interval, below 6 values. O(n); scratch holds n values.
+static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
+                                  double* hi) {
+    double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
+    int64_t low, high;
+    *lo = *hi = (double)NAN;
+    if (n < KBI_STATS_ENOUGH) return (double)NAN;
+    const double worth = kbi_effective(x, n, median, scratch, &spread);
+    const int64_t count = worth > KBI_STATS_ENOUGH ? (int64_t)worth : KBI_STATS_ENOUGH;
+    kbi_sign_ranks(count, 0.05, &low, &high);
+    const int64_t rank = (int64_t)(((double)low - 0.5) * (double)n / (double)count + 0.5);
+    memmove(scratch, x, (size_t)n * sizeof(double));
+    *lo = kbi_select(scratch, n, rank - 1);
+    *hi = kbi_select(scratch, n, n - rank);
+    if (worth < KBI_STATS_ENOUGH) {
+        const double left = 1.0 - 1.0 / worth;
+        reach = 2.571 * spread * sqrt(1.0 / worth / (left > 0.2 ? left : 0.2));
+    }
+    *lo = median - reach < *lo ? median - reach : *lo;
+    *hi = median + reach > *hi ? median + reach : *hi;
+    return worth;
 }
 
 static double kbi_half_width(double lo, double hi, double median) {
@@ -1828,7 +1891,7 @@ static kb_stats kbi_stats_none(int64_t n) {
     s.n = n > 0 ? n : 0;
     s.median = s.mean = s.std = s.min = s.max = s.mad = s.cv = none;
     s.p5 = s.p25 = s.p75 = s.p95 = s.p99 = s.ci_low = s.ci_high = s.precision = none;
-    s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = none;
+    s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = s.effective = none;
     return s;
 }
 
@@ -1838,7 +1901,7 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(n) : NULL;
     if (sorted == NULL) return s;
     s.median = kbi_median_of(x, n, sorted);
-    kbi_median_interval(x, n, s.median, sorted, &s.ci_low, &s.ci_high);
+    s.effective = kbi_median_interval(x, n, s.median, sorted, &s.ci_low, &s.ci_high);
     s.precision = kbi_half_width(s.ci_low, s.ci_high, s.median);
     kbi_drift(x, sorted, &s);
 
