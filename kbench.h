@@ -42,6 +42,7 @@ CONTENTS (search for the tag)
     >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
     >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
     >>paired       foundation: two arms measured in the same rounds: interval and verdict. Pure functions
+    >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
@@ -101,9 +102,9 @@ HOW A MEASUREMENT WORKS
     or Nsight Compute it is one process; a few launches of every case run and are checked, and nothing is timed.
 
     time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance
-    Evaluation, 2010), for as many values as the samples are worth, given how they hang together. gpu_efficiency is the larger of bytes a second
-    over the copy bandwidth and operations a second over the arithmetic rate, both measured on this very
-    device, not a data sheet's.
+    Evaluation, 2010), for as many values as the samples are worth, given how they hang together.
+    gpu_efficiency is the larger of bytes a second over the copy bandwidth and operations a second over the
+    arithmetic rate, both measured on this very device, not a data sheet's.
 
 COMMAND LINE
 
@@ -1674,8 +1675,8 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
     }
 }
 
-// How much wider autocorrelation r at lag 1 makes the variance of a mean: (1 + r) / (1 - r), exact for AR(1). Taking off
-// the sample's own mean pulled r down by about (1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954). At least 1.
+// By how much autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1). Taking
+// off the sample's own mean pulled r down by about (1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954). At least 1.
 static double kbi_inflation(double r, int64_t n) {
     r += (1.0 + 4.0 * r) / (double)n;
     r = r < 0.99 ? r : 0.99;
@@ -1684,8 +1685,8 @@ static double kbi_inflation(double r, int64_t n) {
 
 // How many independent values the n are worth to their median: n over the larger of two inflations,
 //   - that of lag 1: right where the correlation dies away from value to value;
-//   - that of the sums of 10 consecutive blocks, whose variance is compared with what independent values would give, and
-//     times the inflation of the sums' own lag 1: right where slow wandering hides under noise that does not last.
+//   - the variance of the sums of 10 consecutive blocks over what independent values would give, times the inflation
+//     of the sums' own lag 1: right where slow wandering hides under noise that does not last.
 // Of values clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; of signs where the MAD
 // is 0. Below 30 values too few for blocks, and only a correlation that stands out (one-sided 5 %) counts. spread:
 // standard deviation of the clipped values. O(n); scratch holds n values.
@@ -1985,6 +1986,173 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
     if (lo > floor_ratio) return KB_FASTER;
     if (hi < 1.0 / floor_ratio) return KB_SLOWER;
     return KB_UNRESOLVED;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
+// about `centre`: each side becomes the root of the sum of squares of itself and 1.96 sd, as independent normal errors
+// add. An error that is not known leaves no interval: NAN.
+static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
+    const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
+    *lo = centre - hypot(centre - *lo, error);
+    *hi = centre + hypot(*hi - centre, error);
+}
+
+// -- distributions ----------------------------------------------------------------------------------------
+
+// Regularised incomplete beta I_x(a, b) for x below its mean: continued fraction (DLMF 8.17.22), evaluated from the
+// front (Lentz 1976; Thompson and Barnett 1986).
+static double kbi_beta_below(double a, double b, double x) {
+    double c = 1.0, d = 1.0 - (a + b) * x / (a + 1.0), value;
+    d = 1.0 / (fabs(d) > 1e-300 ? d : 1e-300);
+    value = d;
+    for (int m = 1; m < 10000; m++) {
+        for (int odd = 0; odd < 2; odd++) {
+            const double k = (double)m, top = odd ? -(a + k) * (a + b + k) : k * (b - k);
+            const double term = top * x / ((a + 2.0 * k - 1.0 + odd) * (a + 2.0 * k + odd));
+            d = 1.0 + term * d;
+            c = 1.0 + term / c;
+            d = 1.0 / (fabs(d) > 1e-300 ? d : 1e-300);
+            c = fabs(c) > 1e-300 ? c : 1e-300;
+            value *= c * d;
+        }
+        if (fabs(c * d - 1.0) < 1e-15) break;
+    }
+    return value * exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)) / a;
+}
+
+// P(T > t) of Student's t, t > 0: I_{df / (df + t^2)}(df/2, 1/2) / 2.
+static double kbi_student_tail(double t, double df) {
+    const double a = 0.5 * df, x = df / (df + t * t), rest = t * t / (df + t * t);
+    if (x < (a + 1.0) / (a + 2.5)) return 0.5 * kbi_beta_below(a, 0.5, x);
+    return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
+}
+
+// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on: bisection of the tail, within
+// 1e-9 of it for p from 1e-6 to 1 - 1e-6. From 1e7 on df is taken as 1e7. NAN for p outside of (0, 1) and other df.
+static double kbi_student_quantile(double p, double df) {
+    if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
+    if (p == 0.5) return 0.0;
+    const double tail = p < 0.5 ? p : 1.0 - p, freedom = df < 1e7 ? df : 1e7;
+    double low = 0.0, high = 1.0;
+    while (high < 1e140 && kbi_student_tail(high, freedom) > tail) low = high, high *= 2.0;
+    for (int i = 0; i < 60; i++) {
+        const double middle = 0.5 * (low + high);
+        if (kbi_student_tail(middle, freedom) > tail)
+            low = middle;
+        else
+            high = middle;
+    }
+    return p < 0.5 ? -high : high;
+}
+
+// psi(x) and psi'(x), x > 0: up to x >= 8 by psi(x) = psi(x + 1) - 1/x, then their asymptotic series (DLMF 5.11.2,
+// 5.15.8), of which the first term left out is below 1e-10.
+static double kbi_digamma(double x) {
+    double sum = 0.0;
+    for (; x < 8.0; x += 1.0) sum -= 1.0 / x;
+    const double q = 1.0 / (x * x);
+    return sum + log(x) - 0.5 / x - q * (1.0 / 12 - q * (1.0 / 120 - q * (1.0 / 252 - q * (1.0 / 240 - q / 132))));
+}
+static double kbi_trigamma(double x) {
+    double sum = 0.0;
+    for (; x < 8.0; x += 1.0) sum += 1.0 / (x * x);
+    const double q = 1.0 / (x * x);
+    return sum +
+           (1.0 + 0.5 / x + q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))))) / x;
+}
+
+// -- fresh processes --------------------------------------------------------------------------------------
+
+typedef struct kbi_spread { // of a case's log medians over processes, or of a rival's log ratios
+    int n;                  // processes that gave one
+    double mean, lo, hi;    // their mean with its 95 % interval; NAN below 2
+    double sd, df;          // of one process about the true mean, and how many degrees of freedom know it: pooled
+} kbi_spread;
+
+// How alike the scatter of two cases is taken to be, by their times in octaves: 1, 0.61 one octave apart, 0.14 two.
+static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
+
+// Each case by itself. In lo: the logarithm of its variance, corrected so that its mean is that of the true one (Smyth
+// 2004), NAN for a variance of 0; in hi: its time in octaves.
+static void kbi_spread_own(const double* values, int processes, double time, kbi_spread* s) {
+    double sum = 0.0, squares = 0.0;
+    s->n = 0;
+    for (int p = 0; p < processes; p++) {
+        if (!kbi_usable(values[p])) continue;
+        sum += values[p];
+        s->n++;
+    }
+    s->mean = s->n ? sum / s->n : (double)NAN;
+    for (int p = 0; p < processes; p++)
+        if (kbi_usable(values[p])) squares += (values[p] - s->mean) * (values[p] - s->mean);
+    s->df = s->n > 1 ? s->n - 1 : 0;
+    s->sd = s->n > 1 ? sqrt(squares / s->df) : (double)NAN;
+    s->lo = s->sd > 0.0 ? 2.0 * log(s->sd) - kbi_digamma(0.5 * s->df) + log(0.5 * s->df) : (double)NAN;
+    s->hi = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
+}
+
+// Degrees of freedom of the prior: by how much more than chance the logarithms of the variances of cases of like length
+// differ (Smyth 2004, section 6.2, with pairs in place of a common mean). Infinite, that is 2e6, where no more.
+static double kbi_spread_prior(const kbi_spread* s, int cases) {
+    double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
+    for (int i = 0; i < cases; i++) {
+        for (int j = 0; j < i && kbi_usable(s[i].lo); j++) {
+            const double apart = s[i].lo - s[j].lo, weight = kbi_spread_weight(s[i].hi - s[j].hi);
+            if (!(weight > 0.0) || !kbi_usable(s[j].lo)) continue;
+            excess += 0.5 * weight * (apart * apart - kbi_trigamma(0.5 * s[i].df) - kbi_trigamma(0.5 * s[j].df));
+            weights += weight;
+        }
+    }
+    excess = weights > 0.0 ? excess / weights : 0.0;
+    for (int i = 0; i < 60; i++) { // the inverse of psi'
+        const double middle = sqrt(low * high);
+        if (kbi_trigamma(middle) > excess)
+            low = middle;
+        else
+            high = middle;
+    }
+    return 2.0 * high;
+}
+
+// 95 % t intervals of the cases' mean log medians, each over `processes` fresh processes: case c owns
+// values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
+// cases of like length scatter alike. A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom
+// (Smyth 2004): s0^2 the prior that the others make, 1/p = 1/min(d0, d) + 1/D, d0 from how much the others differ and at
+// most the case's own d, D what they know. It is never below the case's own s^2: a case that scatters three times as far
+// as its like is what a reader must not miss. A case alone stands on its own. What is to be compared with the mean has
+// a variance of its own, `beside` times that of a process: 0 for the true mean, 1 for one further process, pi / 2m for
+// the median of m.
+static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
+                          kbi_spread* s) {
+    for (int i = 0; i < cases; i++)
+        kbi_spread_own(values + (size_t)i * (size_t)processes, processes, times[i], &s[i]);
+    const double d0 = kbi_spread_prior(s, cases), shift = kbi_digamma(0.5 * d0) - log(0.5 * d0);
+    for (int i = 0; i < cases; i++) {
+        double known = 0.0, weights = 0.0, logs = 0.0;
+        const double d = s[i].n > 1 ? s[i].n - 1 : 0;
+        for (int j = 0; j < cases && d > 0.0; j++) {
+            if (j == i || !kbi_usable(s[j].lo)) continue;
+            const double weight = kbi_spread_weight(s[i].hi - s[j].hi);
+            known += weight * (s[j].n - 1);
+            weights += weight;
+            logs += weight * s[j].lo;
+        }
+        if (!(known > 1e-6)) continue;
+        const double p = 1.0 / (1.0 / (d0 < d ? d0 : d) + 1.0 / known);
+        const double pooled = sqrt((d * s[i].sd * s[i].sd + p * exp(logs / weights + shift)) / (d + p));
+        s[i].sd = pooled > s[i].sd ? pooled : s[i].sd;
+        s[i].df = d + p;
+    }
+    for (int i = 0; i < cases; i++) {
+        const double reach = s[i].n > 1 ? kbi_student_quantile(0.975, s[i].df) * s[i].sd : (double)NAN;
+        s[i].lo = s[i].mean - reach * sqrt(1.0 / KBI_MAX(s[i].n, 1) + beside);
+        s[i].hi = s[i].mean + reach * sqrt(1.0 / KBI_MAX(s[i].n, 1) + beside);
+    }
 }
 
 /*---------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 rng = np.random.default_rng(20250101)
 NAN = math.nan
@@ -154,7 +154,22 @@ def summaries():
     print("};\n")
 
 
+# -- distributions ------------------------------------------------------------------------------------------
+def students():
+    print("static const expected_student EXPECTED_STUDENTS[] = {")
+    freedom = (0.1, 0.5, 1, 1.5, 2, 2.37, 3, 4, 4.999, 5, 7.25, 8, 9, 12.5, 20, 33.3, 49, 98, 333, 1e3, 12345.6, 1e5, 1e6)
+    shares = (1e-6, 0.001, 0.025, 0.3, 0.5, 0.501, 0.6, 0.9, 0.95, 0.975, 0.99, 0.995, 1 - 0.025 / 7, 0.9999, 1 - 1e-6)
+    for df in freedom:
+        for p in shares:
+            print(f"    {{{c(df)}, {c(p)}, {c(stats.t.ppf(p, df))}}},")
+    print("};\n\nstatic const expected_gamma EXPECTED_GAMMAS[] = {")
+    for x in (0.05, 0.3, 0.5, 1, 1.5, 2, 4.5, 7.99, 8, 24.5, 1000, 1e6):
+        print(f"    {{{c(x)}, {c(special.digamma(x))}, {c(special.polygamma(1, x))}}},")
+    print("};")
+
+
 print("// SPDX-License-Identifier: MIT OR Unlicense")
 print("// Made by stats_expected.py from NumPy and SciPy. Do not edit.\n// clang-format off\n")
 ranks()
 summaries()
+students()
