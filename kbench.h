@@ -1996,7 +1996,7 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
 // Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
 // about `centre`: each side becomes the root of the sum of squares of itself and 1.96 sd, as independent normal errors
 // add. An error that is not known leaves no interval: NAN.
-static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
+__attribute__((unused)) static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
     *hi = centre + hypot(*hi - centre, error);
@@ -2121,14 +2121,18 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
 
 // 95 % t intervals of the cases' mean log medians, each over `processes` fresh processes: case c owns
 // values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
-// cases of like length scatter alike. A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom
-// (Smyth 2004): s0^2 the prior that the others make, 1/p = 1/min(d0, d) + 1/D, d0 from how much the others differ and at
-// most the case's own d, D what they know. It is never below the case's own s^2: a case that scatters three times as far
-// as its like is what a reader must not miss. A case alone stands on its own. What is to be compared with the mean has
-// a variance of its own, `beside` times that of a process: 0 for the true mean, 1 for one further process, pi / 2m for
-// the median of m.
-static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
-                          kbi_spread* s) {
+// cases of like length scatter alike.
+//
+// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior that the
+// others make, 1/p = 1/min(d0, d) + 1/D, d0 from how much the others differ, D what they know. d0 counts as the case's
+// own d at most, and the variance is never below its own s^2: a case that scatters three times as far as its like is
+// what a reader must not miss. A case alone stands on its own.
+//
+// What is to be compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true
+// mean, 1 for one further process, pi / 2m for the median of m. Log ratios of rivals work alike, in a call of their
+// own: they scatter less than times do.
+__attribute__((unused)) static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
+                                                  double beside, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
         kbi_spread_own(values + (size_t)i * (size_t)processes, processes, times[i], &s[i]);
     const double d0 = kbi_spread_prior(s, cases), shift = kbi_digamma(0.5 * d0) - log(0.5 * d0);
