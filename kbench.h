@@ -1988,6 +1988,7 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
     return KB_UNRESOLVED;
 }
 
+KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
               Public: none      Used by: ?
@@ -2158,6 +2159,7 @@ __attribute__((unused)) static void kbi_spread_of(const double* values, int proc
         s[i].hi = s[i].mean + reach * sqrt(1.0 / KBI_MAX(s[i].n, 1) + beside);
     }
 }
+KBI_SLOW_END
 
 /*---------------------------------------------------------------------------------------------------------------
   >>arrays    foundation: whether one array matches another; NaN never does. Pure functions.
