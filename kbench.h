@@ -42,6 +42,7 @@ CONTENTS (search for the tag)
     >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
     >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
     >>paired       foundation: two arms measured in the same rounds: interval and verdict. Pure functions
+    >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
@@ -102,10 +103,10 @@ HOW A MEASUREMENT WORKS
     loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer
     or Nsight Compute it is one process; a few launches of every case run and are checked, and nothing is timed.
 
-    time_ms is the median. The interval is that of the median (exact order statistics of ten consecutive
-    block medians: Le Boudec, Performance Evaluation, 2010). gpu_efficiency is the larger of bytes a second
-    over the copy bandwidth and operations a second over the arithmetic rate, both measured on this very
-    device, not a data sheet's.
+    time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance
+    Evaluation, 2010), for as many values as the samples are worth, given how they hang together.
+    gpu_efficiency is the larger of bytes a second over the copy bandwidth and operations a second over the
+    arithmetic rate, both measured on this very device, not a data sheet's.
 
 COMMAND LINE
 
@@ -357,8 +358,8 @@ typedef struct kb_stats {
     double p75;             // quantile 0.75
     double p95;             // quantile 0.95
     double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
-    double ci_low, ci_high; // 95 % interval of the median, which lies in it: exact ranks of 10 block medians
-                            // from 30 values, of the values from 6; below 6 no such interval exists: NAN
+    double ci_low, ci_high; // 95 % interval of the median, which lies in it, widened for what the values have to
+                            // do with each other; below 6 values no such interval exists: NAN
     double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or next to a
                             // median of 0
     double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey
@@ -373,6 +374,8 @@ typedef struct kb_stats {
                             // the values on each side, wider than 5 MAD of either side, 5 steps of the timer
                             // and 1 % of the median; 0 below 30 values
     int64_t distinct;       // different values; few mean a coarse timer
+    double effective;       // independent values that the n are worth to the median, at most n; below 6 the interval
+                            // is a wide guess: take more samples. NAN below 6 values
 } kb_stats;
 
 // What an interval of the speedup (the baseline's time / this one's) says.
@@ -1566,6 +1569,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 #define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
 #define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
 #define KBI_STATS_P99_MIN 300  // fewest values with a p99
+#define KBI_STATS_ENOUGH 6     // fewest values, or what they are worth, that the sign test makes an interval of
 #define KBI_STATS_NOTABLE 0.01 // drift and distance of modes, relative to the median, that are worth a word
 
 static int kbi_usable(double v) {
@@ -1764,37 +1768,97 @@ static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
     return 1;
 }
 
-// Medians of 10 consecutive blocks, as equal as possible; n >= 10.
+// Behind the last value of block b of 10 consecutive ones, as equal as possible.
+static int64_t kbi_block_end(int b, int64_t n) {
+    return n / KBI_STATS_BLOCKS * (b + 1) + n % KBI_STATS_BLOCKS * (b + 1) / KBI_STATS_BLOCKS;
+}
+
+// Their medians; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
-    for (int64_t b = 0, begin = 0; b < KBI_STATS_BLOCKS; b++) {
-        const int64_t share = n / KBI_STATS_BLOCKS, rest = n % KBI_STATS_BLOCKS;
-        const int64_t end = share * (b + 1) + rest * (b + 1) / KBI_STATS_BLOCKS;
+    int64_t begin = 0;
+    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
+        const int64_t end = kbi_block_end(b, n);
         blocks[b] = kbi_median_of(x + begin, end - begin, scratch);
         begin = end;
     }
 }
 
-// 95 % interval of the median. From 30 values: ranks 2 and 9 of the 10 block medians, coverage 1 - 2 *
-// 11/1024 = 97.9 %, the least that reaches 95; values in one block may be correlated, blocks need only be
-// nearly independent. Below: ranks of the values. Widened, where need be, to hold the sample's own median.
-// scratch holds n values.
-static void kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo, double* hi) {
-    double blocks[KBI_STATS_BLOCKS];
-    const double* ordered = scratch;
-    int64_t count = n, low, high;
-    *lo = *hi = (double)NAN;
-    if (n >= KBI_STATS_MIN) {
-        kbi_block_medians(x, n, scratch, blocks);
-        kbi_sort(blocks, KBI_STATS_BLOCKS);
-        ordered = blocks;
-        count = KBI_STATS_BLOCKS;
-    } else if (n > 0) {
-        memmove(scratch, x, (size_t)n * sizeof(double));
-        kbi_sort(scratch, n);
+// By how much autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1). Taking
+// off the sample's own mean pulled r down by about (1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954). At least 1.
+static double kbi_inflation(double r, int64_t n) {
+    r += (1.0 + 4.0 * r) / (double)n;
+    r = r < 0.99 ? r : 0.99;
+    return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
+}
+
+// How many independent values the n are worth to their median: n over the larger of two inflations,
+//   - that of lag 1: right where the correlation dies away from value to value;
+//   - the variance of the sums of 10 consecutive blocks over what independent values would give, times the inflation
+//     of the sums' own lag 1: right where slow wandering hides under noise that does not last.
+// Of values clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; of signs where the MAD
+// is 0. Below 30 values too few for blocks, and only a correlation that stands out (one-sided 5 %) counts. spread:
+// standard deviation of the clipped values. O(n); scratch holds n values.
+static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
+    double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
+    for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - median);
+    const double clip = 3.0 * kbi_median_of(scratch, n, scratch);
+    for (int64_t i = 0; i < n; i++) {
+        const double d = x[i] - median, sign = (double)((d > 0.0) - (d < 0.0));
+        scratch[i] = fabs(d) < clip ? d / clip : sign;
+        sum += scratch[i];
     }
-    if (!kbi_sign_ranks(count, 0.05, &low, &high)) return;
-    *lo = ordered[low - 1] < median ? ordered[low - 1] : median;
-    *hi = ordered[high - 1] > median ? ordered[high - 1] : median;
+    int64_t i = 0;
+    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
+        block[b] = 0.0;
+        for (const int64_t end = kbi_block_end(b, n); i < end; i++) {
+            const double d = scratch[i] - sum / (double)n;
+            squares += d * d;
+            products += d * previous;
+            block[b] += previous = d;
+        }
+    }
+    *spread = n > 1 ? clip * sqrt(squares / (double)(n - 1)) : 0.0;
+    if (!(squares > 0.0)) return (double)n;
+    const double lag1 = products / squares;
+    if (n < KBI_STATS_MIN && lag1 + 1.0 / (double)n < 1.645 / sqrt((double)n)) return (double)n;
+    double inflation = kbi_inflation(lag1, n), wander = 0.0, turns = 0.0;
+    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
+        wander += block[b] * block[b];
+        turns += b > 0 ? block[b] * block[b - 1] : 0.0;
+    }
+    if (n >= KBI_STATS_MIN && wander > 0.0) {
+        const double slow = wander / squares * KBI_STATS_BLOCKS / (KBI_STATS_BLOCKS - 1) *
+                            kbi_inflation(turns / wander, KBI_STATS_BLOCKS);
+        inflation = slow > inflation ? slow : inflation;
+    }
+    return (double)n / inflation;
+}
+
+// 95 % interval of the median of values that may be correlated: the ranks of the sign test for as many values as they
+// are worth, spread over the n: (k - 1/2) n / worth + 1/2. Returns what they are worth. Below KBI_STATS_ENOUGH no ranks
+// would do: the interval is that of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard
+// deviation that n values show of a process that wanders farther, s^2 / (1 - 1/worth). That holds, too, but is a guess
+// from too few: take more. NAN, and no interval, below 6 values. O(n); scratch holds n values.
+static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
+                                  double* hi) {
+    double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
+    int64_t low, high;
+    *lo = *hi = (double)NAN;
+    if (n < KBI_STATS_ENOUGH) return (double)NAN;
+    const double worth = kbi_effective(x, n, median, scratch, &spread);
+    const int64_t count = worth > KBI_STATS_ENOUGH ? (int64_t)worth : KBI_STATS_ENOUGH;
+    kbi_sign_ranks(count, 0.05, &low, &high);
+    const int64_t rank = (int64_t)(((double)low - 0.5) * (double)n / (double)count + 0.5);
+    memmove(scratch, x, (size_t)n * sizeof(double));
+    *lo = kbi_select(scratch, n, rank - 1);
+    *hi = kbi_select(scratch, n, n - rank);
+    if (worth < KBI_STATS_ENOUGH) {
+        const double left = 1.0 - 1.0 / worth;
+        reach = 2.571 * spread * sqrt(1.0 / worth / (left > 0.2 ? left : 0.2));
+    }
+    *lo = median - reach < *lo ? median - reach : *lo;
+    *hi = median + reach > *hi ? median + reach : *hi;
+    return worth;
 }
 
 static double kbi_half_width(double lo, double hi, double median) {
@@ -1936,7 +2000,7 @@ static kb_stats kbi_stats_none(int64_t n) {
     s.n = n > 0 ? n : 0;
     s.median = s.mean = s.std = s.min = s.max = s.mad = s.cv = none;
     s.p5 = s.p25 = s.p75 = s.p95 = s.p99 = s.ci_low = s.ci_high = s.precision = none;
-    s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = none;
+    s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = s.effective = none;
     return s;
 }
 
@@ -1946,7 +2010,7 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(n) : NULL;
     if (sorted == NULL) return s;
     s.median = kbi_median_of(x, n, sorted);
-    kbi_median_interval(x, n, s.median, sorted, &s.ci_low, &s.ci_high);
+    s.effective = kbi_median_interval(x, n, s.median, sorted, &s.ci_low, &s.ci_high);
     s.precision = kbi_half_width(s.ci_low, s.ci_high, s.median);
     kbi_drift(x, sorted, &s);
 
@@ -2031,6 +2095,179 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
     if (hi < 1.0 / floor_ratio) return KB_SLOWER;
     return KB_UNRESOLVED;
 }
+
+KBI_SLOW_BEGIN
+/*---------------------------------------------------------------------------------------------------------------
+  >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
+              Public: none      Used by: ?
+---------------------------------------------------------------------------------------------------------------*/
+
+// Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
+// about `centre`: each side becomes the root of the sum of squares of itself and 1.96 sd, as independent normal errors
+// add. An error that is not known leaves no interval: NAN.
+__attribute__((unused)) static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
+    const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
+    *lo = centre - hypot(centre - *lo, error);
+    *hi = centre + hypot(*hi - centre, error);
+}
+
+// -- distributions ----------------------------------------------------------------------------------------
+
+// Regularised incomplete beta I_x(a, b) for x below its mean: continued fraction (DLMF 8.17.22), evaluated from the
+// front (Lentz 1976; Thompson and Barnett 1986).
+static double kbi_beta_below(double a, double b, double x) {
+    double c = 1.0, d = 1.0 - (a + b) * x / (a + 1.0), value;
+    d = 1.0 / (fabs(d) > 1e-300 ? d : 1e-300);
+    value = d;
+    for (int m = 1; m < 10000; m++) {
+        for (int odd = 0; odd < 2; odd++) {
+            const double k = (double)m, top = odd ? -(a + k) * (a + b + k) : k * (b - k);
+            const double term = top * x / ((a + 2.0 * k - 1.0 + odd) * (a + 2.0 * k + odd));
+            d = 1.0 + term * d;
+            c = 1.0 + term / c;
+            d = 1.0 / (fabs(d) > 1e-300 ? d : 1e-300);
+            c = fabs(c) > 1e-300 ? c : 1e-300;
+            value *= c * d;
+        }
+        if (fabs(c * d - 1.0) < 1e-15) break;
+    }
+    return value * exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)) / a;
+}
+
+// P(T > t) of Student's t, t > 0: I_{df / (df + t^2)}(df/2, 1/2) / 2.
+static double kbi_student_tail(double t, double df) {
+    const double a = 0.5 * df, x = df / (df + t * t), rest = t * t / (df + t * t);
+    if (x < (a + 1.0) / (a + 2.5)) return 0.5 * kbi_beta_below(a, 0.5, x);
+    return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
+}
+
+// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on: bisection of the tail, within
+// 1e-9 of it for p from 1e-6 to 1 - 1e-6. From 1e7 on df is taken as 1e7. NAN for p outside of (0, 1) and other df.
+static double kbi_student_quantile(double p, double df) {
+    if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
+    if (p == 0.5) return 0.0;
+    const double tail = p < 0.5 ? p : 1.0 - p, freedom = df < 1e7 ? df : 1e7;
+    double low = 0.0, high = 1.0;
+    while (high < 1e140 && kbi_student_tail(high, freedom) > tail) low = high, high *= 2.0;
+    for (int i = 0; i < 60; i++) {
+        const double middle = 0.5 * (low + high);
+        if (kbi_student_tail(middle, freedom) > tail)
+            low = middle;
+        else
+            high = middle;
+    }
+    return p < 0.5 ? -high : high;
+}
+
+// psi(x) and psi'(x), x > 0: up to x >= 8 by psi(x) = psi(x + 1) - 1/x, then their asymptotic series (DLMF 5.11.2,
+// 5.15.8), of which the first term left out is below 1e-10.
+static double kbi_digamma(double x) {
+    double sum = 0.0;
+    for (; x < 8.0; x += 1.0) sum -= 1.0 / x;
+    const double q = 1.0 / (x * x);
+    return sum + log(x) - 0.5 / x - q * (1.0 / 12 - q * (1.0 / 120 - q * (1.0 / 252 - q * (1.0 / 240 - q / 132))));
+}
+static double kbi_trigamma(double x) {
+    double sum = 0.0;
+    for (; x < 8.0; x += 1.0) sum += 1.0 / (x * x);
+    const double q = 1.0 / (x * x);
+    return sum +
+           (1.0 + 0.5 / x + q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))))) / x;
+}
+
+// -- fresh processes --------------------------------------------------------------------------------------
+
+typedef struct kbi_spread { // of a case's log medians over processes, or of a rival's log ratios
+    int n;                  // processes that gave one
+    double mean, lo, hi;    // their mean with its 95 % interval; NAN below 2
+    double sd, df;          // of one process about the true mean, and how many degrees of freedom know it: pooled
+} kbi_spread;
+
+// How alike the scatter of two cases is taken to be, by their times in octaves: 1, 0.61 one octave apart, 0.14 two.
+static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
+
+// Each case by itself. In lo: the logarithm of its variance, corrected so that its mean is that of the true one (Smyth
+// 2004), NAN for a variance of 0; in hi: its time in octaves.
+static void kbi_spread_own(const double* values, int processes, double time, kbi_spread* s) {
+    double sum = 0.0, squares = 0.0;
+    s->n = 0;
+    for (int p = 0; p < processes; p++) {
+        if (!kbi_usable(values[p])) continue;
+        sum += values[p];
+        s->n++;
+    }
+    s->mean = s->n ? sum / s->n : (double)NAN;
+    for (int p = 0; p < processes; p++)
+        if (kbi_usable(values[p])) squares += (values[p] - s->mean) * (values[p] - s->mean);
+    s->df = s->n > 1 ? s->n - 1 : 0;
+    s->sd = s->n > 1 ? sqrt(squares / s->df) : (double)NAN;
+    s->lo = s->sd > 0.0 ? 2.0 * log(s->sd) - kbi_digamma(0.5 * s->df) + log(0.5 * s->df) : (double)NAN;
+    s->hi = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
+}
+
+// Degrees of freedom of the prior: by how much more than chance the logarithms of the variances of cases of like length
+// differ (Smyth 2004, section 6.2, with pairs in place of a common mean). Infinite, that is 2e6, where no more.
+static double kbi_spread_prior(const kbi_spread* s, int cases) {
+    double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
+    for (int i = 0; i < cases; i++) {
+        for (int j = 0; j < i && kbi_usable(s[i].lo); j++) {
+            const double apart = s[i].lo - s[j].lo, weight = kbi_spread_weight(s[i].hi - s[j].hi);
+            if (!(weight > 0.0) || !kbi_usable(s[j].lo)) continue;
+            excess += 0.5 * weight * (apart * apart - kbi_trigamma(0.5 * s[i].df) - kbi_trigamma(0.5 * s[j].df));
+            weights += weight;
+        }
+    }
+    excess = weights > 0.0 ? excess / weights : 0.0;
+    for (int i = 0; i < 60; i++) { // the inverse of psi'
+        const double middle = sqrt(low * high);
+        if (kbi_trigamma(middle) > excess)
+            low = middle;
+        else
+            high = middle;
+    }
+    return 2.0 * high;
+}
+
+// 95 % t intervals of the cases' mean log medians, each over `processes` fresh processes: case c owns
+// values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
+// cases of like length scatter alike.
+//
+// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior that the
+// others make, 1/p = 1/min(d0, d) + 1/D, d0 from how much the others differ, D what they know. d0 counts as the case's
+// own d at most, and the variance is never below its own s^2: a case that scatters three times as far as its like is
+// what a reader must not miss. A case alone stands on its own.
+//
+// What is to be compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true
+// mean, 1 for one further process, pi / 2m for the median of m. Log ratios of rivals work alike, in a call of their
+// own: they scatter less than times do.
+__attribute__((unused)) static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
+                                                  double beside, kbi_spread* s) {
+    for (int i = 0; i < cases; i++)
+        kbi_spread_own(values + (size_t)i * (size_t)processes, processes, times[i], &s[i]);
+    const double d0 = kbi_spread_prior(s, cases), shift = kbi_digamma(0.5 * d0) - log(0.5 * d0);
+    for (int i = 0; i < cases; i++) {
+        double known = 0.0, weights = 0.0, logs = 0.0;
+        const double d = s[i].n > 1 ? s[i].n - 1 : 0;
+        for (int j = 0; j < cases && d > 0.0; j++) {
+            if (j == i || !kbi_usable(s[j].lo)) continue;
+            const double weight = kbi_spread_weight(s[i].hi - s[j].hi);
+            known += weight * (s[j].n - 1);
+            weights += weight;
+            logs += weight * s[j].lo;
+        }
+        if (!(known > 1e-6)) continue;
+        const double p = 1.0 / (1.0 / (d0 < d ? d0 : d) + 1.0 / known);
+        const double pooled = sqrt((d * s[i].sd * s[i].sd + p * exp(logs / weights + shift)) / (d + p));
+        s[i].sd = pooled > s[i].sd ? pooled : s[i].sd;
+        s[i].df = d + p;
+    }
+    for (int i = 0; i < cases; i++) {
+        const double reach = s[i].n > 1 ? kbi_student_quantile(0.975, s[i].df) * s[i].sd : (double)NAN;
+        s[i].lo = s[i].mean - reach * sqrt(1.0 / KBI_MAX(s[i].n, 1) + beside);
+        s[i].hi = s[i].mean + reach * sqrt(1.0 / KBI_MAX(s[i].n, 1) + beside);
+    }
+}
+KBI_SLOW_END
 
 /*---------------------------------------------------------------------------------------------------------------
   >>arrays    foundation: whether one array matches another; NaN never does. Pure functions.
