@@ -671,6 +671,7 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #endif
 
 #include <ctype.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -683,6 +684,7 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -733,6 +735,11 @@ extern int lstat(const char* path, struct stat* out);
 #define KBI_CLOEXEC O_CLOEXEC
 #else
 #define KBI_CLOEXEC 0
+#endif
+#ifdef O_NOFOLLOW
+#define KBI_NOFOLLOW O_NOFOLLOW
+#else
+#define KBI_NOFOLLOW 0
 #endif
 #ifdef MAP_ANONYMOUS
 #define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
@@ -6342,8 +6349,62 @@ typedef struct kbi_store {
     char* temporary; // beside json, renamed over it at the end; NULL: json is written in place
     int json_file, jsonl_file;
     kbi_text array, path; // path: json from the root on, since a body may change the directory
-    bool failed, keep;    // keep: results of an earlier run are worth more than an empty array
+    unsigned failed;      // bits: json, jsonl
+    bool keep;            // results of an earlier run are worth more than an empty array
 } kbi_store;
+enum { KBI_JSON_FAILED = 1, KBI_JSONL_FAILED = 2 };
+
+// Whether a path still leads to the plain file that was opened under it.
+static bool kbi_file_is(int file, const char* path) {
+    struct stat open_one, there;
+    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
+           open_one.st_dev == there.st_dev && open_one.st_ino == there.st_ino;
+}
+
+// Removes a temporary file unless a run holds its lock, on whatever machine or in whatever container.
+static bool kbi_remove_left(const char* path) {
+    struct stat about;
+    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
+    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
+    bool gone = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 && kbi_file_is(file, path) && unlink(path) == 0;
+    if (file >= 0) close(file);
+    return gone;
+}
+
+// Removes what runs left beside this file when they were killed: NAME.tmpPID where there is no such process.
+static void kbi_remove_all_left(const char* path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t n = strlen(name);
+    kbi_text folder = { NULL, 0, 0 };
+    kbi_put(&folder, slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1);
+    DIR* d = opendir(folder.s);
+    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
+        const char* number = e->d_name + n + 4;
+        if (strncmp(e->d_name, name, n) != 0 || strncmp(e->d_name + n, ".tmp", 4) != 0) continue;
+        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
+        if (kill((pid_t)strtol(number, NULL, 10), 0) == 0 || errno != ESRCH) continue;
+        kbi_text left = { NULL, 0, 0 };
+        kbi_putf(&left, "%s%s", slash ? folder.s : "", e->d_name);
+        kbi_remove_left(left.s);
+        kbi_text_free(&left);
+    }
+    if (d) closedir(d);
+    kbi_text_free(&folder);
+}
+
+// A file of one's own, locked until it is closed; -1: errno says why not.
+static int kbi_open_temporary(const char* path) {
+    for (int i = 0; i < 10; i++) {
+        int file = kbi_open_file(path, O_WRONLY | O_CREAT | O_EXCL | KBI_NOFOLLOW);
+        bool there = file < 0 && errno == EEXIST;
+        if (there && kbi_remove_left(path)) continue; // left by another process of this number
+        if (file < 0) return errno = there ? EEXIST : errno, -1;
+        flock(file, LOCK_EX | LOCK_NB);
+        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
+        close(file);
+    }
+    return errno = EEXIST, -1;
+}
 
 static bool kbi_store_open_json(kbi_store* s) {
     struct stat about;
@@ -6352,8 +6413,12 @@ static bool kbi_store_open_json(kbi_store* s) {
     bool plain = lstat(s->json, &about) != 0 || S_ISREG(about.st_mode);
     kbi_text name = { NULL, 0, 0 };
     kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", s->json, (long)getpid());
-    s->json_file = kbi_open_file(name.s, O_WRONLY | O_CREAT | (plain ? O_TRUNC : 0));
-    if (s->json_file < 0) kbi_error("cannot write --json %s: %s", s->json, strerror(errno));
+    if (plain) kbi_remove_all_left(s->json);
+    s->json_file = plain ? kbi_open_temporary(name.s) : kbi_open_file(name.s, O_WRONLY | O_CREAT);
+    if (s->json_file < 0 && plain && errno == EEXIST)
+        kbi_error("cannot write --json %s: %s is in use by another run, or no plain file", s->json, name.s);
+    else if (s->json_file < 0)
+        kbi_error("cannot write --json %s: %s", s->json, strerror(errno));
     if (plain && s->json_file >= 0)
         s->temporary = name.s;
     else
@@ -6396,9 +6461,10 @@ static bool kbi_store_open(kbi_store* s, const kbi_options* o) {
     return false;
 }
 
-static void kbi_store_trouble(kbi_store* s, const char* option, const char* path) {
-    if (!s->failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
-    s->failed = true;
+static void kbi_store_trouble(kbi_store* s, unsigned which, const char* path) { // said once of each
+    if (!(s->failed & which))
+        kbi_error("writing --%s %s failed: %s", which == KBI_JSON_FAILED ? "json" : "jsonl", path, strerror(errno));
+    s->failed |= which;
 }
 
 static void kbi_store_add(kbi_store* s, const kb_result* r) {
@@ -6410,7 +6476,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* r) {
     if (kbi_is(s->jsonl, "-"))
         fputs(line.s, stdout), fflush(stdout);
     else if (s->jsonl && !kbi_write_all(s->jsonl_file, line.s, line.n))
-        kbi_store_trouble(s, "jsonl", s->jsonl);
+        kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     else if (s->jsonl)
         fsync(s->jsonl_file);
     kbi_text_free(&line);
@@ -6426,15 +6492,15 @@ static bool kbi_store_close(kbi_store* s) {
         if (s->temporary) unlink(s->temporary);
     } else if (kbi_is(s->json, "-")) {
         fputs(s->array.s, stdout);
-        if (fflush(stdout) != 0) kbi_store_trouble(s, "json", "-");
+        if (fflush(stdout) != 0) kbi_store_trouble(s, KBI_JSON_FAILED, "-");
     } else if (s->json_file >= 0) {
         int again = s->temporary ? -1 : kbi_open_file(s->json, O_WRONLY | O_TRUNC); // what stands behind a link
         if (again >= 0) close(again);
         bool good =
             kbi_write_all(s->json_file, s->array.s, s->array.n) && (fsync(s->json_file) == 0 || errno == EINVAL);
+        if (good && s->temporary && rename(s->temporary, s->json) != 0) good = false; // still locked
         if (close(s->json_file) != 0) good = false;
-        if (good && s->temporary && rename(s->temporary, s->json) != 0) good = false;
-        if (!good) kbi_store_trouble(s, "json", s->json);
+        if (!good) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
         if (!good && s->temporary) unlink(s->temporary);
     }
     kbi_text_free(&s->array);
