@@ -7497,7 +7497,14 @@ kb_state* kb_open(const kb_desc* desc) {
     static const kb_desc nothing = { "unnamed", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
     kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
     const char* fault = kbi_desc_fault(desc);
-    const kb_desc* d = fault ? &nothing : desc;
+    kb_desc named = nothing; // of a description at fault the record still says whose it is
+    if (fault && desc && !desc->end_canary && desc->name && *desc->name) {
+        named.name = desc->name;
+        named.implementation = desc->implementation;
+        named.user = desc->user;
+        named.device = KBI_MAX(desc->device, 0);
+    }
+    const kb_desc* d = fault ? &named : desc;
     if (!e) return NULL;
     memset(e, 0, sizeof *e);
     kbi_recipe_of_desc(&e->recipe, d);
