@@ -17,6 +17,7 @@ QUICK START
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
     cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
+    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of theirs.
 
 WHAT IT REFUSES TO DO
 
@@ -278,7 +279,7 @@ typedef struct kb_axis {
     const char* s[KB_AXIS_MAX + 1]; // ends with NULL; KB_AXIS_SIZE: one string "rows=512 cols=1024:4096:*2"
 } kb_axis;
 #define KB_LAST_INT INT64_MIN
-#define KB_LAST_REAL 1.7976931348623157e308
+#define KB_LAST_REAL __builtin_nan("") // so every number can be a value, infinities too; a NaN cannot
 
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
@@ -308,7 +309,7 @@ struct kb_state {
     kb_dtype dtype;   // from KB_DTYPE; KB_NODTYPE without it
     const char* operation;
     const char* implementation;
-    const char* direction; // from an axis named "dir"; NULL without it
+    const char* direction; // from an axis of strings named "dir"; NULL without it
     void* user;            // from kb_entry or kb_run
     uint64_t seed;         // --seed, 42 by default
     bool gpu;              // KB_DEVICE memory lies on a GPU
@@ -564,7 +565,9 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
 // KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
-// Axes. Integers, reals, strings; at most KB_AXIS_MAX values, constant expressions.
+// Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
+// other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
+// none is negative, none below 0: a function that works with such values says so by declaring one.
 #define KB_AXIS(name, ...) { name, KB_AXIS_INTS, { __VA_ARGS__, KB_LAST_INT }, { 0 }, { 0 } }
 #define KB_AXIS_REAL(name, ...) { name, KB_AXIS_REALS, { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
 #define KB_AXIS_STR(name, ...) { name, KB_AXIS_STRINGS, { 0 }, { 0 }, { __VA_ARGS__, 0 } }
@@ -1040,6 +1043,36 @@ static void kbi_offer(kbi_nearest* best, const char* name) {
 static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
     for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
     return h;
+}
+
+typedef struct kbi_set { // of hashes and addresses
+    uint64_t* slots;     // 0: free; at most half are taken
+    size_t n, size;
+} kbi_set;
+
+// Whether the key was not in it yet; it is now.
+static bool kbi_set_add(kbi_set* s, uint64_t key) {
+    key += key == 0;
+    if (2 * (s->n + 1) > s->size) {
+        kbi_set larger = { NULL, 0, s->size ? 2 * s->size : 64 };
+        larger.slots = (uint64_t*)kbi_grow(NULL, sizeof(uint64_t) * larger.size);
+        memset(larger.slots, 0, sizeof(uint64_t) * larger.size);
+        for (size_t i = 0; i < s->size; i++)
+            if (s->slots[i]) kbi_set_add(&larger, s->slots[i]);
+        KBENCH_FREE(s->slots);
+        *s = larger;
+    }
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (s->size - 1); // the golden ratio: addresses lie in rows
+    for (; s->slots[at] && s->slots[at] != key; at = (at + 1) & (s->size - 1)) {}
+    if (s->slots[at]) return false;
+    s->slots[at] = key;
+    s->n++;
+    return true;
+}
+
+static void kbi_set_free(kbi_set* s) {
+    KBENCH_FREE(s->slots);
+    memset(s, 0, sizeof *s);
 }
 
 // "41.23 us": four digits and the unit that leaves one to three of them before the point.
@@ -2221,6 +2254,7 @@ void kb_result_free(kb_result* result) {
 
 static kb_entry* kbi_entries = NULL; // constructors of other files push here before main
 static int kbi_entry_count = 0;
+static kbi_set kbi_entry_set = { NULL, 0, 0 }; // their addresses
 
 static int kbi_order_entries(const void* a, const void* b) {
     const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
@@ -2230,23 +2264,38 @@ static int kbi_order_entries(const void* a, const void* b) {
                               : (x->order > y->order) - (x->order < y->order);
 }
 
+typedef struct kbi_placed { // an entry in the order of the source
+    kb_entry* entry;
+    int at, first; // where it stands there, and the first of its operation
+} kbi_placed;
+
+static int kbi_order_by_operation(const void* a, const void* b) {
+    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
+    int operation = strcmp(x->entry->operation, y->entry->operation);
+    return operation ? operation : (x->at > y->at) - (x->at < y->at);
+}
+
+static int kbi_order_by_first(const void* a, const void* b) {
+    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->at > y->at) - (x->at < y->at);
+}
+
 // The entries in order, operations together at the place of their first. The array is malloc'ed.
 static kb_entry** kbi_sorted_entries(int* count) {
-    int n = 0;
-    kb_entry** all = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * (size_t)(kbi_entry_count + 1));
-    kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * (size_t)(kbi_entry_count + 1));
-    for (kb_entry* e = kbi_entries; e; e = e->next) all[n++] = e;
-    qsort(all, (size_t)n, sizeof *all, kbi_order_entries);
+    size_t n = (size_t)kbi_entry_count;
+    kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
+    kbi_placed* all = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
     *count = 0;
-    for (int i = 0; i < n; i++) {
-        if (!all[i]) continue;
-        const char* operation = all[i]->operation;
-        for (int j = i; j < n; j++) {
-            if (!all[j] || strcmp(all[j]->operation, operation) != 0) continue;
-            out[(*count)++] = all[j];
-            all[j] = NULL;
-        }
+    for (kb_entry* e = kbi_entries; e; e = e->next) out[(*count)++] = e;
+    qsort(out, n, sizeof *out, kbi_order_entries);
+    for (int i = 0; i < *count; i++) all[i].entry = out[i], all[i].at = i;
+    qsort(all, n, sizeof *all, kbi_order_by_operation);
+    for (int i = 0; i < *count; i++) {
+        bool same = i && strcmp(all[i].entry->operation, all[i - 1].entry->operation) == 0;
+        all[i].first = same ? all[i - 1].first : all[i].at;
     }
+    qsort(all, n, sizeof *all, kbi_order_by_first);
+    for (int i = 0; i < *count; i++) out[i] = all[i].entry;
     KBENCH_FREE(all);
     return out;
 }
@@ -2266,8 +2315,7 @@ static const char* kbi_next_word(const char** names, const char* otherwise) {
 }
 
 void kb_add(kb_entry* entry) {
-    for (const kb_entry* e = kbi_entries; e; e = e->next)
-        if (e == entry) return;
+    if (!kbi_set_add(&kbi_entry_set, (uint64_t)(uintptr_t)entry)) return;
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
@@ -2606,17 +2654,18 @@ typedef struct kbi_dimension { // an axis with the values that are to be run
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 
-// "512", "2^20"
+// "512", "2^20", "inf"
 static bool kbi_parse_value(const char** s, double* out) {
     char* end;
     double x = kbi_real_of(*s, &end);
-    if (end == *s || !isfinite(x)) return false;
-    if (*end == '^') {
+    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i';
+    if (*end == '^' && end != *s) {
         const char* power = end + 1;
         double y = kbi_real_of(power, &end);
         if (end == power) return false;
         x = pow(x, y);
     }
+    if (end == *s || (!infinite && !kbi_finite(x))) return false; // 1e999 is no way to write it
     *s = end;
     *out = x;
     return true;
@@ -2624,8 +2673,9 @@ static bool kbi_parse_value(const char** s, double* out) {
 
 static bool kbi_add_value(kb_param* values, int* n, kb_axis_type type, double x) {
     if (*n == KBI_VALUES || (type == KB_AXIS_INTS && (x != floor(x) || fabs(x) > 9e15))) return false;
+    memset(&values[*n], 0, sizeof values[*n]);
     values[*n].type = type;
-    values[*n].i = (int64_t)x;
+    if (type == KB_AXIS_INTS) values[*n].i = (int64_t)x;
     values[(*n)++].r = x;
     return true;
 }
@@ -2644,6 +2694,7 @@ static bool kbi_parse_item(const char** s, kb_param* values, int* n, kb_axis_typ
         *s += 2;
         if (!kbi_parse_value(s, &step)) return false;
     }
+    if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step)) return false;
     if (to < from || (how == '+' ? step <= 0 : step <= 1 || from <= 0)) return false;
     double slack = 1e-9 * (how == '+' ? step : to); // what adding up leaves
     for (double x = from; x <= to + slack; x = how == '+' ? x + step : x * step)
@@ -2654,8 +2705,7 @@ static bool kbi_parse_item(const char** s, kb_param* values, int* n, kb_axis_typ
 // "512,1024:8192:*2" for an axis of that type; n stays 0 when it is no such list.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
     char* text = kbi_arena_text_n(a, s, length);
-    kb_param* values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES);
-    memset(values, 0, sizeof(kb_param) * KBI_VALUES);
+    kb_param* values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES); // touched as far as the list goes
     int n = 0;
     bool good = *text != 0;
     for (const char* p = text; good && *p;) {
@@ -2663,6 +2713,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
             size_t word = strcspn(p, ",");
             good = word > 0 && n < KBI_VALUES;
             if (!good) break;
+            memset(&values[n], 0, sizeof values[n]);
             values[n].type = type;
             values[n++].s = kbi_arena_text_n(a, p, word);
             p += word;
@@ -2680,12 +2731,20 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return d;
 }
 
+// Whether an axis of reals ends there. A NaN that something follows was given as a value.
+static bool kbi_reals_end(const double* r, int at) {
+    static const double zero = 0;
+    for (int i = at + 1; i <= KB_AXIS_MAX; i++)
+        if (memcmp(&r[i], &zero, sizeof zero) != 0) return false;
+    return kbi_nan(r[at]);
+}
+
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     int n = 0;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
     for (; n < KB_AXIS_MAX; n++) {
         bool last = axis->type == KB_AXIS_INTS    ? axis->i[n] == KB_LAST_INT
-                    : axis->type == KB_AXIS_REALS ? axis->r[n] >= KB_LAST_REAL
+                    : axis->type == KB_AXIS_REALS ? kbi_reals_end(axis->r, n)
                                                   : !axis->s[n];
         if (last) break;
         values[n].name = axis->name;
@@ -2708,6 +2767,36 @@ static bool kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* o
         out[*n] = kbi_parse_list(a, kbi_arena_text_n(a, p, name), KB_AXIS_INTS, p + name + 1, value);
         if (!out[(*n)++].n) return false;
         p += name + 1 + value;
+    }
+    return true;
+}
+
+// The lowest integer that an entry declares for an axis, in any size.
+static int64_t kbi_lowest_declared(kbi_arena* arena, const kb_entry* e, const char* name) {
+    int64_t lowest = INT64_MAX;
+    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+        kbi_dimension d[KBI_DIMENSIONS];
+        int n = 0;
+        if (a->type == KB_AXIS_INTS)
+            d[n++] = kbi_axis_dimension(arena, a);
+        else if (a->type == KB_AXIS_SIZE)
+            kbi_size_dimensions(arena, a->s[0], d, &n);
+        for (int i = 0; i < n; i++)
+            for (int v = 0; v < d[i].n && kbi_is(d[i].name, name); v++) lowest = KBI_MIN(lowest, d[i].values[v].i);
+    }
+    return lowest;
+}
+
+// Whether an entry takes these values of -a. A function that was only ever meant for sizes above 0 makes of a 0 a time
+// of nothing, and of less whatever its arithmetic makes of it.
+static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
+    if (d->type != KB_AXIS_INTS) return true;
+    int64_t lowest = kbi_lowest_declared(arena, e, d->name), least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
+    for (int i = 0; i < d->n; i++) {
+        if (d->values[i].i >= least) continue;
+        kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said, e->operation,
+                  e->implementation, d->name, (int)least, (long long)lowest);
+        return false;
     }
     return true;
 }
@@ -2757,14 +2846,15 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
 }
 
 // -a NAME=LIST replaces an axis's values. An error message when the list does not fit the axis.
-static bool kbi_override(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
+static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, kbi_dimension* d) {
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)(equals - s), s);
         if (!kbi_same_name(name, d->name)) continue;
         *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
-        if (d->n) continue;
+        if (d->n && kbi_takes_values(a, e, d, s)) continue;
+        if (d->n) return false;
         kbi_error("-a %s: not a list of at most %d %s; as in %s=1,2,16:64:*2", s, (int)KBI_VALUES,
                   d->type == KB_AXIS_REALS     ? "numbers"
                   : d->type == KB_AXIS_STRINGS ? "words"
@@ -2775,9 +2865,9 @@ static bool kbi_override(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
     return true;
 }
 
-static void kbi_put_param(kbi_text* t, const kb_param* p) {
+static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
     char number[40];
-    kbi_putf(t, "/%s=", p->name);
+    kbi_putf(t, "%c%s=", before, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
     else if (p->type == KB_AXIS_REALS)
@@ -2786,7 +2876,8 @@ static void kbi_put_param(kbi_text* t, const kb_param* p) {
         kbi_putf(t, "%lld", (long long)p->i);
 }
 
-// Adds the case of these values: its name, its key, and what has a meaning of its own (dir, dtype).
+// Adds the case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
+// while numbers of that name are an axis like any).
 static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, const kb_param* const* values, int n) {
     kbi_case c;
     kbi_text name, key;
@@ -2796,7 +2887,7 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
     kb_param* params = (kb_param*)kbi_arena_alloc(&plan->arena, sizeof(kb_param) * (size_t)(n + 1));
     const kb_param* dtype = NULL;
     for (int i = 0; i < n; i++) {
-        if (kbi_is(values[i]->name, "dir"))
+        if (kbi_is(values[i]->name, "dir") && values[i]->type == KB_AXIS_STRINGS)
             c.direction = values[i]->s;
         else
             params[c.n_params++] = *values[i];
@@ -2807,11 +2898,11 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
     if (c.direction) kbi_putf(&name, "/dir=%s", c.direction);
     c.key = kbi_hash(14695981039346656037u, name.s);
     kbi_putf(&name, "/impl=%s", e->implementation);
-    if (dtype) kbi_put_param(&name, dtype);
+    if (dtype) kbi_put_param(&name, '/', dtype);
     for (int i = 0; i < c.n_params; i++) {
-        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, &params[i]);
+        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, '/', &params[i]);
         key.n = 0;
-        kbi_put_param(&key, &params[i]);
+        kbi_put_param(&key, '/', &params[i]);
         uint64_t h = kbi_hash(14695981039346656037u, key.s); // mixed (MurmurHash3's end), because they are added
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
@@ -2857,6 +2948,8 @@ static bool kbi_axis_sound(const kb_entry* e, const kbi_dimension* d, int at) {
     const char *name = d[at].name, *wrong = !name ? "is without a name" : !d[at].n ? "has no values" : NULL;
     for (int i = 0; i < at && !wrong; i++)
         if (kbi_is(d[i].name, name)) wrong = "is there twice";
+    for (int i = 0; i < d[at].n && !wrong; i++)
+        if (d[at].type == KB_AXIS_REALS && kbi_nan(d[at].values[i].r)) wrong = "holds a NaN";
     if (wrong) kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, name ? name : "", wrong);
     for (int i = 0; i < d[at].n && !wrong && kbi_is(name, "dtype"); i++) {
         const char* type = d[at].type == KB_AXIS_STRINGS ? d[at].values[i].s : NULL;
@@ -2888,7 +2981,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
         for (int i = first; i < n; i++) {
-            if (!kbi_override(&plan->arena, o, &d[i]) || !kbi_axis_sound(e, d, i)) return false;
+            if (!kbi_override(&plan->arena, o, e, &d[i]) || !kbi_axis_sound(e, d, i)) return false;
             if (!kbi_restrict_dtypes(&plan->arena, o, &d[i])) return true;
             has_dtype |= kbi_is(d[i].name, "dtype");
         }
@@ -2967,19 +3060,20 @@ static int kbi_order_keyed(const void* a, const void* b) {
 // Drops the later of two cases that are one: the same shape in two sizes, or made the same by -a.
 static void kbi_plan_unique(kbi_plan* plan) {
     kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * (size_t)plan->n);
-    const kb_entry* twice = NULL;
+    kbi_set seen = { NULL, 0, 0 };
+    const kb_entry *twice = NULL, *before = NULL;
     int n = 0;
     for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
     qsort(keyed, (size_t)plan->n, sizeof *keyed, kbi_order_keyed);
-    for (int i = 0; i < plan->n; i++)
-        for (int j = i - 1; j >= 0 && keyed[j].key == keyed[i].key; j--) {
-            const kb_entry *one = plan->cases[keyed[j].at].entry, *other = plan->cases[keyed[i].at].entry;
-            if (one == other) {
-                plan->cases[keyed[i].at].name = NULL;
-                break;
-            }
-            if (kbi_is(one->implementation, other->implementation) && !twice) twice = other;
-        }
+    for (int i = 0; i < plan->n; i++) { // an entry's cases stand together, also among those of one key
+        kbi_case* c = &plan->cases[keyed[i].at];
+        if (i && keyed[i].key == keyed[i - 1].key && c->entry == before)
+            c->name = NULL;
+        else if (!kbi_set_add(&seen, kbi_hash(keyed[i].key, c->entry->implementation)) && !twice)
+            twice = c->entry;
+        before = c->entry;
+    }
+    kbi_set_free(&seen);
     if (twice)
         kbi_warn("%s/%s is registered twice: its records share a name", twice->operation, twice->implementation);
     for (int i = 0; i < plan->n; i++)
@@ -3108,9 +3202,13 @@ static bool kbi_plan_check(const kbi_options* o) {
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o) {
     int n;
     memset(plan, 0, sizeof *plan);
-    if (!kbi_plan_check(o)) return false;
     kb_entry** entries = kbi_sorted_entries(&n);
-    bool good = true;
+    if (!n)
+        kbi_error(
+            "no benchmark is registered in this program; a linker takes from a static library only what is called: "
+            "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
+            "an entry of its own");
+    bool good = n && kbi_plan_check(o);
     for (int i = 0; good && i < n; i++) good = kbi_plan_entry(plan, o, entries[i]);
     KBENCH_FREE(entries);
     if (!good || !kbi_plan_filter(plan, o)) return false;
@@ -3166,59 +3264,48 @@ static void kbi_list_cases(const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) printf("%s\n", plan->cases[i].name);
 }
 
-// Prints a word once per line it belongs to: seen collects " word " of what was printed.
-static void kbi_list_word(kbi_text* seen, const char* word, const char* before) {
-    char spaced[160];
-    snprintf(spaced, sizeof spaced, " %s ", word);
-    if (seen->s && strstr(seen->s, spaced)) return;
-    kbi_puts(seen, spaced);
-    printf("%s%s", before, word);
+// Prints a word of a column, once a line.
+static void kbi_list_word(kbi_set* seen, uint64_t column, const char* word) {
+    if (kbi_set_add(seen, kbi_hash(column << 60, word))) printf(" %s", word);
 }
 
 // The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
 static void kbi_list_ops(const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
-        kbi_text seen = { NULL, 0, 0 };
+        kbi_set seen = { NULL, 0, 0 };
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         printf("%s", operation);
         for (int j = i; j < end; j++)
-            if (plan->cases[j].direction) kbi_list_word(&seen, plan->cases[j].direction, " ");
+            if (plan->cases[j].direction) kbi_list_word(&seen, 1, plan->cases[j].direction);
         printf(" ");
         for (int j = i; j < end; j++)
-            if (plan->cases[j].dtype) kbi_list_word(&seen, kb_dtype_name(plan->cases[j].dtype), " ");
+            if (plan->cases[j].dtype) kbi_list_word(&seen, 2, kb_dtype_name(plan->cases[j].dtype));
         printf(" ");
-        for (int j = i; j < end; j++) kbi_list_word(&seen, plan->cases[j].entry->implementation, " ");
+        for (int j = i; j < end; j++) kbi_list_word(&seen, 3, plan->cases[j].entry->implementation);
         printf("\n");
         for (int j = i; notes && j < end; j++) {
             const kb_entry* e = plan->cases[j].entry;
-            char mark[32];
-            snprintf(mark, sizeof mark, "@%p", (const void*)e);
-            if (!e->note || (seen.s && strstr(seen.s, mark))) continue;
-            kbi_puts(&seen, mark);
-            printf("    %-10s %s\n", e->implementation, e->note);
+            if (e->note && kbi_set_add(&seen, (uint64_t)(uintptr_t)e))
+                printf("    %-10s %s\n", e->implementation, e->note);
         }
-        kbi_text_free(&seen);
+        kbi_set_free(&seen);
     }
 }
 
+// The selected shapes, one a line: operation, category, and every axis that -a can set but what --list-ops shows.
 static void kbi_list_sizes(const kbi_plan* plan) {
-    kbi_text seen = { NULL, 0, 0 };
+    kbi_set seen = { NULL, 0, 0 };
     for (int i = 0; i < plan->n; i++) {
         const kbi_case* c = &plan->cases[i];
         kbi_text line = { NULL, 0, 0 };
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
         for (int j = 0; j < c->n_params; j++)
-            if (c->params[j].type == KB_AXIS_INTS)
-                kbi_putf(&line, " %s=%lld", c->params[j].name, (long long)c->params[j].i);
-        kbi_puts(&line, "\n");
-        if (!seen.s || !strstr(seen.s, line.s)) {
-            kbi_puts(&seen, line.s);
-            fputs(line.s, stdout);
-        }
+            if (!kbi_is(c->params[j].name, "dtype")) kbi_put_param(&line, ' ', &c->params[j]);
+        if (kbi_set_add(&seen, kbi_hash(0, line.s))) printf("%s\n", line.s);
         kbi_text_free(&line);
     }
-    kbi_text_free(&seen);
+    kbi_set_free(&seen);
 }
 
 /*---------------------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ check_out "-a of one axis" '/cols=7$'
 lists "-a list" 18 --op softmax -a cols=1,2,3
 lists "-a factor range" 24 --op softmax -a cols=64:512:*2
 check_out "-a factor range ends with its end" '/cols=512$'
-lists "-a step range" 18 --op softmax -a cols=0:100:+50
+lists "-a step range" 18 --op softmax -a cols=50:150:+50
 lists "-a power" 6 --op softmax -a cols=2^10
 check_out "-a power" '/cols=1024$'
 lists "--axis" 6 --op softmax --axis cols=9
@@ -293,7 +293,7 @@ run $prog $quick --device 99 --op mse
 if [ $rc -eq 2 ] || [ $rc -eq 77 ]; then pass; else fail "--device 99: $(said)"; fi
 run $prog $quick -a cols=16 --op softmax --json "$tmp/a.json"
 check_same "-a reaches the body" "$("$tmp/flat" "$tmp/a.json" | awk -F'\t' '$2 == "bytes" { print $3 }' | sort -u)" 512
-run $prog $quick -a n=0:0:+1 --op dropout
+run $prog $quick -a n=8:8:+1 --op dropout
 check_rc "a list that is one value" 0
 run env KBENCH_NOTHING=1 $prog $quick --op MSE,SWISH
 check_rc "names without regard to case" 0
