@@ -3248,6 +3248,13 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
+// What n cases in one group take at most, in seconds, as far as the options say it: warm-ups, and samples, of which the
+// baseline of a comparison has twice as many.
+static double kbi_group_seconds(const kbi_options* o, int n) {
+    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(o->max_time, 2.0);
+    return KBI_MIN(n * warm + (n + (n > 1)) * o->max_time, n * o->timeout);
+}
+
 // Where a group begins, and where the next does.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
@@ -6845,18 +6852,52 @@ void kb_print(const kb_result* results, int64_t n) {
               Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- progress, on stderr, when that is a terminal ---
+// The time left, in seconds. What the options allow a group of cases is known before anything is measured; what the
+// groups that are over took of theirs says what the others will take of theirs.
+typedef struct kbi_pace {
+    double all, over, now; // allowed to every group, to those that are over, to the one that is being measured
+    double took;           // by those that are over
+    double began;          // the one that is being measured
+    double said, said_at;  // the time left that was shown last, negative: none, and when
+} kbi_pace;
+
+// Never more than was said before less the time since then, unless it is far more: groups differ, and a time left that
+// goes up and down is of no use.
+static double kbi_time_left(const kbi_pace* p, double at) {
+    double rest = KBI_MAX(p->all - p->over - p->now, 0.0);
+    double part =
+        p->all > 0 ? (p->took + rest + p->now) / p->all : 1; // of what is allowed, if the rest takes all of it
+    double left = rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
+    double promised = KBI_MAX(p->said - (at - p->said_at), 0.0);
+    return p->said >= 0 && left > promised && left <= 2 * promised + 5 ? promised : left;
+}
 
 typedef struct kbi_progress {
     bool on, shown;
     int64_t began, last;
+    kbi_pace pace; // in seconds since began
 } kbi_progress;
 
-static void kbi_progress_open(kbi_progress* p, const kbi_options* o) {
-    p->on = isatty(2) && !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet];
+static void kbi_progress_open(kbi_progress* p, bool wanted) {
+    p->on = wanted && isatty(2) && !kbi_is(getenv("TERM"), "dumb"); // that one knows no way back in its line
     p->shown = false;
-    p->began = kbi_now();
     p->last = 0;
+}
+
+// A device, whose groups may take so long together.
+static void kbi_progress_begin(kbi_progress* p, double allowed) {
+    memset(&p->pace, 0, sizeof p->pace);
+    p->pace.all = allowed;
+    p->pace.said = -1;
+    p->began = kbi_now();
+}
+
+static void kbi_progress_group(kbi_progress* p, double allowed) { // the one before is over
+    double now = (double)(kbi_now() - p->began) * 1e-9;
+    if (p->pace.now > 0) p->pace.took += now - p->pace.began;
+    p->pace.over += p->pace.now;
+    p->pace.now = allowed;
+    p->pace.began = now;
 }
 
 static void kbi_progress_clear(kbi_progress* p) {
@@ -6870,12 +6911,13 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     if (!p->on || now - p->last < 50000000) return;
     p->last = now;
     double seconds = (double)(now - p->began) * 1e-9;
-    if (done && seconds > 1) {
-        double rest = seconds / done * (all - done);
-        if (rest >= 90)
-            snprintf(time, sizeof time, "%.0f min", rest / 60);
+    if (seconds > 1) {
+        p->pace.said = kbi_time_left(&p->pace, seconds);
+        p->pace.said_at = seconds;
+        if (p->pace.said >= 90)
+            snprintf(time, sizeof time, "%.0f min", p->pace.said / 60);
         else
-            snprintf(time, sizeof time, "%.0f s", rest);
+            snprintf(time, sizeof time, "%.0f s", p->pace.said);
         snprintf(left, sizeof left, "  %s left", time);
     }
     int room = KBI_MAX(10, kbi_terminal_width(stderr) - 30);
@@ -7296,7 +7338,11 @@ static void kbi_measure_group(kbi_supervisor* s) {
     }
     while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_interrupted) {
         int device = s->worker.device;
-        if (!s->worker.process && !kbi_worker_start(s, device)) return;
+        if (!s->worker.process && !kbi_worker_start(s, device)) {
+            for (int i = 0; i < g->n; i++)
+                if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
+            return;
+        }
         if (kbi_send_job(s, device, g->wanted))
             kbi_listen(s);
         else
@@ -7358,10 +7404,13 @@ static void kbi_one_group(kbi_supervisor* s, int first, int n) {
     g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
     memset(g->samples, 0, sizeof(double*) * count);
     memset(g->spent, 0, sizeof(int64_t) * count);
+    int here = 0;
     for (int i = 0; i < n; i++) {
         g->wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
+        here += g->wanted[i];
         if (!g->wanted[i]) s->absent++, s->done++;
     }
+    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, here));
     kbi_measure_group(s);
     kbi_finish_group(s);
     for (int i = 0; i < n; i++) KBENCH_FREE(g->samples[i]);
@@ -7402,7 +7451,6 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->group.n = 0;
     s->has_truth = false; // another GPU's is another
     s->done = 0;
-    s->progress.began = kbi_now(); // the time left is this device's
     if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
     static const int gpu_only[] = { KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
     for (int i = 0;
@@ -7415,6 +7463,14 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
     if (!s->collect) kbi_table_machine(&s->table, &s->machine, &s->session);
+    double allowed = 0; // the time left is this device's, without its start
+    for (int first = 0, end; first < s->plan->n; first = end) {
+        int here = 0;
+        end = kbi_group_end(s->plan, first);
+        for (int i = first; i < end; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
+        allowed += kbi_group_seconds(s->o, here);
+    }
+    kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_interrupted; first = end) {
         end = kbi_group_end(s->plan, first);
         kbi_one_group(s, first, end - first);
@@ -7441,6 +7497,30 @@ static void kbi_say_end(kbi_supervisor* s) {
     kbi_text_free(&line);
 }
 
+// The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
+// they say themselves; for want of a GPU it is another matter.
+static int kbi_nothing_measured(const kbi_supervisor* s) {
+    const kbi_machine* m = &s->machine;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_SCRIPT;
+    if (no_gpu && (KBI_CUDA || s->absent)) {
+        if (!s->collect)
+            kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
+                                                  : m->why[0]
+                                                      ? m->why
+                                                      : "no GPU: this program was built without CUDA; use nvcc");
+        return KBI_EXIT_NO_GPU;
+    }
+    if (s->absent && !s->skipped) {
+        kbi_error(
+            "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
+            "shows what there is, --device cpu runs what is for the CPU",
+            m->sm / 10, m->sm % 10);
+        return KBI_EXIT_NO_GPU;
+    }
+    if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+    return KBI_EXIT_FINE;
+}
+
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     static kbi_supervisor s; // large
@@ -7458,7 +7538,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_session_open(&s.session, o->argc, o->argv, o->seed);
     kbi_table_open(&s.table, stdout_taken ? stderr : stdout, o);
     if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
-    kbi_progress_open(&s.progress, o);
+    kbi_progress_open(&s.progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
     kbi_one_process = !s.isolated;
     signal(SIGINT, kbi_interrupt);
     signal(SIGTERM, kbi_interrupt);
@@ -7476,8 +7556,71 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (code) return code;
     if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
     if (s.failed || !stored) return KBI_EXIT_FAILED;
-    bool no_gpu = !s.machine.gpu_present && s.recipe.target == KBI_ON_GPU;
-    return !s.ok && no_gpu && (KBI_CUDA || s.absent) ? KBI_EXIT_NO_GPU : KBI_EXIT_FINE;
+    return s.ok ? KBI_EXIT_FINE : kbi_nothing_measured(&s);
+}
+
+// --- what the kernel says of the processor, below /sys/devices/system/cpu ---
+
+// Cores: of each the first of its hardware threads is counted, and what is offline has no topology.
+static void kbi_host_cores(const char* root, int most, int* cores, int* threads) {
+    char path[512], line[256];
+    *cores = *threads = 0;
+    for (int i = 0; i < most; i++) {
+        snprintf(path, sizeof path, "%.400s/cpu%d/topology/thread_siblings_list", root, i);
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        *cores += strtol(line, NULL, 10) == i;
+        ++*threads;
+    }
+}
+
+// "L1d 32K, L2 1024K, L3 36608K": of the first processor, what data goes through; empty where nothing is known.
+static void kbi_host_caches(const char* root, kbi_text* out) {
+    char path[512], level[8], type[32], size[32];
+    for (int i = 0; i < 16; i++) {
+        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/level", root, i);
+        if (!kbi_first_line(path, level, (int)sizeof level)) break;
+        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/type", root, i);
+        bool known = kbi_first_line(path, type, (int)sizeof type);
+        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/size", root, i);
+        if (!known || kbi_is(type, "Instruction") || !kbi_first_line(path, size, (int)sizeof size)) continue;
+        kbi_putf(out, "%sL%s%s %s", out->n ? ", " : "", level, kbi_is(type, "Data") ? "d" : "", size);
+    }
+}
+
+static void kbi_env_host(void) {
+    static const char root[] = "/sys/devices/system/cpu";
+    char path[64], governor[64];
+    int cores, threads;
+    kbi_text caches = { NULL, 0, 0 };
+    kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
+    kbi_host_caches(root, &caches);
+    snprintf(path, sizeof path, "%s/cpu0/cpufreq/scaling_governor", root);
+    if (cores)
+        printf("  %-34s %d, with %d hardware threads\n", "cores", cores, threads);
+    else
+        printf("  %-34s not known; %ld hardware threads\n", "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    printf("  %-34s %s\n", "caches", caches.n ? caches.s : "not known");
+    printf("  %-34s %s\n", "frequency governor",
+           kbi_first_line(path, governor, (int)sizeof governor) ? governor : "not known: cpufreq tells of none");
+    kbi_text_free(&caches);
+}
+
+// The compiler by name: __VERSION__ alone is a number with gcc.
+static void kbi_env_compiler(void) {
+    printf("  %-34s ", "compiler");
+#if defined(__clang__)
+    printf("clang %d.%d.%d", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#else
+    printf("gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#endif
+#ifdef __CUDACC_VER_MAJOR__
+    printf(" behind nvcc %d.%d.%d", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
+#endif
+#ifdef __cplusplus
+    printf(", C++ %ld\n", (long)__cplusplus);
+#else
+    printf(", C %ld\n", (long)__STDC_VERSION__);
+#endif
 }
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
@@ -7504,7 +7647,10 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     if (!kbi_meet(&s, (int)device)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s.worker);
     kbi_table_machine(&s.table, &s.machine, &s.session);
-    printf("  %-34s %s, Linux %s, %s\n", "host", s.session.host, s.session.kernel_version, s.session.build);
+    printf("  %-34s %s, Linux %s\n", "host", s.session.host, s.session.kernel_version);
+    kbi_env_host();
+    kbi_env_compiler();
+    printf("  %-34s %s\n", "build", s.session.build);
     kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     if (!s.machine.gpu_present) return KBI_EXIT_FINE;
@@ -7533,10 +7679,14 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     char text[40];
+    double seconds = 0;
     kbi_list_cases(plan);
-    double seconds = plan->n * KBI_MIN(1.5 * o->max_time, o->timeout);
-    printf("%d cases in %d comparison groups; at most about %s\n", plan->n, plan->groups,
-           kbi_show_time(seconds * 1e3, text));
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        seconds += kbi_group_seconds(o, end - first);
+    }
+    printf("%d case%s in %d comparison group%s; at most about %s\n", plan->n, plan->n == 1 ? "" : "s", plan->groups,
+           plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
     return KBI_EXIT_FINE;
 }
 
