@@ -2441,12 +2441,29 @@ static void kbi_options_default(kbi_options* o) {
     o->worker_in = o->worker_out = -1;
 }
 
+// What chooses cases; each of these may be there more than once.
+static const int kbi_choosing_options[] = { KBI_OPTION_op,   KBI_OPTION_impl,   KBI_OPTION_dtype,  KBI_OPTION_size,
+                                            KBI_OPTION_axis, KBI_OPTION_filter, KBI_OPTION_exclude };
+
+static bool kbi_option_is_of(int id, const int* ids, int n) {
+    for (int i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+// What is done instead of a run.
+static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
+                                        KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
+// What only work on a GPU can be told.
+static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
+
 static void kbi_help(void) {
     const char* section = NULL;
     printf("usage: %s [options] [FILTER...]\n", kbi_program);
     for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
-        const kbi_option* o = &kbi_options_table[i];
-        if (!o->section) continue;
+        static const kbi_option host = { "device", "cpu", "choose", "the only one: this build is without CUDA" };
+        const kbi_option* o = i == KBI_OPTION_device && !KBI_CUDA ? &host : &kbi_options_table[i];
+        if (!o->section || (!KBI_CUDA && kbi_option_is_of(i, kbi_gpu_options, KBI_COUNT(kbi_gpu_options)))) continue;
         if (!kbi_is(section, o->section)) printf("\n%s\n", o->section);
         section = o->section;
         char left[64];
@@ -2483,13 +2500,15 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
     return true;
 }
 
-static bool kbi_need_time(const char* option, const char* s, double* out) {
+static bool kbi_need_time(const char* option, const char* s, double low, double* out) {
     double t = kbi_parse_time(s);
     if (t < 0)
         kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option, s);
+    else if (t < low)
+        kbi_error("--%s takes a time above 0, not '%s'", option, s);
     else
         *out = t;
-    return t >= 0;
+    return t >= low;
 }
 
 static bool kbi_need_count(const char* option, const char* s, int64_t low, int64_t high, int64_t* out) {
@@ -2528,10 +2547,28 @@ static bool kbi_option_worker(const char* value, kbi_options* o) {
     return sscanf(value, "%d,%d", &o->worker_in, &o->worker_out) == 2;
 }
 
+// Of two values for one option, or two lists for one axis, neither can silently be the one that counts.
+static bool kbi_option_is_second(const kbi_options* o, int id, const char* value) {
+    const char* equals = id == KBI_OPTION_axis ? strchr(value, '=') : NULL;
+    if (o->on[id] && kbi_options_table[id].argument &&
+        !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)))
+        return kbi_error("--%s is there twice; it takes one value", kbi_options_table[id].name), true;
+    for (int i = 0; equals && i < o->axis.n; i++) {
+        char name[128], other[128];
+        snprintf(name, sizeof name, "%.*s", (int)(equals - value), value);
+        snprintf(other, sizeof other, "%.*s", (int)strcspn(o->axis.of[i], "="), o->axis.of[i]);
+        if (!kbi_same_name(name, other)) continue;
+        kbi_error("-a %s and -a %s name one axis; join the lists with a comma", o->axis.of[i], value);
+        return true;
+    }
+    return false;
+}
+
 // One option with its value; false after an error message.
 static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     const char* name = kbi_options_table[id].name;
     int64_t whole = 0;
+    if (kbi_option_is_second(o, id, value)) return false;
     o->on[id] = true;
     switch (id) {
     case KBI_OPTION_filter: return kbi_add_string(name, &o->filter, value);
@@ -2550,9 +2587,9 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
         return kbi_error("--timer takes events, cupti or wall, not '%s'", value), false;
     case KBI_OPTION_json: o->json = value; return true;
     case KBI_OPTION_jsonl: o->jsonl = value; return true;
-    case KBI_OPTION_max_time: return kbi_need_time(name, value, &o->max_time);
-    case KBI_OPTION_min_time: return kbi_need_time(name, value, &o->min_time);
-    case KBI_OPTION_timeout: return kbi_need_time(name, value, &o->timeout);
+    case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
+    case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
+    case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
     case KBI_OPTION_rounds: return kbi_need_count(name, value, 1, KBI_ROUNDS_LIMIT, &o->rounds);
     case KBI_OPTION_iters: return kbi_need_count(name, value, 1, 10000000, &o->iters);
     case KBI_OPTION_seed:
@@ -2606,6 +2643,42 @@ static void kbi_options_effort(kbi_options* o) {
     if (o->min_time > o->max_time) o->max_time = o->min_time;
 }
 
+static bool kbi_one_of(const kbi_options* o, const int* ids, int n, const char* why) {
+    for (int i = 0, first = -1; i < n; i++) {
+        if (!o->on[ids[i]]) continue;
+        if (first >= 0)
+            return kbi_error("--%s and --%s exclude each other%s", kbi_options_table[ids[first]].name,
+                             kbi_options_table[ids[i]].name, why),
+                   false;
+        first = i;
+    }
+    return true;
+}
+
+// Where one option would silently take away what another one asks for; false after an error message.
+static bool kbi_options_agree(const kbi_options* o) {
+    static const int mode[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate };
+    static const int effort[] = { KBI_OPTION_fast, KBI_OPTION_thorough };
+    static const int count[] = { KBI_OPTION_iters, KBI_OPTION_rounds };
+    static const int words[] = { KBI_OPTION_quiet, KBI_OPTION_verbose };
+    if (!kbi_one_of(o, mode, KBI_COUNT(mode), "") || !kbi_one_of(o, effort, KBI_COUNT(effort), "") ||
+        !kbi_one_of(o, count, KBI_COUNT(count), ": both say how many samples there are") ||
+        !kbi_one_of(o, words, KBI_COUNT(words), "") ||
+        !kbi_one_of(o, kbi_idle_options, KBI_COUNT(kbi_idle_options), ": one at a time"))
+        return false;
+    for (int i = 0; i < KBI_COUNT(mode); i++)
+        if (o->on[mode[i]] && kbi_same_name(o->timer, "wall"))
+            return kbi_error("--timer wall is the host's clock around each run: without --%s",
+                             kbi_options_table[mode[i]].name),
+                   false;
+    if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
+        return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
+    struct stat about;
+    if (kbi_is(o->json, o->jsonl) && !kbi_is(o->json, "-") && (stat(o->json, &about) != 0 || S_ISREG(about.st_mode)))
+        return kbi_error("--json and --jsonl both write %s; give each a file of its own", o->json), false;
+    return true;
+}
+
 static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     bool only_filters = false;
     o->argc = argc;
@@ -2630,12 +2703,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return kbi_error("--%s needs %s", kbi_options_table[id].name, kbi_options_table[id].argument), false;
         if (!kbi_option_set(o, id, !wants ? NULL : equals ? equals + 1 : argv[++i])) return false;
     }
-    if (o->on[KBI_OPTION_cold] + o->on[KBI_OPTION_hot] + o->on[KBI_OPTION_rotate] > 1)
-        return kbi_error("--cold, --hot and --rotate exclude each other"), false;
-    if (o->on[KBI_OPTION_fast] && o->on[KBI_OPTION_thorough])
-        return kbi_error("--fast and --thorough exclude each other"), false;
-    if (o->on[KBI_OPTION_iters] && o->on[KBI_OPTION_rounds])
-        return kbi_error("--iters and --rounds exclude each other: both say how many samples there are"), false;
+    if (!kbi_options_agree(o)) return false;
     kbi_options_effort(o);
     return true;
 }
@@ -7452,12 +7520,12 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->has_truth = false; // another GPU's is another
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
-    static const int gpu_only[] = { KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
-    for (int i = 0;
-         i < KBI_COUNT(gpu_only) && !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT; i++)
-        if (s->o->on[gpu_only[i]] && !kbi_same_name(s->o->timer, "wall"))
+    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT;
+    for (int i = 0; i < KBI_COUNT(kbi_gpu_options) && host; i++) // --cold is the default
+        if (s->o->on[kbi_gpu_options[i]] && kbi_gpu_options[i] != KBI_OPTION_cold &&
+            !kbi_same_name(s->o->timer, "wall"))
             kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
-                     kbi_options_table[gpu_only[i]].name);
+                     kbi_options_table[kbi_gpu_options[i]].name);
     if (required && !s->machine.gpu_present) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
@@ -8152,6 +8220,25 @@ static int kbi_selftest(const kbi_options* o) {
               Public: kb_main      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
+// What was asked for and changes nothing.
+static void kbi_warn_idle(const kbi_options* o) {
+    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
+    for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
+        if (o->on[kbi_idle_options[i]] && (o->json || o->jsonl))
+            kbi_warn("--%s writes no records: --json and --jsonl are without effect",
+                     kbi_options_table[kbi_idle_options[i]].name);
+    for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
+        if (o->on[known[i]])
+            kbi_warn("--%s is without effect: --iters says how many samples there are",
+                     kbi_options_table[known[i]].name);
+    if (o->iters && o->on[KBI_OPTION_max_time])
+        kbi_warn("--max-time bounds the warm-up alone: --iters says how many samples there are");
+    for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]); i++)
+        if (o->on[kbi_choosing_options[i]] || (kbi_choosing_options[i] == KBI_OPTION_filter && o->filter.n))
+            kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks",
+                     kbi_options_table[kbi_choosing_options[i]].name, o->on[KBI_OPTION_env] ? "env" : "selftest");
+}
+
 static int kbi_main(int argc, char** argv) {
     kbi_options o;
     kbi_plan plan;
@@ -8163,12 +8250,7 @@ static int kbi_main(int argc, char** argv) {
     kbi_quiet = o.on[KBI_OPTION_quiet];
     if (o.on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    static const int idle[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
-                                KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
-    for (int i = 0; i < KBI_COUNT(idle); i++)
-        if (o.on[idle[i]] && (o.json || o.jsonl) && o.worker_in < 0)
-            kbi_warn("--%s writes no records: --json and --jsonl are without effect",
-                     kbi_options_table[idle[i]].name);
+    if (o.worker_in < 0 && !o.on[KBI_OPTION_truth]) kbi_warn_idle(&o);
     if (o.on[KBI_OPTION_selftest]) kbi_selftest_register();
     if (o.on[KBI_OPTION_selftest] && o.worker_in < 0 && !o.on[KBI_OPTION_truth]) return kbi_selftest(&o);
     if (o.on[KBI_OPTION_truth]) return kbi_truth_main(&o);
