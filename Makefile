@@ -55,7 +55,8 @@ EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examp
 .PHONY: help run test test-gpu examples sanitize format clean FORCE
 help:
 	@echo 'make run         build the suite and run it: table here, results.json beside it; needs no GPU'
-	@echo '                 make run ARGS="--fast --op layernorm"    make run ARGS=--list-ops    make run ARGS=--help'
+	@echo '                 make run ARGS="--fast --op layernorm"    a part, or less effort: $(BUILD)/results.json'
+	@echo '                 make run ARGS=--list-ops                 make run ARGS=--help    only look: no records'
 	@echo 'make test        build and run every test that this machine can run; the others are counted as skipped'
 	@echo 'make test-gpu    the tests on the GPU; fails where there is none'
 	@echo 'make examples    build the suite and the examples into $(BUILD)/'
@@ -66,8 +67,16 @@ help:
 	@echo 'here:   CC=$(CC)   NVCC=$(or $(NVCC),(none))   GPU=$(or $(GPU),(none))$(if $(NVCC),   ARCH="$(ARCH)")'
 	@echo 'CC, CFLAGS, NVCC, NVCCFLAGS, ARCH can be set on the command line; NVCC= builds as if there were no nvcc'
 
+# results.json is the whole suite's at the usual effort or more: ARGS of these words leave it that. With any other word
+# (a filter, --op, --fast, --hot, --device, ...) the records go to $(BUILD)/, with one that only looks nowhere.
+WHOLE := --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
+LOOK := --list --list-ops --list-sizes --dry-run --env --selftest --help -h --version
+args = $(subst --jsonl ,--jsonl=,$(subst --timeout ,--timeout=,$(subst --seed ,--seed=,$(strip $(ARGS)))))
+part = $(filter-out $(WHOLE),$(args))
+results = $(if $(filter $(LOOK) --json --json=%,$(args)),,$(if $(part),$(BUILD)/results.json,results.json))
 run: $(BUILD)/suite
-	$(BUILD)/suite --json results.json $(ARGS)
+	$(if $(filter $(BUILD)/%,$(results)),@echo 'records: $(results) (results.json is for the whole suite at the usual effort)')
+	$(BUILD)/suite $(if $(results),--json $(results)) $(ARGS)
 
 # rebuilt when its command changes: with or without nvcc, another GPU, other flags
 $(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command

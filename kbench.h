@@ -1340,6 +1340,19 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
     out[3] = c3;
 }
 
+// 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
+static void kbi_shuffle(int* of, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
+    for (int i = 0; i < n; i++) of[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        uint32_t counter[4] = { (uint32_t)i, number, 0, purpose }, word[4];
+        uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
+        kbi_philox(counter, key, word);
+        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = of[i];
+        of[i] = of[j];
+        of[j] = swap;
+    }
+}
+
 // 24 bits, so that float and double hold the same value
 static double kbi_random_uniform(uint32_t word) {
     return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
@@ -2158,6 +2171,7 @@ typedef struct kbi_measured {
     int32_t verified, settled;
     int32_t queries;  // items are queries
     int32_t constant; // the inputs are
+    int32_t stage;    // whether rivals had their data at the same addresses; -1: there were none
     int32_t others;   // processes on this GPU
     int32_t dtype;    // kb_dtype: of the case's elements
     uint64_t flags;
@@ -2196,7 +2210,7 @@ typedef struct kbi_machine {
 
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
-    m->verified = -1;
+    m->verified = m->stage = -1;
     m->settled = 1;
     m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
     m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = m->energy = NAN;
@@ -3166,15 +3180,7 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
         if (plan->cases[i].group == i) place[i] = plan->groups++;
     for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
     if (o->on[KBI_OPTION_shuffle]) {
-        for (int i = 0; i < plan->groups; i++) place[i] = i;
-        for (int i = plan->groups - 1; i > 0; i--) { // Fisher-Yates
-            uint32_t counter[4] = { (uint32_t)i, 0, 0, 2 }, word[4];
-            uint32_t key[2] = { (uint32_t)o->seed, (uint32_t)(o->seed >> 32) };
-            kbi_philox(counter, key, word);
-            int j = (int)(word[0] % (uint32_t)(i + 1)), swap = place[i];
-            place[i] = place[j];
-            place[j] = swap;
-        }
+        kbi_shuffle(place, plan->groups, o->seed, 2, 0);
         for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
     }
     // a stable counting sort by group
@@ -3447,11 +3453,26 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     char* base;
     size_t bytes;
     kb_place place;
+    bool staged; // lies on the stage, and is not given back by itself
     struct kbi_block* next;
 } kbi_block;
 
+// Memory on which all implementations of a group play, one at a time: where a buffer lies decides 1 to 3 % of a small
+// kernel's time, so rivals have theirs at the same addresses and pages. What an implementation left there waits in its
+// wings, a copy, until its next turn.
+typedef struct kbi_stage {
+    const struct kbi_backend* backend;
+    char *base, *allocated;
+    size_t size;
+    struct kbi_memory* on; // whose contents lie there
+} kbi_stage;
+
 typedef struct kbi_memory {
     kbi_block* blocks;
+    kbi_stage* stage;  // NULL: every block is an allocation of its own
+    size_t laid, most; // bytes that the blocks of this call take on a stage; the most that any call took
+    char* wings;       // most bytes; NULL: nobody else plays
+    bool strayed;      // a block did not fit where the first call's had
     int64_t device, device_peak, host, host_peak;
     int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
     int64_t pool_before;              // in use of the pool when the case began
@@ -3478,7 +3499,9 @@ typedef struct kbi_place { // among those that are measured in turn
     kbi_order order;
     kbi_fiber* fiber; // where the body rests; NULL: it runs to its end
     int64_t slot_end; // samples to have before another one's turn
-    bool replica;     // for --rotate: brings its captured block and is not measured itself
+    int settling;     // runs of the block to come that settle it in its slot, and are no samples
+    double* settled;  // where the times of these go; NULL: nowhere
+    bool stand_in;    // its results are nobody's: a copy for --rotate, or the baseline's equal rival
 } kbi_place;
 
 enum { KBI_WINDOW = 512 };
@@ -3573,6 +3596,11 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
+    if (run->call.unit == KBI_SAMPLE && run->place.settling > 0) {
+        if (run->place.settled) *run->place.settled++ = ns;
+        run->place.settling--;
+        return;
+    }
     if (run->call.unit == KBI_WARM) { // the first run may have loaded code
         if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns;
         run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
@@ -3857,6 +3885,19 @@ static const kbi_backend kbi_scripted = {
               Public: kb_alloc, kb_to_host, kb_from_host      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
+enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
+// AddressSanitizer looks at what lies between allocations.
+#if defined(__SANITIZE_ADDRESS__)
+#define KBI_STAGES 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KBI_STAGES 0
+#endif
+#endif
+#ifndef KBI_STAGES
+#define KBI_STAGES 1
+#endif
+
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
 static void kbi_memory_count(kbi_memory* m, kb_place place, int64_t bytes) {
@@ -3874,10 +3915,28 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
 }
 
+// Where the next block goes: on boundaries as cudaMalloc's own.
+static size_t kbi_stage_at(size_t laid, size_t total) {
+    size_t boundary = total >= KBI_STAGE_LARGE ? KBI_STAGE_PAGE : 512;
+    return (laid + boundary - 1) & ~(boundary - 1);
+}
+
+// NULL: it has to be an allocation of its own.
+static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
+    if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
+    size_t at = kbi_stage_at(m->laid, total);
+    if (m->stage && at + total > m->most) m->strayed = true;
+    if (m->stage && m->strayed) return NULL;
+    m->laid = at + total;
+    m->most = KBI_MAX(m->most, m->laid);
+    return m->stage ? m->stage->base + at : NULL;
+}
+
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
     size_t total = kbi_block_total(bytes);
-    char* base = (char*)host->memory.alloc(place, total);
+    char *staged = kbi_stage_place(b, m, place, total), *base = staged;
+    if (!base) base = (char*)host->memory.alloc(place, total);
     if (!base) return NULL;
     host->memory.set(base, KBI_GUARD_BYTE, total);
     host->memory.set(base + KBI_GUARD, KBI_POISON, bytes);
@@ -3885,11 +3944,50 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     block->base = base;
     block->bytes = bytes;
     block->place = place;
+    block->staged = staged != NULL;
     block->next = m->blocks;
     m->blocks = block;
     kbi_memory_count(m, place, (int64_t)bytes);
     kbi_memory_look(b, m);
     return base + KBI_GUARD;
+}
+
+// A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
+static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
+    memset(s, 0, sizeof *s);
+    s->backend = b;
+    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, memories[i]->most);
+    if (!s->size) return false;
+    bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE)) != NULL;
+    s->base = (char*)(((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1));
+    for (int i = 0; i < n && n > 1 && good; i++)
+        if (memories[i]->most)
+            good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, memories[i]->most)) != NULL;
+    for (int i = 0; i < n && good; i++) memories[i]->stage = s;
+    for (int i = 0; i < n && !good; i++) {
+        if (memories[i]->wings) b->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+    }
+    if (!good && s->allocated) b->memory.release(KB_DEVICE, s->allocated);
+    return good;
+}
+
+// Untimed, before the gate: what the last one left goes into its wings, and what this one left comes back.
+static void kbi_stage_enter(kbi_memory* m) {
+    kbi_stage* s = m->stage;
+    if (!s || s->on == m) return;
+    if (s->on && s->on->wings && s->on->laid) s->backend->memory.copy(s->on->wings, s->base, s->on->laid);
+    if (m->wings && m->laid) s->backend->memory.copy(s->base, m->wings, m->laid);
+    s->on = m;
+}
+
+static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+    for (int i = 0; i < n; i++) {
+        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+        memories[i]->stage = NULL;
+    }
+    s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
@@ -3913,12 +4011,15 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
         kbi_block* block = m->blocks;
         m->blocks = block->next;
         kbi_memory_count(m, block->place, -(int64_t)block->bytes);
-        if (block->place == KB_HOST)
+        if (block->staged)
+            ; // the stage's
+        else if (block->place == KB_HOST)
             kbi_cpu.memory.release(block->place, block->base);
         else if (!lost)
             b->memory.release(block->place, block->base);
         KBENCH_FREE(block);
     }
+    m->laid = 0;
 }
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
@@ -4395,7 +4496,8 @@ static bool kbi_wants_graph(const kbi_run* run) {
 static int64_t kbi_events_begin(kbi_run* run) {
     if (!run->sampling.open) {
         if (kbi_lab.cupti.open) kbi_cupti_read(1, NULL, 0); // what set-up launched
-        int size = run->call.sampled || run->work.estimate_ns > 500000 ? 1 : KBI_LAUNCHES;
+        bool one = run->call.sampled || run->work.estimate_ns > 500000 || run->place.settling > 0;
+        int size = one ? 1 : KBI_LAUNCHES;
         kbi_sample_open(run->sampling.gated && run->work.nodes < KBI_GATE_NODES, size);
         run->sampling.open = true;
     }
@@ -4452,6 +4554,10 @@ static void kbi_events_end(kbi_run* run) {
     int size = kbi_lab.gpu.size;
     if (!kbi_sample_complete(run)) return;
     double ns = kbi_sample_mean(size);
+    if (run->place.settling > 0 && run->call.unit == KBI_SAMPLE) {
+        kbi_add_sample(run, ns);
+        return;
+    }
     run->sampling.launches = size;
     kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
     kbi_add_sample(run, ns);
@@ -5237,7 +5343,8 @@ static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
 // At the end of its slot a run rests until it is given another, or told that it is enough.
 static bool kbi_wants_sample(kbi_run* run) {
     if (run->place.order == KBI_BY_ITSELF) return !kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began));
-    if (run->place.order == KBI_SLOT && run->m.n >= run->place.slot_end) kbi_fiber_rest(run->place.fiber);
+    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
+    if (run->place.order == KBI_SLOT && full) kbi_fiber_rest(run->place.fiber);
     return run->place.order != KBI_FINISH;
 }
 
@@ -5566,7 +5673,7 @@ void kb_queries(kb_state* kb, double items) {
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
-    return run->m.status == KB_OK && !run->place.replica && run->recipe->verify;
+    return run->m.status == KB_OK && !run->place.stand_in && run->recipe->verify;
 }
 
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
@@ -5691,7 +5798,7 @@ typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straig
     void* to;
 } kbi_sink;
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
 
 typedef struct kbi_arm { // a case of the group, with its body suspended
     kbi_run run;
@@ -5699,16 +5806,22 @@ typedef struct kbi_arm { // a case of the group, with its body suspended
     kbi_fiber fiber;
     struct kbi_arm* replicas; // --rotate
     int n_replicas;
-    bool over;                                            // failed, or its body has returned
-    double ns[KBI_ROUNDS_LIMIT], again[KBI_ROUNDS_LIMIT]; // the slots of each round; of the baseline's second ones
+    bool over;                   // failed, or its body has returned
+    double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
 } kbi_arm;
 
 typedef struct kbi_contest {
-    kbi_arm** arms; // the first is the baseline, and has a second slot in each round: what an equal rival looks like
+    kbi_arm** arms; // the first is the baseline
+    kbi_arm* equal; // a second instance of the baseline, with a rival's slots: what an equal one looks like; or NULL
     int n, rounds;
+    int settling; // runs of the block that settle it in its slot
+    kbi_stage* stage;
     const kbi_sink* sink;
     const kbi_recipe* recipe;
 } kbi_contest;
+
+static int kbi_contest_slots(const kbi_contest* c) { return c->n + (c->equal != NULL); }
+static kbi_arm* kbi_contest_arm(const kbi_contest* c, int i) { return i < c->n ? c->arms[i] : c->equal; }
 
 static void kbi_arm_main(void* p) {
     kbi_arm* a = (kbi_arm*)p;
@@ -5719,6 +5832,7 @@ static void kbi_arm_main(void* p) {
 // Lets an arm go on until it rests again or is over.
 static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
     c->sink->enter(c->sink->to, a->index);
+    kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
         kbi_fiber_resume(&a->fiber);
     else
@@ -5744,7 +5858,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         kbi_run_case(&copy->run, a->run.of);
         copy->index = a->index;
         copy->run.place.order = KBI_HOLD;
-        copy->run.place.replica = true;
+        copy->run.place.stand_in = true;
         copy->run.place.fiber = &copy->fiber;
         if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
@@ -5789,11 +5903,12 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    a->run.place.slot_end =
-        from +
-        (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1 ? 1 : 8); // a group is a slot by itself
+    a->run.place.slot_end = from + (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1
+                                        ? 1
+                                        : 8); // launches are a slot by themselves
     if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
     if (a->run.place.slot_end == from) return NAN;
+    a->run.place.settling = c->settling;
     kbi_go_on(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
     if (kbi_failed(&a->run) || n <= 0) return NAN;
@@ -5801,24 +5916,18 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// Order of the slots: a random permutation, and in the next round its reverse (ABBA), so that drift falls on all alike.
+// Order of the slots. Over n rounds (2 n where n is odd) everybody stands at every place and follows everybody else
+// equally often, so that drift, and what a predecessor leaves behind, fall on all alike (Williams, "Experimental designs
+// balanced for the estimation of residual effects of treatments", 1949). Who is who, and the order of the rounds, are
+// drawn anew each time.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
-    if (round % 2) {
-        for (int i = 0; i < n / 2; i++) {
-            int swap = order[i];
-            order[i] = order[n - 1 - i];
-            order[n - 1 - i] = swap;
-        }
-        return;
-    }
-    for (int i = 0; i < n; i++) order[i] = i;
-    for (int i = n - 1; i > 0; i--) {
-        uint32_t counter[4] = { (uint32_t)i, (uint32_t)round, 0, 3 },
-                 key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, word[4];
-        kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
+    int rows[2 * KBI_SLOTS], who[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
+    kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
+    kbi_shuffle(who, n, seed, 4, (uint32_t)(round / cycle));
+    int row = rows[round % cycle];
+    for (int k = 0; k < n; k++) { // 0, 1, n - 1, 2, n - 2, ...
+        int first = k == 0 ? 0 : k % 2 ? (k + 1) / 2 : n - k / 2;
+        order[row < n ? k : n - 1 - k] = who[(first + row) % n];
     }
 }
 
@@ -5826,12 +5935,11 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 static double kbi_contest_width(const kbi_contest* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
     const kbi_arm* base = c->arms[0];
-    for (int i = 0; i < c->n; i++) {
+    for (int i = 1; i < kbi_contest_slots(c); i++) {
         double median, lo, hi;
-        const kbi_arm* a = c->arms[i];
-        const double* rival = i ? a->ns : a->again;
-        if (a->over || base->over || (!i && c->recipe->samples)) continue;
-        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / rival[r]);
+        const kbi_arm* a = kbi_contest_arm(c, i);
+        if (a->over || base->over) continue;
+        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
         widest = KBI_MAX(widest, (hi - lo) / 2);
     }
@@ -5853,17 +5961,66 @@ static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
+enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16 };
+
+// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
+// than half a percent, and by more than that half scatters.
+static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_RUNS]) {
+    double mean[KBI_TRIAL_RUNS], half[KBI_TRIAL_RUNS / 2], scratch[KBI_TRIAL_RUNS];
+    int n = KBI_TRIAL_RUNS / 2, settling = n;
+    for (int i = 0; i < KBI_TRIAL_RUNS; i++) {
+        double each[KBI_TRIALS];
+        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
+        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
+    }
+    double steady = kbi_median_of(mean + n, n, scratch);
+    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
+    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
+    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
+    return settling;
+}
+
+// Tries slots before any counts. false: the device is lost.
+static bool kbi_contest_settle(kbi_contest* c) {
+    double ns[KBI_TRIALS][KBI_TRIAL_RUNS];
+    int slots = kbi_contest_slots(c), settling = 1;
+    bool slow = false, steady = false;
+    for (int i = 0; i < c->n; i++) {
+        slow |= c->arms[i]->run.work.estimate_ns > 500000;
+        steady |= !c->arms[i]->run.sampling.timer || c->arms[i]->run.sampling.timer->steady;
+    }
+    c->settling = 0;
+    if (steady || kbi_only_checked(&c->arms[0]->run)) return true;
+    for (int i = 0; i < slots && !slow; i++) {
+        kbi_arm* a = kbi_contest_arm(c, i);
+        for (int t = 0; t < KBI_TRIALS && !a->over; t++) { // each time after somebody else
+            kbi_arm* other = kbi_contest_arm(c, (i + 1 + t % (slots - 1)) % slots);
+            for (int k = 0; k < 2; k++) {
+                kbi_arm* now = k ? a : other;
+                if (now->over) continue;
+                now->run.place.slot_end = now->run.m.n;
+                now->run.place.settling = k ? KBI_TRIAL_RUNS : 1;
+                now->run.place.settled = k ? ns[t] : NULL;
+                kbi_go_on(c, now);
+                now->run.place.settled = NULL;
+                if (kbi_lost(&now->run)) return false;
+            }
+        }
+        if (!a->over) settling = KBI_MAX(settling, kbi_settling_of(ns));
+    }
+    c->settling = settling;
+    return true;
+}
+
 static void kbi_contest_rounds_run(kbi_contest* c) {
-    int order[64 + 1],
-        slots = c->n + (c->n > 1 && !c->recipe->samples); // so many samples and no more: no second ones
+    int order[KBI_SLOTS], slots = kbi_contest_slots(c);
     int64_t began = kbi_now();
     for (c->rounds = 0; c->rounds < KBI_ROUNDS_LIMIT;) {
-        int r = c->rounds, live = 0;
-        kbi_slot_order(order, slots, r, c->recipe->seed);
+        int live = 0;
+        kbi_slot_order(order, slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < slots; k++) {
-            bool second = order[k] == c->n;
-            kbi_arm* a = c->arms[second ? 0 : order[k]];
-            *(second ? &a->again[r] : &a->ns[r]) = kbi_slot(c, a);
+            kbi_arm* a = kbi_contest_arm(c, order[k]);
+            a->ns[c->rounds] = kbi_slot(c, a);
             if (kbi_lost(&a->run)) return;
         }
         c->rounds++;
@@ -5873,7 +6030,7 @@ static void kbi_contest_rounds_run(kbi_contest* c) {
 }
 
 static void kbi_contest_rounds(kbi_contest* c) {
-    kbi_contest_rounds_run(c);
+    if (kbi_contest_settle(c)) kbi_contest_rounds_run(c);
     for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
         if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
     for (int i = 0; i < c->n; i++)
@@ -5887,42 +6044,47 @@ static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
     if (c->n < 2 || kbi_failed(run)) return;
     run->sampling.samples = (double*)kbi_grow(run->sampling.samples, sizeof(double) * (n + 2 * rounds + 1));
     run->m.rounds = c->rounds;
-    run->m.again = a == c->arms[0] && !c->recipe->samples ? c->rounds : 0;
+    run->m.again = a == c->arms[0] && c->equal ? c->rounds : 0;
+    run->m.stage = c->stage != NULL && !run->memory.strayed;
     memcpy(run->sampling.samples + n, a->ns, sizeof(double) * rounds);
-    if (run->m.again) memcpy(run->sampling.samples + n + rounds, a->again, sizeof(double) * rounds);
+    if (run->m.again) memcpy(run->sampling.samples + n + rounds, c->equal->ns, sizeof(double) * rounds);
     run->m.arms = c->n;
     run->m.contest = c->arms[0]->index;
 }
 
-// Measures arms that passed their check: starts each up to its first rest, runs the rounds, ends each. One alone needs
-// neither fiber nor rounds. false: the device is lost.
+// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
+static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+    const kbi_recipe* r = c->recipe;
+    bool rotate = r->mode == KBI_ROTATE, energy = r->mode == KBI_HOT && r->energy;
+    bool many = (rotate || energy) && a->run.backend->capture.repeats && !a->run.work.host;
+    a->run.place.fiber = c->n > 1 || many ? &a->fiber : NULL;
+    a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    if (a->over)
+        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+    else
+        kbi_go_on(c, a);
+    if (many && !a->over) {
+        if (rotate) kbi_arm_replicate(c, a);
+        kbi_arm_capture(c, a);
+        a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+        kbi_go_on(c, a);
+    }
+}
+
+// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost.
 static bool kbi_contest_run(kbi_contest* c) {
+    int slots = kbi_contest_slots(c);
     bool good = true;
-    for (int i = 0; i < c->n && good; i++) {
-        kbi_arm* a = c->arms[i];
-        const kbi_recipe* r = c->recipe;
-        bool rotate = r->mode == KBI_ROTATE, energy = r->mode == KBI_HOT && r->energy;
-        bool many = (rotate || energy) && a->run.backend->capture.repeats && !a->run.work.host;
-        a->run.place.fiber = c->n > 1 || many ? &a->fiber : NULL;
-        a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-        a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-        if (a->over)
-            kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-        else
-            kbi_go_on(c, a);
-        if (many && !a->over) {
-            if (rotate) kbi_arm_replicate(c, a);
-            kbi_arm_capture(c, a);
-            a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-            kbi_go_on(c, a);
-        }
-        good = !kbi_lost(&a->run);
+    for (int i = 0; i < slots && good; i++) {
+        kbi_arm_start(c, kbi_contest_arm(c, i));
+        good = !kbi_lost(&kbi_contest_arm(c, i)->run);
     }
     if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < c->n; i++) // the others stay where they are: the process ends
-        if (kbi_lost(&c->arms[i]->run)) good = false;
-    for (int i = 0; i < c->n; i++) {
-        kbi_arm* a = c->arms[i];
+    for (int i = 0; i < slots; i++) // the others stay where they are: the process ends
+        if (kbi_lost(&kbi_contest_arm(c, i)->run)) good = false;
+    for (int i = slots - 1; i >= 0; i--) { // the equal one first: it has nothing to say
+        kbi_arm* a = kbi_contest_arm(c, i);
         a->run.place.order = KBI_FINISH;
         if (kbi_lost(&a->run)) good = false;
         if (!a->over && good) kbi_go_on(c, a);
@@ -5938,24 +6100,81 @@ static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     a->run.sampling.samples = NULL;
 }
 
+// What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
+typedef struct kbi_room {
+    int64_t device, host, largest; // bytes; of the largest stage
+} kbi_room;
+
+static kbi_room kbi_room_of(kbi_arm** arms, int n, bool equal) {
+    kbi_room r = { 0, 0, 0 };
+    for (int i = 0; i < n + equal; i++) {
+        const kbi_run* run = &arms[i % n]->run;
+        r.device += run->m.memory;
+        r.host += run->m.host_memory;
+        r.largest = KBI_MAX(r.largest, (int64_t)run->memory.most);
+    }
+    return r;
+}
+
+// Whether rivals can be given one stage: not where a tool wants every block to be an allocation of its own, nor with
+// copies for --rotate, nor where swapping takes longer than measuring.
+static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
+    int64_t most = run->backend->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20;
+    bool replicas = run->recipe->mode == KBI_ROTATE && run->backend->capture.repeats && !run->work.host;
+    return KBI_STAGES && !run->machine->tool[0] && !replicas && largest > 0 && largest <= most;
+}
+
+// The baseline once more. It was checked; nobody asks it.
+static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
+    kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+    const kbi_run* of = &baseline->run;
+    memset(a, 0, sizeof *a);
+    kbi_run_init(&a->run, of->backend, of->machine, of->recipe);
+    kbi_run_case(&a->run, of->of);
+    a->run.work = of->work;
+    a->run.memory.most = of->memory.most;
+    a->run.progress = of->progress;
+    a->run.progress_to = of->progress_to;
+    a->run.place.stand_in = true;
+    a->index = baseline->index;
+    return a;
+}
+
+static bool kbi_contest_staged(kbi_contest* c, int64_t largest) {
+    kbi_stage stage;
+    kbi_memory* memories[KBI_SLOTS];
+    const kbi_backend* b = c->arms[0]->run.backend;
+    int n = kbi_contest_slots(c);
+    for (int i = 0; i < n; i++) memories[i] = &kbi_contest_arm(c, i)->run.memory;
+    bool staged = kbi_stage_wanted(&c->arms[0]->run, largest) && kbi_stage_open(&stage, b, memories, n);
+    c->stage = staged ? &stage : NULL;
+    bool good = kbi_contest_run(c);
+    if (staged && good) kbi_stage_close(&stage, memories, n);
+    return good;
+}
+
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    int64_t need = 0, host = 0, room = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
+    int64_t free_now = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
     int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < n; i++) need += arms[i]->run.m.memory, host += arms[i]->run.m.host_memory;
-    if (room == KB_NONE) host += need; // KB_ALLOC is the host's, too
-    bool fits = host < physical / 2 && (room == KB_NONE || need < room / 10 * 9);
+    bool equal = n > 1 && !recipe->samples; // so many samples and no more: nobody else's
+    kbi_room room = kbi_room_of(arms, n, equal);
+    int64_t device = room.device + room.largest;
+    if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
+    bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = KBI_FIBERS && fits, good = true;
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);
         c.arms = arms + i;
         c.n = together ? n : 1;
+        c.equal = together && equal ? kbi_equal_of(arms[0]) : NULL;
         c.sink = sink;
         c.recipe = recipe;
-        good = kbi_contest_run(&c);
+        good = kbi_contest_staged(&c, room.largest);
         for (int j = 0; j < c.n; j++)
             if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
+        if (c.equal && good) KBENCH_FREE(c.equal->run.sampling.samples), KBENCH_FREE(c.equal);
     }
     return good;
 }
@@ -8284,37 +8503,35 @@ int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that
-// every driver since CUDA 10.1 loads it on every GPU since Volta. The pieces of kbi_ptx are to be joined in
-// order; C promises no more than 4095 characters in one literal. KBI_PTX_LENGTH counts them, without a NUL.
-// The numbers of dtypes and kinds are compiled into kbi_fill: a change of the enums stops the division.
-
-// one step of the 16 chains of kbi_fma, in place, repeated for depth
-#define KBI_PTX_FMA16                         \
-    "    fma.rn.f32 %f83, %f83, %f1, %f51;\n" \
-    "    fma.rn.f32 %f82, %f82, %f1, %f51;\n" \
-    "    fma.rn.f32 %f81, %f81, %f1, %f51;\n" \
-    "    fma.rn.f32 %f80, %f80, %f1, %f51;\n" \
-    "    fma.rn.f32 %f79, %f79, %f1, %f51;\n" \
-    "    fma.rn.f32 %f78, %f78, %f1, %f51;\n" \
-    "    fma.rn.f32 %f77, %f77, %f1, %f51;\n" \
-    "    fma.rn.f32 %f76, %f76, %f1, %f51;\n" \
-    "    fma.rn.f32 %f75, %f75, %f1, %f51;\n" \
-    "    fma.rn.f32 %f74, %f74, %f1, %f51;\n" \
-    "    fma.rn.f32 %f73, %f73, %f1, %f51;\n" \
-    "    fma.rn.f32 %f72, %f72, %f1, %f51;\n" \
-    "    fma.rn.f32 %f71, %f71, %f1, %f51;\n" \
-    "    fma.rn.f32 %f70, %f70, %f1, %f51;\n" \
-    "    fma.rn.f32 %f69, %f69, %f1, %f51;\n" \
-    "    fma.rn.f32 %f68, %f68, %f1, %f51;\n"
-
-enum {
-    KBI_PTX_LENGTH = 30123,
-    KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 &&
-                              KB_U64 == 12 && KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3)
-};
-
+// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
+// driver since CUDA 10.1 loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made
+// the text, with nvcc 13.0.88: change it there. The pieces of kbi_ptx are to be joined in order; C promises no more
+// than 4095 characters in one literal. The numbers of dtypes and kinds are compiled into kbi_fill: a change of the
+// enums stops the division.
 // clang-format off
+enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 && KB_U8 == 6
+                                 && KB_I16 == 7 && KB_U16 == 8 && KB_I32 == 9 && KB_U32 == 10 && KB_I64 == 11 &&
+                                 KB_U64 == 12 && KB_ZERO == 0 && KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
+
+// kbi_fma holds these lines 16 times
+#define KBI_PTX_FMA                             \
+    "    fma.rn.f32 %f116, %f116, %f1, %f51;\n" \
+    "    fma.rn.f32 %f115, %f115, %f1, %f51;\n" \
+    "    fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
+    "    fma.rn.f32 %f113, %f113, %f1, %f51;\n" \
+    "    fma.rn.f32 %f112, %f112, %f1, %f51;\n" \
+    "    fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
+    "    fma.rn.f32 %f110, %f110, %f1, %f51;\n" \
+    "    fma.rn.f32 %f109, %f109, %f1, %f51;\n" \
+    "    fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
+    "    fma.rn.f32 %f107, %f107, %f1, %f51;\n" \
+    "    fma.rn.f32 %f106, %f106, %f1, %f51;\n" \
+    "    fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
+    "    fma.rn.f32 %f104, %f104, %f1, %f51;\n" \
+    "    fma.rn.f32 %f103, %f103, %f1, %f51;\n" \
+    "    fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
+    "    fma.rn.f32 %f101, %f101, %f1, %f51;\n"
+
 static const char* const kbi_ptx[] = {
     ".version 6.4\n"
     ".target sm_70\n"
@@ -8324,9 +8541,9 @@ static const char* const kbi_ptx[] = {
     "{\n"
     "    ret;\n"
     "}\n",
-    // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units
-    // per thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never
-    // happens in practice (one xor pattern in 2^64): it keeps the loads alive.
+    // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
+    // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
+    // practice (one xor pattern in 2^64): it keeps the loads alive.
     ".visible .entry kbi_read(.param .u64 kbi_read_0, .param .u64 kbi_read_1, .param .u64 kbi_read_2)\n"
     "{\n"
     "    .reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>;\n"
@@ -8391,8 +8608,7 @@ static const char* const kbi_ptx[] = {
     "$L1_7:\n"
     "    ret;\n"
     "}\n",
-    // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used
-    // twice.
+    // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
     ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
     "{\n"
     "    .reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>;\n"
@@ -8496,8 +8712,7 @@ static const char* const kbi_ptx[] = {
     "$L3_5:\n"
     "    ret;\n"
     "}\n",
-    // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most
-    // deadline_ns.
+    // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
     ".visible .entry kbi_gate(.param .u64 kbi_gate_0, .param .u64 kbi_gate_1)\n"
     "{\n"
     "    .reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>;\n"
@@ -8534,8 +8749,8 @@ static const char* const kbi_ptx[] = {
     "    setp.lt.u64 %p1, %rd5, %rd2; @%p1 bra $L5_1;\n"
     "    ret;\n"
     "}\n",
-    // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1
-    // us) at least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
+    // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
+    // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
     ".visible .entry kbi_clock(.param .u64 kbi_clock_0, .param .u64 kbi_clock_1)\n"
     "{\n"
     "    .reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>;\n"
@@ -8578,192 +8793,191 @@ static const char* const kbi_ptx[] = {
     "$L6_8:\n"
     "    ret;\n"
     "}\n",
-    // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that
-    // is 256 FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
+    // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
+    // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
     ".visible .entry kbi_fma(.param .u64 kbi_fma_0, .param .u64 kbi_fma_1)\n"
     "{\n"
-    "    .reg .pred %p<4>; .reg .f32 %f<84>; .reg .b32 %r<2>; .reg .b64 %rd<7>;\n"
-    "    ld.param.u64 %rd3, [kbi_fma_0];\n"
+    "    .reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>;\n"
+    "    ld.param.u64 %rd4, [kbi_fma_0];\n"
     "    ld.param.u64 %rd6, [kbi_fma_1];\n"
     "    mov.u32 %r1, %tid.x;\n"
     "    cvt.rn.f32.u32 %f35, %r1;\n"
     "    mul.rn.f32 %f36, %f35, 0f358637BD;\n"
     "    add.rn.f32 %f1, %f36, 0f3F000000;\n"
     "    setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
-    "    mov.f32 %f83, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f81, 0f40000000;\n"
-    "    mov.f32 %f80, 0f40400000; mov.f32 %f79, 0f40800000; mov.f32 %f78, 0f40A00000;\n"
-    "    mov.f32 %f77, 0f40C00000; mov.f32 %f76, 0f40E00000; mov.f32 %f75, 0f41000000;\n"
-    "    mov.f32 %f74, 0f41100000; mov.f32 %f73, 0f41200000; mov.f32 %f72, 0f41300000;\n"
-    "    mov.f32 %f71, 0f41400000; mov.f32 %f70, 0f41500000; mov.f32 %f69, 0f41600000;\n"
-    "    mov.f32 %f68, 0f41700000; mov.f32 %f82, %f51;\n"
+    "    cvta.to.global.u64 %rd1, %rd4;\n"
+    "    mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
+    "    mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000;\n"
+    "    mov.f32 %f110, 0f40C00000; mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000;\n"
+    "    mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000; mov.f32 %f105, 0f41300000;\n"
+    "    mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
+    "    mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
     "$L7_2: .pragma \"nounroll\";\n",
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
-    KBI_PTX_FMA16,
+    KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
+    KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
+    KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
+    KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     "    add.s64 %rd6, %rd6, -1;\n"
     "    setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2;\n"
-    "    add.rn.f32 %f54, %f83, %f82;\n"
-    "    add.rn.f32 %f55, %f54, %f81;\n"
-    "    add.rn.f32 %f56, %f55, %f80;\n"
-    "    add.rn.f32 %f57, %f56, %f79;\n"
-    "    add.rn.f32 %f58, %f57, %f78;\n"
-    "    add.rn.f32 %f59, %f58, %f77;\n"
-    "    add.rn.f32 %f60, %f59, %f76;\n"
-    "    add.rn.f32 %f61, %f60, %f75;\n"
-    "    add.rn.f32 %f62, %f61, %f74;\n"
-    "    add.rn.f32 %f63, %f62, %f73;\n"
-    "    add.rn.f32 %f64, %f63, %f72;\n"
-    "    add.rn.f32 %f65, %f64, %f71;\n"
-    "    add.rn.f32 %f66, %f65, %f70;\n"
-    "    add.rn.f32 %f67, %f66, %f69;\n"
-    "    add.rn.f32 %f34, %f67, %f68;\n"
+    "    add.rn.f32 %f87, %f116, %f115;\n"
+    "    add.rn.f32 %f88, %f87, %f114;\n"
+    "    add.rn.f32 %f89, %f88, %f113;\n"
+    "    add.rn.f32 %f90, %f89, %f112;\n"
+    "    add.rn.f32 %f91, %f90, %f111;\n"
+    "    add.rn.f32 %f92, %f91, %f110;\n"
+    "    add.rn.f32 %f93, %f92, %f109;\n"
+    "    add.rn.f32 %f94, %f93, %f108;\n"
+    "    add.rn.f32 %f95, %f94, %f107;\n"
+    "    add.rn.f32 %f96, %f95, %f106;\n"
+    "    add.rn.f32 %f97, %f96, %f105;\n"
+    "    add.rn.f32 %f98, %f97, %f104;\n"
+    "    add.rn.f32 %f99, %f98, %f103;\n"
+    "    add.rn.f32 %f100, %f99, %f102;\n"
+    "    add.rn.f32 %f34, %f100, %f101;\n"
     "    setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
-    "    cvta.to.global.u64 %rd5, %rd3;\n"
-    "    st.global.f32 [%rd5], %f34;\n"
+    "    st.global.f32 [%rd1], %f34;\n"
     "$L7_5:\n"
     "    ret;\n"
     "}\n",
-    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4
-    // elements. Vector stores where p and the block allow, else byte by byte.
+    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
+    // Vector stores where p and the block allow, else byte by byte.
     ".visible .entry kbi_fill(.param .u64 kbi_fill_0, .param .u64 kbi_fill_1, .param .u32 kbi_fill_2,\n"
     "    .param .u32 kbi_fill_3, .param .u64 kbi_fill_4, .param .u32 kbi_fill_5)\n"
     "{\n"
-    "    .reg .pred %p<41>; .reg .b16 %rs<2>; .reg .f32 %f<5>;\n"
-    "    .reg .b32 %r<170>; .reg .f64 %fd<82>; .reg .b64 %rd<74>;\n"
-    "    ld.param.u64 %rd31, [kbi_fill_0];\n"
-    "    ld.param.u64 %rd32, [kbi_fill_1];\n"
-    "    ld.param.u32 %r137, [kbi_fill_2];\n"
-    "    ld.param.u32 %r138, [kbi_fill_3];\n"
-    "    ld.param.u64 %rd33, [kbi_fill_4];\n"
-    "    shl.b32 %r63, %r137, 2;\n"
-    "    mov.u64 %rd34, 899542513947424;\n"
-    "    shr.u64 %rd35, %rd34, %r63;\n"
-    "    cvt.u32.u64 %r64, %rd35;\n"
-    "    and.b32 %r139, %r64, 15;\n"
-    "    mov.u32 %r65, %ctaid.x;\n"
-    "    mov.u32 %r66, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r66;\n"
-    "    mul.wide.u32 %rd36, %r65, %r66;\n"
-    "    mov.u32 %r67, %tid.x;\n"
-    "    cvt.u64.u32 %rd37, %r67;\n"
-    "    add.s64 %rd66, %rd36, %rd37;\n"
+    "    .reg .pred %p<43>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<140>; .reg .f64 %fd<82>;\n"
+    "    .reg .b64 %rd<75>;\n"
+    "    ld.param.u64 %rd35, [kbi_fill_0];\n"
+    "    ld.param.u64 %rd36, [kbi_fill_1];\n"
+    "    ld.param.u32 %r46, [kbi_fill_2];\n"
+    "    ld.param.u32 %r47, [kbi_fill_3];\n"
+    "    ld.param.u64 %rd37, [kbi_fill_4];\n"
+    "    mov.u32 %r49, %ctaid.x;\n"
+    "    mov.u32 %r50, %ntid.x;\n"
+    "    cvt.u64.u32 %rd1, %r50;\n"
+    "    mul.wide.u32 %rd38, %r49, %r50;\n"
+    "    mov.u32 %r51, %tid.x;\n"
+    "    cvt.u64.u32 %rd39, %r51;\n"
+    "    add.s64 %rd66, %rd38, %rd39;\n"
     "    shl.b64 %rd65, %rd66, 2;\n"
-    "    setp.ge.u64 %p1, %rd65, %rd32; @%p1 bra $L8_34;\n"
-    "    mov.u32 %r68, 4;\n"
-    "    shl.b32 %r69, %r68, %r139;\n"
-    "    add.s32 %r70, %r69, -1;\n"
-    "    cvt.u32.u64 %r2, %rd33;\n"
-    "    shr.u64 %rd38, %rd33, 32;\n"
-    "    cvt.u32.u64 %r3, %rd38;\n"
-    "    mov.u32 %r71, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd39, %r71;\n"
-    "    mul.lo.s64 %rd4, %rd39, %rd1;\n"
-    "    min.u32 %r72, %r70, 15;\n"
-    "    cvt.u64.u32 %rd40, %r72;\n"
-    "    and.b64 %rd5, %rd40, %rd31;\n"
-    "    cvta.to.global.u64 %rd6, %rd31;\n"
+    "    setp.ge.u64 %p2, %rd65, %rd36; @%p2 bra $L8_35;\n"
+    "    setp.eq.s32 %p3, %r47, 1;\n"
+    "    setp.lt.u32 %p4, %r46, 5;\n"
+    "    or.pred %p1, %p4, %p3;\n"
+    "    setp.gt.u32 %p5, %r46, 10;\n"
+    "    setp.eq.s32 %p6, %r47, 2;\n"
+    "    and.pred %p7, %p5, %p6;\n"
+    "    selp.u32 %r2, 1, 0, %p7;\n"
+    "    cvt.u32.u64 %r3, %rd37;\n"
+    "    shr.u64 %rd40, %rd37, 32;\n"
+    "    cvt.u32.u64 %r4, %rd40;\n"
+    "    shl.b32 %r52, %r46, 2;\n"
+    "    mov.u64 %rd41, 899542513947424;\n"
+    "    shr.u64 %rd42, %rd41, %r52;\n"
+    "    cvt.u32.u64 %r53, %rd42;\n"
+    "    and.b32 %r54, %r53, 15;\n"
+    "    mov.u32 %r55, 4;\n"
+    "    shl.b32 %r56, %r55, %r54;\n"
+    "    add.s32 %r57, %r56, -1;\n"
+    "    mov.u32 %r58, -1;\n"
+    "    and.b64 %rd4, %rd42, 15;\n"
+    "    min.u32 %r59, %r57, 15;\n"
+    "    cvt.u64.u32 %rd43, %r59;\n"
+    "    and.b64 %rd5, %rd43, %rd35;\n"
+    "    cvt.u16.u32 %rs1, %r54;\n"
+    "    shl.b32 %r60, %r58, %r54;\n"
+    "    not.b32 %r5, %r60;\n"
+    "    mov.u32 %r61, %nctaid.x;\n"
+    "    cvt.u64.u32 %rd44, %r61;\n"
+    "    mul.lo.s64 %rd6, %rd44, %rd1;\n"
+    "    cvta.to.global.u64 %rd7, %rd35;\n"
+    "    not.pred %p18, %p1;\n"
     "$L8_2: .pragma \"nounroll\";\n"
-    "    setp.eq.s32 %p2, %r138, 0;\n"
-    "    mov.u32 %r162, 0; mov.u32 %r152, %r162; mov.u32 %r164, %r162; mov.u32 %r166, %r162;\n"
-    "    mov.u32 %r168, %r162; mov.u32 %r156, %r162; mov.u32 %r143, %r162; mov.u32 %r158, %r162;\n"
-    "    mov.u32 %r159, %r162;\n"
-    "    @%p2 bra $L8_7;\n"
-    "    setp.eq.s32 %p3, %r138, 2;\n"
-    "    setp.gt.u32 %p4, %r137, 10;\n"
-    "    and.pred %p5, %p3, %p4;\n"
-    "    selp.u32 %r140, 1, 0, %p5;\n"
-    "    cvt.u32.u64 %r8, %rd66;\n"
-    "    shr.u64 %rd41, %rd66, 32;\n"
-    "    cvt.u32.u64 %r9, %rd41;\n"
-    "    mov.u32 %r84, 0; mov.u32 %r159, %r84; mov.u32 %r158, %r84; mov.u32 %r143, %r84;\n"
-    "    mov.u32 %r156, %r84;\n"
+    "    setp.eq.s32 %p8, %r47, 0;\n"
+    "    mov.u32 %r138, 0; mov.u32 %r113, %r138; mov.u32 %r114, %r138; mov.u32 %r126, %r138;\n"
+    "    mov.u32 %r116, %r138; mov.u32 %r128, %r138; mov.u32 %r135, %r138; mov.u32 %r136, %r138;\n"
+    "    mov.u32 %r137, %r138;\n"
+    "    @%p8 bra $L8_7;\n"
+    "    cvt.u32.u64 %r6, %rd66;\n"
+    "    shr.u64 %rd10, %rd66, 32;\n"
+    "    mov.u32 %r73, 0; mov.u32 %r113, %r73; mov.u32 %r114, %r73; mov.u32 %r126, %r73; mov.u32 %r116, %r73;\n"
+    "    mov.u32 %r117, %r2;\n"
     "$L8_4: .pragma \"nounroll\";\n"
-    "    mov.u32 %r152, %r156; mov.u32 %r164, %r143; mov.u32 %r166, %r158; mov.u32 %r168, %r159;\n"
-    "    ld.param.u32 %r143, [kbi_fill_5];\n"
-    "    mov.u32 %r145, %r84; mov.u32 %r146, %r3; mov.u32 %r147, %r2; mov.u32 %r148, %r8;\n"
-    "    mov.u32 %r149, %r9; mov.u32 %r151, %r140;\n"
+    "    mov.u32 %r137, %r116; mov.u32 %r136, %r126; mov.u32 %r135, %r114; mov.u32 %r128, %r113;\n"
+    "    ld.param.u32 %r114, [kbi_fill_5];\n"
+    "    mov.u64 %rd67, %rd10; mov.u32 %r118, %r73; mov.u32 %r119, %r4; mov.u32 %r120, %r3;\n"
+    "    mov.u32 %r113, %r117; mov.u32 %r116, %r6;\n"
     "$L8_5: .pragma \"nounroll\";\n"
-    "    mul.lo.s32 %r156, %r148, -766435501;\n"
-    "    mov.u32 %r86, -766435501;\n"
-    "    mul.lo.s32 %r158, %r143, -845247145;\n"
-    "    mov.u32 %r87, -845247145;\n"
-    "    xor.b32 %r88, %r147, %r149;\n"
-    "    mul.hi.u32 %r89, %r87, %r143;\n"
-    "    xor.b32 %r159, %r88, %r89;\n"
-    "    xor.b32 %r90, %r146, %r151;\n"
-    "    mul.hi.u32 %r91, %r86, %r148;\n"
-    "    xor.b32 %r143, %r90, %r91;\n"
-    "    add.s32 %r147, %r147, -1640531527;\n"
-    "    add.s32 %r146, %r146, -1150833019;\n"
-    "    add.s32 %r145, %r145, 1;\n"
-    "    setp.ne.s32 %p6, %r145, 10;\n"
-    "    mov.u32 %r148, %r159; mov.u32 %r149, %r158; mov.u32 %r151, %r156;\n"
-    "    @%p6 bra $L8_5;\n"
-    "    add.s32 %r29, %r140, -1;\n"
-    "    setp.gt.s32 %p7, %r140, 0;\n"
-    "    mov.u32 %r140, %r29;\n"
-    "    @%p7 bra $L8_4;\n"
+    "    mul.wide.u32 %rd45, %r116, -766435501;\n"
+    "    mul.wide.u32 %rd12, %r114, -845247145;\n"
+    "    cvt.u32.u64 %r75, %rd67;\n"
+    "    xor.b32 %r76, %r120, %r75;\n"
+    "    shr.u64 %rd46, %rd12, 32;\n"
+    "    cvt.u32.u64 %r77, %rd46;\n"
+    "    xor.b32 %r116, %r76, %r77;\n"
+    "    shr.u64 %rd47, %rd45, 32;\n"
+    "    cvt.u32.u64 %r78, %rd47;\n"
+    "    xor.b32 %r79, %r119, %r113;\n"
+    "    xor.b32 %r114, %r79, %r78;\n"
+    "    cvt.u32.u64 %r113, %rd45;\n"
+    "    add.s32 %r120, %r120, -1640531527;\n"
+    "    add.s32 %r119, %r119, -1150833019;\n"
+    "    add.s32 %r118, %r118, 1;\n"
+    "    setp.ne.s32 %p9, %r118, 10;\n"
+    "    mov.u64 %rd67, %rd12;\n"
+    "    @%p9 bra $L8_5;\n"
+    "    cvt.u32.u64 %r126, %rd12;\n"
+    "    add.s32 %r25, %r117, -1;\n"
+    "    setp.gt.s32 %p10, %r117, 0;\n"
+    "    mov.u32 %r117, %r25;\n"
+    "    @%p10 bra $L8_4;\n"
     "$L8_7:\n"
-    "    mov.f64 %fd81, 0d0000000000000000; mov.u64 %rd70, 0; mov.u64 %rd68, %rd70; mov.u64 %rd69, %rd70;\n"
+    "    mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd71, 0; mov.u64 %rd13, %rd71; mov.u64 %rd14, %rd71;\n"
     "$L8_8: .pragma \"nounroll\";\n"
-    "    mov.u32 %r44, %r168; mov.u32 %r41, %r159; mov.u32 %r168, %r166; mov.u32 %r159, %r158;\n"
-    "    mov.u64 %rd72, %rd69; mov.u32 %r166, %r164; mov.u32 %r158, %r143; mov.u64 %rd69, %rd68;\n"
-    "    mov.u64 %rd68, %rd70;\n"
-    "    setp.ne.s32 %p8, %r138, 1;\n"
-    "    and.b32 %r97, %r162, 1;\n"
-    "    setp.eq.b32 %p9, %r97, 1;\n"
-    "    or.pred %p10, %p9, %p8;\n"
-    "    mov.f64 %fd80, %fd81;\n"
-    "    @%p10 bra $L8_10;\n"
-    "    shr.u32 %r98, %r41, 8;\n"
-    "    add.s32 %r99, %r98, 1;\n"
-    "    cvt.rn.f64.s32 %fd8, %r99;\n"
-    "    mov.b64 %rd46, %fd8;\n"
-    "    add.s64 %rd47, %rd46, 2638149301829632;\n"
-    "    shr.u64 %rd48, %rd47, 52;\n"
-    "    cvt.u32.u64 %r100, %rd48;\n"
-    "    and.b64 %rd49, %rd47, 4503599627370495;\n"
-    "    add.s64 %rd50, %rd49, 4604544269498187776;\n"
-    "    mov.b64 %fd9, %rd50;\n"
-    "    add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
+    "    mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd71; mov.u32 %r39, %r137;\n"
+    "    mov.u32 %r137, %r136; mov.u32 %r136, %r135; mov.u32 %r36, %r116; mov.u32 %r116, %r126;\n"
+    "    mov.u32 %r126, %r114;\n"
+    "    and.b32 %r81, %r138, 1;\n"
+    "    setp.eq.b32 %p11, %r81, 1;\n"
+    "    setp.ne.s32 %p12, %r47, 1;\n"
+    "    or.pred %p13, %p12, %p11;\n"
+    "    mov.f64 %fd81, %fd80;\n"
+    "    @%p13 bra $L8_10;\n"
+    "    shr.u32 %r82, %r36, 8;\n"
+    "    add.s32 %r83, %r82, 1;\n"
+    "    cvt.rn.f64.s32 %fd8, %r83;\n"
+    "    mov.b64 %rd51, %fd8;\n"
+    "    add.s64 %rd52, %rd51, 2638149301829632;\n"
+    "    shr.u64 %rd53, %rd52, 52;\n"
+    "    cvt.u32.u64 %r84, %rd53;\n"
+    "    and.b64 %rd54, %rd52, 4503599627370495;\n"
+    "    add.s64 %rd55, %rd54, 4604544269498187776;\n"
+    "    mov.b64 %fd9, %rd55;\n"
+    "    add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n",
     "    add.rn.f64 %fd11, %fd9, 0d3FF0000000000000;\n"
     "    div.rn.f64 %fd12, %fd10, %fd11;\n"
     "    mul.rn.f64 %fd13, %fd12, %fd12;\n"
-    "    mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n",
+    "    mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
     "    mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746;\n"
     "    mul.rn.f64 %fd18, %fd13, %fd17; add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C;\n"
     "    mul.rn.f64 %fd20, %fd13, %fd19; add.rn.f64 %fd21, %fd20, 0d3FC2492492492492;\n"
     "    mul.rn.f64 %fd22, %fd13, %fd21; add.rn.f64 %fd23, %fd22, 0d3FC999999999999A;\n"
     "    mul.rn.f64 %fd24, %fd13, %fd23; add.rn.f64 %fd25, %fd24, 0d3FD5555555555555;\n"
     "    mul.rn.f64 %fd26, %fd13, %fd25; add.rn.f64 %fd27, %fd26, 0d3FF0000000000000;\n"
-    "    mov.u32 %r101, 1047;\n"
-    "    sub.s32 %r102, %r101, %r100;\n"
-    "    cvt.rn.f64.s32 %fd28, %r102;\n"
+    "    mov.u32 %r85, 1047;\n"
+    "    sub.s32 %r86, %r85, %r84;\n"
+    "    cvt.rn.f64.s32 %fd28, %r86;\n"
     "    mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
     "    mul.rn.f64 %fd30, %fd12, 0dC000000000000000;\n"
     "    mul.rn.f64 %fd31, %fd30, %fd27;\n"
     "    add.rn.f64 %fd32, %fd29, %fd31;\n"
     "    add.rn.f64 %fd33, %fd32, %fd32;\n"
     "    sqrt.rn.f64 %fd34, %fd33;\n"
-    "    shr.u32 %r103, %r159, 8;\n"
-    "    add.s32 %r104, %r103, 2097152;\n"
-    "    shr.u32 %r105, %r104, 22;\n"
-    "    and.b32 %r106, %r104, 29360128;\n"
-    "    sub.s32 %r107, %r103, %r106;\n"
-    "    cvt.rn.f64.s32 %fd35, %r107;\n"
+    "    shr.u32 %r87, %r116, 8;\n"
+    "    add.s32 %r88, %r87, 2097152;\n"
+    "    shr.u32 %r89, %r88, 22;\n"
+    "    and.b32 %r90, %r88, 29360128;\n"
+    "    sub.s32 %r91, %r87, %r90;\n"
+    "    cvt.rn.f64.s32 %fd35, %r91;\n"
     "    mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
     "    mul.rn.f64 %fd37, %fd36, %fd36;\n"
     "    mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09; add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4;\n"
@@ -8780,148 +8994,142 @@ static const char* const kbi_ptx[] = {
     "    mul.rn.f64 %fd57, %fd37, %fd56; add.rn.f64 %fd58, %fd57, 0d3FA5555555555555;\n"
     "    mul.rn.f64 %fd59, %fd37, %fd58; add.rn.f64 %fd60, %fd59, 0dBFE0000000000000;\n"
     "    mul.rn.f64 %fd61, %fd37, %fd60; add.rn.f64 %fd62, %fd61, 0d3FF0000000000000;\n"
-    "    and.b32 %r108, %r104, 4194304;\n"
-    "    setp.eq.s32 %p11, %r108, 0;\n"
-    "    selp.f64 %fd63, %fd62, %fd50, %p11;\n"
-    "    selp.f64 %fd64, %fd50, %fd62, %p11;\n"
-    "    add.s32 %r109, %r105, 1;\n"
-    "    and.b32 %r110, %r109, 2;\n"
-    "    setp.eq.s32 %p12, %r110, 0;\n"
+    "    and.b32 %r92, %r88, 4194304;\n"
+    "    setp.eq.s32 %p14, %r92, 0;\n"
+    "    selp.f64 %fd63, %fd62, %fd50, %p14;\n"
+    "    selp.f64 %fd64, %fd50, %fd62, %p14;\n"
+    "    add.s32 %r93, %r89, 1;\n"
+    "    and.b32 %r94, %r93, 2;\n"
+    "    setp.eq.s32 %p15, %r94, 0;\n"
     "    neg.f64 %fd65, %fd63;\n"
-    "    selp.f64 %fd66, %fd63, %fd65, %p12;\n"
-    "    and.b32 %r111, %r104, 8388608;\n"
-    "    setp.eq.s32 %p13, %r111, 0;\n"
+    "    selp.f64 %fd66, %fd63, %fd65, %p15;\n"
+    "    and.b32 %r95, %r88, 8388608;\n"
+    "    setp.eq.s32 %p16, %r95, 0;\n"
     "    neg.f64 %fd67, %fd64;\n"
-    "    selp.f64 %fd68, %fd64, %fd67, %p13;\n"
-    "    mul.rn.f64 %fd69, %fd66, %fd34;\n"
+    "    selp.f64 %fd68, %fd64, %fd67, %p16;\n"
+    "    mul.rn.f64 %fd69, %fd34, %fd66;\n"
     "    cvt.rn.f32.f64 %f2, %fd69;\n"
-    "    cvt.f64.f32 %fd80, %f2;\n"
-    "    mul.rn.f64 %fd70, %fd68, %fd34;\n"
+    "    cvt.f64.f32 %fd81, %f2;\n"
+    "    mul.rn.f64 %fd70, %fd34, %fd68;\n"
     "    cvt.rn.f32.f64 %f3, %fd70;\n"
-    "    cvt.f64.f32 %fd81, %f3;\n"
+    "    cvt.f64.f32 %fd80, %f3;\n"
     "$L8_10:\n"
-    "    cvt.u64.u32 %rd60, %r162;\n"
-    "    add.s64 %rd59, %rd65, %rd60;\n"
-    "    cvt.u64.u32 %rd51, %r44;\n"
-    "    cvt.u64.u32 %rd52, %r41;\n"
-    "    bfi.b64 %rd53, %rd51, %rd52, 32, 32;\n"
-    "    setp.eq.s32 %p14, %r138, 3;\n"
-    "    selp.b64 %rd70, %rd59, %rd53, %p14;\n"
-    "    setp.gt.u32 %p15, %r137, 4;\n"
-    "    and.pred %p17, %p8, %p15;\n"
-    "    @%p17 bra $L8_20;\n"
-    "    cvt.u64.u32 %rd64, %r162;\n"
-    "    add.s64 %rd63, %rd65, %rd64;\n"
-    "    shr.u32 %r112, %r41, 8;\n"
-    "    cvt.rn.f64.s32 %fd71, %r112;\n"
+    "    cvt.u64.u32 %rd56, %r138;\n"
+    "    add.s64 %rd16, %rd65, %rd56;\n"
+    "    cvt.u64.u32 %rd57, %r39;\n"
+    "    cvt.u64.u32 %rd58, %r36;\n"
+    "    bfi.b64 %rd59, %rd57, %rd58, 32, 32;\n"
+    "    setp.eq.s32 %p17, %r47, 3;\n"
+    "    selp.b64 %rd71, %rd16, %rd59, %p17;\n"
+    "    @%p18 bra $L8_20;\n"
+    "    shr.u32 %r96, %r36, 8;\n"
+    "    cvt.rn.f64.s32 %fd71, %r96;\n"
     "    mul.rn.f64 %fd72, %fd71, 0d3E70000000000000;\n"
-    "    cvt.rn.f64.s64 %fd73, %rd63;\n"
-    "    selp.f64 %fd74, %fd73, %fd72, %p14;\n"
-    "    setp.eq.s32 %p19, %r138, 1;\n"
-    "    selp.f64 %fd6, %fd80, %fd74, %p19;\n"
+    "    cvt.rn.f64.s64 %fd73, %rd16;\n"
+    "    selp.f64 %fd74, %fd73, %fd72, %p17;\n"
+    "    selp.f64 %fd6, %fd81, %fd74, %p3;\n"
+    "    mov.b64 %rd71, %fd6;\n"
     "    cvt.rn.f32.f64 %f1, %fd6;\n"
-    "    mov.b32 %r49, %f1;\n"
-    "    setp.eq.s32 %p20, %r137, 1; @!%p20 bra $L8_12;\n"
-    "    cvt.u64.u32 %rd70, %r49;\n"
+    "    mov.b32 %r41, %f1;\n"
+    "    setp.gt.s32 %p21, %r46, 2; @%p21 bra $L8_15;\n"
+    "    setp.eq.s32 %p24, %r46, 1; @%p24 bra $L8_19;\n"
+    "    setp.eq.s32 %p25, %r46, 2; @%p25 bra $L8_20;\n"
+    "    bra.uni $L8_14;\n"
+    "$L8_15:\n"
+    "    setp.eq.s32 %p22, %r46, 3; @%p22 bra $L8_18;\n"
+    "    setp.ne.s32 %p23, %r46, 4; @%p23 bra $L8_14;\n"
+    "    shr.u32 %r97, %r41, 16;\n"
+    "    and.b32 %r98, %r97, 1;\n"
+    "    add.s32 %r99, %r41, %r98;\n"
+    "    add.s32 %r100, %r99, 32767;\n"
+    "    shr.u32 %r101, %r100, 16;\n"
+    "    cvt.u64.u32 %rd71, %r101;\n"
     "    bra.uni $L8_20;\n"
-    "$L8_12:\n"
-    "    setp.eq.s32 %p21, %r137, 2; @!%p21 bra $L8_13;\n"
-    "    mov.b64 %rd70, %fd6;\n"
+    "$L8_19:\n"
+    "    cvt.u64.u32 %rd71, %r41;\n"
     "    bra.uni $L8_20;\n"
-    "$L8_13:\n"
-    "    setp.eq.s32 %p22, %r137, 3; @!%p22 bra $L8_14;\n"
-    "    cvt.rn.f16.f32 %rs1, %f1;\n"
-    "    cvt.u64.u16 %rd70, %rs1;\n"
+    "$L8_18:\n"
+    "    cvt.rn.f16.f32 %rs2, %f1;\n"
+    "    cvt.u64.u16 %rd71, %rs2;\n",
     "    bra.uni $L8_20;\n"
     "$L8_14:\n"
-    "    setp.eq.s32 %p23, %r137, 4; @!%p23 bra $L8_15;\n"
-    "    shr.u32 %r114, %r49, 16;\n"
-    "    and.b32 %r115, %r114, 1;\n"
-    "    add.s32 %r116, %r49, %r115;\n"
-    "    add.s32 %r117, %r116, 32767;\n"
-    "    shr.u32 %r118, %r117, 16;\n",
-    "    cvt.u64.u32 %rd70, %r118;\n"
-    "    bra.uni $L8_20;\n"
-    "$L8_15:\n"
+    "    and.b32 %r112, %r46, 1;\n"
+    "    setp.eq.s32 %p26, %r112, 0;\n"
     "    mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
-    "    setp.lt.f64 %p24, %fd75, 0d0000000000000000;\n"
-    "    selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p24;\n"
+    "    setp.lt.f64 %p27, %fd75, 0d0000000000000000;\n"
+    "    selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p27;\n"
     "    add.rn.f64 %fd77, %fd75, %fd76;\n"
-    "    setp.lt.f64 %p25, %fd77, 0d0000000000000000;\n"
-    "    and.b32 %r113, %r137, 1;\n"
-    "    setp.eq.b32 %p26, %r113, 1;\n"
-    "    not.pred %p27, %p26;\n"
-    "    and.pred %p28, %p27, %p25;\n"
-    "    selp.f64 %fd78, 0d0000000000000000, %fd77, %p28;\n"
-    "    cvt.rzi.s64.f64 %rd70, %fd78;\n"
+    "    setp.lt.f64 %p28, %fd77, 0d0000000000000000;\n"
+    "    and.pred %p29, %p26, %p28;\n"
+    "    selp.f64 %fd78, 0d0000000000000000, %fd77, %p29;\n"
+    "    cvt.rzi.s64.f64 %rd71, %fd78;\n"
     "$L8_20:\n"
-    "    add.s32 %r162, %r162, 1;\n"
-    "    setp.ne.s32 %p29, %r162, 4;\n"
-    "    mov.u32 %r143, %r156; mov.u32 %r164, %r152;\n"
-    "    @%p29 bra $L8_8;\n"
-    "    sub.s64 %rd61, %rd32, %rd65;\n"
-    "    setp.eq.s64 %p30, %rd5, 0;\n"
-    "    shl.b64 %rd54, %rd65, %r139;\n"
-    "    add.s64 %rd21, %rd6, %rd54;\n"
-    "    setp.gt.u64 %p31, %rd61, 3;\n"
-    "    and.pred %p32, %p30, %p31;\n"
-    "    @!%p32 bra $L8_22;\n"
-    "    cvt.u32.u64 %r56, %rd72;\n"
-    "    cvt.u32.u64 %r57, %rd69;\n"
-    "    cvt.u32.u64 %r58, %rd68;\n"
-    "    cvt.u32.u64 %r59, %rd70;\n"
-    "    setp.ne.s32 %p36, %r139, 0; @%p36 bra $L8_27;\n"
-    "    mov.u32 %r126, 64;\n"
-    "    prmt.b32 %r127, %r56, %r57, %r126;\n"
-    "    mov.u32 %r128, 1040;\n"
-    "    prmt.b32 %r129, %r127, %r58, %r128;\n"
-    "    mov.u32 %r130, 16912;\n"
-    "    prmt.b32 %r131, %r129, %r59, %r130;\n"
-    "    st.global.u32 [%rd21], %r131;\n"
-    "$L8_27:\n"
-    "    setp.ne.s32 %p37, %r139, 1; @%p37 bra $L8_29;\n"
-    "    and.b32 %r132, %r56, 65535;\n"
-    "    and.b32 %r133, %r58, 65535;\n"
-    "    prmt.b32 %r134, %r59, %r133, 4180;\n"
-    "    prmt.b32 %r135, %r57, %r132, 4180;\n"
-    "    st.global.v2.u32 [%rd21], {%r135, %r134};\n"
-    "$L8_29:\n"
-    "    setp.ne.s32 %p38, %r139, 2; @%p38 bra $L8_31;\n"
-    "    st.global.v4.u32 [%rd21], {%r56, %r57, %r58, %r59};\n"
-    "$L8_31:\n"
-    "    setp.ne.s32 %p39, %r139, 3; @%p39 bra $L8_33;\n"
-    "    st.global.v2.u64 [%rd21], {%rd72, %rd69};\n"
-    "    st.global.v2.u64 [%rd21+16], {%rd68, %rd70};\n"
-    "    bra.uni $L8_33;\n"
+    "    add.s32 %r138, %r138, 1;\n"
+    "    setp.ne.s32 %p30, %r138, 4;\n"
+    "    mov.u32 %r114, %r113; mov.u32 %r135, %r128;\n"
+    "    @%p30 bra $L8_8;\n"
+    "    setp.eq.s64 %p31, %rd5, 0;\n"
+    "    cvt.u32.u64 %r102, %rd4;\n"
+    "    shl.b64 %rd60, %rd65, %r102;\n"
+    "    add.s64 %rd24, %rd7, %rd60;\n"
+    "    sub.s64 %rd25, %rd36, %rd65;\n"
+    "    setp.gt.u64 %p32, %rd25, 3;\n"
+    "    and.pred %p33, %p31, %p32;\n"
+    "    @!%p33 bra $L8_22;\n"
+    "    setp.gt.s16 %p37, %rs1, 1; @%p37 bra $L8_29;\n"
+    "    setp.eq.s16 %p40, %rs1, 0; @%p40 bra $L8_33;\n"
+    "    setp.eq.s16 %p41, %rs1, 1; @!%p41 bra $L8_34;\n"
+    "    cvt.u16.u64 %rs4, %rd71;\n"
+    "    cvt.u16.u64 %rs5, %rd13;\n"
+    "    cvt.u16.u64 %rs6, %rd14;\n"
+    "    cvt.u16.u64 %rs7, %rd15;\n"
+    "    st.global.v4.u16 [%rd24], {%rs7, %rs6, %rs5, %rs4};\n"
+    "    bra.uni $L8_34;\n"
     "$L8_22:\n"
-    "    sub.s64 %rd62, %rd32, %rd65;\n"
-    "    min.u64 %rd55, %rd62, 4;\n"
-    "    cvt.u32.u64 %r121, %rd55;\n"
-    "    shl.b32 %r52, %r121, %r139;\n"
-    "    setp.eq.s32 %p33, %r52, 0; @%p33 bra $L8_33;\n"
-    "    mov.u32 %r123, -1;\n"
-    "    shl.b32 %r124, %r123, %r139;\n"
-    "    not.b32 %r53, %r124;\n"
-    "    mov.u32 %r169, 0;\n"
+    "    min.u64 %rd61, %rd25, 4;\n"
+    "    cvt.u32.u64 %r104, %rd61;\n"
+    "    shl.b32 %r43, %r104, %r102;\n"
+    "    setp.eq.s32 %p34, %r43, 0; @%p34 bra $L8_34;\n"
+    "    mov.u32 %r139, 0;\n"
     "$L8_24: .pragma \"nounroll\";\n"
-    "    cvt.u64.u32 %rd56, %r169;\n"
-    "    add.s64 %rd57, %rd21, %rd56;\n"
-    "    st.global.u8 [%rd57], %rd72;\n"
-    "    and.b32 %r125, %r169, %r53;\n"
-    "    setp.eq.s32 %p34, %r125, %r53;\n"
-    "    selp.b64 %rd25, %rd68, %rd69, %p34;\n"
-    "    shr.u64 %rd58, %rd72, 8;\n"
-    "    selp.b64 %rd72, %rd69, %rd58, %p34;\n"
-    "    selp.b64 %rd68, %rd70, %rd68, %p34;\n"
-    "    add.s32 %r169, %r169, 1;\n"
-    "    setp.lt.u32 %p35, %r169, %r52;\n"
-    "    mov.u64 %rd69, %rd25;\n"
-    "    @%p35 bra $L8_24;\n"
+    "    cvt.u64.u32 %rd62, %r139;\n"
+    "    add.s64 %rd63, %rd24, %rd62;\n"
+    "    st.global.u8 [%rd63], %rd15;\n"
+    "    and.b32 %r106, %r139, %r5;\n"
+    "    setp.eq.s32 %p35, %r106, %r5;\n"
+    "    selp.b64 %rd29, %rd71, %rd13, %p35;\n"
+    "    selp.b64 %rd30, %rd13, %rd14, %p35;\n"
+    "    shr.u64 %rd64, %rd15, 8;\n"
+    "    selp.b64 %rd15, %rd14, %rd64, %p35;\n"
+    "    add.s32 %r139, %r139, 1;\n"
+    "    setp.lt.u32 %p36, %r139, %r43;\n"
+    "    mov.u64 %rd13, %rd29; mov.u64 %rd14, %rd30;\n"
+    "    @%p36 bra $L8_24;\n"
+    "    bra.uni $L8_34;\n"
+    "$L8_29:\n"
+    "    setp.eq.s16 %p38, %rs1, 2; @%p38 bra $L8_32;\n"
+    "    setp.ne.s16 %p39, %rs1, 3; @%p39 bra $L8_34;\n"
+    "    st.global.v2.u64 [%rd24], {%rd15, %rd14};\n"
+    "    st.global.v2.u64 [%rd24+16], {%rd13, %rd71};\n"
+    "    bra.uni $L8_34;\n"
     "$L8_33:\n"
-    "    add.s64 %rd66, %rd66, %rd4;\n"
-    "    shl.b64 %rd65, %rd66, 2;\n"
-    "    setp.lt.u64 %p40, %rd65, %rd32; @%p40 bra $L8_2;\n"
+    "    cvt.u16.u64 %rs8, %rd71;\n"
+    "    cvt.u16.u64 %rs9, %rd13;\n"
+    "    cvt.u16.u64 %rs10, %rd14;\n"
+    "    cvt.u16.u64 %rs11, %rd15;\n"
+    "    st.global.v4.u8 [%rd24], {%rs11, %rs10, %rs9, %rs8};\n"
+    "    bra.uni $L8_34;\n"
+    "$L8_32:\n"
+    "    cvt.u32.u64 %r107, %rd71;\n"
+    "    cvt.u32.u64 %r108, %rd13;\n"
+    "    cvt.u32.u64 %r109, %rd14;\n"
+    "    cvt.u32.u64 %r110, %rd15;\n"
+    "    st.global.v4.u32 [%rd24], {%r110, %r109, %r108, %r107};\n"
     "$L8_34:\n"
+    "    add.s64 %rd66, %rd66, %rd6;\n"
+    "    shl.b64 %rd65, %rd66, 2;\n"
+    "    setp.lt.u64 %p42, %rd65, %rd36; @%p42 bra $L8_2;\n"
+    "$L8_35:\n"
     "    ret;\n"
     "}\n",
 };

@@ -51,6 +51,9 @@
        kbk_<op>_<dir>_<variant>     launcher; ..._k is its kernel where it has one of its own
        dir                          fwd, bwd, fwdbwd; run for an operation without a gradient
        kbki_, KBKI_                 internal, may change
+       Width, Threads, ...          known at compile time: a template's parameter, or a constant in the place of one
+       All in capitals only with a prefix (but for T and U, which CUDA's headers use as well), so that a program
+       may be compiled with -DN=1024.
        The rung is data in the table, never part of a name. Variant words are a closed list:
 
        access   naive     one thread per element or row
@@ -195,394 +198,395 @@
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE: see >>shapes */
 // clang-format off
 #ifndef KBK_NO_MEMORY
-#define KBK_OPS_MEMORY(X)                                                                                    \
-    X(copy,     run,  KBK_MAP,  none,       "y = x")                                                         \
-    X(fill,     run,  KBK_MAP,  none,       "y = 1")                                                         \
-    X(read,     run,  KBK_SUM,  read,       "fold = exclusive or of the bits of x")                          \
-    X(triad,    run,  KBK_MAP,  none,       "y = a + 3 b")
-#define KBK_TABLE_MEMORY(X)                                                                                  \
-    X(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                   \
-    X(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")      \
-    X(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                         \
-    X(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte packs in flight")              \
-    X(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out")                   \
-    X(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync")          \
-    X(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                   \
-    X(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")            \
-    X(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "the driver's memset of words")          \
-    X(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, the last CTA folds")     \
-    X(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte packs in flight")             \
-    X(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                   \
-    X(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")      \
-    X(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                         \
-    X(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two packs of each input in flight")        \
-    X(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies keep a ring of tiles full")
+#define KBK_OPS_MEMORY(row)                                                                                      \
+    row(copy,     run,  KBK_MAP,  none,       "y = x")                                                           \
+    row(fill,     run,  KBK_MAP,  none,       "y = 1")                                                           \
+    row(read,     run,  KBK_SUM,  read,       "fold = exclusive or of the bits of x")                            \
+    row(triad,    run,  KBK_MAP,  none,       "y = a + 3 b")
+#define KBK_TABLE_MEMORY(row)                                                                                    \
+    row(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
+    row(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
+    row(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
+    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte packs in flight")                \
+    row(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out")                     \
+    row(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync")            \
+    row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
+    row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")              \
+    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "the driver's memset of words")            \
+    row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, the last CTA folds")       \
+    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte packs in flight")               \
+    row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
+    row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
+    row(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
+    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two packs of each input in flight")          \
+    row(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies keep a ring of tiles full")
 #else
-#define KBK_OPS_MEMORY(X)
-#define KBK_TABLE_MEMORY(X)
+#define KBK_OPS_MEMORY(row)
+#define KBK_TABLE_MEMORY(row)
 #endif
 
 #ifndef KBK_NO_ACCESS
-#define KBK_OPS_ACCESS(X)                                                                                    \
-    X(strided,  run,  KBK_PICK, none,       "y[i] = x[i stride]")                                            \
-    X(gather,   run,  KBK_PICK, none,       "y[i] = x[idx[i]]")                                              \
-    X(chase,    run,  KBK_PICK, chase,      "i = x[i], 16384 times")
-#define KBK_TABLE_ACCESS(X)                                                                                  \
-    X(strided, run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                   \
-    X(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread")        \
-    X(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                   \
-    X(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads")          \
-    X(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, each load waits for the last")
+#define KBK_OPS_ACCESS(row)                                                                                      \
+    row(strided,  run,  KBK_PICK, none,       "y[i] = x[i stride]")                                              \
+    row(gather,   run,  KBK_PICK, none,       "y[i] = x[idx[i]]")                                                \
+    row(chase,    run,  KBK_PICK, chase,      "i = x[i], 16384 times")
+#define KBK_TABLE_ACCESS(row)                                                                                    \
+    row(strided, run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
+    row(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread")          \
+    row(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
+    row(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads")            \
+    row(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, each load waits for the last")
 #else
-#define KBK_OPS_ACCESS(X)
-#define KBK_TABLE_ACCESS(X)
+#define KBK_OPS_ACCESS(row)
+#define KBK_TABLE_ACCESS(row)
 #endif
 
 #ifndef KBK_NO_TRANSFER
-#define KBK_OPS_TRANSFER(X)                                                                                  \
-    X(h2d,      run,  KBK_MAP,  none,       "y = x, host to device")                                         \
-    X(d2h,      run,  KBK_MAP,  none,       "y = x, device to host")                                         \
-    X(d2d,      run,  KBK_MAP,  none,       "y = x, device to device")                                       \
-    X(alloc,    run,  KBK_MAP,  none,       "a block of n elements, there and gone")                         \
-    X(null,     run,  KBK_MAP,  none,       "nothing")
-#define KBK_TABLE_TRANSFER(X)                                                                                \
-    X(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")        \
-    X(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                          \
-    X(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                           \
-    X(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")        \
-    X(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                          \
-    X(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                           \
-    X(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                   \
-    X(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                     \
-    X(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")             \
-    X(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that gives all back")       \
-    X(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps all")            \
-    X(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
+#define KBK_OPS_TRANSFER(row)                                                                                    \
+    row(h2d,      run,  KBK_MAP,  none,       "y = x, host to device")                                           \
+    row(d2h,      run,  KBK_MAP,  none,       "y = x, device to host")                                           \
+    row(d2d,      run,  KBK_MAP,  none,       "y = x, device to device")                                         \
+    row(alloc,    run,  KBK_MAP,  none,       "a block of n elements, there and gone")                           \
+    row(null,     run,  KBK_MAP,  none,       "nothing")
+#define KBK_TABLE_TRANSFER(row)                                                                                  \
+    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")          \
+    row(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
+    row(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
+    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")          \
+    row(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
+    row(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
+    row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                     \
+    row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                       \
+    row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")               \
+    row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that gives all back")         \
+    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps all")              \
+    row(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
 #else
-#define KBK_OPS_TRANSFER(X)
-#define KBK_TABLE_TRANSFER(X)
+#define KBK_OPS_TRANSFER(row)
+#define KBK_TABLE_TRANSFER(row)
 #endif
 
 #ifndef KBK_NO_ELEMENTWISE
-#define KBK_OPS_ELEMENTWISE(X)                                                                               \
-    X(add,      fwd,  KBK_MAP,  none,       "y = a + b")                                                     \
-    X(mul,      fwd,  KBK_MAP,  none,       "y = a b")                                                       \
-    X(div,      fwd,  KBK_MAP,  none,       "y = a / b")
-#define KBK_TABLE_ELEMENTWISE(X)                                                                             \
-    X(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                        \
-    X(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")           \
-    X(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                              \
-    X(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")     \
-    X(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "bulk copies keep a ring of tiles full")         \
-    X(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                        \
-    X(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")           \
-    X(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                              \
-    X(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")     \
-    X(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                        \
-    X(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")           \
-    X(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                              \
-    X(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")
+#define KBK_OPS_ELEMENTWISE(row)                                                                                 \
+    row(add,      fwd,  KBK_MAP,  none,       "y = a + b")                                                       \
+    row(mul,      fwd,  KBK_MAP,  none,       "y = a b")                                                         \
+    row(div,      fwd,  KBK_MAP,  none,       "y = a / b")
+#define KBK_TABLE_ELEMENTWISE(row)                                                                               \
+    row(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
+    row(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
+    row(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
+    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")       \
+    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "bulk copies keep a ring of tiles full")           \
+    row(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
+    row(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
+    row(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
+    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")       \
+    row(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
+    row(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
+    row(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
+    row(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")
 #else
-#define KBK_OPS_ELEMENTWISE(X)
-#define KBK_TABLE_ELEMENTWISE(X)
+#define KBK_OPS_ELEMENTWISE(row)
+#define KBK_TABLE_ELEMENTWISE(row)
 #endif
 
 #ifndef KBK_NO_ACTIVATION
-#define KBK_OPS_ACTIVATION(X)                                                                                \
-    X(relu,      fwd,  KBK_MAP,  none,       "y = x < 0 ? 0 : x")                                            \
-    X(gelu_erf,  fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + erf(x / sqrt 2))")                              \
-    X(gelu_erf,  bwd,  KBK_MAP,  none,       "dx = dy (Phi(x) + x phi(x))")                                  \
-    X(gelu_tanh, fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + tanh(k x (1 + a x^2)))")                        \
-    X(gelu_tanh, bwd,  KBK_MAP,  none,       "dx = dy y'(x), y as forward")                                  \
-    X(silu,      fwd,  KBK_MAP,  none,       "y = x / (1 + exp(-x))")                                        \
-    X(silu,      bwd,  KBK_MAP,  none,       "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))")
-#define KBK_TABLE_ACTIVATION(X)                                                                              \
-    X(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                       \
-    X(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
-    X(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
-    X(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                  \
-    X(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")  \
-    X(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
-    X(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
-    X(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                  \
-    X(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic of a short polynomial")               \
-    X(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")  \
-    X(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
-    X(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
-    X(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")            \
-    X(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "a polynomial of half the length")              \
-    X(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")       \
-    X(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
-    X(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
-    X(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                  \
-    X(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                 \
-    X(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")       \
-    X(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
-    X(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
-    X(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")            \
-    X(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                 \
-    X(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")       \
-    X(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
-    X(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
-    X(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                  \
-    X(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                 \
-    X(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")       \
-    X(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")          \
-    X(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                             \
-    X(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")            \
-    X(silu,      bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")
+#define KBK_OPS_ACTIVATION(row)                                                                                  \
+    row(relu,      fwd,  KBK_MAP,  none,       "y = x < 0 ? 0 : x")                                              \
+    row(gelu_erf,  fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + erf(x / sqrt 2))")                                \
+    row(gelu_erf,  bwd,  KBK_MAP,  none,       "dx = dy (Phi(x) + x phi(x))")                                    \
+    row(gelu_tanh, fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + tanh(k x (1 + a x^2)))")                          \
+    row(gelu_tanh, bwd,  KBK_MAP,  none,       "dx = dy y'(x), y as forward")                                    \
+    row(silu,      fwd,  KBK_MAP,  none,       "y = x / (1 + exp(-x))")                                          \
+    row(silu,      bwd,  KBK_MAP,  none,       "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))")
+#define KBK_TABLE_ACTIVATION(row)                                                                                \
+    row(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                         \
+    row(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
+    row(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
+    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
+    row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
+    row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
+    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic of a short polynomial")                 \
+    row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
+    row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
+    row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
+    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")              \
+    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "a polynomial of half the length")                \
+    row(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
+    row(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
+    row(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
+    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
+    row(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
+    row(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
+    row(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
+    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")              \
+    row(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
+    row(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
+    row(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
+    row(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
+    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
+    row(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
+    row(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
+    row(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
+    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")              \
+    row(silu,      bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")
 #else
-#define KBK_OPS_ACTIVATION(X)
-#define KBK_TABLE_ACTIVATION(X)
+#define KBK_OPS_ACTIVATION(row)
+#define KBK_TABLE_ACTIVATION(row)
 #endif
 
 #ifndef KBK_NO_DROPOUT
-#define KBK_OPS_DROPOUT(X)                                                                                   \
-    X(dropout,  fwd,  KBK_MAP,  none,       "y = keep ? x / (1 - p) : 0")                                    \
-    X(dropout,  bwd,  KBK_MAP,  none,       "dx = keep ? dy / (1 - p) : 0, the mask of fwd")
-#define KBK_TABLE_DROPOUT(X)                                                                                 \
-    X(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")              \
-    X(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack") \
-    X(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")                      \
-    X(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")              \
-    X(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack") \
-    X(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")
+#define KBK_OPS_DROPOUT(row)                                                                                     \
+    row(dropout,  fwd,  KBK_MAP,  none,       "y = keep ? x / (1 - p) : 0")                                      \
+    row(dropout,  bwd,  KBK_MAP,  none,       "dx = keep ? dy / (1 - p) : 0, the mask of fwd")
+#define KBK_TABLE_DROPOUT(row)                                                                                   \
+    row(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
+    row(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack")   \
+    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")                        \
+    row(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
+    row(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack")   \
+    row(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")
 #else
-#define KBK_OPS_DROPOUT(X)
-#define KBK_TABLE_DROPOUT(X)
+#define KBK_OPS_DROPOUT(row)
+#define KBK_TABLE_DROPOUT(row)
 #endif
 
 #ifndef KBK_NO_SOFTMAX
-#define KBK_OPS_SOFTMAX(X)                                                                                   \
-    X(softmax,   fwd,  KBK_ROWS, none,       "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)") \
-    X(softmax,   bwd,  KBK_ROWS, none,       "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])")
-#define KBK_TABLE_SOFTMAX(X)                                                                                 \
-    X(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")    \
-    X(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")\
-    X(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, running (max, sum), two reads") \
-    X(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")   \
-    X(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")   \
-    X(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")     \
-    X(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")      \
-    X(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")           \
-    X(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")  \
-    X(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")   \
-    X(softmax,   bwd,  cluster,  5,  KBK_ALL,  90,  KBK_OWN,  "rows split over a cluster, up to 512 KiB")
+#define KBK_OPS_SOFTMAX(row)                                                                                     \
+    row(softmax,   fwd,  KBK_ROWS, none,       "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)")   \
+    row(softmax,   bwd,  KBK_ROWS, none,       "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])")
+#define KBK_TABLE_SOFTMAX(row)                                                                                   \
+    row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")      \
+    row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")  \
+    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, running (max, sum), two reads")   \
+    row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")     \
+    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")     \
+    row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")       \
+    row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")        \
+    row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")             \
+    row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")    \
+    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")     \
+    row(softmax,   bwd,  cluster,  5,  KBK_ALL,  90,  KBK_OWN,  "rows split over a cluster, up to 512 KiB")
 #else
-#define KBK_OPS_SOFTMAX(X)
-#define KBK_TABLE_SOFTMAX(X)
+#define KBK_OPS_SOFTMAX(row)
+#define KBK_TABLE_SOFTMAX(row)
 #endif
 
 #ifndef KBK_NO_LAYERNORM
-#define KBK_OPS_LAYERNORM(X)                                                                                 \
-    X(layernorm, fwd,  KBK_ROWS, none,       "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]")              \
-    X(layernorm, bwd,  KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db")
-#define KBK_TABLE_LAYERNORM(X)                                                                               \
-    X(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes")       \
-    X(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")    \
-    X(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")      \
-    X(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows on their way")   \
-    X(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")        \
-    X(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")          \
-    X(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                \
-    X(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")      \
-    X(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
+#define KBK_OPS_LAYERNORM(row)                                                                                   \
+    row(layernorm, fwd,  KBK_ROWS, none,       "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]")                \
+    row(layernorm, bwd,  KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db")
+#define KBK_TABLE_LAYERNORM(row)                                                                                 \
+    row(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes")         \
+    row(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
+    row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
+    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows on their way")     \
+    row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
+    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")            \
+    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
+    row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
+    row(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 #else
-#define KBK_OPS_LAYERNORM(X)
-#define KBK_TABLE_LAYERNORM(X)
+#define KBK_OPS_LAYERNORM(row)
+#define KBK_TABLE_LAYERNORM(row)
 #endif
 
 #ifndef KBK_NO_RMSNORM
-#define KBK_OPS_RMSNORM(X)                                                                                   \
-    X(rmsnorm,   fwd,  KBK_ROWS, none,       "y[r,c] = x[r,c] rstd[r] w[c]")                                 \
-    X(rmsnorm,   bwd,  KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw")
-#define KBK_TABLE_RMSNORM(X)                                                                                 \
-    X(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes")         \
-    X(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")    \
-    X(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")      \
-    X(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows on their way")         \
-    X(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")        \
-    X(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")          \
-    X(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                \
-    X(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")      \
-    X(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
+#define KBK_OPS_RMSNORM(row)                                                                                     \
+    row(rmsnorm,   fwd,  KBK_ROWS, none,       "y[r,c] = x[r,c] rstd[r] w[c]")                                   \
+    row(rmsnorm,   bwd,  KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw")
+#define KBK_TABLE_RMSNORM(row)                                                                                   \
+    row(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes")           \
+    row(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
+    row(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
+    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows on their way")           \
+    row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
+    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")            \
+    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
+    row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
+    row(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 #else
-#define KBK_OPS_RMSNORM(X)
-#define KBK_TABLE_RMSNORM(X)
+#define KBK_OPS_RMSNORM(row)
+#define KBK_TABLE_RMSNORM(row)
 #endif
 
 #ifndef KBK_NO_REDUCTION
-#define KBK_OPS_REDUCTION(X)                                                                                 \
-    X(sum,       run,  KBK_SUM,  sum,        "out = sum(x)")
-#define KBK_TABLE_REDUCTION(X)                                                                               \
-    X(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")        \
-    X(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, an atomic each") \
-    X(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, an atomic per warp") \
-    X(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes in order")
+#define KBK_OPS_REDUCTION(row)                                                                                   \
+    row(sum,       run,  KBK_SUM,  sum,        "out = sum(x)")
+#define KBK_TABLE_REDUCTION(row)                                                                                 \
+    row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
+    row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, an atomic each")   \
+    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, an atomic per warp")   \
+    row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes in order")
 #else
-#define KBK_OPS_REDUCTION(X)
-#define KBK_TABLE_REDUCTION(X)
+#define KBK_OPS_REDUCTION(row)
+#define KBK_TABLE_REDUCTION(row)
 #endif
 
 #ifndef KBK_NO_MSE
-#define KBK_OPS_MSE(X)                                                                                       \
-    X(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")                                        \
-    X(mse,       bwd,  KBK_MAP,  none,       "dx = (2 g / n) (x - y)")
-#define KBK_TABLE_MSE(X)                                                                                     \
-    X(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")        \
-    X(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, an atomic each")  \
-    X(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")            \
-    X(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                      \
-    X(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte packs of each input in flight")
+#define KBK_OPS_MSE(row)                                                                                         \
+    row(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")                                          \
+    row(mse,       bwd,  KBK_MAP,  none,       "dx = (2 g / n) (x - y)")
+#define KBK_TABLE_MSE(row)                                                                                       \
+    row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
+    row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, an atomic each")    \
+    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")              \
+    row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
+    row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte packs of each input in flight")
 #else
-#define KBK_OPS_MSE(X)
-#define KBK_TABLE_MSE(X)
+#define KBK_OPS_MSE(row)
+#define KBK_TABLE_MSE(row)
 #endif
 
 #ifndef KBK_NO_WSUM
-#define KBK_OPS_WSUM(X)                                                                                      \
-    X(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]")                             \
-    X(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]")
-#define KBK_TABLE_WSUM(X)                                                                                    \
-    X(weighted_sum, fwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, uncoalesced")                 \
-    X(weighted_sum, fwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "two kernels: products to memory, row sums")   \
-    X(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding")      \
-    X(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read")            \
-    X(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight")       \
-    X(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw")  \
-    X(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "product to memory, its column sums, dx")      \
-    X(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                  \
-    X(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; dx")     \
-    X(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one read, 16-byte accesses")
+#define KBK_OPS_WSUM(row)                                                                                        \
+    row(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]")                               \
+    row(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]")
+#define KBK_TABLE_WSUM(row)                                                                                      \
+    row(weighted_sum, fwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, uncoalesced")                   \
+    row(weighted_sum, fwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "two kernels: products to memory, row sums")     \
+    row(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding")        \
+    row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read")              \
+    row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight")         \
+    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw")    \
+    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "product to memory, its column sums, dx")        \
+    row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                    \
+    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; dx")       \
+    row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one read, 16-byte accesses")
 #else
-#define KBK_OPS_WSUM(X)
-#define KBK_TABLE_WSUM(X)
+#define KBK_OPS_WSUM(row)
+#define KBK_TABLE_WSUM(row)
 #endif
 
 #ifndef KBK_NO_TRANSPOSE
-#define KBK_OPS_TRANSPOSE(X)                                                                                 \
-    X(transpose, run,  KBK_ROWS, none,       "y[c,r] = x[r,c]")
-#define KBK_TABLE_TRANSPOSE(X)                                                                               \
-    X(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes")      \
-    X(transpose, run,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tile in shared memory, bank conflicts")\
-    X(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts")                  \
-    X(transpose, run,  vec,      4,  KBK_ALL,  0,   KBK_OWN,  "4 x 4 or 8 x 8 per thread, 16-byte accesses")
+#define KBK_OPS_TRANSPOSE(row)                                                                                   \
+    row(transpose, run,  KBK_ROWS, none,       "y[c,r] = x[r,c]")
+#define KBK_TABLE_TRANSPOSE(row)                                                                                 \
+    row(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes")        \
+    row(transpose, run,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tile in shared memory, bank conflicts") \
+    row(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts")                    \
+    row(transpose, run,  vec,      4,  KBK_ALL,  0,   KBK_OWN,  "4 x 4 or 8 x 8 per thread, 16-byte accesses")
 #else
-#define KBK_OPS_TRANSPOSE(X)
-#define KBK_TABLE_TRANSPOSE(X)
+#define KBK_OPS_TRANSPOSE(row)
+#define KBK_TABLE_TRANSPOSE(row)
 #endif
 
 #ifndef KBK_NO_CROSS_ENTROPY
-#define KBK_OPS_CROSS_ENTROPY(X)                                                                             \
-    X(cross_entropy, fwd, KBK_ROWS, ce,      "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])") \
-    X(cross_entropy, bwd, KBK_ROWS, none,    "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))")             \
-    X(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])")
-#define KBK_TABLE_CROSS_ENTROPY(X)                                                                           \
-    X(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather") \
-    X(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, running (max, sum), one read")   \
-    X(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, four in flight per thread")    \
-    X(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                      \
-    X(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, two in flight per thread")    \
-    X(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll: three streams")  \
-    X(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row, second read backwards")          \
-    X(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")              \
-    X(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums through DSMEM")
+#define KBK_OPS_CROSS_ENTROPY(row)                                                                               \
+    row(cross_entropy, fwd, KBK_ROWS, ce,      "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])")   \
+    row(cross_entropy, bwd, KBK_ROWS, none,    "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))")               \
+    row(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])")
+#define KBK_TABLE_CROSS_ENTROPY(row)                                                                             \
+    row(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather")   \
+    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, running (max, sum), one read")     \
+    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, four in flight per thread")      \
+    row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
+    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, two in flight per thread")       \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll: three streams")    \
+    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row, second read backwards")            \
+    row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")                \
+    row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums through DSMEM")
 #else
-#define KBK_OPS_CROSS_ENTROPY(X)
-#define KBK_TABLE_CROSS_ENTROPY(X)
+#define KBK_OPS_CROSS_ENTROPY(row)
+#define KBK_TABLE_CROSS_ENTROPY(row)
 #endif
 
 #ifndef KBK_NO_EMBEDDING
-#define KBK_OPS_EMBEDDING(X)                                                                                 \
-    X(embedding, fwd,  KBK_LOOKUP, none,     "y[t,d] = W[ids[t],d]")                                         \
-    X(embedding, bwd,  KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v")
-#define KBK_TABLE_EMBEDDING(X)                                                                               \
-    X(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                      \
-    X(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")            \
-    X(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "two packs per thread, ids first")            \
-    X(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "an atomic per element")        \
-    X(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")       \
-    X(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids in order, one owner per row of dW")
+#define KBK_OPS_EMBEDDING(row)                                                                                   \
+    row(embedding, fwd,  KBK_LOOKUP, none,     "y[t,d] = W[ids[t],d]")                                           \
+    row(embedding, bwd,  KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v")
+#define KBK_TABLE_EMBEDDING(row)                                                                                 \
+    row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
+    row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")              \
+    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "two packs per thread, ids first")               \
+    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "an atomic per element")          \
+    row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
+    row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids in order, one owner per row of dW")
 #else
-#define KBK_OPS_EMBEDDING(X)
-#define KBK_TABLE_EMBEDDING(X)
+#define KBK_OPS_EMBEDDING(row)
+#define KBK_TABLE_EMBEDDING(row)
 #endif
 
 #ifndef KBK_NO_MATMUL
-#define KBK_OPS_MATMUL(X)                                                                                    \
-    X(matmul,    fwd,  KBK_GEMM, matmul,     "C = A B; NN, NT (B given as N x K), TN (A as K x M)")
-#define KBK_TABLE_MATMUL_SIMT(X)                                                                             \
-    X(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C")                 \
-    X(matmul,    fwd,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")              \
-    X(matmul,    fwd,  regblock, 3,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")   \
-    X(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed on its way")   \
-    X(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async ring of four tiles")                 \
-    X(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragments ahead, bands, split K")
-#define KBK_TABLE_MATMUL_MMA(X)                                                                              \
-    X(matmul,    fwd,  mma,      7,  KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")      \
-    X(matmul,    fwd,  mmapipe,  8,  KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
+#define KBK_OPS_MATMUL(row)                                                                                      \
+    row(matmul,    fwd,  KBK_GEMM, matmul,     "C = A B; NN, NT (B given as N x K), TN (A as K x M)")
+#define KBK_TABLE_MATMUL_SIMT(row)                                                                               \
+    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C")                   \
+    row(matmul,    fwd,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
+    row(matmul,    fwd,  regblock, 3,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
+    row(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed on its way")     \
+    row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async ring of four tiles")                   \
+    row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragments ahead, bands, split K")
+#define KBK_TABLE_MATMUL_MMA(row)                                                                                \
+    row(matmul,    fwd,  mma,      7,  KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
+    row(matmul,    fwd,  mmapipe,  8,  KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
 #else
-#define KBK_OPS_MATMUL(X)
-#define KBK_TABLE_MATMUL_SIMT(X)
-#define KBK_TABLE_MATMUL_MMA(X)
+#define KBK_OPS_MATMUL(row)
+#define KBK_TABLE_MATMUL_SIMT(row)
+#define KBK_TABLE_MATMUL_MMA(row)
 #endif
 #if defined(KBK_CUBLAS) && !defined(KBK_NO_MATMUL)
-#define KBK_TABLE_MATMUL_VENDOR(X)                                                                           \
-    X(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")
+#define KBK_TABLE_MATMUL_VENDOR(row)                                                                             \
+    row(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")
 #else
-#define KBK_TABLE_MATMUL_VENDOR(X)
+#define KBK_TABLE_MATMUL_VENDOR(row)
 #endif
 
 #ifndef KBK_NO_BMM
-#define KBK_OPS_BMM(X)                                                                                       \
-    X(bmm,       fwd,  KBK_GEMM, bmm,        "C[b] = A[b] B[b]; layouts as matmul")
-#define KBK_TABLE_BMM(X)                                                                                     \
-    X(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "matmul's kernel, batch in grid.z")            \
-    X(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")
+#define KBK_OPS_BMM(row)                                                                                         \
+    row(bmm,       fwd,  KBK_GEMM, bmm,        "C[b] = A[b] B[b]; layouts as matmul")
+#define KBK_TABLE_BMM(row)                                                                                       \
+    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "matmul's kernel, batch in grid.z")              \
+    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")
 #else
-#define KBK_OPS_BMM(X)
-#define KBK_TABLE_BMM(X)
+#define KBK_OPS_BMM(row)
+#define KBK_TABLE_BMM(row)
 #endif
 #if defined(KBK_CUBLAS) && !defined(KBK_NO_BMM)
-#define KBK_TABLE_BMM_VENDOR(X)                                                                              \
-    X(bmm,       fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32")
+#define KBK_TABLE_BMM_VENDOR(row)                                                                                \
+    row(bmm,       fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32")
 #else
-#define KBK_TABLE_BMM_VENDOR(X)
+#define KBK_TABLE_BMM_VENDOR(row)
 #endif
 
 #ifndef KBK_NO_ATTENTION
-#define KBK_OPS_ATTENTION(X)                                                                                 \
-    X(attention, fwd,  KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and its lse; causal or not") \
-    X(attention, bwd,  KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse")
-#define KBK_TABLE_ATTENTION(X)                                                                               \
-    X(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")        \
-    X(attention, fwd,  flash,    3,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, running softmax, FMAs")        \
-    X(attention, fwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, P in registers, two buffers")       \
-    X(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")               \
-    X(attention, bwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")
+#define KBK_OPS_ATTENTION(row)                                                                                   \
+    row(attention, fwd,  KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and its lse; causal or not")   \
+    row(attention, bwd,  KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse")
+#define KBK_TABLE_ATTENTION(row)                                                                                 \
+    row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
+    row(attention, fwd,  flash,    3,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, running softmax, FMAs")          \
+    row(attention, fwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, P in registers, two buffers")         \
+    row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
+    row(attention, bwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")
 #else
-#define KBK_OPS_ATTENTION(X)
-#define KBK_TABLE_ATTENTION(X)
+#define KBK_OPS_ATTENTION(row)
+#define KBK_TABLE_ATTENTION(row)
 #endif
 #if defined(KBK_CUBLAS) && !defined(KBK_NO_ATTENTION)
-#define KBK_TABLE_ATTENTION_VENDOR(X)                                                                        \
-    X(attention, fwd,  cublas,   2,  KBK_ALL,  0,   KBK_VENDOR, "vendor's batched GEMMs, own softmax")
+#define KBK_TABLE_ATTENTION_VENDOR(row)                                                                          \
+    row(attention, fwd,  cublas,   2,  KBK_ALL,  0,   KBK_VENDOR, "vendor's batched GEMMs, own softmax")
 #else
-#define KBK_TABLE_ATTENTION_VENDOR(X)
+#define KBK_TABLE_ATTENTION_VENDOR(row)
 #endif
 
-#define KBK_OPS(X)                                                                                           \
-    KBK_OPS_MEMORY(X) KBK_OPS_ACCESS(X) KBK_OPS_TRANSFER(X) KBK_OPS_ELEMENTWISE(X) KBK_OPS_ACTIVATION(X)     \
-    KBK_OPS_DROPOUT(X) KBK_OPS_SOFTMAX(X) KBK_OPS_LAYERNORM(X) KBK_OPS_RMSNORM(X) KBK_OPS_REDUCTION(X)       \
-    KBK_OPS_MSE(X) KBK_OPS_WSUM(X) KBK_OPS_TRANSPOSE(X) KBK_OPS_CROSS_ENTROPY(X) KBK_OPS_EMBEDDING(X)        \
-    KBK_OPS_MATMUL(X) KBK_OPS_BMM(X) KBK_OPS_ATTENTION(X)
-#define KBK_TABLE(X)                                                                                         \
-    KBK_TABLE_MEMORY(X) KBK_TABLE_ACCESS(X) KBK_TABLE_TRANSFER(X) KBK_TABLE_ELEMENTWISE(X)                   \
-    KBK_TABLE_ACTIVATION(X) KBK_TABLE_DROPOUT(X) KBK_TABLE_SOFTMAX(X) KBK_TABLE_LAYERNORM(X)                 \
-    KBK_TABLE_RMSNORM(X) KBK_TABLE_REDUCTION(X) KBK_TABLE_MSE(X) KBK_TABLE_WSUM(X) KBK_TABLE_TRANSPOSE(X)    \
-    KBK_TABLE_CROSS_ENTROPY(X) KBK_TABLE_EMBEDDING(X) KBK_TABLE_MATMUL_SIMT(X) KBK_TABLE_MATMUL_MMA(X)       \
-    KBK_TABLE_MATMUL_VENDOR(X) KBK_TABLE_BMM(X) KBK_TABLE_BMM_VENDOR(X) KBK_TABLE_ATTENTION(X)               \
-    KBK_TABLE_ATTENTION_VENDOR(X)
+#define KBK_OPS(row)                                                                                             \
+    KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
+    KBK_OPS_ACTIVATION(row) KBK_OPS_DROPOUT(row) KBK_OPS_SOFTMAX(row) KBK_OPS_LAYERNORM(row)                     \
+    KBK_OPS_RMSNORM(row) KBK_OPS_REDUCTION(row) KBK_OPS_MSE(row) KBK_OPS_WSUM(row) KBK_OPS_TRANSPOSE(row)        \
+    KBK_OPS_CROSS_ENTROPY(row) KBK_OPS_EMBEDDING(row) KBK_OPS_MATMUL(row) KBK_OPS_BMM(row)                       \
+    KBK_OPS_ATTENTION(row)
+#define KBK_TABLE(row)                                                                                           \
+    KBK_TABLE_MEMORY(row) KBK_TABLE_ACCESS(row) KBK_TABLE_TRANSFER(row) KBK_TABLE_ELEMENTWISE(row)               \
+    KBK_TABLE_ACTIVATION(row) KBK_TABLE_DROPOUT(row) KBK_TABLE_SOFTMAX(row) KBK_TABLE_LAYERNORM(row)             \
+    KBK_TABLE_RMSNORM(row) KBK_TABLE_REDUCTION(row) KBK_TABLE_MSE(row) KBK_TABLE_WSUM(row)                       \
+    KBK_TABLE_TRANSPOSE(row) KBK_TABLE_CROSS_ENTROPY(row) KBK_TABLE_EMBEDDING(row)                               \
+    KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_MMA(row) KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row)         \
+    KBK_TABLE_BMM_VENDOR(row) KBK_TABLE_ATTENTION(row) KBK_TABLE_ATTENTION_VENDOR(row)
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
@@ -1025,7 +1029,7 @@ KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* su
     passes. */
 KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                       int64_t u0, int64_t u1, kbk_report* r) {
-    const int64_t CHUNK = 256;
+    const int64_t chunk = 256;
     kbk_tensor t;
     kbki_tally sum = { 0, 0, 0, 0, 0, 1 };
     double x[256];
@@ -1043,8 +1047,8 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
         const double *ref = out[k] + u * per, *scale = t.scales ? out[KBK_OUTS + k] + u * t.scales : NULL;
         const unsigned char* raw = (const unsigned char*)got + u * per * size;
         double rms = kbki_rms(ref, per);
-        for (int64_t i = 0; i < per; i += CHUNK) {
-            int64_t n = per - i < CHUNK ? per - i : CHUNK, base = (t.per_unit ? u0 + u : 0) * per + i;
+        for (int64_t i = 0; i < per; i += chunk) {
+            int64_t n = per - i < chunk ? per - i : chunk, base = (t.per_unit ? u0 + u : 0) * per + i;
             kbk_widen(t.kind, dtype, raw + i * size, x, n);
             kbki_verify_piece(&t, as, &c, x, ref + i, scale && t.scales > 1 ? scale + i : scale, rms, n, base, &sum,
                               r);
@@ -1102,15 +1106,15 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
     return *reinterpret_cast<uint32_t*>(&v);
 }
 
-/*  A pack holds W elements as they lie in memory: 16 bytes of them (W = KBKI_WIDTH), or one (W = 1), which is
+/*  A pack holds Width elements as they lie in memory: 16 bytes of them (KBKI_WIDTH), or one (Width = 1), which is
     how the same kernel serves addresses that 16-byte accesses cannot. Data in flight stays packed: half the
     registers of floats where T has 16 bits. load and store are plain: asking the caches to let go of a line
     first (ld.cs, no_allocate) costs a streaming kernel 3 to 12 % on an H200. Written in PTX: of a plain
     assignment the compiler makes smaller accesses, and puts them between the arithmetic, where it can. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
-template <class T, int W> struct kbki_pack {
-    static_assert(W == KBKI_WIDTH(T), "a pack is 16 bytes or one element");
+template <class T, int Width> struct kbki_pack {
+    static_assert(Width == KBKI_WIDTH(T), "a pack is 16 bytes or one element");
     uint4 q;
     __device__ __forceinline__ void load(const T* p) {
         asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -1130,12 +1134,12 @@ template <class T, int W> struct kbki_pack {
     // registers.
     __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
-        constexpr int step = W / 4;
+        constexpr int step = Width / 4;
         kbki_unword((T*)0, q.x, f), kbki_unword((T*)0, q.y, f + step);
         kbki_unword((T*)0, q.z, f + 2 * step), kbki_unword((T*)0, q.w, f + 3 * step);
     }
     __device__ __forceinline__ void set(const float* f) {
-        constexpr int step = W / 4;
+        constexpr int step = Width / 4;
         q = make_uint4(kbki_word((T*)0, f), kbki_word((T*)0, f + step), kbki_word((T*)0, f + 2 * step),
                        kbki_word((T*)0, f + 3 * step));
     }
@@ -1157,13 +1161,13 @@ template <class T> struct kbki_pack<T, 1> {
 // again.
 struct kbki_span {
     int64_t packs;
-    int head, tail; // each less than W, so at most 14 together
+    int head, tail; // each less than Width, so at most 14 together
 };
-template <class T, int W> __host__ __device__ __forceinline__ kbki_span kbki_split(const T* p, int64_t n) {
-    int64_t head = W == 1 ? 0 : (int64_t)((0 - (uintptr_t)p & 15) / sizeof(T));
+template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki_split(const T* p, int64_t n) {
+    int64_t head = Width == 1 ? 0 : (int64_t)((0 - (uintptr_t)p & 15) / sizeof(T));
     if (head > n) head = n;
-    kbki_span s = { (n - head) / W, (int)head, 0 };
-    s.tail = (int)(n - head - s.packs * W);
+    kbki_span s = { (n - head) / Width, (int)head, 0 };
+    s.tail = (int)(n - head - s.packs * Width);
     return s;
 }
 // The single element that thread t of at least 14 takes, or -1.
@@ -1171,20 +1175,19 @@ __device__ __forceinline__ int64_t kbki_single(kbki_span s, int64_t n, int t) {
     return t < s.head ? t : t < s.head + s.tail ? n - s.tail + (t - s.head) : -1;
 }
 
-// --- reductions: every thread gets the result. Group = some lanes of a warp, a warp (TH = 32) or a CTA of TH
-// threads.
-#define KBKI_LANES(TH) ((TH) < 32 ? (TH) : 32)
+// --- reductions: every thread gets the result. Group = some lanes of a warp, a warp (Threads = 32), or a CTA.
+#define KBKI_LANES(threads) ((threads) < 32 ? (threads) : 32)
 struct kbki_max {
     typedef float type;
     static __device__ __forceinline__ float none() { return -INFINITY; }
     static __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
     static __device__ __forceinline__ float shuffle(float v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
-template <class V> struct kbki_sum {
-    typedef V type;
-    static __device__ __forceinline__ V none() { return 0; }
-    static __device__ __forceinline__ V join(V a, V b) { return a + b; }
-    static __device__ __forceinline__ V shuffle(V v, int d) { return __shfl_xor_sync(~0u, v, d); }
+template <class Value> struct kbki_sum {
+    typedef Value type;
+    static __device__ __forceinline__ Value none() { return 0; }
+    static __device__ __forceinline__ Value join(Value a, Value b) { return a + b; }
+    static __device__ __forceinline__ Value shuffle(Value v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
 struct kbki_sum2 {
     typedef float2 type;
@@ -1195,24 +1198,25 @@ struct kbki_sum2 {
     }
 };
 
-// Of every N lanes.
-template <class R, int N = 32> __device__ __forceinline__ typename R::type kbki_warp_all(typename R::type v) {
+// Of every group of so many lanes.
+template <class Reduce, int Lanes = 32>
+__device__ __forceinline__ typename Reduce::type kbki_warp_all(typename Reduce::type v) {
 #pragma unroll
-    for (int d = N / 2; d; d >>= 1) v = R::join(v, R::shuffle(v, d));
+    for (int d = Lanes / 2; d; d >>= 1) v = Reduce::join(v, Reduce::shuffle(v, d));
     return v;
 }
 // slots: 32 values in shared memory. A second reduction of the same kernel needs its own, and saves a barrier
 // by it.
-template <class R, int TH>
-__device__ __forceinline__ typename R::type kbki_all(typename R::type v, typename R::type* slots) {
-    v = kbki_warp_all<R, KBKI_LANES(TH)>(v);
-    if (TH <= 32) return v;
+template <class Reduce, int Threads>
+__device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type v, typename Reduce::type* slots) {
+    v = kbki_warp_all<Reduce, KBKI_LANES(Threads)>(v);
+    if (Threads <= 32) return v;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane == 0) slots[warp] = v;
     __syncthreads();
-    v = R::none();
-    if (lane < TH / 32) v = slots[lane];
-    return kbki_warp_all<R>(v);
+    v = Reduce::none();
+    if (lane < Threads / 32) v = slots[lane];
+    return kbki_warp_all<Reduce>(v);
 }
 
 // --- the running softmax pair: m the greatest value so far, s = sum of exp(x - m), kept in powers of two
@@ -1267,35 +1271,35 @@ struct kbki_pair {
 
 /*  One thread's share of a row: U packs are loaded before the first is used, then their maximum costs one
     rescaling for all of them. Elements past the end are -inf, which adds nothing. */
-template <class T, int W, int U>
+template <class T, int Width, int U>
 __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, int t, int threads) {
-    kbki_span sp = kbki_split<T, W>(row, cols);
+    kbki_span sp = kbki_split<T, Width>(row, cols);
     kbki_pair r = kbki_pair::none();
     int64_t one = kbki_single(sp, cols, t);
     if (one >= 0) r.add(kbki_float(row[one]));
     for (int64_t i = t; i < sp.packs; i += (int64_t)U * threads) {
-        kbki_pack<T, W> v[U];
+        kbki_pack<T, Width> v[U];
         float top = r.m;
 #pragma unroll
         for (int u = 0; u < U; u++) {
             int64_t p = i + (int64_t)u * threads;
             v[u].fill(kbki_type<T>::minus_inf);
-            if (p < sp.packs) v[u].load(row + sp.head + p * W);
+            if (p < sp.packs) v[u].load(row + sp.head + p * Width);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
-            float f[W];
+            float f[Width];
             v[u].get(f);
 #pragma unroll
-            for (int k = 0; k < W; k++) top = fmaxf(top, f[k]);
+            for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
         float base = kbki_base(top), s = r.s * kbki_exp2(__fmul_rn(r.m, KBKI_LOG2E) - base);
 #pragma unroll
         for (int u = 0; u < U; u++) {
-            float f[W];
+            float f[Width];
             v[u].get(f);
 #pragma unroll
-            for (int k = 0; k < W; k++) s += kbki_exp_from(f[k], base);
+            for (int k = 0; k < Width; k++) s += kbki_exp_from(f[k], base);
         }
         r = { top, s };
     }
@@ -1361,9 +1365,9 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
                  : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// Until all stores of this thread but the last N have read their shared memory; until all are done.
-template <int N> __device__ __forceinline__ void kbki_bulk_read() {
-    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+// Until at most Pending of this thread's stores have yet to read their shared memory; until all are done.
+template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 #endif
@@ -1375,20 +1379,21 @@ KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? NULL : cudaGetErrorString(e);
 }
-// NULL, or why code for compute capability SM / 10 is not to be had: the device is an older one, or the program was
-// compiled for one (nvcc without -arch takes the oldest it knows), and the kernels have no bodies.
+// NULL, or why code for a compute capability (90 for 9.0) is not to be had: the device is an older one, or the
+// program was compiled for one (nvcc without -arch takes the oldest it knows), and the kernels have no bodies.
 template <class> __global__ void kbki_built_k() {}
-template <int SM> const char* kbki_needs() {
+template <int Capability> const char* kbki_needs() {
     static int known[16]; // per device: 1: it has both
     int device = 0, major = 0, minor = 0;
     cudaFuncAttributes built = {};
     if (cudaGetDevice(&device) == cudaSuccess && device < 16 && known[device]) return NULL;
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-    if (10 * major + minor < SM) return "this variant needs another compute capability";
+    if (10 * major + minor < Capability) return "this variant needs another compute capability";
     if (cudaFuncGetAttributes(&built, kbki_built_k<void>) != cudaSuccess)
         return cudaGetErrorString(cudaGetLastError());
-    if (built.ptxVersion < SM) return "this variant was compiled for an older compute capability: nvcc -arch=native";
+    if (built.ptxVersion < Capability)
+        return "this variant was compiled for an older compute capability: nvcc -arch=native";
     if (device < 16) known[device] = 1;
     return NULL;
 }
@@ -1411,7 +1416,7 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
 }
 // Leave to use *bytes of dynamic shared memory; *bytes becomes 0 where an SM has no such amount to give to a
 // CTA.
-template <class K> const char* kbki_want_shared(K* kernel, size_t* bytes) {
+template <class Kernel> const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     int device = 0, most = 0;
     if (*bytes <= (40u << 10)) return NULL; // what a kernel may use unasked, less its static part
     cudaGetDevice(&device);
@@ -1421,40 +1426,42 @@ template <class K> const char* kbki_want_shared(K* kernel, size_t* bytes) {
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
 
-/*  Which shape of kernel keeps a row in registers: P packs of W elements in each of TH threads. Few threads
-    with many packs each waste the least on indexing and leave the most registers to data; short rows take a
-    warp, the shortest 8 of its lanes: with a warp for each, most lanes would have nothing to do. */
-template <int W_, int P_, int TH_> struct kbki_plan { static constexpr int W = W_, P = P_, TH = TH_; };
+/*  Which shape of kernel keeps a row in registers: how many packs, of how many elements, in each of how many threads.
+    Few threads with many packs each waste the least on indexing and leave the most registers to data; short rows take
+    a warp, the shortest 8 of its lanes: with a warp for each, most lanes would have nothing to do. */
+template <int Width, int Packs, int Threads> struct kbki_plan {
+    static constexpr int width = Width, packs = Packs, threads = Threads;
+};
 #define KBKI_LONG 8192      // packs per row that kbki_by_row can place
 #define KBKI_LONG_ONES 8192 // elements per row that kbki_by_row_ones can place
-template <int W, class F> const char* kbki_by_row(int64_t packs, F run) {
-    if (packs <= 8) return run(kbki_plan<W, 1, 8>());
-    if (packs <= 16) return run(kbki_plan<W, 2, 8>());
-    if (packs <= 32) return run(kbki_plan<W, 4, 8>());
-    if (packs <= 64) return run(kbki_plan<W, 2, 32>());
-    if (packs <= 128) return run(kbki_plan<W, 4, 32>());
-    if (packs <= 256) return run(kbki_plan<W, 8, 32>());
-    if (packs <= 512) return run(kbki_plan<W, 4, 128>());
-    if (packs <= 1024) return run(kbki_plan<W, 4, 256>());
-    if (packs <= 2048) return run(kbki_plan<W, 8, 256>());
-    if (packs <= 4096) return run(kbki_plan<W, 16, 256>());
-    return run(kbki_plan<W, 16, 512>());
+template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) {
+    if (packs <= 8) return run(kbki_plan<Width, 1, 8>());
+    if (packs <= 16) return run(kbki_plan<Width, 2, 8>());
+    if (packs <= 32) return run(kbki_plan<Width, 4, 8>());
+    if (packs <= 64) return run(kbki_plan<Width, 2, 32>());
+    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
+    if (packs <= 256) return run(kbki_plan<Width, 8, 32>());
+    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
+    if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
+    if (packs <= 2048) return run(kbki_plan<Width, 8, 256>());
+    if (packs <= 4096) return run(kbki_plan<Width, 16, 256>());
+    return run(kbki_plan<Width, 16, 512>());
 }
-template <class F> const char* kbki_by_row_ones(int64_t cols, F run) {
+template <class Run> const char* kbki_by_row_ones(int64_t cols, Run run) {
     if (cols <= 256) return run(kbki_plan<1, 8, 32>());
     if (cols <= 2048) return run(kbki_plan<1, 8, 256>());
     return run(kbki_plan<1, 8, 1024>());
 }
 #define KBKI_TEXT_ALIGN "an address is not a multiple of the element size"
 #define KBKI_TEXT_GRID "too many elements for one grid"
-// Reduction the classical way, halving the active threads each time; R joins two values.
-template <class R, int TH> __device__ float kbki_tree(float v, float* s) {
+// Reduction the classical way, halving the active threads each time; Reduce joins two values.
+template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
     int t = threadIdx.x;
     __syncthreads(); // s may still be read from the previous reduction
     s[t] = v;
-    for (int half = TH / 2; half; half /= 2) {
+    for (int half = Threads / 2; half; half /= 2) {
         __syncthreads();
-        if (t < half) s[t] = R::join(s[t], s[t + half]);
+        if (t < half) s[t] = Reduce::join(s[t], s[t + half]);
     }
     __syncthreads();
     return s[0];
@@ -1501,50 +1508,51 @@ template <class T> struct kbki_map_io {
     int head, tail;
 };
 
-// F: static constexpr int inputs, packs; static float of(a, b, c).
-template <class T, class F> __device__ __forceinline__ void kbki_map_one(const kbki_map_io<T>& io, int64_t i) {
-    float a = kbki_float(io.in[0][i]), b = F::inputs > 1 ? kbki_float(io.in[1][i]) : 0.0f;
-    io.out[i] = kbki_type<T>::from(F::of(a, b, F::inputs > 2 ? kbki_float(io.in[2][i]) : 0.0f));
+// Op: static constexpr int inputs, packs; static float of(a, b, c).
+template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const kbki_map_io<T>& io, int64_t i) {
+    float a = kbki_float(io.in[0][i]), b = Op::inputs > 1 ? kbki_float(io.in[1][i]) : 0.0f;
+    io.out[i] = kbki_type<T>::from(Op::of(a, b, Op::inputs > 2 ? kbki_float(io.in[2][i]) : 0.0f));
 }
 
-template <class T, class F> __global__ void kbki_map_naive_k(kbki_map_io<T> io) {
+template <class T, class Op> __global__ void kbki_map_naive_k(kbki_map_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) kbki_map_one<T, F>(io, i);
+    if (i < io.n) kbki_map_one<T, Op>(io, i);
 }
 
-template <class T, class F> __global__ void kbki_map_stride_k(kbki_map_io<T> io) {
+template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, F>(io, i);
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, Op>(io, i);
 }
 
 #define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256, two packs in flight lose 3 %
 
 // U packs per thread and input, a CTA's width apart, so that every access of a warp is one contiguous 512
 // bytes.
-template <class T, class F, int W, int U>
+template <class T, class Op, int Width, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> io) {
-    kbki_pack<T, W> v[F::inputs][U], y;
+    kbki_pack<T, Width> v[Op::inputs][U], y;
     int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
 #pragma unroll
     for (int u = 0; u < U; u++)
 #pragma unroll
-        for (int k = 0; k < F::inputs; k++)
-            if (first + u * KBKI_MAP_TH < io.packs) v[k][u].load(io.in[k] + io.head + (first + u * KBKI_MAP_TH) * W);
+        for (int k = 0; k < Op::inputs; k++)
+            if (first + u * KBKI_MAP_TH < io.packs)
+                v[k][u].load(io.in[k] + io.head + (first + u * KBKI_MAP_TH) * Width);
 #pragma unroll
     for (int u = 0; u < U; u++) {
         if (first + u * KBKI_MAP_TH >= io.packs) continue;
-        float f[3][W] = {};
+        float f[3][Width] = {};
 #pragma unroll
-        for (int k = 0; k < F::inputs; k++) v[k][u].get(f[k]);
+        for (int k = 0; k < Op::inputs; k++) v[k][u].get(f[k]);
 #pragma unroll
-        for (int j = 0; j < W; j++) f[0][j] = F::of(f[0][j], f[1][j], f[2][j]);
+        for (int j = 0; j < Width; j++) f[0][j] = Op::of(f[0][j], f[1][j], f[2][j]);
         y.set(f[0]);
-        y.store(io.out + io.head + (first + u * KBKI_MAP_TH) * W);
+        y.store(io.out + io.head + (first + u * KBKI_MAP_TH) * Width);
     }
     if (blockIdx.x == 0) {
         kbki_span edges = { io.packs, io.head, io.tail };
         int64_t one = kbki_single(edges, io.n, threadIdx.x);
-        if (one >= 0) kbki_map_one<T, F>(io, one);
+        if (one >= 0) kbki_map_one<T, Op>(io, one);
     }
 }
 
@@ -1554,126 +1562,126 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> i
 /*  Each CTA takes every gridDim-th tile. A tile comes to shared memory, is turned into the result where it
     lies, and leaves from there. Its stage takes a new tile once that store has read it; this is looked at one
     tile later, so that nobody waits for a store just begun. */
-template <class T, class F> __global__ void __launch_bounds__(256) kbki_map_bulk_k(kbki_map_io<T> io) {
+template <class T, class Op> __global__ void __launch_bounds__(256) kbki_map_bulk_k(kbki_map_io<T> io) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int W = KBKI_WIDTH(T), S = KBKI_STAGES;
-    extern __shared__ uint4 kbki_ring[]; // S stages of F::inputs tiles
-    __shared__ uint64_t full[S];
+    constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_STAGES;
+    extern __shared__ uint4 kbki_ring[]; // in each stage a tile of every input
+    __shared__ uint64_t full[Stages];
     int64_t tiles = (io.packs + KBKI_TILE - 1) / KBKI_TILE;
     int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
     auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; }; // pack of my k-th tile
     auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, io.packs - first(k)); };
     auto load = [&](int64_t k) {
-        int s = (int)(k % S);
-        kbki_bar_expect(&full[s], F::inputs * packs(k) * 16);
-        for (int i = 0; i < F::inputs; i++)
-            kbki_bulk_load(kbki_ring + (s * F::inputs + i) * KBKI_TILE, io.in[i] + io.head + first(k) * W,
+        int s = (int)(k % Stages);
+        kbki_bar_expect(&full[s], Op::inputs * packs(k) * 16);
+        for (int i = 0; i < Op::inputs; i++)
+            kbki_bulk_load(kbki_ring + (s * Op::inputs + i) * KBKI_TILE, io.in[i] + io.head + first(k) * Width,
                            packs(k) * 16, &full[s]);
     };
     if (threadIdx.x == 0) {
-        for (int s = 0; s < S; s++) kbki_bar_init(&full[s], 1);
+        for (int s = 0; s < Stages; s++) kbki_bar_init(&full[s], 1);
         kbki_bar_ready();
-        for (int k = 0; k < S && k < mine; k++) load(k);
+        for (int k = 0; k < Stages && k < mine; k++) load(k);
     }
     __syncthreads();
     for (int64_t k = 0; k < mine; k++) {
-        int s = (int)(k % S), n = packs(k);
-        uint4* tile = kbki_ring + s * F::inputs * KBKI_TILE;
-        kbki_bar_wait(&full[s], k / S & 1);
+        int s = (int)(k % Stages), n = packs(k);
+        uint4* tile = kbki_ring + s * Op::inputs * KBKI_TILE;
+        kbki_bar_wait(&full[s], k / Stages & 1);
 #pragma unroll
         for (int p = threadIdx.x; p < KBKI_TILE; p += 256) {
             if (p >= n) continue;
-            kbki_pack<T, W> v;
-            float f[3][W] = {};
+            kbki_pack<T, Width> v;
+            float f[3][Width] = {};
 #pragma unroll
-            for (int i = 0; i < F::inputs; i++) v.q = tile[i * KBKI_TILE + p], v.get(f[i]);
+            for (int i = 0; i < Op::inputs; i++) v.q = tile[i * KBKI_TILE + p], v.get(f[i]);
 #pragma unroll
-            for (int j = 0; j < W; j++) f[0][j] = F::of(f[0][j], f[1][j], f[2][j]);
+            for (int j = 0; j < Width; j++) f[0][j] = Op::of(f[0][j], f[1][j], f[2][j]);
             v.set(f[0]);
             tile[p] = v.q;
         }
         kbki_bulk_fence();
         __syncthreads();
         if (threadIdx.x > 0) continue;
-        kbki_bulk_store(io.out + io.head + first(k) * W, tile, n * 16);
-        if (k == 0 || k - 1 + S >= mine) continue;
+        kbki_bulk_store(io.out + io.head + first(k) * Width, tile, n * 16);
+        if (k == 0 || k - 1 + Stages >= mine) continue;
         kbki_bulk_read<1>();
-        load(k - 1 + S);
+        load(k - 1 + Stages);
     }
     if (threadIdx.x == 0) kbki_bulk_done();
     kbki_span edges = { io.packs, io.head, io.tail };
     int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
-    if (one >= 0) kbki_map_one<T, F>(io, one);
+    if (one >= 0) kbki_map_one<T, Op>(io, one);
 #endif
 }
 
-template <class T, class F> const char* kbki_map_args(const kbk_args* a, kbki_map_io<T>* io, bool* vector) {
+template <class T, class Op> const char* kbki_map_args(const kbk_args* a, kbki_map_io<T>* io, bool* vector) {
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     io->n = a->s.rows * a->s.cols;
     io->out = (T*)a->out[0];
     *vector = true;
     if (!kbki_aligned(io->out, sizeof(T))) return KBKI_TEXT_ALIGN;
     for (int k = 0; k < 3; k++) {
-        io->in[k] = k < F::inputs ? (const T*)a->in[k] : NULL;
+        io->in[k] = k < Op::inputs ? (const T*)a->in[k] : NULL;
         if (!kbki_aligned(io->in[k], sizeof(T))) return KBKI_TEXT_ALIGN;
-        if (k < F::inputs && !kbki_congruent(io->in[k], io->out)) *vector = false;
+        if (k < Op::inputs && !kbki_congruent(io->in[k], io->out)) *vector = false;
     }
     kbki_span sp = kbki_split<T, KBKI_WIDTH(T)>(io->out, io->n);
     io->packs = sp.packs, io->head = sp.head, io->tail = sp.tail;
     return NULL;
 }
 
-template <class T, class F> const char* kbki_map_naive(const kbk_args* a, kbk_stream stream) {
+template <class T, class Op> const char* kbki_map_naive(const kbk_args* a, kbk_stream stream) {
     kbki_map_io<T> io;
     bool vector;
-    const char* why = kbki_map_args<T, F>(a, &io, &vector);
+    const char* why = kbki_map_args<T, Op>(a, &io, &vector);
     if (why || io.n == 0) return why;
     if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
-    kbki_map_naive_k<T, F><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, stream>>>(io);
+    kbki_map_naive_k<T, Op><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, stream>>>(io);
     return kbki_launched();
 }
 
-template <class T, class F> const char* kbki_map_stride(const kbk_args* a, kbk_stream stream) {
+template <class T, class Op> const char* kbki_map_stride(const kbk_args* a, kbk_stream stream) {
     kbki_map_io<T> io;
     bool vector;
-    const char* why = kbki_map_args<T, F>(a, &io, &vector);
+    const char* why = kbki_map_args<T, Op>(a, &io, &vector);
     if (why || io.n == 0) return why;
     int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8; // 8 x 256 threads fill an SM
-    kbki_map_stride_k<T, F><<<(unsigned)(ctas < full ? ctas : full), 256, 0, stream>>>(io);
+    kbki_map_stride_k<T, Op><<<(unsigned)(ctas < full ? ctas : full), 256, 0, stream>>>(io);
     return kbki_launched();
 }
 
 // A tensor that does not give every SM its fill of threads takes one pack per thread, whatever U is.
-template <class T, class F, int U> const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
-    constexpr int TH = KBKI_MAP_TH;
+template <class T, class Op, int U> const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
+    constexpr int Threads = KBKI_MAP_TH;
     kbki_map_io<T> io;
     bool vector;
-    const char* why = kbki_map_args<T, F>(a, &io, &vector);
+    const char* why = kbki_map_args<T, Op>(a, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) io.packs = io.n, io.head = io.tail = 0;
-    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, TH * U); // no whole pack: one CTA for the single elements
+    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, Threads * U); // no whole pack: one CTA for the single elements
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (U > 1 && ctas < (int64_t)kbki_sms() * (2048 / TH)) return kbki_map_packs<T, F, 1>(a, stream);
+    if (U > 1 && ctas < (int64_t)kbki_sms() * (2048 / Threads)) return kbki_map_packs<T, Op, 1>(a, stream);
     if (vector)
-        kbki_map_packs_k<T, F, KBKI_WIDTH(T), U><<<(unsigned)ctas, TH, 0, stream>>>(io);
+        kbki_map_packs_k<T, Op, KBKI_WIDTH(T), U><<<(unsigned)ctas, Threads, 0, stream>>>(io);
     else
-        kbki_map_packs_k<T, F, 1, U><<<(unsigned)ctas, TH, 0, stream>>>(io);
+        kbki_map_packs_k<T, Op, 1, U><<<(unsigned)ctas, Threads, 0, stream>>>(io);
     return kbki_launched();
 }
 
-template <class T, class F> const char* kbki_map_bulk(const kbk_args* a, kbk_stream stream) {
-    constexpr int per_sm = F::inputs == 1 ? 4 : 2; // 64 KiB per SM: more is slower again
+template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream stream) {
+    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // 64 KiB per SM: more is slower again
     kbki_map_io<T> io;
     bool vector;
-    size_t shared = (size_t)F::inputs * KBKI_STAGES * KBKI_TILE * 16;
-    const char* why = kbki_map_args<T, F>(a, &io, &vector);
+    size_t shared = (size_t)Op::inputs * KBKI_STAGES * KBKI_TILE * 16;
+    const char* why = kbki_map_args<T, Op>(a, &io, &vector);
     if (why || io.n == 0) return why;
-    if (!vector) return kbki_map_packs<T, F, F::packs>(a, stream);
+    if (!vector) return kbki_map_packs<T, Op, Op::packs>(a, stream);
     if ((why = kbki_needs<90>()) != NULL) return why;
-    if ((why = kbki_want_shared(kbki_map_bulk_k<T, F>, &shared)) != NULL) return why;
+    if ((why = kbki_want_shared(kbki_map_bulk_k<T, Op>, &shared)) != NULL) return why;
     if (shared == 0) return "this much shared memory is not to be had";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
-    kbki_map_bulk_k<T, F><<<(unsigned)(tiles < full ? tiles : full), 256, shared, stream>>>(io);
+    kbki_map_bulk_k<T, Op><<<(unsigned)(tiles < full ? tiles : full), 256, shared, stream>>>(io);
     return kbki_launched();
 }
 #endif // __CUDACC__
@@ -1892,20 +1900,20 @@ template <class T> __device__ __forceinline__ void kbki_copy_edges(const kbki_co
     int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
     if (one >= 0) io.y[one] = io.x[one];
 }
-// EAGER: written lines leave the cache at once. Host memory wants it: what the cache lets go in its own order
+// Eager: written lines leave the cache at once. Host memory wants it: what the cache lets go in its own order
 // crosses the bus ten times slower.
-template <class T, int W, int U, bool EAGER>
+template <class T, int Width, int U, bool Eager>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T> io) {
-    kbki_pack<T, W> v[U];
+    kbki_pack<T, Width> v[U];
     int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < io.packs) v[u].load(io.x + io.head + (first + u * KBKI_MAP_TH) * W);
+        if (first + u * KBKI_MAP_TH < io.packs) v[u].load(io.x + io.head + (first + u * KBKI_MAP_TH) * Width);
 #pragma unroll
     for (int u = 0; u < U; u++)
         if (first + u * KBKI_MAP_TH < io.packs) {
-            T* to = io.y + io.head + (first + u * KBKI_MAP_TH) * W;
-            if (EAGER)
+            T* to = io.y + io.head + (first + u * KBKI_MAP_TH) * Width;
+            if (Eager)
                 v[u].store_eager(to);
             else
                 v[u].store(to);
@@ -1920,30 +1928,30 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T>
 // before the last has read it.
 template <class T> __global__ void __launch_bounds__(32) kbk_copy_run_bulk_k(kbki_copy_io<T> io) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int W = KBKI_WIDTH(T), S = KBKI_COPY_STAGES, TILE = KBKI_COPY_TILE;
+    constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_COPY_STAGES, Tile = KBKI_COPY_TILE;
     extern __shared__ uint4 kbki_ring[];
-    __shared__ uint64_t full[S];
+    __shared__ uint64_t full[Stages];
     kbki_copy_edges(io);
     if (threadIdx.x > 0) return;
-    int64_t tiles = (io.packs + TILE - 1) / TILE;
+    int64_t tiles = (io.packs + Tile - 1) / Tile;
     int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * TILE; };
-    auto bytes = [&](int64_t k) { return (unsigned)min((int64_t)TILE, io.packs - first(k)) * 16; };
+    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * Tile; };
+    auto bytes = [&](int64_t k) { return (unsigned)min((int64_t)Tile, io.packs - first(k)) * 16; };
     auto load = [&](int64_t k) {
-        int s = (int)(k % S);
+        int s = (int)(k % Stages);
         kbki_bar_expect(&full[s], bytes(k));
-        kbki_bulk_load(kbki_ring + s * TILE, io.x + io.head + first(k) * W, bytes(k), &full[s]);
+        kbki_bulk_load(kbki_ring + s * Tile, io.x + io.head + first(k) * Width, bytes(k), &full[s]);
     };
-    for (int s = 0; s < S; s++) kbki_bar_init(&full[s], 1);
+    for (int s = 0; s < Stages; s++) kbki_bar_init(&full[s], 1);
     kbki_bar_ready();
-    for (int k = 0; k < S && k < mine; k++) load(k);
+    for (int k = 0; k < Stages && k < mine; k++) load(k);
     for (int64_t k = 0; k < mine; k++) {
-        int s = (int)(k % S);
-        kbki_bar_wait(&full[s], k / S & 1);
-        kbki_bulk_store(io.y + io.head + first(k) * W, kbki_ring + s * TILE, bytes(k));
-        if (k == 0 || k - 1 + S >= mine) continue;
+        int s = (int)(k % Stages);
+        kbki_bar_wait(&full[s], k / Stages & 1);
+        kbki_bulk_store(io.y + io.head + first(k) * Width, kbki_ring + s * Tile, bytes(k));
+        if (k == 0 || k - 1 + Stages >= mine) continue;
         kbki_bulk_read<1>();
-        load(k - 1 + S);
+        load(k - 1 + Stages);
     }
     kbki_bulk_done();
 #endif
@@ -1977,7 +1985,7 @@ template <class T> const char* kbk_copy_run_stride(const kbk_args* a, kbk_stream
     kbk_copy_run_stride_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, int U, bool EAGER = false> const char* kbki_copy_packs(const kbk_args* a, kbk_stream st) {
+template <class T, int U, bool Eager = false> const char* kbki_copy_packs(const kbk_args* a, kbk_stream st) {
     kbki_copy_io<T> io;
     bool vector;
     const char* why = kbki_copy_args(a, &io, &vector);
@@ -1985,9 +1993,9 @@ template <class T, int U, bool EAGER = false> const char* kbki_copy_packs(const 
     int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, KBKI_MAP_TH * U);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if (vector)
-        kbki_copy_packs_k<T, KBKI_WIDTH(T), U, EAGER><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
+        kbki_copy_packs_k<T, KBKI_WIDTH(T), U, Eager><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
     else
-        kbki_copy_packs_k<T, 1, U, EAGER><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
+        kbki_copy_packs_k<T, 1, U, Eager><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_copy_run_vec(const kbk_args* a, kbk_stream st) {
@@ -2028,16 +2036,16 @@ template <class T> __global__ void kbk_fill_run_naive_k(kbki_copy_io<T> io) {
     if (i < io.n) io.y[i] = kbki_type<T>::from((float)KBKI_FILL);
 }
 template <class T> __global__ void __launch_bounds__(KBKI_MAP_TH) kbk_fill_run_unroll_k(kbki_copy_io<T> io) {
-    constexpr int W = KBKI_WIDTH(T), U = 2;
+    constexpr int Width = KBKI_WIDTH(T), U = 2;
     int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
-    float f[W];
-    kbki_pack<T, W> v;
+    float f[Width];
+    kbki_pack<T, Width> v;
 #pragma unroll
-    for (int j = 0; j < W; j++) f[j] = (float)KBKI_FILL;
+    for (int j = 0; j < Width; j++) f[j] = (float)KBKI_FILL;
     v.set(f);
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < io.packs) v.store(io.y + io.head + (first + u * KBKI_MAP_TH) * W);
+        if (first + u * KBKI_MAP_TH < io.packs) v.store(io.y + io.head + (first + u * KBKI_MAP_TH) * Width);
     kbki_span edges = { io.packs, io.head, io.tail };
     int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
     if (one >= 0) io.y[one] = kbki_type<T>::from((float)KBKI_FILL);
@@ -2108,27 +2116,27 @@ struct kbki_xor {
 
 // T is float; a template like every kernel.
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_read_run_k(kbki_read_io<T> io) {
-    constexpr int TH = 512;
+    constexpr int Threads = 512;
     __shared__ uint32_t slots[32], slots2[32];
     kbki_span sp = kbki_split<T, 4>(io.x, io.n);
-    int64_t one = kbki_single(sp, io.n, threadIdx.x), step = (int64_t)gridDim.x * (TH * U);
+    int64_t one = kbki_single(sp, io.n, threadIdx.x), step = (int64_t)gridDim.x * (Threads * U);
     uint32_t fold = blockIdx.x == 0 && one >= 0 ? __float_as_uint(io.x[one]) : 0;
-    for (int64_t i = (int64_t)blockIdx.x * (TH * U) + threadIdx.x; i < sp.packs; i += step) {
+    for (int64_t i = (int64_t)blockIdx.x * (Threads * U) + threadIdx.x; i < sp.packs; i += step) {
         kbki_pack<T, 4> v[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
-            if (i + u * TH < sp.packs) v[u].load(io.x + sp.head + (i + u * TH) * 4);
+            if (i + u * Threads < sp.packs) v[u].load(io.x + sp.head + (i + u * Threads) * 4);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) fold ^= v[u].q.x ^ v[u].q.y ^ v[u].q.z ^ v[u].q.w;
     }
-    fold = kbki_all<kbki_xor, TH>(fold, slots);
+    fold = kbki_all<kbki_xor, Threads>(fold, slots);
     if (threadIdx.x == 0) io.part[blockIdx.x] = fold;
     if (!kbki_last_cta(io.counter, gridDim.x)) return;
     fold = 0;
-    for (unsigned i = threadIdx.x; i < gridDim.x; i += TH) fold ^= __ldcg(io.part + i);
-    fold = kbki_all<kbki_xor, TH>(fold, slots2);
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += Threads) fold ^= __ldcg(io.part + i);
+    fold = kbki_all<kbki_xor, Threads>(fold, slots2);
     if (threadIdx.x == 0) *io.fold = fold;
 }
 template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st) {
@@ -3038,29 +3046,29 @@ template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
     if (i < io.n) kbki_dropout_one(io, i);
 }
 
-// Pack p holds elements p * W to p * W + W - 1: a whole block of the generator, half of one (f32), or one
+// Pack p holds elements p * Width to p * Width + Width - 1: a whole block of the generator, half of one (f32), or one
 // element.
-template <class T, int W, int U>
+template <class T, int Width, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout_io<T> io) {
-    kbki_pack<T, W> v[U];
-    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = io.n / W;
+    kbki_pack<T, Width> v[U];
+    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = io.n / Width;
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < packs) v[u].load(io.x + (first + u * KBKI_MAP_TH) * W);
+        if (first + u * KBKI_MAP_TH < packs) v[u].load(io.x + (first + u * KBKI_MAP_TH) * Width);
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        int64_t i = (first + u * KBKI_MAP_TH) * W;
+        int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(io.seed, i);
-        int from = W == 8 ? 0 : (int)(i & 7); // the first half that is this pack's
-        float f[W];
+        int from = Width == 8 ? 0 : (int)(i & 7); // the first half that is this pack's
+        float f[Width];
         v[u].get(f);
 #pragma unroll
-        for (int j = 0; j < W; j++) f[j] = kbki_half(r, from + j) >= io.threshold ? f[j] * io.scale : 0.0f;
+        for (int j = 0; j < Width; j++) f[j] = kbki_half(r, from + j) >= io.threshold ? f[j] * io.scale : 0.0f;
         v[u].set(f);
         v[u].store(io.y + i);
     }
-    int64_t rest = packs * W + threadIdx.x;
+    int64_t rest = packs * Width + threadIdx.x;
     if (blockIdx.x == 0 && rest < io.n) kbki_dropout_one(io, rest);
 }
 
@@ -3083,15 +3091,15 @@ template <class T> const char* kbki_dropout_naive(const kbk_args* a, kbk_stream 
 // A pack that begins inside a block of the generator would need two of them: such addresses are taken one
 // element at a time.
 template <class T, int U> const char* kbki_dropout_packs(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T);
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_dropout_io<T> io;
     const char* why = kbki_dropout_args(a, &io);
     if (why || io.n == 0) return why;
     bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16);
-    int64_t ctas = kbki_ceil(io.n, KBKI_MAP_TH * U * (vector ? W : 1));
+    int64_t ctas = kbki_ceil(io.n, KBKI_MAP_TH * U * (vector ? Width : 1));
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if (vector)
-        kbki_dropout_packs_k<T, W, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
+        kbki_dropout_packs_k<T, Width, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
     else
         kbki_dropout_packs_k<T, 1, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
     return kbki_launched();
@@ -3154,14 +3162,15 @@ __device__ __forceinline__ void kbki_ahead_close() { // what was asked for since
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-template <int N> __device__ __forceinline__ void kbki_ahead_wait() { // until at most N groups are on their way
+// Until at most Pending groups are on their way.
+template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 #endif
 }
-// The threads of a CTA that gives TH threads to a row, and its rows: as many short ones as four warps hold.
-#define KBKI_CTA(TH) ((TH) <= 32 ? 128 : (TH))
-#define KBKI_ROWS(TH) (KBKI_CTA(TH) / (TH))
+// The threads of a CTA that gives so many threads to a row, and its rows: as many short ones as four warps hold.
+#define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
+#define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
 // The sum of many terms by one thread, in blocks: added one by one, 100 000 terms lose three digits.
 struct kbki_long_sum {
     float sum = 0, block = 0;
@@ -3173,42 +3182,43 @@ struct kbki_long_sum {
     __device__ __forceinline__ float get() const { return sum + block; }
 };
 
-/*  kbki_all for TH threads of a CTA that holds G groups of so many, with one named barrier each. Barriers are
-    named by constants: by a variable, a CTA would claim all 16, of which an SM has too few for many CTAs. */
-template <int TH, int G, int I = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
-    if constexpr (G == 1) {
+/*  kbki_all for one of the groups of threads that a CTA holds, with one named barrier each. Barriers are named by
+    constants: by a variable, a CTA would claim all 16, of which an SM has too few for many CTAs. */
+template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
+    if constexpr (Groups == 1) {
         __syncthreads();
-    } else if constexpr (I < G) {
-        if (group == I)
-            asm volatile("bar.sync %0, %1;" ::"n"(1 + I), "n"(TH) : "memory");
+    } else if constexpr (Index < Groups) {
+        if (group == Index)
+            asm volatile("bar.sync %0, %1;" ::"n"(1 + Index), "n"(Threads) : "memory");
         else
-            kbki_group_barrier<TH, G, I + 1>(group);
+            kbki_group_barrier<Threads, Groups, Index + 1>(group);
     }
 }
-template <class R, int TH, int G = 1>
-__device__ __forceinline__ typename R::type kbki_group_all(typename R::type v, typename R::type* slots) {
-    constexpr int warps = TH / 32;
-    v = kbki_warp_all<R, KBKI_LANES(TH)>(v);
+template <class Reduce, int Threads, int Groups = 1>
+__device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce::type v,
+                                                                typename Reduce::type* slots) {
+    constexpr int warps = Threads / 32;
+    v = kbki_warp_all<Reduce, KBKI_LANES(Threads)>(v);
     if constexpr (warps > 1) {
-        if (threadIdx.x % 32 == 0) slots[threadIdx.x % TH / 32] = v;
-        kbki_group_barrier<TH, G>((int)threadIdx.x / TH);
-        v = kbki_warp_all<R, warps>(slots[threadIdx.x % warps]);
+        if (threadIdx.x % 32 == 0) slots[threadIdx.x % Threads / 32] = v;
+        kbki_group_barrier<Threads, Groups>((int)threadIdx.x / Threads);
+        v = kbki_warp_all<Reduce, warps>(slots[threadIdx.x % warps]);
     }
     return v;
 }
 
-/*  The moments of TH threads from those of their warps, with one barrier. n: elements of the warp; mean: of them;
-    s: the sums of deviations from it, which are made those from the mean of all, which is returned; each: 1 / the
-    elements of all. */
-template <bool LN, int TH>
+/*  The moments of a row's threads from those of their warps, with one barrier. n: elements of the warp; mean: of
+    them; s: the sums of deviations from it, which are made those from the mean of all, which is returned; each: 1 /
+    the elements of all. */
+template <bool Layer, int Threads>
 __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float each, float2* s, float4* slots) {
     typedef kbki_sum<float> sum;
-    constexpr int warps = TH < 32 ? 1 : TH / 32;
+    constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return mean;
     if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = make_float4(n, mean, s->x, s->y);
     __syncthreads();
     float4 v = slots[threadIdx.x % warps];
-    if (!LN) return s->y = kbki_warp_all<sum, warps>(v.w), 0.0f;
+    if (!Layer) return s->y = kbki_warp_all<sum, warps>(v.w), 0.0f;
     mean = kbki_warp_all<sum, warps>(v.x * v.y) * each; // what it is off by is in the deviations
     float d = v.x > 0 ? v.y - mean : 0;
     *s = kbki_warp_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
@@ -3221,30 +3231,30 @@ __device__ __forceinline__ void kbki_from_shared(uint4& q, const uint4* from) {
                  : "r"((unsigned)__cvta_generic_to_shared(from))
                  : "memory");
 }
-// P packs of a row, TH threads apart; packs past the end are left out.
-template <class T, int P, int TH>
+// A thread's packs of a row, which lie Threads apart; packs past the end are left out.
+template <class T, int Packs, int Threads>
 __device__ __forceinline__ void kbki_ahead_row(uint4* ring, const T* row, int t, int packs) {
     row += t * KBKI_WIDTH(T), ring += threadIdx.x;
 #pragma unroll
-    for (int u = 0; u < P; u++)
-        if (t + u * TH < packs) kbki_ahead(ring + u * KBKI_CTA(TH), row + u * TH * KBKI_WIDTH(T));
+    for (int u = 0; u < Packs; u++)
+        if (t + u * Threads < packs) kbki_ahead(ring + u * KBKI_CTA(Threads), row + u * Threads * KBKI_WIDTH(T));
 }
-template <class T, int P, int TH>
+template <class T, int Packs, int Threads>
 __device__ __forceinline__ void kbki_ahead_take(const uint4* ring, int t, int packs, uint32_t neutral,
                                                 kbki_pack<T, KBKI_WIDTH(T)>* v) {
 #pragma unroll
-    for (int u = 0; u < P; u++) {
+    for (int u = 0; u < Packs; u++) {
         v[u].fill(neutral);
-        if (t + u * TH < packs) v[u].q = ring[u * KBKI_CTA(TH) + threadIdx.x];
+        if (t + u * Threads < packs) v[u].q = ring[u * KBKI_CTA(Threads) + threadIdx.x];
         v[u].forget();
     }
 }
 
 /*  What pack.forget() asks of the compiler, also asked of the assembler, which otherwise finds that two
     passes unpack the same words, and keeps all of the floats. gridDim.z is below 65536. */
-template <class T, int W> __device__ __forceinline__ void kbki_reread(kbki_pack<T, W>& v) {
+template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
-    if constexpr (sizeof(T) == 2 && W > 1) {
+    if constexpr (sizeof(T) == 2 && Width > 1) {
         unsigned zero = gridDim.z >> 16;
         v.q.x ^= zero, v.q.y ^= zero, v.q.z ^= zero, v.q.w ^= zero;
     }
@@ -3284,8 +3294,9 @@ __device__ __forceinline__ void kbki_cluster_barrier() { // also makes shared me
 /*  Joins one value of 8 bytes per CTA; every thread has its CTA's value and gets the cluster's, joined in
     order of rank. Calls take turns with two sets of slots: whoever comes to the next barrier has read this
     one's. */
-template <class R>
-__device__ __forceinline__ typename R::type kbki_cluster_all(typename R::type v, typename R::type* slots) {
+template <class Reduce>
+__device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduce::type v,
+                                                                  typename Reduce::type* slots) {
     static_assert(sizeof v == 8, "slots of 8 bytes");
     unsigned size = kbki_cluster_size();
 #if __CUDA_ARCH__ >= 900
@@ -3298,23 +3309,23 @@ __device__ __forceinline__ typename R::type kbki_cluster_all(typename R::type v,
     }
 #endif
     kbki_cluster_barrier();
-    typename R::type all = slots[0];
-    for (unsigned k = 1; k < size; k++) all = R::join(all, slots[k]);
+    typename Reduce::type all = slots[0];
+    for (unsigned k = 1; k < size; k++) all = Reduce::join(all, slots[k]);
     return all;
 }
 /*  A row that is not whole packs at 16-byte addresses: single elements before and after its packs cost
     registers, so they have kernels of their own, and fewer of them. */
-template <int W, class F> const char* kbki_by_row_edges(int64_t packs, F run) {
-    if (packs <= 256) return run(kbki_plan<W, 8, 32>());
-    return packs <= 2048 ? run(kbki_plan<W, 8, 256>()) : run(kbki_plan<W, 16, 512>());
+template <int Width, class Run> const char* kbki_by_row_edges(int64_t packs, Run run) {
+    if (packs <= 256) return run(kbki_plan<Width, 8, 32>());
+    return packs <= 2048 ? run(kbki_plan<Width, 8, 256>()) : run(kbki_plan<Width, 16, 512>());
 }
-template <class T, int W, bool EDGES>
+template <class T, int Width, bool Edges>
 __device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) {
-    if (EDGES) return kbki_split<T, W>(row, cols);
-    return { cols / W, 0, 0 };
+    if (Edges) return kbki_split<T, Width>(row, cols);
+    return { cols / Width, 0, 0 };
 }
-template <class T, int W> __device__ __forceinline__ bool kbki_at_16(const T* p) {
-    return W == 1 || ((uintptr_t)p & 15) == 0;
+template <class T, int Width> __device__ __forceinline__ bool kbki_at_16(const T* p) {
+    return Width == 1 || ((uintptr_t)p & 15) == 0;
 }
 // CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs.
 constexpr int kbki_norm_ctas(int packs) {
@@ -3327,7 +3338,8 @@ constexpr int kbki_norm_ctas(int packs) {
 #define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
 
 // How many CTAs of a kernel the device holds at once, at most `most`; 0 where the shared memory is too much.
-template <class K> const char* kbki_resident(K* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
+template <class Kernel>
+const char* kbki_resident(Kernel* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
     *ctas = 0;
@@ -3343,9 +3355,9 @@ template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t c
 }
 /*  Launches kernel(args...) as clusters of `size` CTAs of 512 threads: one per row, or, where the kernel goes
     through the rows in turn, at most as many as the device holds at once. */
-template <class... A>
-const char* kbki_launch_clusters(void (*kernel)(A...), int size, size_t shared, int64_t rows, bool in_turn,
-                                 kbk_stream st, A... args) {
+template <class... Args>
+const char* kbki_launch_clusters(void (*kernel)(Args...), int size, size_t shared, int64_t rows, bool in_turn,
+                                 kbk_stream st, Args... args) {
     int n = 0;
     const char* why = kbki_needs<90>();
     if (!why) why = kbki_want_shared(kernel, &shared);
@@ -3363,7 +3375,7 @@ const char* kbki_launch_clusters(void (*kernel)(A...), int size, size_t shared, 
     if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
-// As few CTAs as leave each at most 2048 packs, or 4096 in the largest cluster; P packs per thread.
+// As few CTAs as leave each at most 2048 packs, or 4096 in the largest cluster; the kernels' Packs are per thread.
 #define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096)
 KBK_FN int kbki_cluster_ctas(int64_t packs) { return packs <= 4096 ? 2 : packs <= 8192 ? 4 : KBKI_CLUSTER; }
 
@@ -3376,8 +3388,8 @@ __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, in
     return sum;
 }
 // put(column, sum) for all columns; four at a time where their number allows it.
-template <class F>
-__device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, int64_t width, F put) {
+template <class Put>
+__device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, int64_t width, Put put) {
     if (width % 4) {
         for (int64_t c = threadIdx.x; c < width; c += blockDim.x) put(c, kbki_part_sum(part, n, width, c));
         return;
@@ -3395,8 +3407,8 @@ __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, in
 }
 // All threads of all CTAs call it, with their own part (row blockIdx.x of `part`) written; put(column, sum)
 // is called once per column. CTAs of equal blockIdx.x share a part.
-template <class F>
-__device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, F put) {
+template <class Put>
+__device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, Put put) {
     unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
     unsigned groups = (gridDim.x + KBKI_PART_GROUP - 1) / KBKI_PART_GROUP;
     unsigned members = gridDim.x - first < KBKI_PART_GROUP ? gridDim.x - first : KBKI_PART_GROUP;
@@ -3411,8 +3423,8 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     for one SM. 32 columns per CTA, four to a thread; 64 threads share a column, so that all of a thread's
     loads are on their way at once. Its CTAs may come to the SMs while the kernel before it is finishing, and
     wait here until that has written everything. */
-template <class F>
-__global__ void __launch_bounds__(512) kbki_part_add_k(F f, const float* part, unsigned n, int64_t width) {
+template <class Io>
+__global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
     constexpr int U = 4;
     int x = threadIdx.x % 8;
@@ -3448,27 +3460,27 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(F f, const float* part, u
 }
 // Right behind the kernel that writes the parts; width is a multiple of 4. Early only where the kernel was
 // compiled with the instruction that waits.
-template <class F> const char* kbki_part_add(F f, const float* part, unsigned n, int64_t width, kbk_stream st) {
+template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     cudaFuncAttributes compiled = {};
-    cudaError_t e = cudaFuncGetAttributes(&compiled, kbki_part_add_k<F>);
+    cudaError_t e = cudaFuncGetAttributes(&compiled, kbki_part_add_k<Io>);
     attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attr.val.programmaticStreamSerializationAllowed = 1;
     cfg.gridDim = dim3((unsigned)kbki_ceil(width, 32)), cfg.blockDim = dim3(512), cfg.stream = st;
     cfg.attrs = &attr, cfg.numAttrs = compiled.ptxVersion >= 90;
-    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kbki_part_add_k<F>, f, part, n, width);
+    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kbki_part_add_k<Io>, f, part, n, width);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
 
 /*  Column sums of anything: f.term(row, column) gives one or two values, f.put(column, sum) takes the result,
     the second sums being columns cols to 2 cols - 1. 32 columns by 32 rows at a time. */
-template <class F, bool TWO>
+template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
-    kbki_columns_k(F f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
+    kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
     __shared__ float2 tile[32][33];
     int x = threadIdx.x % 32, y = threadIdx.x / 32;
-    int64_t width = TWO ? 2 * cols : cols;
+    int64_t width = Two ? 2 * cols : cols;
     for (int64_t c0 = (int64_t)blockIdx.y * 32; c0 < cols; c0 += (int64_t)gridDim.y * 32) {
         float2 s = make_float2(0, 0);
         for (int64_t r = (int64_t)blockIdx.x * 32 + y; c0 + x < cols && r < rows; r += gridDim.x * 32) {
@@ -3480,19 +3492,19 @@ __global__ void __launch_bounds__(1024)
         s = kbki_warp_all<kbki_sum2>(tile[x][y]);
         if (x == 0 && c0 + y < cols) {
             part[blockIdx.x * width + c0 + y] = s.x;
-            if (TWO) part[blockIdx.x * width + cols + c0 + y] = s.y;
+            if (Two) part[blockIdx.x * width + cols + c0 + y] = s.y;
         }
         __syncthreads();
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
 }
-template <class F, bool TWO>
-const char* kbki_columns(F f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
+template <class Io, bool Two>
+const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
     if (y > 65535) y = 65535;
     if (x > most) x = most;
-    if (x > kbki_part_ctas(TWO ? 2 * cols : cols)) x = kbki_part_ctas(TWO ? 2 * cols : cols);
-    kbki_columns_k<F, TWO><<<dim3((unsigned)x, (unsigned)y), 1024, 0, st>>>(f, part, counters, rows, cols);
+    if (x > kbki_part_ctas(Two ? 2 * cols : cols)) x = kbki_part_ctas(Two ? 2 * cols : cols);
+    kbki_columns_k<Io, Two><<<dim3((unsigned)x, (unsigned)y), 1024, 0, st>>>(f, part, counters, rows, cols);
     return kbki_launched();
 }
 #endif // __CUDACC__
@@ -3594,31 +3606,31 @@ template <class T> __device__ __forceinline__ uint32_t kbki_max_word(T*, uint32_
     return a;
 }
 template <class T> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, 1>& v) { return kbki_float(v.v); }
-template <class T, int W> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, W>& v) {
+template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, Width>& v) {
     float f[2];
     kbki_unword((T*)0, kbki_max_word((T*)0, kbki_max_word((T*)0, v.q.x, v.q.y), kbki_max_word((T*)0, v.q.z, v.q.w)),
                 f);
-    return W == 4 ? f[0] : fmaxf(f[0], f[1]);
+    return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
 }
 /*  The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. In f32 the
     exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per
     element is cheaper than the registers for that. (The logarithm of the sum in its exponent would save a
     multiplication, and be off by half an ulp of the maximum: too much for f16 logits from 6000 on.) */
-template <class T, int P, int W = KBKI_WIDTH(T)> struct kbki_softmax_row {
+template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row {
     static constexpr bool kept = sizeof(T) == 4;
-    kbki_pack<T, W> v[P];
+    kbki_pack<T, Width> v[Packs];
     __device__ __forceinline__ float top(float r) {
 #pragma unroll
-        for (int u = 0; u < P; u++) r = fmaxf(r, kbki_max_of(v[u]));
+        for (int u = 0; u < Packs; u++) r = fmaxf(r, kbki_max_of(v[u]));
         return r;
     }
     __device__ __forceinline__ float sum(float base, float r) {
-        float f[W];
+        float f[Width];
 #pragma unroll
-        for (int u = 0; u < P; u++) {
+        for (int u = 0; u < Packs; u++) {
             v[u].get(f);
 #pragma unroll
-            for (int k = 0; k < W; k++) r += f[k] = kbki_exp_from(f[k], base);
+            for (int k = 0; k < Width; k++) r += f[k] = kbki_exp_from(f[k], base);
             if (kept) v[u].set(f);
             kbki_reread(v[u]);
         }
@@ -3629,27 +3641,27 @@ template <class T, int P, int W = KBKI_WIDTH(T)> struct kbki_softmax_row {
         float base = kbki_base(all.m), inv = 1.0f / all.s;
         return make_float2(base, kept ? kbki_exp2(__fmul_rn(mine, KBKI_LOG2E) - base) * inv : inv);
     }
-    static __device__ __forceinline__ void put_one(kbki_pack<T, W> v, float2 scale, T* y) {
-        float f[W];
+    static __device__ __forceinline__ void put_one(kbki_pack<T, Width> v, float2 scale, T* y) {
+        float f[Width];
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) f[k] = (kept ? f[k] : kbki_exp_from(f[k], scale.x)) * scale.y;
+        for (int k = 0; k < Width; k++) f[k] = (kept ? f[k] : kbki_exp_from(f[k], scale.x)) * scale.y;
         v.set(f);
         v.store(y);
     }
-    template <int TH> __device__ __forceinline__ void put(T* y, int t, int packs, float2 scale) {
-        y += t * W;
+    template <int Threads> __device__ __forceinline__ void put(T* y, int t, int packs, float2 scale) {
+        y += t * Width;
 #pragma unroll
-        for (int u = 0; u < P; u++) {
+        for (int u = 0; u < Packs; u++) {
             kbki_reread(v[u]);
-            if (t + u * TH < packs) put_one(v[u], scale, y + u * TH * W);
+            if (t + u * Threads < packs) put_one(v[u], scale, y + u * Threads * Width);
         }
     }
 };
-/*  The pair of TH threads from those of their warps, with one barrier; every thread of a warp has its warp's.
+/*  The pair of a row's threads from those of their warps, with one barrier; every thread of a warp has its warp's.
     Two calls with the same slots need another barrier between them. */
-template <int TH> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
-    constexpr int warps = TH < 32 ? 1 : TH / 32;
+template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
+    constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
     if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = p;
     __syncthreads();
@@ -3659,219 +3671,222 @@ template <int TH> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-/*  P packs per thread, TH threads per row: 32 means four rows per CTA, else one. The row stays packed in
+/*  Packs are those per thread, Threads those per row: 32 means four rows per CTA, else one. The row stays packed in
     registers. Exponentials are relative to the maximum of a warp, so that one barrier is enough for maximum
     and sum. A whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
-template <class T, int W, int P, int TH, bool EDGES>
-__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
+template <class T, int Width, int Packs, int Threads, bool Edges>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
-    int t = TH <= 32 ? threadIdx.x % TH : threadIdx.x;
-    int64_t row = TH <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(TH) + threadIdx.x / TH : blockIdx.x;
+    int t = Threads <= 32 ? threadIdx.x % Threads : threadIdx.x;
+    int64_t row = Threads <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads : blockIdx.x;
     if (row >= rows) return;
     x += row * cols, y += row * cols;
-    kbki_span sp = kbki_split_row<T, W, EDGES>(x, cols);
-    int packs = (int)sp.packs, one = EDGES ? (int)kbki_single(sp, cols, t) : -1;
-    kbki_softmax_row<T, P, W> r;
+    kbki_span sp = kbki_split_row<T, Width, Edges>(x, cols);
+    int packs = (int)sp.packs, one = Edges ? (int)kbki_single(sp, cols, t) : -1;
+    kbki_softmax_row<T, Packs, Width> r;
     float edge = -INFINITY, sum = 0;
 #pragma unroll
-    for (int u = 0; u < P; u++) {
+    for (int u = 0; u < Packs; u++) {
         r.v[u].fill(kbki_type<T>::minus_inf);
-        if (t + u * TH < packs) r.v[u].load(x + sp.head + (t + u * TH) * W);
+        if (t + u * Threads < packs) r.v[u].load(x + sp.head + (t + u * Threads) * Width);
     }
-    if (EDGES && one >= 0) edge = kbki_float(x[one]);
-    float mine = kbki_warp_all<kbki_max, KBKI_LANES(TH)>(r.top(edge)), base = kbki_base(mine);
-    if (EDGES) sum = kbki_exp_from(edge, base);
-    sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(TH)>(r.sum(base, sum));
-    kbki_pair all = kbki_warps_pair<TH>({ mine, sum }, slots);
-    r.template put<TH>(y + sp.head, t, packs, r.scale(mine, all));
-    if (EDGES && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
+    if (Edges && one >= 0) edge = kbki_float(x[one]);
+    float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(edge)), base = kbki_base(mine);
+    if (Edges) sum = kbki_exp_from(edge, base);
+    sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.sum(base, sum));
+    kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
+    r.template put<Threads>(y + sp.head, t, packs, r.scale(mine, all));
+    if (Edges && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
 }
 
 // Rows that fit nowhere: two reads, the second one backwards, while the end of the row is still in the L2
 // cache.
-template <class T, int W>
+template <class T, int Width>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
     x += blockIdx.x * cols, y += blockIdx.x * cols;
     int t = threadIdx.x;
-    kbki_span sp = kbki_split<T, W>(x, cols);
-    kbki_pair p = kbki_all<kbki_pair, 512>(kbki_row_pair<T, W, 4>(x, cols, t, 512), slots);
+    kbki_span sp = kbki_split<T, Width>(x, cols);
+    kbki_pair p = kbki_all<kbki_pair, 512>(kbki_row_pair<T, Width, 4>(x, cols, t, 512), slots);
     float base = kbki_base(p.m), inv = 1.0f / p.s;
     int64_t one = kbki_single(sp, cols, t);
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[one]), base) * inv);
 #pragma unroll 4
     for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 512) {
-        kbki_pack<T, W> v;
-        float f[W];
-        v.load(x + sp.head + i * W);
+        kbki_pack<T, Width> v;
+        float f[Width];
+        v.load(x + sp.head + i * Width);
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) f[k] = kbki_exp_from(f[k], base) * inv;
+        for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], base) * inv;
         v.set(f);
-        v.store(y + sp.head + i * W);
+        v.store(y + sp.head + i * Width);
     }
 }
 
 /*  The copy in shared memory lies as the row does relative to 16 bytes, so the same split serves both. Each
     thread comes back to the packs it brought itself: the barriers of the two reductions are the only ones. */
-template <class T, int W>
+template <class T, int Width>
 __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[2][32];
     x += blockIdx.x * cols, y += blockIdx.x * cols;
     int t = threadIdx.x;
-    kbki_span sp = kbki_split<T, W>(x, cols);
+    kbki_span sp = kbki_split<T, Width>(x, cols);
     T* copy = reinterpret_cast<T*>(kbki_row) + ((uintptr_t)x & 15) / sizeof(T) + sp.head;
     int packs = (int)sp.packs, one = (int)kbki_single(sp, cols, t);
-    float f[W], edge = one >= 0 ? kbki_float(x[one]) : -INFINITY, top = edge;
+    float f[Width], edge = one >= 0 ? kbki_float(x[one]) : -INFINITY, top = edge;
 #pragma unroll 4
     for (int i = t; i < packs; i += 512) {
-        kbki_pack<T, W> v;
-        v.load(x + sp.head + i * W);
-        v.store_cached(copy + i * W);
+        kbki_pack<T, Width> v;
+        v.load(x + sp.head + i * Width);
+        v.store_cached(copy + i * Width);
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) top = fmaxf(top, f[k]);
+        for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
     }
     float base = kbki_base(kbki_all<kbki_max, 512>(top, slots[0])), sum = kbki_exp_from(edge, base);
 #pragma unroll 2
     for (int i = t; i < packs; i += 512) {
-        kbki_pack<T, W> v = *reinterpret_cast<kbki_pack<T, W>*>(copy + i * W);
+        kbki_pack<T, Width> v = *reinterpret_cast<kbki_pack<T, Width>*>(copy + i * Width);
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) sum += kbki_exp_from(f[k], base);
+        for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[k], base);
     }
     float inv = 1.0f / kbki_all<kbki_sum<float>, 512>(sum, slots[1]);
 #pragma unroll 2
     for (int i = t; i < packs; i += 512) {
-        kbki_pack<T, W> v = *reinterpret_cast<kbki_pack<T, W>*>(copy + i * W);
+        kbki_pack<T, Width> v = *reinterpret_cast<kbki_pack<T, Width>*>(copy + i * Width);
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) f[k] = kbki_exp_from(f[k], base) * inv;
+        for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], base) * inv;
         v.set(f);
-        v.store(y + sp.head + i * W);
+        v.store(y + sp.head + i * Width);
     }
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, base) * inv);
 }
 
-/*  A row comes in P / C chunks of C packs per thread; S of them are on their way, so that a long row's first
-    chunks are, while the row before it is at work. Rows must begin at 16 bytes and be whole packs. */
-template <class T, int P, int C, int TH, int S> struct kbki_softmax_ahead {
-    static constexpr int W = KBKI_WIDTH(T), H = P / C, room = C * KBKI_CTA(TH);
+/*  A row comes in parts, each a chunk of packs per thread; as many as there are stages are on their way, so that a
+    long row's first parts are, while the row before it is at work. Rows must begin at 16 bytes and be whole packs. */
+template <class T, int Packs, int Chunk, int Threads, int Stages> struct kbki_softmax_ahead {
+    static constexpr int width = KBKI_WIDTH(T), parts = Packs / Chunk, room = Chunk * KBKI_CTA(Threads);
     const T* x; // this CTA's part of row 0
     int64_t row, step, rows, cols;
     int t, packs, slot;
     uint4* ring;
     __device__ __forceinline__ void ask(int64_t which, int h, int to) {
         if (which < rows)
-            kbki_ahead_row<T, C, TH>(ring + to * room, x + which * cols + h * C * TH * W, t, packs - h * C * TH);
+            kbki_ahead_row<T, Chunk, Threads>(ring + to * room, x + which * cols + h * Chunk * Threads * width, t,
+                                              packs - h * Chunk * Threads);
         kbki_ahead_close();
     }
     __device__ __forceinline__ void start() {
         slot = 0;
 #pragma unroll
-        for (int i = 0; i < S; i++) ask(row + i / H * step, i % H, i);
+        for (int i = 0; i < Stages; i++) ask(row + i / parts * step, i % parts, i);
     }
-    __device__ __forceinline__ void take(kbki_softmax_row<T, P>& r) {
+    __device__ __forceinline__ void take(kbki_softmax_row<T, Packs>& r) {
 #pragma unroll
-        for (int h = 0; h < H; h++, slot = slot + 1 == S ? 0 : slot + 1) {
-            kbki_ahead_wait<S - 1>();
-            kbki_ahead_take<T, C, TH>(ring + slot * room, t, packs - h * C * TH, kbki_type<T>::minus_inf,
-                                      r.v + h * C);
-            ask(row + (h + S) / H * step, (h + S) % H, slot);
+        for (int h = 0; h < parts; h++, slot = slot + 1 == Stages ? 0 : slot + 1) {
+            kbki_ahead_wait<Stages - 1>();
+            kbki_ahead_take<T, Chunk, Threads>(ring + slot * room, t, packs - h * Chunk * Threads,
+                                               kbki_type<T>::minus_inf, r.v + h * Chunk);
+            ask(row + (h + Stages) / parts * step, (h + Stages) % parts, slot);
         }
     }
 };
-template <class T, int P, int C, int TH, int S>
-__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 4096 ? 2 : 1)
+template <class T, int Packs, int Chunk, int Threads, int Stages>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
     kbki_softmax_fwd_ahead_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
     __shared__ kbki_pair slots[2][32];
-    constexpr int G = KBKI_ROWS(TH);
-    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(cols / KBKI_WIDTH(T)), turn = 0;
-    int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
-    kbki_softmax_ahead<T, P, C, TH, S> in = { x, row, step, rows, cols, t, packs, 0, kbki_row };
-    kbki_softmax_row<T, P> r;
+    constexpr int Rows = KBKI_ROWS(Threads);
+    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(cols / KBKI_WIDTH(T)), turn = 0;
+    int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
+            step = (int64_t)gridDim.x * Rows;
+    kbki_softmax_ahead<T, Packs, Chunk, Threads, Stages> in = { x, row, step, rows, cols, t, packs, 0, kbki_row };
+    kbki_softmax_row<T, Packs> r;
     in.start();
     for (; in.row < rows; in.row += step, turn ^= 1) {
         in.take(r);
         float mine = kbki_warp_all<kbki_max>(r.top(-INFINITY));
         float sum = kbki_warp_all<kbki_sum<float>>(r.sum(kbki_base(mine), 0));
-        r.template put<TH>(y + in.row * cols, t, packs,
-                           r.scale(mine, kbki_warps_pair<TH>({ mine, sum }, slots[turn])));
+        r.template put<Threads>(y + in.row * cols, t, packs,
+                                r.scale(mine, kbki_warps_pair<Threads>({ mine, sum }, slots[turn])));
     }
 }
 
 // Rows in turn, the next one on its way while this one is at work.
-template <class T, int P>
+template <class T, int Packs>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
     __shared__ kbki_pair slots[2][32], room[2][KBKI_CLUSTER];
-    constexpr int W = KBKI_WIDTH(T), TH = 512;
+    constexpr int Width = KBKI_WIDTH(T), Threads = 512;
     int size = (int)kbki_cluster_size(), t = threadIdx.x, turn = 0;
-    int share = ((int)(cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(cols / W) - first);
+    int share = ((int)(cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(cols / Width) - first);
     int64_t row = blockIdx.x / size, step = gridDim.x / size;
-    kbki_softmax_ahead<T, P, P, TH, 2> in = { x + first * W, row, step, rows, cols, t, packs, 0, kbki_row };
-    kbki_softmax_row<T, P> r;
+    kbki_softmax_ahead<T, Packs, Packs, Threads, 2> in = { x + first * Width, row, step, rows, cols, t, packs, 0,
+                                                           kbki_row };
+    kbki_softmax_row<T, Packs> r;
     in.start();
     kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
     for (; in.row < rows; in.row += step, turn ^= 1) {
         in.take(r);
         float mine = kbki_warp_all<kbki_max>(r.top(-INFINITY));
         float sum = kbki_warp_all<kbki_sum<float>>(r.sum(kbki_base(mine), 0));
-        kbki_pair all = kbki_cluster_all<kbki_pair>(kbki_warps_pair<TH>({ mine, sum }, slots[turn]), room[turn]);
-        r.template put<TH>(y + first * W + in.row * cols, t, packs, r.scale(mine, all));
+        kbki_pair all = kbki_cluster_all<kbki_pair>(kbki_warps_pair<Threads>({ mine, sum }, slots[turn]), room[turn]);
+        r.template put<Threads>(y + first * Width + in.row * cols, t, packs, r.scale(mine, all));
     }
     kbki_cluster_barrier(); // nobody leaves while others may still write to it
 }
 
-/*  Longer rows: P packs per thread in registers, Q more in shared memory, and no loop: a new cluster reads
+/*  Longer rows: some packs per thread in registers, the extra ones in shared memory, and no loop: a new cluster reads
     while others write, and the hardware hands out the rows as clusters get done. */
-template <class T, int P, int Q>
+template <class T, int Packs, int Extra>
 __global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const T* x, T* y, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
     __shared__ kbki_pair slots[32], room[KBKI_CLUSTER];
-    constexpr int W = KBKI_WIDTH(T), TH = 512;
+    constexpr int Width = KBKI_WIDTH(T), Threads = 512;
     int size = (int)kbki_cluster_size(), t = threadIdx.x;
-    int share = ((int)(cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(cols / W) - first), more = packs - P * TH;
-    int64_t at = blockIdx.x / size * cols + first * W;
-    kbki_softmax_row<T, P> r;
+    int share = ((int)(cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(cols / Width) - first), more = packs - Packs * Threads;
+    int64_t at = blockIdx.x / size * cols + first * Width;
+    kbki_softmax_row<T, Packs> r;
     kbki_softmax_row<T, 1> v;
 #pragma unroll
-    for (int u = 0; u < P; u++) {
+    for (int u = 0; u < Packs; u++) {
         r.v[u].fill(kbki_type<T>::minus_inf);
-        if (t + u * TH < packs) r.v[u].load(x + at + (t + u * TH) * W);
+        if (t + u * Threads < packs) r.v[u].load(x + at + (t + u * Threads) * Width);
     }
-    kbki_ahead_row<T, Q, TH>(kbki_row, x + at + P * TH * W, t, more);
+    kbki_ahead_row<T, Extra, Threads>(kbki_row, x + at + Packs * Threads * Width, t, more);
     kbki_ahead_close();
     kbki_cluster_begin();
     float mine = r.top(-INFINITY);
     kbki_ahead_wait<0>();
 #pragma unroll
-    for (int u = 0; u < Q; u++)
-        if (t + u * TH < more) v.v[0].q = kbki_row[u * TH + t], mine = v.top(mine);
+    for (int u = 0; u < Extra; u++)
+        if (t + u * Threads < more) v.v[0].q = kbki_row[u * Threads + t], mine = v.top(mine);
     mine = kbki_warp_all<kbki_max>(mine);
     float base = kbki_base(mine), sum = r.sum(base, 0);
 #pragma unroll
-    for (int u = 0; u < Q; u++) {
-        if (t + u * TH >= more) continue;
-        v.v[0].q = kbki_row[u * TH + t];
+    for (int u = 0; u < Extra; u++) {
+        if (t + u * Threads >= more) continue;
+        v.v[0].q = kbki_row[u * Threads + t];
         sum = v.sum(base, sum);
-        if (r.kept) kbki_row[u * TH + t] = v.v[0].q;
+        if (r.kept) kbki_row[u * Threads + t] = v.v[0].q;
     }
     sum = kbki_warp_all<kbki_sum<float>>(sum);
-    kbki_pair p = kbki_warps_pair<TH>({ mine, sum }, slots);
+    kbki_pair p = kbki_warps_pair<Threads>({ mine, sum }, slots);
     kbki_cluster_begun();
     float2 scale = r.scale(mine, kbki_cluster_all<kbki_pair>(p, room));
-    r.template put<TH>(y + at, t, packs, scale);
+    r.template put<Threads>(y + at, t, packs, scale);
 #pragma unroll
-    for (int u = 0; u < Q; u++) {
-        if (t + u * TH >= more) continue;
-        v.v[0].q = kbki_row[u * TH + t];
-        v.put_one(v.v[0], scale, y + at + (t + (P + u) * TH) * W);
+    for (int u = 0; u < Extra; u++) {
+        if (t + u * Threads >= more) continue;
+        v.v[0].q = kbki_row[u * Threads + t];
+        v.put_one(v.v[0], scale, y + at + (t + (Packs + u) * Threads) * Width);
     }
 }
 
@@ -3909,62 +3924,65 @@ template <class T> const char* kbk_softmax_fwd_online(const kbk_args* a, kbk_str
     kbk_softmax_fwd_online_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
-template <class T, int W> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
-    kbki_softmax_fwd_long_k<T, W><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
+template <class T, int Width> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
+    kbki_softmax_fwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T);
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
     auto run = [&](auto plan, auto edges) {
-        constexpr int V = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
-        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(TH));
-        kbk_softmax_fwd_onepass_k<T, V, P, TH, decltype(edges)::TH>
-            <<<ctas, KBKI_CTA(TH), 0, st>>>(io.x, io.y, io.rows, io.cols);
+        constexpr int PackWidth = decltype(plan)::width, Packs = decltype(plan)::packs,
+                      Threads = decltype(plan)::threads;
+        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(Threads));
+        kbk_softmax_fwd_onepass_k<T, PackWidth, Packs, Threads, decltype(edges)::threads>
+            <<<ctas, KBKI_CTA(Threads), 0, st>>>(io.x, io.y, io.rows, io.cols);
         return kbki_launched();
     };
     auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
     auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
-    int64_t packs = io.cols / W;
+    int64_t packs = io.cols / Width;
     if (!io.vector)
         return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, whole) : kbki_softmax_long<T, 1>(io, st);
-    if (packs > KBKI_LONG) return kbki_softmax_long<T, W>(io, st);
-    return kbki_whole_packs<T>(io.x, io.y, io.cols) ? kbki_by_row<W>(packs, whole)
-                                                    : kbki_by_row_edges<W>(packs, edges);
+    if (packs > KBKI_LONG) return kbki_softmax_long<T, Width>(io, st);
+    return kbki_whole_packs<T>(io.x, io.y, io.cols) ? kbki_by_row<Width>(packs, whole)
+                                                    : kbki_by_row_edges<Width>(packs, edges);
 }
-template <class T, int W> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
+template <class T, int Width> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
     size_t bytes = (size_t)io.cols * sizeof(T) + 16;
-    const char* why = kbki_want_shared(kbk_softmax_fwd_shared_k<T, W>, &bytes);
+    const char* why = kbki_want_shared(kbk_softmax_fwd_shared_k<T, Width>, &bytes);
     if (why) return why;
-    if (!bytes) return kbki_softmax_long<T, W>(io, st);
-    kbk_softmax_fwd_shared_k<T, W><<<(unsigned)io.rows, 512, bytes, st>>>(io.x, io.y, io.rows, io.cols);
+    if (!bytes) return kbki_softmax_long<T, Width>(io, st);
+    kbk_softmax_fwd_shared_k<T, Width><<<(unsigned)io.rows, 512, bytes, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T);
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    auto longer = [&] { return io.vector ? kbki_softmax_shared<T, W>(io, st) : kbki_softmax_shared<T, 1>(io, st); };
-    int64_t packs = io.cols / W;
+    auto longer = [&] {
+        return io.vector ? kbki_softmax_shared<T, Width>(io, st) : kbki_softmax_shared<T, 1>(io, st);
+    };
+    int64_t packs = io.cols / Width;
     if (!kbki_whole_packs<T>(io.x, io.y, io.cols) || packs > 4096) return longer();
     auto run = [&](auto plan) {
-        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = P == 8 ? 3 : 2;
-        auto kernel = kbki_softmax_fwd_ahead_k<T, P, 4, TH, S>;
-        size_t bytes = (size_t)S * 4 * KBKI_CTA(TH) * 16;
+        constexpr int Packs = decltype(plan)::packs, Threads = decltype(plan)::threads, Stages = Packs == 8 ? 3 : 2;
+        auto kernel = kbki_softmax_fwd_ahead_k<T, Packs, 4, Threads, Stages>;
+        size_t bytes = (size_t)Stages * 4 * KBKI_CTA(Threads) * 16;
         unsigned ctas = 0;
-        int64_t most = kbki_ceil(io.rows, KBKI_ROWS(TH));
-        const char* no = kbki_resident(kernel, KBKI_CTA(TH), bytes, most, &ctas);
+        int64_t most = kbki_ceil(io.rows, KBKI_ROWS(Threads));
+        const char* no = kbki_resident(kernel, KBKI_CTA(Threads), bytes, most, &ctas);
         if (no || !ctas) return no ? no : longer();
-        kernel<<<ctas, KBKI_CTA(TH), bytes, st>>>(io.x, io.y, io.rows, io.cols);
+        kernel<<<ctas, KBKI_CTA(Threads), bytes, st>>>(io.x, io.y, io.rows, io.cols);
         return kbki_launched();
     };
-    if (packs <= 128) return run(kbki_plan<W, 4, 32>());
-    if (packs <= 512) return run(kbki_plan<W, 4, 128>());
-    if (packs <= 1024) return run(kbki_plan<W, 4, 256>());
-    return packs <= 2048 ? run(kbki_plan<W, 4, 512>()) : run(kbki_plan<W, 8, 512>());
+    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
+    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
+    if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
+    return packs <= 2048 ? run(kbki_plan<Width, 4, 512>()) : run(kbki_plan<Width, 8, 512>());
 }
 
 template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_stream st) {
@@ -4067,125 +4085,129 @@ template <class T> __global__ void __launch_bounds__(128) kbk_softmax_bwd_warp_k
 }
 
 // Both rows stay packed; the result takes the place of dy.
-template <class T, int W, int P> struct kbki_dsoftmax_row {
-    kbki_pack<T, W> dy[P], y[P];
+template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
+    kbki_pack<T, Width> dy[Packs], y[Packs];
     __device__ __forceinline__ float dot() {
-        float f[W], g[W], r = 0;
+        float f[Width], g[Width], r = 0;
 #pragma unroll
-        for (int u = 0; u < P; u++) {
+        for (int u = 0; u < Packs; u++) {
             dy[u].get(f), y[u].get(g);
 #pragma unroll
-            for (int k = 0; k < W; k++) r = fmaf(f[k], g[k], r);
+            for (int k = 0; k < Width; k++) r = fmaf(f[k], g[k], r);
             kbki_reread(dy[u]), kbki_reread(y[u]);
         }
         return r;
     }
-    template <int TH> __device__ __forceinline__ void put(T* dx, int t, int packs, float dot) {
-        float f[W], g[W];
-        dx += t * W;
+    template <int Threads> __device__ __forceinline__ void put(T* dx, int t, int packs, float dot) {
+        float f[Width], g[Width];
+        dx += t * Width;
 #pragma unroll
-        for (int u = 0; u < P; u++) {
+        for (int u = 0; u < Packs; u++) {
             kbki_reread(dy[u]), kbki_reread(y[u]);
             dy[u].get(f), y[u].get(g);
 #pragma unroll
-            for (int k = 0; k < W; k++) f[k] = g[k] * (f[k] - dot);
+            for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - dot);
             dy[u].set(f);
-            if (t + u * TH < packs) dy[u].store(dx + u * TH * W);
+            if (t + u * Threads < packs) dy[u].store(dx + u * Threads * Width);
         }
     }
 };
-template <class T, int W, int P, int TH>
-__global__ void __launch_bounds__(KBKI_CTA(TH)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
+template <class T, int Width, int Packs, int Threads>
+__global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
-    int t = TH <= 32 ? threadIdx.x % TH : threadIdx.x;
-    int64_t row = TH <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(TH) + threadIdx.x / TH : blockIdx.x, at = row * io.cols;
+    int t = Threads <= 32 ? threadIdx.x % Threads : threadIdx.x;
+    int64_t row = Threads <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads : blockIdx.x,
+            at = row * io.cols;
     if (row >= io.rows) return;
-    kbki_span sp = kbki_split<T, W>(io.dy + at, io.cols);
+    kbki_span sp = kbki_split<T, Width>(io.dy + at, io.cols);
     int packs = (int)sp.packs, one = (int)kbki_single(sp, io.cols, t);
-    kbki_dsoftmax_row<T, W, P> r;
+    kbki_dsoftmax_row<T, Width, Packs> r;
 #pragma unroll
-    for (int u = 0; u < P; u++) {
+    for (int u = 0; u < Packs; u++) {
         r.dy[u].fill(0), r.y[u].fill(0);
-        if (t + u * TH >= packs) continue;
-        r.dy[u].load(io.dy + at + sp.head + t * W + u * TH * W);
-        r.y[u].load(io.y + at + sp.head + t * W + u * TH * W);
+        if (t + u * Threads >= packs) continue;
+        r.dy[u].load(io.dy + at + sp.head + t * Width + u * Threads * Width);
+        r.y[u].load(io.y + at + sp.head + t * Width + u * Threads * Width);
     }
     float dot = one >= 0 ? kbki_dsoftmax_term(io.dy, io.y, at + one) : 0;
-    dot = kbki_all<kbki_sum<float>, TH>(dot + r.dot(), slots);
-    r.template put<TH>(io.dx + at + sp.head, t, packs, dot);
+    dot = kbki_all<kbki_sum<float>, Threads>(dot + r.dot(), slots);
+    r.template put<Threads>(io.dx + at + sp.head, t, packs, dot);
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
 }
 
 // Rows that do not fit: two reads, the second one backwards, while the end of the row is still in the L2
 // cache.
-template <class T, int W> __global__ void __launch_bounds__(512) kbki_softmax_bwd_long_k(kbki_dsoftmax<T> io) {
+template <class T, int Width> __global__ void __launch_bounds__(512) kbki_softmax_bwd_long_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
     int64_t at = blockIdx.x * io.cols;
     int t = threadIdx.x;
-    kbki_span sp = kbki_split<T, W>(io.dy + at, io.cols);
+    kbki_span sp = kbki_split<T, Width>(io.dy + at, io.cols);
     int64_t one = kbki_single(sp, io.cols, t);
     const T *dy = io.dy + at + sp.head, *y = io.y + at + sp.head;
-    kbki_dsoftmax_row<T, W, 1> r;
+    kbki_dsoftmax_row<T, Width, 1> r;
     float dot = one >= 0 ? kbki_dsoftmax_term(io.dy, io.y, at + one) : 0;
 #pragma unroll 4
     for (int64_t i = t; i < sp.packs; i += 512) {
-        r.dy[0].load_cached(dy + i * W), r.y[0].load_cached(y + i * W);
+        r.dy[0].load_cached(dy + i * Width), r.y[0].load_cached(y + i * Width);
         dot += r.dot();
     }
     dot = kbki_all<kbki_sum<float>, 512>(dot, slots);
 #pragma unroll 4
     for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 512) {
-        r.dy[0].load(dy + i * W), r.y[0].load(y + i * W);
-        r.template put<0>(io.dx + at + sp.head + i * W, 0, 1, dot);
+        r.dy[0].load(dy + i * Width), r.y[0].load(y + i * Width);
+        r.template put<0>(io.dx + at + sp.head + i * Width, 0, 1, dot);
     }
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
 }
 
-// S pairs of rows ahead; the slots of the reduction take turns, as there is one reduction per row only.
-template <class T, int P, int TH, int S>
-__global__ void __launch_bounds__(KBKI_CTA(TH), P* TH == 2048 ? 2 : 1) kbk_softmax_bwd_shared_k(kbki_dsoftmax<T> io) {
+// Stages pairs of rows ahead; the slots of the reduction take turns, as there is one reduction per row only.
+template <class T, int Packs, int Threads, int Stages>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 2048 ? 2 : 1)
+    kbk_softmax_bwd_shared_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[2][32];
-    constexpr int G = KBKI_ROWS(TH);
-    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / KBKI_WIDTH(T)), slot = 0;
-    int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
-    constexpr int room = P * KBKI_CTA(TH);
-    kbki_dsoftmax_row<T, KBKI_WIDTH(T), P> r;
+    constexpr int Rows = KBKI_ROWS(Threads);
+    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / KBKI_WIDTH(T)), slot = 0;
+    int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
+            step = (int64_t)gridDim.x * Rows;
+    constexpr int room = Packs * KBKI_CTA(Threads);
+    kbki_dsoftmax_row<T, KBKI_WIDTH(T), Packs> r;
     auto ask = [&](int64_t which, uint4* ring) {
         if (which < io.rows) {
-            kbki_ahead_row<T, P, TH>(ring, io.dy + which * io.cols, t, packs);
-            kbki_ahead_row<T, P, TH>(ring + room, io.y + which * io.cols, t, packs);
+            kbki_ahead_row<T, Packs, Threads>(ring, io.dy + which * io.cols, t, packs);
+            kbki_ahead_row<T, Packs, Threads>(ring + room, io.y + which * io.cols, t, packs);
         }
         kbki_ahead_close();
     };
 #pragma unroll
-    for (int i = 0; i < S; i++) ask(row + i * step, kbki_row + i * 2 * room);
-    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
+    for (int i = 0; i < Stages; i++) ask(row + i * step, kbki_row + i * 2 * room);
+    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         uint4* ring = kbki_row + slot * 2 * room;
-        kbki_ahead_wait<S - 1>();
-        kbki_ahead_take<T, P, TH>(ring, t, packs, 0, r.dy);
-        kbki_ahead_take<T, P, TH>(ring + room, t, packs, 0, r.y);
-        ask(row + S * step, ring);
-        float dot = kbki_group_all<kbki_sum<float>, TH>(r.dot(), slots[turn]);
-        r.template put<TH>(io.dx + row * io.cols, t, packs, dot);
+        kbki_ahead_wait<Stages - 1>();
+        kbki_ahead_take<T, Packs, Threads>(ring, t, packs, 0, r.dy);
+        kbki_ahead_take<T, Packs, Threads>(ring + room, t, packs, 0, r.y);
+        ask(row + Stages * step, ring);
+        float dot = kbki_group_all<kbki_sum<float>, Threads>(r.dot(), slots[turn]);
+        r.template put<Threads>(io.dx + row * io.cols, t, packs, dot);
     }
 }
 
-// Both rows in turn, the next ones on their way while these are at work; P packs of each in every thread.
-template <class T, int P> __global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftmax<T> io) {
+// Both rows in turn, the next ones on their way while these are at work; every thread has its packs of each.
+template <class T, int Packs>
+__global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[2][32];
     __shared__ float2 all[2][KBKI_CLUSTER];
-    constexpr int W = KBKI_WIDTH(T), TH = 512, room = P * TH;
+    constexpr int Width = KBKI_WIDTH(T), Threads = 512, room = Packs * Threads;
     int size = (int)kbki_cluster_size(), t = threadIdx.x, turn = 0;
-    int share = ((int)(io.cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(io.cols / W) - first);
+    int share = ((int)(io.cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(io.cols / Width) - first);
     int64_t row = blockIdx.x / size, step = gridDim.x / size;
-    kbki_dsoftmax_row<T, W, P> r;
+    kbki_dsoftmax_row<T, Width, Packs> r;
     auto ask = [&](int64_t which) {
         if (which < io.rows) {
-            kbki_ahead_row<T, P, TH>(kbki_row, io.dy + which * io.cols + first * W, t, packs);
-            kbki_ahead_row<T, P, TH>(kbki_row + room, io.y + which * io.cols + first * W, t, packs);
+            kbki_ahead_row<T, Packs, Threads>(kbki_row, io.dy + which * io.cols + first * Width, t, packs);
+            kbki_ahead_row<T, Packs, Threads>(kbki_row + room, io.y + which * io.cols + first * Width, t, packs);
         }
         kbki_ahead_close();
     };
@@ -4193,58 +4215,58 @@ template <class T, int P> __global__ void __launch_bounds__(512, 2) kbk_softmax_
     kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
     for (; row < io.rows; row += step, turn ^= 1) {
         kbki_ahead_wait<0>();
-        kbki_ahead_take<T, P, TH>(kbki_row, t, packs, 0, r.dy);
-        kbki_ahead_take<T, P, TH>(kbki_row + room, t, packs, 0, r.y);
+        kbki_ahead_take<T, Packs, Threads>(kbki_row, t, packs, 0, r.dy);
+        kbki_ahead_take<T, Packs, Threads>(kbki_row + room, t, packs, 0, r.y);
         ask(row + step);
-        float dot = kbki_all<kbki_sum<float>, TH>(r.dot(), slots[turn]);
+        float dot = kbki_all<kbki_sum<float>, Threads>(r.dot(), slots[turn]);
         dot = kbki_cluster_all<kbki_sum2>(make_float2(dot, 0), all[turn]).x;
-        r.template put<TH>(io.dx + row * io.cols + first * W, t, packs, dot);
+        r.template put<Threads>(io.dx + row * io.cols + first * Width, t, packs, dot);
     }
     kbki_cluster_barrier(); // nobody leaves while others may still write to it
 }
 
-/*  Longer rows: P packs of each per thread in registers, Q more in shared memory, and no loop: a new cluster
-    reads while others write, and the hardware hands out the rows as clusters get done. */
-template <class T, int P, int Q>
+/*  Longer rows: some packs of each per thread in registers, the extra ones in shared memory, and no loop: a new
+    cluster reads while others write, and the hardware hands out the rows as clusters get done. */
+template <class T, int Packs, int Extra>
 __global__ void __launch_bounds__(512, 2) kbki_softmax_bwd_cluster_long_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[32];
     __shared__ float2 all[KBKI_CLUSTER];
-    constexpr int W = KBKI_WIDTH(T), TH = 512, room = Q * TH;
+    constexpr int Width = KBKI_WIDTH(T), Threads = 512, room = Extra * Threads;
     int size = (int)kbki_cluster_size(), t = threadIdx.x;
-    int share = ((int)(io.cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(io.cols / W) - first), more = packs - P * TH;
-    int64_t at = blockIdx.x / size * io.cols + first * W;
-    kbki_dsoftmax_row<T, W, P> r;
-    kbki_dsoftmax_row<T, W, 1> v;
+    int share = ((int)(io.cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(io.cols / Width) - first), more = packs - Packs * Threads;
+    int64_t at = blockIdx.x / size * io.cols + first * Width;
+    kbki_dsoftmax_row<T, Width, Packs> r;
+    kbki_dsoftmax_row<T, Width, 1> v;
 #pragma unroll
-    for (int u = 0; u < P; u++) {
+    for (int u = 0; u < Packs; u++) {
         r.dy[u].fill(0), r.y[u].fill(0);
-        if (t + u * TH >= packs) continue;
-        r.dy[u].load(io.dy + at + (t + u * TH) * W);
-        r.y[u].load(io.y + at + (t + u * TH) * W);
+        if (t + u * Threads >= packs) continue;
+        r.dy[u].load(io.dy + at + (t + u * Threads) * Width);
+        r.y[u].load(io.y + at + (t + u * Threads) * Width);
     }
-    kbki_ahead_row<T, Q, TH>(kbki_row, io.dy + at + P * TH * W, t, more);
-    kbki_ahead_row<T, Q, TH>(kbki_row + room, io.y + at + P * TH * W, t, more);
+    kbki_ahead_row<T, Extra, Threads>(kbki_row, io.dy + at + Packs * Threads * Width, t, more);
+    kbki_ahead_row<T, Extra, Threads>(kbki_row + room, io.y + at + Packs * Threads * Width, t, more);
     kbki_ahead_close();
     kbki_cluster_begin();
     float dot = r.dot();
     kbki_ahead_wait<0>();
 #pragma unroll
-    for (int u = 0; u < Q; u++) {
-        if (t + u * TH >= more) continue;
-        v.dy[0].q = kbki_row[u * TH + t], v.y[0].q = kbki_row[room + u * TH + t];
+    for (int u = 0; u < Extra; u++) {
+        if (t + u * Threads >= more) continue;
+        v.dy[0].q = kbki_row[u * Threads + t], v.y[0].q = kbki_row[room + u * Threads + t];
         dot += v.dot();
     }
-    dot = kbki_all<kbki_sum<float>, TH>(dot, slots);
+    dot = kbki_all<kbki_sum<float>, Threads>(dot, slots);
     kbki_cluster_begun();
     dot = kbki_cluster_all<kbki_sum2>(make_float2(dot, 0), all).x;
-    r.template put<TH>(io.dx + at, t, packs, dot);
+    r.template put<Threads>(io.dx + at, t, packs, dot);
 #pragma unroll
-    for (int u = 0; u < Q; u++) {
-        if (t + u * TH >= more) continue;
-        v.dy[0].q = kbki_row[u * TH + t], v.y[0].q = kbki_row[room + u * TH + t];
-        v.template put<0>(io.dx + at + (t + (P + u) * TH) * W, 0, 1, dot);
+    for (int u = 0; u < Extra; u++) {
+        if (t + u * Threads >= more) continue;
+        v.dy[0].q = kbki_row[u * Threads + t], v.y[0].q = kbki_row[room + u * Threads + t];
+        v.template put<0>(io.dx + at + (t + (Packs + u) * Threads) * Width, 0, 1, dot);
     }
 }
 
@@ -4270,55 +4292,57 @@ template <class T> const char* kbk_softmax_bwd_warp(const kbk_args* a, kbk_strea
     kbk_softmax_bwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, int W> const char* kbki_dsoftmax_long(const kbki_dsoftmax<T>& io, kbk_stream st) {
-    kbki_softmax_bwd_long_k<T, W><<<(unsigned)io.rows, 512, 0, st>>>(io);
+template <class T, int Width> const char* kbki_dsoftmax_long(const kbki_dsoftmax<T>& io, kbk_stream st) {
+    kbki_softmax_bwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int V = KBKI_WIDTH(T);
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_dsoftmax<T> io;
     const char* why = kbki_dsoftmax_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
     auto run = [&](auto plan) {
-        constexpr int W = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
-        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(TH));
-        kbk_softmax_bwd_onepass_k<T, W, P, TH><<<ctas, KBKI_CTA(TH), 0, st>>>(io);
+        constexpr int PackWidth = decltype(plan)::width, Packs = decltype(plan)::packs,
+                      Threads = decltype(plan)::threads;
+        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(Threads));
+        kbk_softmax_bwd_onepass_k<T, PackWidth, Packs, Threads><<<ctas, KBKI_CTA(Threads), 0, st>>>(io);
         return kbki_launched();
     };
     if (!io.vector)
         return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_dsoftmax_long<T, 1>(io, st);
-    int64_t packs = io.cols / V;
+    int64_t packs = io.cols / Width;
     bool whole = kbki_whole_packs<T>(io.dy, io.dx, io.cols);
-    if (whole && packs <= 8) return run(kbki_plan<V, 1, 8>());
-    if (whole && packs <= 32) return run(kbki_plan<V, 4, 8>());
-    if (packs <= 128) return run(kbki_plan<V, 4, 32>());
-    if (packs <= 512) return run(kbki_plan<V, 4, 128>());
-    if (packs <= 1024) return run(kbki_plan<V, 4, 256>());
-    return packs <= 4096 ? run(kbki_plan<V, 8, 512>()) : kbki_dsoftmax_long<T, V>(io, st);
+    if (whole && packs <= 8) return run(kbki_plan<Width, 1, 8>());
+    if (whole && packs <= 32) return run(kbki_plan<Width, 4, 8>());
+    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
+    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
+    if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
+    return packs <= 4096 ? run(kbki_plan<Width, 8, 512>()) : kbki_dsoftmax_long<T, Width>(io, st);
 }
 template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T);
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_dsoftmax<T> io;
     const char* why = kbki_dsoftmax_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / W;
+    int64_t packs = io.cols / Width;
     if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || packs > 4096)
         return kbk_softmax_bwd_onepass<T>(a, st);
     auto run = [&](auto plan) {
-        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = P * TH >= 2048 ? 1 : 2;
-        constexpr int all = KBKI_CTA(TH);
-        auto kernel = kbk_softmax_bwd_shared_k<T, P, TH, S>;
-        size_t bytes = (size_t)S * 2 * P * all * 16;
+        constexpr int Packs = decltype(plan)::packs, Threads = decltype(plan)::threads;
+        constexpr int Stages = Packs * Threads >= 2048 ? 1 : 2;
+        constexpr int all = KBKI_CTA(Threads);
+        auto kernel = kbk_softmax_bwd_shared_k<T, Packs, Threads, Stages>;
+        size_t bytes = (size_t)Stages * 2 * Packs * all * 16;
         unsigned ctas = 0;
-        const char* no = kbki_resident(kernel, all, bytes, kbki_ceil(io.rows, KBKI_ROWS(TH)), &ctas);
+        const char* no = kbki_resident(kernel, all, bytes, kbki_ceil(io.rows, KBKI_ROWS(Threads)), &ctas);
         if (no || !ctas) return no ? no : kbk_softmax_bwd_onepass<T>(a, st);
         kernel<<<ctas, all, bytes, st>>>(io);
         return kbki_launched();
     };
-    if (packs <= 128) return run(kbki_plan<W, 4, 32>());
-    if (packs <= 512) return run(kbki_plan<W, 4, 128>());
-    if (packs <= 1024) return run(kbki_plan<W, 4, 256>());
-    return packs <= 2048 ? run(kbki_plan<W, 4, 512>()) : run(kbki_plan<W, 4, 1024>());
+    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
+    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
+    if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
+    return packs <= 2048 ? run(kbki_plan<Width, 4, 512>()) : run(kbki_plan<Width, 4, 1024>());
 }
 template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_stream st) {
     kbki_dsoftmax<T> io;
@@ -4398,8 +4422,8 @@ KBK_FN void kbk_layernorm_fwd_ref(const kbk_shape* s, const double* const* in, d
 }
 
 #ifdef __CUDACC__
-// LN: layer normalisation; otherwise without mean and bias, which is >>rmsnorm.
-template <class T, bool LN> struct kbki_norm {
+// Layer: layer normalisation; otherwise without mean and bias, which is >>rmsnorm.
+template <class T, bool Layer> struct kbki_norm {
     const T *x, *w, *b;
     T* y;
     float *mean, *rstd;
@@ -4407,241 +4431,244 @@ template <class T, bool LN> struct kbki_norm {
     bool vector;
     // first: the mean before its correction, which is NaN where the mean is infinite.
     __device__ __forceinline__ void stats(int64_t row, float first, float2 m) const {
-        if (LN && mean) mean[row] = m.x == m.x ? first + m.x : first;
+        if (Layer && mean) mean[row] = m.x == m.x ? first + m.x : first;
         if (rstd) rstd[row] = m.y;
     }
     __device__ __forceinline__ void one(int64_t row, int64_t c, float xhat) const {
-        y[row * cols + c] = kbki_type<T>::from(fmaf(xhat, kbki_float(w[c]), LN ? kbki_float(b[c]) : 0));
+        y[row * cols + c] = kbki_type<T>::from(fmaf(xhat, kbki_float(w[c]), Layer ? kbki_float(b[c]) : 0));
     }
 };
 // Deviations d from a first mean give the rest of the mean and the variance at once: s.x = sum d, s.y = sum
 // d^2.
-template <bool LN> __device__ __forceinline__ float2 kbki_moments(float2 s, int64_t cols) {
-    float rest = LN ? s.x / (float)cols : 0, var = s.y / (float)cols - rest * rest;
+template <bool Layer> __device__ __forceinline__ float2 kbki_moments(float2 s, int64_t cols) {
+    float rest = Layer ? s.x / (float)cols : 0, var = s.y / (float)cols - rest * rest;
     return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays one
 }
 // The same where 1 / cols is at hand.
-template <bool LN> __device__ __forceinline__ float2 kbki_moments_by(float2 s, float each) {
-    float rest = LN ? s.x * each : 0, var = s.y * each - rest * rest;
+template <bool Layer> __device__ __forceinline__ float2 kbki_moments_by(float2 s, float each) {
+    float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS));
 }
 
-template <class T, bool LN> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<T, LN> io) {
+template <class T, bool Layer> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
     const T* x = io.x + row * io.cols;
-    float first = !LN || isinf(kbki_float(x[0])) ? 0 : kbki_float(x[0]);
+    float first = !Layer || isinf(kbki_float(x[0])) ? 0 : kbki_float(x[0]);
     kbki_long_sum sum, rest, square;
-    for (int64_t c = 0; LN && c < io.cols; c++) sum.add(kbki_float(x[c]) - first);
+    for (int64_t c = 0; Layer && c < io.cols; c++) sum.add(kbki_float(x[c]) - first);
     float mean = first + sum.get() / (float)io.cols;
     for (int64_t c = 0; c < io.cols; c++) {
         float d = kbki_float(x[c]) - mean;
         rest.add(d), square.add(d * d);
     }
-    float2 m = kbki_moments<LN>(make_float2(rest.get(), square.get()), io.cols);
+    float2 m = kbki_moments<Layer>(make_float2(rest.get(), square.get()), io.cols);
     for (int64_t c = 0; c < io.cols; c++) io.one(row, c, (kbki_float(x[c]) - mean - m.x) * m.y);
     io.stats(row, mean, m);
 }
 
-template <class T, bool LN> __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, LN> io) {
+template <class T, bool Layer>
+__global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     int lane = threadIdx.x % 32;
     if (row >= io.rows) return;
     const T* x = io.x + row * io.cols;
     float mean = 0;
     kbki_long_sum sum, rest, square;
-    for (int64_t c = lane; LN && c < io.cols; c += 32) sum.add(kbki_float(x[c]));
-    if (LN) mean = kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)io.cols;
+    for (int64_t c = lane; Layer && c < io.cols; c += 32) sum.add(kbki_float(x[c]));
+    if (Layer) mean = kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)io.cols;
     for (int64_t c = lane; c < io.cols; c += 32) {
         float d = kbki_float(x[c]) - mean;
         rest.add(d), square.add(d * d);
     }
-    float2 m = kbki_moments<LN>(kbki_warp_all<kbki_sum2>(make_float2(rest.get(), square.get())), io.cols);
+    float2 m = kbki_moments<Layer>(kbki_warp_all<kbki_sum2>(make_float2(rest.get(), square.get())), io.cols);
     for (int64_t c = lane; c < io.cols; c += 32) io.one(row, c, (kbki_float(x[c]) - mean - m.x) * m.y);
     if (lane == 0) io.stats(row, mean, m);
 }
 
-/*  W elements of a weight; weights lie differently from the row wherever cols is odd, and come from the cache
+/*  Width elements of a weight; weights lie differently from the row wherever cols is odd, and come from the cache
     anyway. Asked for where it stands: left to the compiler, all weights of a row are loaded first, and the
     registers for them cost more than the wait. */
-template <class T, int W> __device__ __forceinline__ kbki_pack<T, W> kbki_weights(const T* p, bool aligned) {
-    kbki_pack<T, W> v;
-    T one[W];
+template <class T, int Width> __device__ __forceinline__ kbki_pack<T, Width> kbki_weights(const T* p, bool aligned) {
+    kbki_pack<T, Width> v;
+    T one[Width];
     if (aligned) {
         v.load(p);
     } else {
 #pragma unroll
-        for (int k = 0; k < W; k++) one[k] = p[k];
+        for (int k = 0; k < Width; k++) one[k] = p[k];
         memcpy(&v, one, sizeof v);
     }
     return v;
 }
 // y of one pack, stored if it is good; m.x corrects the mean. At 16 bits, centring and scaling are one multiply-add,
-// unless EXACT.
-template <class T, bool LN, int W, bool EXACT = sizeof(T) == 4>
-__device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, W> v, float mean, float2 m, kbki_pack<T, W> w,
-                                               kbki_pack<T, W> b, T* y, bool good = true) {
-    float f[W], g[W], h[W], shift = -(mean + m.x) * m.y;
+// unless Exact.
+template <class T, bool Layer, int Width, bool Exact = sizeof(T) == 4>
+__device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, Width> v, float mean, float2 m, kbki_pack<T, Width> w,
+                                               kbki_pack<T, Width> b, T* y, bool good = true) {
+    float f[Width], g[Width], h[Width], shift = -(mean + m.x) * m.y;
     v.get(f), w.get(g);
-    if (LN) b.get(h);
+    if (Layer) b.get(h);
 #pragma unroll
-    for (int k = 0; k < W; k++) {
-        float xhat = !LN ? f[k] * m.y : EXACT ? (f[k] - mean - m.x) * m.y : fmaf(f[k], m.y, shift);
-        f[k] = LN ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
+    for (int k = 0; k < Width; k++) {
+        float xhat = !Layer ? f[k] * m.y : Exact ? (f[k] - mean - m.x) * m.y : fmaf(f[k], m.y, shift);
+        f[k] = Layer ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
     }
     v.set(f);
     if (good) v.store(y);
 }
 /*  Rows of 16-bit numbers that are nearly equal: -mean * rstd is good to 2^-24 of itself, the first mean to 2^-22,
-    and a constant row has an rstd of 316. What was computed from such a mean is computed again, as in f32: TH
-    threads, thread t, take the packs from column `first` on and the element `one`, from the cache, and `all` joins
-    their sums. */
-template <class T, bool LN> __device__ __forceinline__ bool kbki_norm_near(float mean, float2 m) {
-    return LN && sizeof(T) == 2 && fabsf(mean) * m.y > 256;
+    and a constant row has an rstd of 316. What was computed from such a mean is computed again, as in f32: the row's
+    threads, of which this is t, take the packs from column `first` on and the element `one`, from the cache, and
+    `all` joins their sums. */
+template <class T, bool Layer> __device__ __forceinline__ bool kbki_norm_near(float mean, float2 m) {
+    return Layer && sizeof(T) == 2 && fabsf(mean) * m.y > 256;
 }
-template <class T, bool LN, int W, int TH, class A>
-__device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, LN>& io, int64_t row, int t, int first, int packs,
-                                                int one, float mean, bool says, A all) {
+template <class T, bool Layer, int Width, int Threads, class All>
+__device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, int64_t row, int t, int first,
+                                                int packs, int one, float mean, bool says, All all) {
     const T* x = io.x + row * io.cols;
-    bool aw = kbki_at_16<T, W>(io.w + first), ab = kbki_at_16<T, W>(io.b + first);
-    float f[W], edge = one >= 0 ? kbki_float(x[one]) - mean : 0;
+    bool aw = kbki_at_16<T, Width>(io.w + first), ab = kbki_at_16<T, Width>(io.b + first);
+    float f[Width], edge = one >= 0 ? kbki_float(x[one]) - mean : 0;
     float2 s = make_float2(edge, edge * edge);
-    kbki_pack<T, W> v, w, b = {};
+    kbki_pack<T, Width> v, w, b = {};
 #pragma unroll 1
-    for (int i = t; i < packs; i += TH) {
-        v.load(x + first + i * W);
+    for (int i = t; i < packs; i += Threads) {
+        v.load(x + first + i * Width);
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
+        for (int k = 0; k < Width; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
     }
-    float2 m = kbki_moments<LN>(all(s), io.cols);
+    float2 m = kbki_moments<Layer>(all(s), io.cols);
     if (one >= 0) io.one(row, one, (edge - m.x) * m.y);
 #pragma unroll 1
-    for (int i = t; i < packs; i += TH) {
-        v.load(x + first + i * W);
-        w = kbki_weights<T, W>(io.w + first + i * W, aw);
-        if (LN) b = kbki_weights<T, W>(io.b + first + i * W, ab);
-        kbki_norm_pack<T, LN, W, true>(v, mean, m, w, b, io.y + row * io.cols + first + i * W);
+    for (int i = t; i < packs; i += Threads) {
+        v.load(x + first + i * Width);
+        w = kbki_weights<T, Width>(io.w + first + i * Width, aw);
+        if (Layer) b = kbki_weights<T, Width>(io.b + first + i * Width, ab);
+        kbki_norm_pack<T, Layer, Width, true>(v, mean, m, w, b, io.y + row * io.cols + first + i * Width);
     }
     if (says) io.stats(row, mean, m);
 }
 /*  The row in registers. Each warp takes the deviations from its own mean, so that one barrier is enough for
     mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. */
-template <class T, bool LN, int W, int P, int TH, bool EDGES>
-__global__ void __launch_bounds__(KBKI_CTA(TH), kbki_norm_ctas(EDGES ? 0 : P* TH))
-    kbk_layernorm_fwd_onepass_k(kbki_norm<T, LN> io) {
+template <class T, bool Layer, int Width, int Packs, int Threads, bool Edges>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads))
+    kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = TH <= 32 && P <= 4, exact = sizeof(T) == 4;
-    constexpr int L = KBKI_LANES(TH);
-    int t = TH <= 32 ? threadIdx.x % TH : threadIdx.x;
-    int64_t row = TH <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(TH) + threadIdx.x / TH : blockIdx.x;
+    constexpr bool early = Threads <= 32 && Packs <= 4, exact = sizeof(T) == 4;
+    constexpr int Lanes = KBKI_LANES(Threads);
+    int t = Threads <= 32 ? threadIdx.x % Threads : threadIdx.x;
+    int64_t row = Threads <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads : blockIdx.x;
     if (row >= io.rows) return;
     const T* x = io.x + row * io.cols;
-    kbki_span sp = kbki_split_row<T, W, EDGES>(x, io.cols);
-    int packs = (int)sp.packs, one = EDGES ? (int)kbki_single(sp, io.cols, t) : -1;
-    kbki_pack<T, W> v[P], w[early ? P : 1], b[early ? P : 1];
-    float f[W], edge = 0, sum, n = 0, mean = 0;
+    kbki_span sp = kbki_split_row<T, Width, Edges>(x, io.cols);
+    int packs = (int)sp.packs, one = Edges ? (int)kbki_single(sp, io.cols, t) : -1;
+    kbki_pack<T, Width> v[Packs], w[early ? Packs : 1], b[early ? Packs : 1];
+    float f[Width], edge = 0, sum, n = 0, mean = 0;
     float2 s = make_float2(0, 0);
 #pragma unroll
-    for (int u = 0; u < P; u++) {
+    for (int u = 0; u < Packs; u++) {
         v[u].fill(0);
-        if (t + u * TH < packs) v[u].load(x + sp.head + (t + u * TH) * W);
+        if (t + u * Threads < packs) v[u].load(x + sp.head + (t + u * Threads) * Width);
     }
-    if (EDGES && one >= 0) edge = kbki_float(x[one]);
-    bool aw = !EDGES || kbki_at_16<T, W>(io.w + sp.head), ab = !EDGES || kbki_at_16<T, W>(io.b + sp.head);
+    if (Edges && one >= 0) edge = kbki_float(x[one]);
+    bool aw = !Edges || kbki_at_16<T, Width>(io.w + sp.head), ab = !Edges || kbki_at_16<T, Width>(io.b + sp.head);
 #pragma unroll
-    for (int u = 0; u < (early ? P : 0); u++) {
-        if (t + u * TH >= packs) continue;
-        w[u] = kbki_weights<T, W>(io.w + sp.head + (t + u * TH) * W, aw);
-        if (LN) b[u] = kbki_weights<T, W>(io.b + sp.head + (t + u * TH) * W, ab);
+    for (int u = 0; u < (early ? Packs : 0); u++) {
+        if (t + u * Threads >= packs) continue;
+        w[u] = kbki_weights<T, Width>(io.w + sp.head + (t + u * Threads) * Width, aw);
+        if (Layer) b[u] = kbki_weights<T, Width>(io.b + sp.head + (t + u * Threads) * Width, ab);
     }
     sum = edge;
 #pragma unroll
-    for (int u = 0; u < P; u++) {
+    for (int u = 0; u < Packs; u++) {
         v[u].get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) sum += f[k];
+        for (int k = 0; k < Width; k++) sum += f[k];
         kbki_reread(v[u]);
     }
-    if (LN) { // a warp's elements, and their mean
-        int warp = t / L, full = packs / TH * L + min(max(packs % TH - warp * L, 0), L);
-        n = (float)(full * W + (EDGES && warp == 0 ? sp.head + sp.tail : 0));
-        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>, L>(sum), n) : 0;
+    if (Layer) { // a warp's elements, and their mean
+        int warp = t / Lanes, full = packs / Threads * Lanes + min(max(packs % Threads - warp * Lanes, 0), Lanes);
+        n = (float)(full * Width + (Edges && warp == 0 ? sp.head + sp.tail : 0));
+        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>, Lanes>(sum), n) : 0;
     }
-    if (EDGES && one >= 0) s = make_float2(exact ? edge - mean : 0, (edge - mean) * (edge - mean));
+    if (Edges && one >= 0) s = make_float2(exact ? edge - mean : 0, (edge - mean) * (edge - mean));
 #pragma unroll
-    for (int u = 0; u < P; u++) {
-        float from = t + u * TH < packs ? mean : 0; // a branch here costs registers; past the end are zeros
+    for (int u = 0; u < Packs; u++) {
+        float from = t + u * Threads < packs ? mean : 0; // a branch here costs registers; past the end are zeros
         v[u].get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) {
-            if (LN && exact) s.x += f[k] - from;
+        for (int k = 0; k < Width; k++) {
+            if (Layer && exact) s.x += f[k] - from;
             s.y = fmaf(f[k] - from, f[k] - from, s.y);
         }
-        if (!LN || TH <= 32 || P > 4) kbki_reread(v[u]); // else the one below will do
+        if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // else the one below will do
     }
-    s = LN && exact ? kbki_warp_all<kbki_sum2, L>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, L>(s.y));
+    s = Layer && exact ? kbki_warp_all<kbki_sum2, Lanes>(s)
+                       : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
     // a warp hides a division behind the other warps' rows; a CTA waits for it
-    float each = TH <= 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
-    mean = kbki_warps_moments<LN, TH>(n, mean, each, &s, slots);
-    float2 m = LN ? kbki_moments_by<LN>(s, each) : kbki_moments<LN>(s, io.cols);
-    bool near = kbki_norm_near<T, LN>(mean, m); // a branch here would keep w and b from being asked for early
-    if (TH < 32) near = __any_sync(~0u, near);  // the rows of a warp go one way
+    float each = Threads <= 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
+    mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
+    float2 m = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
+    bool near = kbki_norm_near<T, Layer>(mean, m);  // a branch here would keep w and b from being asked for early
+    if (Threads < 32) near = __any_sync(~0u, near); // the rows of a warp go one way
 #pragma unroll
-    for (int u = 0; u < P; u++) {
-        int64_t c = sp.head + (t + u * TH) * W;
-        if (t + u * TH >= packs) continue;
-        if (!early) w[0] = kbki_weights<T, W>(io.w + c, aw);
-        if (!early && LN) b[0] = kbki_weights<T, W>(io.b + c, ab);
+    for (int u = 0; u < Packs; u++) {
+        int64_t c = sp.head + (t + u * Threads) * Width;
+        if (t + u * Threads >= packs) continue;
+        if (!early) w[0] = kbki_weights<T, Width>(io.w + c, aw);
+        if (!early && Layer) b[0] = kbki_weights<T, Width>(io.b + c, ab);
         kbki_reread(v[u]);
-        kbki_norm_pack<T, LN, W>(v[u], mean, m, w[early ? u : 0], b[early ? u : 0], io.y + row * io.cols + c, !near);
+        kbki_norm_pack<T, Layer, Width>(v[u], mean, m, w[early ? u : 0], b[early ? u : 0], io.y + row * io.cols + c,
+                                        !near);
     }
     if (near) {
-        kbki_norm_again<T, LN, W, TH>(io, row, t, sp.head, packs, one, mean, t == 0,
-                                      [&](float2 s) { return kbki_all<kbki_sum2, TH>(s, slots2); });
+        kbki_norm_again<T, Layer, Width, Threads>(io, row, t, sp.head, packs, one, mean, t == 0,
+                                                  [&](float2 s) { return kbki_all<kbki_sum2, Threads>(s, slots2); });
         return;
     }
-    if (EDGES && one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
+    if (Edges && one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
 }
 
-template <class T, bool LN, int W>
-__global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, LN> io) {
+template <class T, bool Layer, int Width>
+__global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, Layer> io) {
     __shared__ float slots[32];
     __shared__ float2 slots2[32];
     int64_t row = blockIdx.x;
     int t = threadIdx.x;
     const T* x = io.x + row * io.cols;
-    kbki_span sp = kbki_split<T, W>(x, io.cols);
+    kbki_span sp = kbki_split<T, Width>(x, io.cols);
     int64_t one = kbki_single(sp, io.cols, t);
-    kbki_pack<T, W> v;
-    float f[W], edge = one >= 0 ? kbki_float(x[one]) : 0, sum = edge;
+    kbki_pack<T, Width> v;
+    float f[Width], edge = one >= 0 ? kbki_float(x[one]) : 0, sum = edge;
 #pragma unroll 4
-    for (int64_t i = t; LN && i < sp.packs; i += 512) {
-        v.load_cached(x + sp.head + i * W);
+    for (int64_t i = t; Layer && i < sp.packs; i += 512) {
+        v.load_cached(x + sp.head + i * Width);
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) sum += f[k];
+        for (int k = 0; k < Width; k++) sum += f[k];
     }
-    float mean = LN ? kbki_all<kbki_sum<float>, 512>(sum, slots) / (float)io.cols : 0;
+    float mean = Layer ? kbki_all<kbki_sum<float>, 512>(sum, slots) / (float)io.cols : 0;
     float2 s = one >= 0 ? make_float2(edge - mean, (edge - mean) * (edge - mean)) : make_float2(0, 0);
 #pragma unroll 4
     for (int64_t i = t; i < sp.packs; i += 512) {
-        v.load_cached(x + sp.head + i * W);
+        v.load_cached(x + sp.head + i * Width);
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
+        for (int k = 0; k < Width; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
     }
-    float2 m = kbki_moments<LN>(kbki_all<kbki_sum2, 512>(s, slots2), io.cols);
-    bool aw = kbki_at_16<T, W>(io.w + sp.head), ab = kbki_at_16<T, W>(io.b + sp.head);
+    float2 m = kbki_moments<Layer>(kbki_all<kbki_sum2, 512>(s, slots2), io.cols);
+    bool aw = kbki_at_16<T, Width>(io.w + sp.head), ab = kbki_at_16<T, Width>(io.b + sp.head);
 #pragma unroll 2
     for (int64_t i = t; i < sp.packs; i += 512) {
-        int64_t c = sp.head + i * W;
-        kbki_pack<T, W> w = kbki_weights<T, W>(io.w + c, aw), b = {};
-        if (LN) b = kbki_weights<T, W>(io.b + c, ab);
+        int64_t c = sp.head + i * Width;
+        kbki_pack<T, Width> w = kbki_weights<T, Width>(io.w + c, aw), b = {};
+        if (Layer) b = kbki_weights<T, Width>(io.b + c, ab);
         v.load(x + c);
-        kbki_norm_pack<T, LN, W, true>(v, mean, m, w, b, io.y + row * io.cols + c);
+        kbki_norm_pack<T, Layer, Width, true>(v, mean, m, w, b, io.y + row * io.cols + c);
     }
     if (one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
@@ -4657,89 +4684,94 @@ __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, LN
 #ifdef __CUDACC__
 /*  The arithmetic of a row that is whole packs, in registers. At 16 bits, arithmetic is as scarce as
     bandwidth: the correction of the mean is left out there, and centring and scaling are one multiply-add;
-    both only matter in f32, and in rows that kbki_norm_near finds. TIGHT: no registers to spare for the floats of one
+    both only matter in f32, and in rows that kbki_norm_near finds. Tight: no registers to spare for the floats of one
     pass until the next. */
-template <class T, bool LN, int P, int TH, bool TIGHT> struct kbki_norm_row {
-    static constexpr int W = KBKI_WIDTH(T);
+template <class T, bool Layer, int Packs, int Threads, bool Tight> struct kbki_norm_row {
+    static constexpr int width = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
-    kbki_pack<T, W> v[P];
+    kbki_pack<T, width> v[Packs];
     __device__ __forceinline__ float sum() {
-        float f[W], r = 0;
+        float f[width], r = 0;
 #pragma unroll
-        for (int u = 0; u < P; u++) {
+        for (int u = 0; u < Packs; u++) {
             v[u].get(f);
 #pragma unroll
-            for (int k = 0; k < W; k++) r += f[k];
-            if (TIGHT) kbki_reread(v[u]);
+            for (int k = 0; k < width; k++) r += f[k];
+            if (Tight) kbki_reread(v[u]);
         }
         return r;
     }
     __device__ __forceinline__ float2 squares(float mean, int t, int packs) {
-        float f[W];
+        float f[width];
         float2 s = make_float2(0, 0);
 #pragma unroll
-        for (int u = 0; u < P; u++) {
-            if (t + u * TH >= packs) continue;
+        for (int u = 0; u < Packs; u++) {
+            if (t + u * Threads >= packs) continue;
             v[u].get(f);
 #pragma unroll
-            for (int k = 0; k < W; k++) {
-                float d = LN ? f[k] - mean : f[k];
-                if (LN && exact) s.x += d;
+            for (int k = 0; k < width; k++) {
+                float d = Layer ? f[k] - mean : f[k];
+                if (Layer && exact) s.x += d;
                 s.y = fmaf(d, d, s.y);
             }
-            if (TIGHT) kbki_reread(v[u]);
+            if (Tight) kbki_reread(v[u]);
         }
         return s;
     }
-    __device__ __forceinline__ void put(T* y, int u, float mean, float2 m, kbki_pack<T, W> w, kbki_pack<T, W> b) {
-        if (TIGHT) kbki_reread(v[u]);
-        kbki_norm_pack<T, LN, W>(v[u], mean, m, w, b, y);
+    __device__ __forceinline__ void put(T* y, int u, float mean, float2 m, kbki_pack<T, width> w,
+                                        kbki_pack<T, width> b) {
+        if (Tight) kbki_reread(v[u]);
+        kbki_norm_pack<T, Layer, width>(v[u], mean, m, w, b, y);
     }
 };
 
-// HOLD: w and b stay in registers; rows so long that they would crowd out a second CTA take them from the L1
+// Hold: w and b stay in registers; rows so long that they would crowd out a second CTA take them from the L1
 // cache.
-template <class T, bool LN, int P, int TH, int S, bool HOLD>
-__global__ void __launch_bounds__(KBKI_CTA(TH), HOLD ? 1 : 2) kbk_layernorm_fwd_persist_k(kbki_norm<T, LN> io) {
+template <class T, bool Layer, int Packs, int Threads, int Stages, bool Hold>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
+    kbk_layernorm_fwd_persist_k(kbki_norm<T, Layer> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[32];
     __shared__ float2 slots2[2][32];
-    constexpr int W = KBKI_WIDTH(T), G = KBKI_ROWS(TH), room = P * KBKI_CTA(TH);
-    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / W), slot = 0;
-    int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
+    constexpr int Width = KBKI_WIDTH(T), Rows = KBKI_ROWS(Threads), room = Packs * KBKI_CTA(Threads);
+    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
+    int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
+            step = (int64_t)gridDim.x * Rows;
     float each = 1 / (float)io.cols;
-    kbki_norm_row<T, LN, P, TH, !HOLD> r;
-    kbki_pack<T, W> w[P], b[P];
+    kbki_norm_row<T, Layer, Packs, Threads, !Hold> r;
+    kbki_pack<T, Width> w[Packs], b[Packs];
 #pragma unroll
-    for (int i = 0; i < S; i++) {
+    for (int i = 0; i < Stages; i++) {
         if (row + i * step < io.rows)
-            kbki_ahead_row<T, P, TH>(kbki_row + i * room, io.x + (row + i * step) * io.cols, t, packs);
+            kbki_ahead_row<T, Packs, Threads>(kbki_row + i * room, io.x + (row + i * step) * io.cols, t, packs);
         kbki_ahead_close();
     }
 #pragma unroll
-    for (int u = 0; u < P; u++) {
+    for (int u = 0; u < Packs; u++) {
         w[u].fill(0), b[u].fill(0);
-        if (HOLD && t + u * TH < packs) w[u].load_cached(io.w + (t + u * TH) * W);
-        if (HOLD && LN && t + u * TH < packs) b[u].load_cached(io.b + (t + u * TH) * W);
+        if (Hold && t + u * Threads < packs) w[u].load_cached(io.w + (t + u * Threads) * Width);
+        if (Hold && Layer && t + u * Threads < packs) b[u].load_cached(io.b + (t + u * Threads) * Width);
     }
-    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
-        kbki_ahead_wait<S - 1>();
-        kbki_ahead_take<T, P, TH>(kbki_row + slot * room, t, packs, 0, r.v);
-        if (row + S * step < io.rows)
-            kbki_ahead_row<T, P, TH>(kbki_row + slot * room, io.x + (row + S * step) * io.cols, t, packs);
+    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
+        kbki_ahead_wait<Stages - 1>();
+        kbki_ahead_take<T, Packs, Threads>(kbki_row + slot * room, t, packs, 0, r.v);
+        if (row + Stages * step < io.rows)
+            kbki_ahead_row<T, Packs, Threads>(kbki_row + slot * room, io.x + (row + Stages * step) * io.cols, t,
+                                              packs);
         kbki_ahead_close();
-        float mean = LN ? kbki_group_all<kbki_sum<float>, TH>(r.sum(), slots) * each : 0;
+        float mean = Layer ? kbki_group_all<kbki_sum<float>, Threads>(r.sum(), slots) * each : 0;
         float2 s = r.squares(mean, t, packs);
-        s = LN && sizeof(T) == 4 ? kbki_group_all<kbki_sum2, TH>(s, slots2[turn])
-                                 : make_float2(0, kbki_group_all<kbki_sum<float>, TH>(s.y, &slots2[turn][0].x));
-        float2 m = kbki_moments<LN>(s, io.cols);
+        s = Layer && sizeof(T) == 4
+                ? kbki_group_all<kbki_sum2, Threads>(s, slots2[turn])
+                : make_float2(0, kbki_group_all<kbki_sum<float>, Threads>(s.y, &slots2[turn][0].x));
+        float2 m = kbki_moments<Layer>(s, io.cols);
 #pragma unroll
-        for (int u = 0; u < P; u++) {
-            if (t + u * TH >= packs) continue;
-            if (!HOLD) w[u].load_cached(io.w + (t + u * TH) * W);
-            if (!HOLD && LN) b[u].load_cached(io.b + (t + u * TH) * W);
-            if (HOLD && P == 4) kbki_reread(w[u]), kbki_reread(b[u]);
-            r.put(io.y + row * io.cols + t * W + u * TH * W, u, mean, m, w[u], b[u]);
+        for (int u = 0; u < Packs; u++) {
+            if (t + u * Threads >= packs) continue;
+            if (!Hold) w[u].load_cached(io.w + (t + u * Threads) * Width);
+            if (!Hold && Layer) b[u].load_cached(io.b + (t + u * Threads) * Width);
+            if (Hold && Packs == 4) kbki_reread(w[u]), kbki_reread(b[u]);
+            r.put(io.y + row * io.cols + t * Width + u * Threads * Width, u, mean, m, w[u], b[u]);
         }
         if (t == 0) io.stats(row, mean, m);
     }
@@ -4754,139 +4786,145 @@ constexpr int kbki_persist_ctas(int th) {
     return th == 512 ? 2 : th == 256 ? 3 : th == 128 ? 7 : 8;
 #endif
 }
-template <class T, int P, int TH, int S, bool HOLD>
-__global__ void __launch_bounds__(KBKI_CTA(TH), kbki_persist_ctas(TH))
+template <class T, int Packs, int Threads, int Stages, bool Hold>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
     kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float4 slots[2][32];
     __shared__ float2 slots2[32];
-    constexpr int W = KBKI_WIDTH(T), G = KBKI_ROWS(TH), room = P * KBKI_CTA(TH);
-    int t = TH == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / W), slot = 0;
-    int64_t row = (int64_t)blockIdx.x * G + (TH == 32 ? threadIdx.x / 32 : 0), step = (int64_t)gridDim.x * G;
+    constexpr int Width = KBKI_WIDTH(T), Rows = KBKI_ROWS(Threads), room = Packs * KBKI_CTA(Threads);
+    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
+    int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
+            step = (int64_t)gridDim.x * Rows;
     // of the row and of what this warp has of it
-    float each = 1 / (float)io.cols, n = (float)((packs / TH * 32 + min(max(packs % TH - t / 32 * 32, 0), 32)) * W);
-    float each_n = n > 0 ? 1 / n : 0, f[W];
-    kbki_pack<T, W> v, w[HOLD ? P : 1], b[HOLD ? P : 1];
+    float each = 1 / (float)io.cols,
+          n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
+    float each_n = n > 0 ? 1 / n : 0, f[Width];
+    kbki_pack<T, Width> v, w[Hold ? Packs : 1], b[Hold ? Packs : 1];
     auto ask = [&](int64_t which, int to) {
-        if (which < io.rows) kbki_ahead_row<T, P, TH>(kbki_row + to * room, io.x + which * io.cols, t, packs);
+        if (which < io.rows)
+            kbki_ahead_row<T, Packs, Threads>(kbki_row + to * room, io.x + which * io.cols, t, packs);
         kbki_ahead_close();
     };
     auto weights = [&] {
 #pragma unroll
-        for (int u = 0; u < (HOLD ? P : 0); u++) {
-            if (t + u * TH >= packs) continue;
-            w[u].load(io.w + (t + u * TH) * W), b[u].load(io.b + (t + u * TH) * W);
+        for (int u = 0; u < (Hold ? Packs : 0); u++) {
+            if (t + u * Threads >= packs) continue;
+            w[u].load(io.w + (t + u * Threads) * Width), b[u].load(io.b + (t + u * Threads) * Width);
         }
     };
 #pragma unroll
-    for (int i = 0; i < S; i++) ask(row + i * step, i);
+    for (int i = 0; i < Stages; i++) ask(row + i * step, i);
     weights();
-    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
+    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         const uint4* ring = kbki_row + slot * room + threadIdx.x;
         float sum[4] = { 0, 0, 0, 0 };
         float2 s = make_float2(0, 0);
-        kbki_ahead_wait<S - 1>();
+        kbki_ahead_wait<Stages - 1>();
 #pragma unroll
-        for (int u = 0; u < P; u++) {
-            kbki_from_shared(v.q, ring + u * KBKI_CTA(TH));
-            if (t + u * TH >= packs) v.fill(0);
+        for (int u = 0; u < Packs; u++) {
+            kbki_from_shared(v.q, ring + u * KBKI_CTA(Threads));
+            if (t + u * Threads >= packs) v.fill(0);
             v.get(f);
 #pragma unroll
-            for (int k = 0; k < W; k++) sum[k % 4] += f[k];
+            for (int k = 0; k < Width; k++) sum[k % 4] += f[k];
         }
         float mean = kbki_warp_all<kbki_sum<float>>((sum[0] + sum[1]) + (sum[2] + sum[3])) * each_n;
 #pragma unroll
-        for (int u = 0; u < P; u++) {
+        for (int u = 0; u < Packs; u++) {
             float e[2] = { 0, 0 };
-            if (t + u * TH >= packs) continue;
-            kbki_from_shared(v.q, ring + u * KBKI_CTA(TH));
+            if (t + u * Threads >= packs) continue;
+            kbki_from_shared(v.q, ring + u * KBKI_CTA(Threads));
             v.get(f);
 #pragma unroll
-            for (int k = 0; k < W; k++) e[k % 2] = fmaf(f[k] - mean, f[k] - mean, e[k % 2]);
+            for (int k = 0; k < Width; k++) e[k % 2] = fmaf(f[k] - mean, f[k] - mean, e[k % 2]);
             s.y += e[0] + e[1];
         }
         s.y = kbki_warp_all<kbki_sum<float>>(s.y);
-        mean = kbki_warps_moments<true, TH>(n, mean, each, &s, slots[turn]);
+        mean = kbki_warps_moments<true, Threads>(n, mean, each, &s, slots[turn]);
         float2 m = kbki_moments_by<true>(s, each);
         if (kbki_norm_near<T, true>(mean, m)) {
-            kbki_norm_again<T, true, W, TH>(io, row, t, 0, packs, -1, mean, t == 0,
-                                            [&](float2 s) { return kbki_all<kbki_sum2, TH>(s, slots2); });
-            ask(row + S * step, slot);
+            kbki_norm_again<T, true, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0, [&](float2 s) {
+                return kbki_all<kbki_sum2, Threads>(s, slots2);
+            });
+            ask(row + Stages * step, slot);
             weights(); // again, and so their registers are free in between
             continue;
         }
 #pragma unroll
-        for (int u = 0; u < P; u++) {
-            kbki_pack<T, W>&g = w[HOLD ? u : 0], &h = b[HOLD ? u : 0];
-            if (t + u * TH >= packs) continue;
-            if (!HOLD) g.load_cached(io.w + (t + u * TH) * W), h.load_cached(io.b + (t + u * TH) * W);
-            if (HOLD) g.forget(), h.forget();
-            kbki_from_shared(v.q, ring + u * KBKI_CTA(TH));
-            kbki_norm_pack<T, true, W>(v, mean, m, g, h, io.y + row * io.cols + t * W + u * TH * W);
+        for (int u = 0; u < Packs; u++) {
+            kbki_pack<T, Width>&g = w[Hold ? u : 0], &h = b[Hold ? u : 0];
+            if (t + u * Threads >= packs) continue;
+            if (!Hold)
+                g.load_cached(io.w + (t + u * Threads) * Width), h.load_cached(io.b + (t + u * Threads) * Width);
+            if (Hold) g.forget(), h.forget();
+            kbki_from_shared(v.q, ring + u * KBKI_CTA(Threads));
+            kbki_norm_pack<T, true, Width>(v, mean, m, g, h, io.y + row * io.cols + t * Width + u * Threads * Width);
         }
-        ask(row + S * step, slot);
+        ask(row + Stages * step, slot);
         if (t == 0) io.stats(row, mean, m);
     }
 }
 
-template <class T, bool LN, int P>
-__global__ void __launch_bounds__(512, P == 8 ? 1 : 2) kbk_layernorm_fwd_cluster_k(kbki_norm<T, LN> io) {
+template <class T, bool Layer, int Packs>
+__global__ void __launch_bounds__(512, Packs == 8 ? 1 : 2) kbk_layernorm_fwd_cluster_k(kbki_norm<T, Layer> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[32];
     __shared__ float2 slots2[32], room[2][KBKI_CLUSTER];
-    constexpr int W = KBKI_WIDTH(T), TH = 512;
+    constexpr int Width = KBKI_WIDTH(T), Threads = 512;
     int size = (int)kbki_cluster_size(), t = threadIdx.x;
-    int share = ((int)(io.cols / W) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(io.cols / W) - first), turn = 0;
+    int share = ((int)(io.cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
+    int packs = min(share, (int)(io.cols / Width) - first), turn = 0;
     int64_t row = blockIdx.x / size, step = gridDim.x / size;
-    const T *x = io.x + first * W, *w = io.w + (first + t) * W, *b = io.b + (first + t) * W;
-    kbki_norm_row<T, LN, P, TH, P == 8> r;
+    const T *x = io.x + first * Width, *w = io.w + (first + t) * Width, *b = io.b + (first + t) * Width;
+    kbki_norm_row<T, Layer, Packs, Threads, Packs == 8> r;
     kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
-    kbki_ahead_row<T, P, TH>(kbki_row, x + row * io.cols, t, packs);
+    kbki_ahead_row<T, Packs, Threads>(kbki_row, x + row * io.cols, t, packs);
     kbki_ahead_close();
     for (; row < io.rows; row += step) {
         kbki_ahead_wait<0>();
-        kbki_ahead_take<T, P, TH>(kbki_row, t, packs, 0, r.v);
-        if (row + step < io.rows) kbki_ahead_row<T, P, TH>(kbki_row, x + (row + step) * io.cols, t, packs);
+        kbki_ahead_take<T, Packs, Threads>(kbki_row, t, packs, 0, r.v);
+        if (row + step < io.rows) kbki_ahead_row<T, Packs, Threads>(kbki_row, x + (row + step) * io.cols, t, packs);
         kbki_ahead_close();
         float mean = 0;
-        if (LN) {
-            mean = kbki_all<kbki_sum<float>, TH>(r.sum(), slots);
+        if (Layer) {
+            mean = kbki_all<kbki_sum<float>, Threads>(r.sum(), slots);
             mean = kbki_cluster_all<kbki_sum2>(make_float2(mean, 0), room[turn]).x / (float)io.cols;
             turn ^= 1;
         }
-        float2 s = kbki_all<kbki_sum2, TH>(r.squares(mean, t, packs), slots2);
-        float2 m = kbki_moments_by<LN>(kbki_cluster_all<kbki_sum2>(s, room[turn]), 1 / (float)io.cols);
+        float2 s = kbki_all<kbki_sum2, Threads>(r.squares(mean, t, packs), slots2);
+        float2 m = kbki_moments_by<Layer>(kbki_cluster_all<kbki_sum2>(s, room[turn]), 1 / (float)io.cols);
         turn ^= 1;
         bool says = t == 0 && kbki_cluster_rank() == 0;
-        if (kbki_norm_near<T, LN>(mean, m)) {
-            kbki_norm_again<T, LN, W, TH>(io, row, t, first * W, packs, -1, mean, says, [&](float2 s) {
-                return kbki_cluster_all<kbki_sum2>(kbki_all<kbki_sum2, TH>(s, slots2), room[turn]);
-            });
+        if (kbki_norm_near<T, Layer>(mean, m)) {
+            kbki_norm_again<T, Layer, Width, Threads>(
+                io, row, t, first * Width, packs, -1, mean, says, [&](float2 s) {
+                    return kbki_cluster_all<kbki_sum2>(kbki_all<kbki_sum2, Threads>(s, slots2), room[turn]);
+                });
             turn ^= 1;
             continue;
         }
-        T* y = io.y + row * io.cols + (first + t) * W;
+        T* y = io.y + row * io.cols + (first + t) * Width;
 #pragma unroll
-        for (int u = 0; u < P; u++) {
-            if (t + u * TH >= packs) continue;
-            kbki_pack<T, W> g = kbki_weights<T, W>(w + u * TH * W, true), h = {};
-            if (LN) h = kbki_weights<T, W>(b + u * TH * W, true);
-            r.put(y + u * TH * W, u, mean, m, g, h);
+        for (int u = 0; u < Packs; u++) {
+            if (t + u * Threads >= packs) continue;
+            kbki_pack<T, Width> g = kbki_weights<T, Width>(w + u * Threads * Width, true), h = {};
+            if (Layer) h = kbki_weights<T, Width>(b + u * Threads * Width, true);
+            r.put(y + u * Threads * Width, u, mean, m, g, h);
         }
         if (says) io.stats(row, mean, m);
     }
     kbki_cluster_barrier(); // nobody leaves while others may still write to it
 }
 
-template <class T, bool LN>
-const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T, LN>* io) {
+template <class T, bool Layer>
+const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T, Layer>* io) {
     *io = { (const T*)a->in[0],
             (const T*)a->in[1],
-            LN ? (const T*)a->in[2] : NULL,
+            Layer ? (const T*)a->in[2] : NULL,
             (T*)a->out[0],
-            LN ? (float*)a->out[1] : NULL,
-            (float*)a->out[LN ? 2 : 1],
+            Layer ? (float*)a->out[1] : NULL,
+            (float*)a->out[Layer ? 2 : 1],
             a->s.rows,
             a->s.cols,
             kbki_congruent(a->in[0], a->out[0]) };
@@ -4896,87 +4934,91 @@ const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T,
     if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
 }
-template <class T, bool LN> bool kbki_norm_whole(const kbki_norm<T, LN>& io) {
+template <class T, bool Layer> bool kbki_norm_whole(const kbki_norm<T, Layer>& io) {
     return kbki_whole_packs<T>(io.x, io.y, io.cols) && kbki_aligned(io.w, 16) && kbki_aligned(io.b, 16);
 }
-template <class T, bool LN> const char* kbki_norm_naive(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, LN> io;
+template <class T, bool Layer> const char* kbki_norm_naive(const kbk_args* a, kbk_stream st) {
+    kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 128, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_layernorm_fwd_naive_k<T, LN><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    kbk_layernorm_fwd_naive_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, bool LN> const char* kbki_norm_warp(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, LN> io;
+template <class T, bool Layer> const char* kbki_norm_warp(const kbk_args* a, kbk_stream st) {
+    kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 4, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_layernorm_fwd_warp_k<T, LN><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    kbk_layernorm_fwd_warp_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, bool LN, int W> const char* kbki_norm_long(const kbki_norm<T, LN>& io, kbk_stream st) {
-    kbki_layernorm_fwd_long_k<T, LN, W><<<(unsigned)io.rows, 512, 0, st>>>(io);
+template <class T, bool Layer, int Width> const char* kbki_norm_long(const kbki_norm<T, Layer>& io, kbk_stream st) {
+    kbki_layernorm_fwd_long_k<T, Layer, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, bool LN> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T);
-    kbki_norm<T, LN> io;
+template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
     auto run = [&](auto plan, auto edges) {
-        constexpr int V = decltype(plan)::W, P = decltype(plan)::P, TH = decltype(plan)::TH;
-        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(TH));
-        kbk_layernorm_fwd_onepass_k<T, LN, V, P, TH, decltype(edges)::TH><<<ctas, KBKI_CTA(TH), 0, st>>>(io);
+        constexpr int PackWidth = decltype(plan)::width, Packs = decltype(plan)::packs,
+                      Threads = decltype(plan)::threads;
+        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(Threads));
+        kbk_layernorm_fwd_onepass_k<T, Layer, PackWidth, Packs, Threads, decltype(edges)::threads>
+            <<<ctas, KBKI_CTA(Threads), 0, st>>>(io);
         return kbki_launched();
     };
     auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
     auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
-    int64_t packs = io.cols / W;
+    int64_t packs = io.cols / Width;
     if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, whole) : kbki_norm_long<T, LN, 1>(io, st);
-    if (packs > KBKI_LONG) return kbki_norm_long<T, LN, W>(io, st);
-    return kbki_norm_whole(io) ? kbki_by_row<W>(packs, whole) : kbki_by_row_edges<W>(packs, edges);
+        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, whole) : kbki_norm_long<T, Layer, 1>(io, st);
+    if (packs > KBKI_LONG) return kbki_norm_long<T, Layer, Width>(io, st);
+    return kbki_norm_whole(io) ? kbki_by_row<Width>(packs, whole) : kbki_by_row_edges<Width>(packs, edges);
 }
-template <class T, bool LN> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T);
-    kbki_norm<T, LN> io;
+template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / W;
-    if (!kbki_norm_whole(io) || packs <= 32 || packs > 2048) return kbki_norm_onepass<T, LN>(a, st);
+    int64_t packs = io.cols / Width;
+    if (!kbki_norm_whole(io) || packs <= 32 || packs > 2048) return kbki_norm_onepass<T, Layer>(a, st);
     auto run = [&](auto plan) {
-        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH;
-        constexpr bool half = LN && sizeof(T) == 2;
-        constexpr int S = TH == 32 && !half ? 4 : 2;
-        void (*kernel)(kbki_norm<T, LN>);
+        constexpr int Packs = decltype(plan)::packs, Threads = decltype(plan)::threads;
+        constexpr bool half = Layer && sizeof(T) == 2;
+        constexpr int Stages = Threads == 32 && !half ? 4 : 2;
+        void (*kernel)(kbki_norm<T, Layer>);
         if constexpr (half)
-            kernel = kbki_layernorm_fwd_persist_16_k<T, P, TH, S, TH != 512>;
+            kernel = kbki_layernorm_fwd_persist_16_k<T, Packs, Threads, Stages, Threads != 512>;
         else
-            kernel = kbk_layernorm_fwd_persist_k<T, LN, P, TH, S, TH != 512>;
-        size_t bytes = (size_t)S * P * KBKI_CTA(TH) * 16;
+            kernel = kbk_layernorm_fwd_persist_k<T, Layer, Packs, Threads, Stages, Threads != 512>;
+        size_t bytes = (size_t)Stages * Packs * KBKI_CTA(Threads) * 16;
         unsigned ctas = 0;
-        int64_t most = kbki_ceil(io.rows, KBKI_ROWS(TH));
-        const char* no = kbki_resident(kernel, KBKI_CTA(TH), bytes, most, &ctas);
-        if (no || !ctas) return no ? no : kbki_norm_onepass<T, LN>(a, st);
-        kernel<<<ctas, KBKI_CTA(TH), bytes, st>>>(io);
+        int64_t most = kbki_ceil(io.rows, KBKI_ROWS(Threads));
+        const char* no = kbki_resident(kernel, KBKI_CTA(Threads), bytes, most, &ctas);
+        if (no || !ctas) return no ? no : kbki_norm_onepass<T, Layer>(a, st);
+        kernel<<<ctas, KBKI_CTA(Threads), bytes, st>>>(io);
         return kbki_launched();
     };
-    if (packs <= 128) return run(kbki_plan<W, 4, 32>());
-    if (packs <= 512) return run(kbki_plan<W, 4, 128>());
-    return packs <= 1024 ? run(kbki_plan<W, 4, 256>()) : run(kbki_plan<W, 4, 512>());
+    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
+    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
+    return packs <= 1024 ? run(kbki_plan<Width, 4, 256>()) : run(kbki_plan<Width, 4, 512>());
 }
-template <class T, bool LN> const char* kbki_norm_cluster(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, LN> io;
+template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, kbk_stream st) {
+    kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
     int64_t packs = io.cols / KBKI_WIDTH(T);
-    if (!kbki_norm_whole(io) || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, LN>(a, st);
+    if (!kbki_norm_whole(io) || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, Layer>(a, st);
     int size = kbki_cluster_ctas(packs);
     int64_t share = kbki_ceil(packs, size);
     if (share > 2048)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 8>, size, 8 * 512 * 16, io.rows, true, st, io);
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 8>, size, 8 * 512 * 16, io.rows, true, st,
+                                    io);
     if (share > 1024)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 4>, size, 4 * 512 * 16, io.rows, true, st, io);
-    return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, LN, 2>, size, 2 * 512 * 16, io.rows, true, st, io);
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 4>, size, 4 * 512 * 16, io.rows, true, st,
+                                    io);
+    return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 2>, size, 2 * 512 * 16, io.rows, true, st, io);
 }
 template <class T> const char* kbk_layernorm_fwd_naive(const kbk_args* a, kbk_stream st) {
     return kbki_norm_naive<T, true>(a, st);
@@ -5083,22 +5125,22 @@ KBK_FN size_t kbki_scratch_layernorm_bwd(const kbk_shape* s, const char* variant
 }
 
 #ifdef __CUDACC__
-template <class T, bool LN> struct kbki_dnorm {
+template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
     T *dx, *dw, *db;
     int64_t rows, cols;
     unsigned* counters;
     float* part;
-    static constexpr int sums = LN ? 2 : 1;                      // of each column
+    static constexpr int sums = Layer ? 2 : 1;                   // of each column
     __device__ __forceinline__ float2 stats(int64_t row) const { // mean, rstd
-        return make_float2(LN ? __ldg(mean + row) : 0, __ldg(rstd + row));
+        return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
     }
     __device__ __forceinline__ float xhat(int64_t i, float2 st) const { return (kbki_float(x[i]) - st.x) * st.y; }
     // What one element adds to the row's sums.
     __device__ __forceinline__ float2 term_of_row(int64_t i, int64_t c, float2 st) const {
         float g = kbki_float(dy[i]) * kbki_float(w[c]);
-        return make_float2(LN ? g : 0, g * xhat(i, st));
+        return make_float2(Layer ? g : 0, g * xhat(i, st));
     }
     __device__ __forceinline__ float2 term(int64_t row, int64_t c) const { // of column c
         float g = kbki_float(dy[row * cols + c]);
@@ -5110,11 +5152,12 @@ template <class T, bool LN> struct kbki_dnorm {
         dx[i] = kbki_type<T>::from((g - s.x - xhat(i, st) * s.y) * st.y);
     }
     __device__ __forceinline__ void put(int64_t c, float sum) const {
-        (!LN || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
+        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
     }
 };
 
-template <class T, bool LN> __global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, LN> io) {
+template <class T, bool Layer>
+__global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, Layer> io) {
     __shared__ float2 slots[32];
     int64_t row = blockIdx.x, at = row * io.cols;
     float2 st = io.stats(row), s = make_float2(0, 0), n = make_float2((float)io.cols, (float)io.cols);
@@ -5125,15 +5168,16 @@ template <class T, bool LN> __global__ void __launch_bounds__(256) kbk_layernorm
         float2 v = io.term(row, c);
         io.one(at + c, c, st, s);
         atomicAdd(io.part + c, v.x);
-        if (LN) atomicAdd(io.part + io.cols + c, v.y);
+        if (Layer) atomicAdd(io.part + io.cols + c, v.y);
     }
 }
-template <class T, bool LN> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, LN> io) {
+template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, Layer> io) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (c < io.sums * io.cols) io.put(c, io.part[c]);
 }
 
-template <class T, bool LN> __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, LN> io) {
+template <class T, bool Layer>
+__global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32, at = row * io.cols;
     if (row >= io.rows) return;
     float2 st = io.stats(row), s = make_float2(0, 0);
@@ -5145,13 +5189,14 @@ template <class T, bool LN> __global__ void __launch_bounds__(128) kbk_layernorm
 
 // A thread meets the same columns in every row, so their sums in shared memory are its own: no barrier for
 // them.
-template <class T, bool LN> __global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, LN> io) {
+template <class T, bool Layer>
+__global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, Layer> io) {
     extern __shared__ float kbki_sums[];
     __shared__ float2 slots[2][32];
     int turn = 0;
     for (int64_t c = threadIdx.x; c < io.cols; c += 512) {
         kbki_sums[c] = 0;
-        if (LN) kbki_sums[io.cols + c] = 0;
+        if (Layer) kbki_sums[io.cols + c] = 0;
     }
     for (int64_t row = blockIdx.x; row < io.rows; row += gridDim.x, turn ^= 1) {
         int64_t at = row * io.cols;
@@ -5164,112 +5209,114 @@ template <class T, bool LN> __global__ void __launch_bounds__(512) kbk_layernorm
         for (int64_t c = threadIdx.x; c < io.cols; c += 512) {
             float g = kbki_float(io.dy[at + c]);
             kbki_sums[c] += g * io.xhat(at + c, st);
-            if (LN) kbki_sums[io.cols + c] += g;
+            if (Layer) kbki_sums[io.cols + c] += g;
             io.one(at + c, c, st, s);
         }
     }
     for (int64_t c = threadIdx.x; c < io.cols; c += 512) {
         io.part[blockIdx.x * (io.sums * io.cols) + c] = kbki_sums[c];
-        if (LN) io.part[blockIdx.x * (io.sums * io.cols) + io.cols + c] = kbki_sums[io.cols + c];
+        if (Layer) io.part[blockIdx.x * (io.sums * io.cols) + io.cols + c] = kbki_sums[io.cols + c];
     }
     kbki_part_finish(io.part, io.counters, io.sums * io.cols, [&](int64_t c, float sum) { io.put(c, sum); });
 }
 
-/*  A thread's share of a row: P packs of dy and x, and the sums of their columns over all rows it has seen.
+/*  A thread's share of a row: its packs of dy and x, and the sums of their columns over all rows it has seen.
     Wide rows at 16 bits leave no registers for the packs of more than a moment: they stay in shared memory
-    (HELD false) and are fetched again for dx. KEEP: xhat and g stay as floats between the row's sums and dx,
+    (Held false) and are fetched again for dx. Keep: xhat and g stay as floats between the row's sums and dx,
     which saves computing them twice. */
-template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dnorm_row {
-    static constexpr int W = KBKI_WIDTH(T), N = HELD ? P : 1, K = KEEP ? P : 1;
-    kbki_pack<T, W> dy[N], x[N], w[P];
-    float dw[P][W], db[LN ? P : 1][W], xhat[K][W], g[K][W];
+template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
+    static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
+    kbki_pack<T, width> dy[held], x[held], w[Packs];
+    float dw[Packs][width], db[Layer ? Packs : 1][width], xhat[kept][width], g[kept][width];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-        return !LN ? v * st.y : (v - st.x) * st.y; // mean * rstd, rounded, is too far off where rstd is large
+        return !Layer ? v * st.y : (v - st.x) * st.y; // mean * rstd, rounded, is too far off where rstd is large
     }
     // Packs as kbki_ahead left them: dy first, x `room` further on, 512 from one to the next.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
-        dy[HELD ? u : 0].q = ring[u * 512], x[HELD ? u : 0].q = ring[room + u * 512];
-        dy[HELD ? u : 0].forget(), x[HELD ? u : 0].forget();
+        dy[Held ? u : 0].q = ring[u * 512], x[Held ? u : 0].q = ring[room + u * 512];
+        dy[Held ? u : 0].forget(), x[Held ? u : 0].forget();
     }
     __device__ __forceinline__ float2 add(const uint4* ring, int room, int t, int packs, float2 st) {
         float2 s = make_float2(0, 0);
 #pragma unroll
-        for (int u = 0; u < (HELD ? P : 0); u++)
-            if (t + u * TH < packs) take(ring, u, room);
+        for (int u = 0; u < (Held ? Packs : 0); u++)
+            if (t + u * Threads < packs) take(ring, u, room);
 #pragma unroll
-        for (int u = 0; u < P; u++) {
-            float f[W], e[W], h[W];
-            int i = HELD ? u : 0;
-            if (!HELD && t + u * TH >= packs) continue;
-            if (!HELD) take(ring, u, room);
+        for (int u = 0; u < Packs; u++) {
+            float f[width], e[width], h[width];
+            int i = Held ? u : 0;
+            if (!Held && t + u * Threads >= packs) continue;
+            if (!Held) take(ring, u, room);
             dy[i].get(e), x[i].get(f), w[u].get(h);
 #pragma unroll
-            for (int k = 0; k < W; k++) {
+            for (int k = 0; k < width; k++) {
                 float v = centred(f[k], st), gw = e[k] * h[k];
                 dw[u][k] = fmaf(e[k], v, dw[u][k]);
-                if (LN) db[u][k] += e[k], s.x += gw;
+                if (Layer) db[u][k] += e[k], s.x += gw;
                 s.y = fmaf(gw, v, s.y);
-                if (KEEP) xhat[u][k] = v, g[u][k] = gw;
+                if (Keep) xhat[u][k] = v, g[u][k] = gw;
             }
-            if (!KEEP) kbki_reread(dy[i]), kbki_reread(x[i]), kbki_reread(w[u]);
+            if (!Keep) kbki_reread(dy[i]), kbki_reread(x[i]), kbki_reread(w[u]);
         }
         return s;
     }
     // s: the row's sums divided by its length
     __device__ __forceinline__ void put(const uint4* ring, int room, T* dx, int t, int packs, float2 st, float2 s) {
-        float a = LN ? -s.x * st.y : 0, b = -s.y * st.y;
-        dx += t * W;
+        float a = Layer ? -s.x * st.y : 0, b = -s.y * st.y;
+        dx += t * width;
 #pragma unroll
-        for (int u = 0; u < P; u++) {
-            float f[W], e[W], h[W];
-            int i = HELD ? u : 0;
-            if (t + u * TH >= packs) continue;
-            if (!HELD) take(ring, u, room);
-            if (!KEEP) kbki_reread(dy[i]), kbki_reread(x[i]), kbki_reread(w[u]);
-            if (!KEEP) dy[i].get(e), x[i].get(f), w[u].get(h);
+        for (int u = 0; u < Packs; u++) {
+            float f[width], e[width], h[width];
+            int i = Held ? u : 0;
+            if (t + u * Threads >= packs) continue;
+            if (!Held) take(ring, u, room);
+            if (!Keep) kbki_reread(dy[i]), kbki_reread(x[i]), kbki_reread(w[u]);
+            if (!Keep) dy[i].get(e), x[i].get(f), w[u].get(h);
 #pragma unroll
-            for (int k = 0; k < W; k++) {
-                float v = KEEP ? xhat[KEEP ? u : 0][k] : centred(f[k], st),
-                      gw = KEEP ? g[KEEP ? u : 0][k] : e[k] * h[k];
-                f[k] = LN && W == 4 ? fmaf(-s.y, v, gw - s.x) * st.y : fmaf(gw, st.y, fmaf(v, b, a));
+            for (int k = 0; k < width; k++) {
+                float v = Keep ? xhat[Keep ? u : 0][k] : centred(f[k], st),
+                      gw = Keep ? g[Keep ? u : 0][k] : e[k] * h[k];
+                f[k] = Layer && width == 4 ? fmaf(-s.y, v, gw - s.x) * st.y : fmaf(gw, st.y, fmaf(v, b, a));
             }
             dy[i].set(f);
-            dy[i].store(dx + u * TH * W);
+            dy[i].store(dx + u * Threads * width);
         }
     }
     // The sums of a warp that has several rows, in each of its threads.
     __device__ __forceinline__ void join() {
 #pragma unroll
-        for (int i = 0; i < P * W; i++)
+        for (int i = 0; i < Packs * width; i++)
 #pragma unroll
-            for (int d = TH; d < 32; d *= 2) {
-                dw[i / W][i % W] += __shfl_xor_sync(~0u, dw[i / W][i % W], d);
-                if (LN) db[i / W][i % W] += __shfl_xor_sync(~0u, db[i / W][i % W], d);
+            for (int d = Threads; d < 32; d *= 2) {
+                dw[i / width][i % width] += __shfl_xor_sync(~0u, dw[i / width][i % width], d);
+                if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
     // Where `four` of thread t's columns lie: threads side by side, and at 16 bits every other four in the other
     // half of the banks, so that neither threads nor columns in their order meet in a bank.
-    static __device__ __forceinline__ int place(int four, int t) { return four * TH + (t ^ four % (W / 4) * 4); }
+    static __device__ __forceinline__ int place(int four, int t) {
+        return four * Threads + (t ^ four % (width / 4) * 4);
+    }
     // The sums of this thread's columns: those of dw, `fours` times four, then of db.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
-        for (int i = 0; i < P * W / 4; i++) {
-            int u = i / (W / 4), k = i % (W / 4);
-            const float *a = dw[u] + 4 * k, *b = db[LN ? u : 0] + 4 * k;
+        for (int i = 0; i < Packs * width / 4; i++) {
+            int u = i / (width / 4), k = i % (width / 4);
+            const float *a = dw[u] + 4 * k, *b = db[Layer ? u : 0] + 4 * k;
             to[place(i, t)] = make_float4(a[0], a[1], a[2], a[3]);
-            if (LN) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
+            if (Layer) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
-    // The column sums of the CTA, in the order of columns, from those of G groups: to part, those of db after dw's.
-    template <int G>
+    // The column sums of the CTA, in the order of columns, from those of its groups: to part, those of db after dw's.
+    template <int Groups>
     static __device__ __forceinline__ void meet(const float4* from, int fours, int cols, float* part) {
-        constexpr int n = W / 4, kinds = LN ? 2 : 1;
+        constexpr int n = width / 4, kinds = Layer ? 2 : 1;
         for (int i = threadIdx.x; i < fours * kinds; i += 512) {
-            int j = i % fours, u = j / (TH * n), t = j % (TH * n) / n;
+            int j = i % fours, u = j / (Threads * n), t = j % (Threads * n) / n;
             const float4* at = from + (i - j + place(u * n + j % n, t));
             float4 sum = *at;
 #pragma unroll
-            for (int g = 1; g < G; g++) {
+            for (int g = 1; g < Groups; g++) {
                 float4 v = at[g * fours * kinds];
                 sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
             }
@@ -5277,77 +5324,79 @@ template <class T, bool LN, int P, int TH, bool HELD, bool KEEP> struct kbki_dno
         }
     }
 };
-/*  CTAs of 512 threads, one per SM: fewer of them leave fewer column sums to add at last. TH threads to a row,
-    so that 512 / TH rows are at work at once; what their groups have summed meets in shared memory, in order. A
-    warp of several rows goes on for as long as its first has one; the others take zeros then. */
-template <class T, bool LN, int P, int TH, int S>
-__global__ void __launch_bounds__(512, TH <= 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, LN> io) {
+/*  CTAs of 512 threads, one per SM: fewer of them leave fewer column sums to add at last. A row takes some of the
+    threads, so that 512 / Threads rows are at work at once; what their groups have summed meets in shared memory, in
+    order. A warp of several rows goes on for as long as its first has one; the others take zeros then. */
+template <class T, bool Layer, int Packs, int Threads, int Stages>
+__global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, Layer> io) {
     extern __shared__ uint4 kbki_row[];
-    constexpr int W = KBKI_WIDTH(T), G = 512 / TH, room = P * 512, fours = P * TH * W / 4;
-    constexpr int M = TH < 32 ? 16 : G; // groups that meet
-    constexpr bool HELD = !LN || P * W < 32, KEEP = P * W <= 16;
-    __shared__ float2 slots[TH > 32 ? G : 1][2][32];
-    int t = threadIdx.x % TH, group = threadIdx.x / TH, packs = (int)(io.cols / W), slot = 0;
-    int place = TH < 32 ? threadIdx.x % 32 / TH : 0; // of the row in its warp
-    int64_t row = (int64_t)blockIdx.x * G + group, step = (int64_t)gridDim.x * G;
+    constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, room = Packs * 512,
+                  fours = Packs * Threads * Width / 4;
+    constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups that meet
+    constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
+    __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
+    int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(io.cols / Width), slot = 0;
+    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // of the row in its warp
+    int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)io.cols;
-    kbki_dnorm_row<T, LN, P, TH, HELD, KEEP> r = {};
+    kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
     auto ask = [&](int64_t which, uint4* ring) {
 #pragma unroll
-        for (int u = 0; u < P; u++)
-            if (which < io.rows && t + u * TH < packs) {
-                int64_t at = which * io.cols + t * W + u * TH * W;
+        for (int u = 0; u < Packs; u++)
+            if (which < io.rows && t + u * Threads < packs) {
+                int64_t at = which * io.cols + t * Width + u * Threads * Width;
                 kbki_ahead(ring + u * 512, io.dy + at);
                 kbki_ahead(ring + room + u * 512, io.x + at);
-            } else if (TH < 32) {
+            } else if (Threads < 32) {
                 ring[u * 512] = ring[room + u * 512] = make_uint4(0, 0, 0, 0);
             }
         kbki_ahead_close();
     };
 #pragma unroll
-    for (int u = 0; u < P; u++)
-        if (t + u * TH < packs) r.w[u].load_cached(io.w + (t + u * TH) * W);
+    for (int u = 0; u < Packs; u++)
+        if (t + u * Threads < packs) r.w[u].load_cached(io.w + (t + u * Threads) * Width);
 #pragma unroll
-    for (int i = 0; i < S; i++) ask(row + i * step, kbki_row + i * 2 * room + threadIdx.x);
+    for (int i = 0; i < Stages; i++) ask(row + i * step, kbki_row + i * 2 * room + threadIdx.x);
     float2 st, next = row < io.rows ? io.stats(row) : make_float2(0, 0);
-    for (int turn = 0; row - place < io.rows; row += step, slot = slot + 1 == S ? 0 : slot + 1, turn ^= 1) {
+    for (int turn = 0; row - place < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         uint4* ring = kbki_row + slot * 2 * room + threadIdx.x;
         st = next;
         if (row + step < io.rows) // a row ahead: nobody waits for it
             next = io.stats(row + step);
-        else if (TH < 32)
+        else if (Threads < 32)
             next = make_float2(0, 0);
-        kbki_ahead_wait<S - 1>();
+        kbki_ahead_wait<Stages - 1>();
         float2 s = r.add(ring, room, t, packs, st);
-        if (HELD) ask(row + S * step, ring);
-        s = LN ? kbki_group_all<kbki_sum2, TH, G>(s, slots[TH > 32 ? group : 0][turn])
-               : make_float2(0, kbki_group_all<kbki_sum<float>, TH, G>(s.y, &slots[TH > 32 ? group : 0][turn][0].x));
+        if (Held) ask(row + Stages * step, ring);
+        s = Layer ? kbki_group_all<kbki_sum2, Threads, Groups>(s, slots[Threads > 32 ? group : 0][turn])
+                  : make_float2(0, kbki_group_all<kbki_sum<float>, Threads, Groups>(
+                                       s.y, &slots[Threads > 32 ? group : 0][turn][0].x));
         s.x *= each, s.y *= each;
-        r.put(ring, room, io.dx + row * io.cols, t, TH >= 32 || row < io.rows ? packs : 0, st, s);
-        if (!HELD) ask(row + S * step, ring);
+        r.put(ring, room, io.dx + row * io.cols, t, Threads >= 32 || row < io.rows ? packs : 0, st, s);
+        if (!Held) ask(row + Stages * step, ring);
     }
     kbki_ahead_wait<0>();
-    static_assert(W * io.sums <= 8 * S, "the sums fit where the rows were");
+    static_assert(Width * io.sums <= 8 * Stages, "the sums fit where the rows were");
     float4* meet = reinterpret_cast<float4*>(kbki_row);
-    if (TH < 32) r.join();
+    if (Threads < 32) r.join();
     __syncthreads();
-    if (place == 0) r.leave(meet + (TH < 32 ? threadIdx.x / 32 : group) * fours * io.sums, t, fours);
+    if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * io.sums, t, fours);
     __syncthreads();
     // racecheck takes a named barrier that fills while other warps wait at barrier 0 for one of barrier 0.
-    if (TH > 32 && G > 1) __syncthreads();
-    r.template meet<M>(meet, fours, (int)io.cols, io.part + blockIdx.x * (io.sums * io.cols));
+    if (Threads > 32 && Groups > 1) __syncthreads();
+    r.template meet<Meeting>(meet, fours, (int)io.cols, io.part + blockIdx.x * (io.sums * io.cols));
 }
 
-template <class T, bool LN> const char* kbki_dnorm_args(const kbk_args* a, kbki_dnorm<T, LN>* io) {
+template <class T, bool Layer> const char* kbki_dnorm_args(const kbk_args* a, kbki_dnorm<T, Layer>* io) {
     char* work = (char*)a->workspace;
     *io = { (const T*)a->in[0],
             (const T*)a->in[1],
             (const T*)a->in[2],
-            LN ? (const float*)a->in[3] : NULL,
-            (const float*)a->in[LN ? 4 : 3],
+            Layer ? (const float*)a->in[3] : NULL,
+            (const float*)a->in[Layer ? 4 : 3],
             (T*)a->out[0],
             (T*)a->out[1],
-            LN ? (T*)a->out[2] : NULL,
+            Layer ? (T*)a->out[2] : NULL,
             a->s.rows,
             a->s.cols,
             (unsigned*)work,
@@ -5360,62 +5409,63 @@ template <class T, bool LN> const char* kbki_dnorm_args(const kbk_args* a, kbki_
     if (why || io->rows * io->cols == 0) return why;
     return kbki_check_workspace(a, kbki_part_bytes(io->sums * io->cols));
 }
-template <class T, bool LN> const char* kbki_dnorm_atomic(const kbk_args* a, kbk_stream st) {
-    kbki_dnorm<T, LN> io;
+template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, kbk_stream st) {
+    kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
     int64_t width = io.sums * io.cols;
     if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
-    kbk_layernorm_bwd_atomic_k<T, LN><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    kbki_dnorm_finish_k<T, LN><<<(unsigned)kbki_ceil(width, 256), 256, 0, st>>>(io);
+    kbk_layernorm_bwd_atomic_k<T, Layer><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    kbki_dnorm_finish_k<T, Layer><<<(unsigned)kbki_ceil(width, 256), 256, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, bool LN> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
-    kbki_dnorm<T, LN> io;
+template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
+    kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_layernorm_bwd_split_k<T, LN><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    return kbki_columns<kbki_dnorm<T, LN>, LN>(io, io.part, io.counters, io.rows, io.cols, st);
+    kbk_layernorm_bwd_split_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    return kbki_columns<kbki_dnorm<T, Layer>, Layer>(io, io.part, io.counters, io.rows, io.cols, st);
 }
-template <class T, bool LN> const char* kbki_dnorm_ticket(const kbk_args* a, kbk_stream st) {
-    kbki_dnorm<T, LN> io;
+template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, kbk_stream st) {
+    kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
     size_t bytes = (size_t)(io.sums * io.cols) * 4;
     int64_t most = kbki_part_ctas(io.sums * io.cols);
     unsigned ctas = 0;
-    why = kbki_resident(kbk_layernorm_bwd_ticket_k<T, LN>, 512, bytes, most < io.rows ? most : io.rows, &ctas);
-    if (why || !ctas) return why ? why : kbki_dnorm_split<T, LN>(a, st);
-    kbk_layernorm_bwd_ticket_k<T, LN><<<ctas, 512, bytes, st>>>(io);
+    why = kbki_resident(kbk_layernorm_bwd_ticket_k<T, Layer>, 512, bytes, most < io.rows ? most : io.rows, &ctas);
+    if (why || !ctas) return why ? why : kbki_dnorm_split<T, Layer>(a, st);
+    kbk_layernorm_bwd_ticket_k<T, Layer><<<ctas, 512, bytes, st>>>(io);
     return kbki_launched();
 }
-template <class T, bool LN> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T);
-    kbki_dnorm<T, LN> io;
+template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / W, width = io.sums * io.cols, most = kbki_part_ctas(width);
+    int64_t packs = io.cols / Width, width = io.sums * io.cols, most = kbki_part_ctas(width);
     if (!kbki_whole_packs<T>(io.dy, io.x, io.cols) || !kbki_whole_packs<T>(io.dx, io.w, io.cols) || packs > 2048)
-        return kbki_dnorm_ticket<T, LN>(a, st);
+        return kbki_dnorm_ticket<T, Layer>(a, st);
     auto run = [&](auto plan) {
-        constexpr int P = decltype(plan)::P, TH = decltype(plan)::TH, S = P == 1 ? 4 : LN && P * W >= 32 ? 3 : 2;
-        auto kernel = kbk_layernorm_bwd_onepass_k<T, LN, P, TH, S>;
+        constexpr int Packs = decltype(plan)::packs, Threads = decltype(plan)::threads;
+        constexpr int Stages = Packs == 1 ? 4 : Layer && Packs * Width >= 32 ? 3 : 2;
+        auto kernel = kbk_layernorm_bwd_onepass_k<T, Layer, Packs, Threads, Stages>;
         unsigned ctas = 0;
-        int64_t fit = kbki_ceil(io.rows, 512 / TH);
-        size_t bytes = (size_t)S * 2 * P * 512 * 16;
+        int64_t fit = kbki_ceil(io.rows, 512 / Threads);
+        size_t bytes = (size_t)Stages * 2 * Packs * 512 * 16;
         const char* no = kbki_resident(kernel, 512, bytes, fit < most ? fit : most, &ctas);
-        if (no || !ctas) return no ? no : kbki_dnorm_ticket<T, LN>(a, st);
+        if (no || !ctas) return no ? no : kbki_dnorm_ticket<T, Layer>(a, st);
         kernel<<<ctas, 512, bytes, st>>>(io);
         return kbki_part_add(io, io.part, ctas, width, st);
     };
-    if (packs <= 8) return run(kbki_plan<W, 1, 8>());
-    if (packs <= 16) return run(kbki_plan<W, 2, 8>());
-    if (packs <= 32) return run(kbki_plan<W, 1, 32>());
-    if (packs <= 64) return run(kbki_plan<W, 2, 32>());
-    if (packs <= 128) return run(kbki_plan<W, 2, 64>());
-    if (packs <= 256) return run(kbki_plan<W, 2, 128>());
-    if (packs <= 512) return run(kbki_plan<W, 2, 256>());
-    return packs <= 1024 ? run(kbki_plan<W, 2, 512>()) : run(kbki_plan<W, 4, 512>());
+    if (packs <= 8) return run(kbki_plan<Width, 1, 8>());
+    if (packs <= 16) return run(kbki_plan<Width, 2, 8>());
+    if (packs <= 32) return run(kbki_plan<Width, 1, 32>());
+    if (packs <= 64) return run(kbki_plan<Width, 2, 32>());
+    if (packs <= 128) return run(kbki_plan<Width, 2, 64>());
+    if (packs <= 256) return run(kbki_plan<Width, 2, 128>());
+    if (packs <= 512) return run(kbki_plan<Width, 2, 256>());
+    return packs <= 1024 ? run(kbki_plan<Width, 2, 512>()) : run(kbki_plan<Width, 4, 512>());
 }
 template <class T> const char* kbk_layernorm_bwd_atomic(const kbk_args* a, kbk_stream st) {
     return kbki_dnorm_atomic<T, true>(a, st);
@@ -5433,7 +5483,7 @@ template <class T> const char* kbk_layernorm_bwd_onepass(const kbk_args* a, kbk_
 
 /*------------------------------------------------------------------------------------------------------------
   >>rmsnorm     RMS normalisation over the last axis: the kernels of >>layernorm and >>layernorm_bwd with the
-                mean and the bias left out at compile time (their template parameter LN = false).
+                mean and the bias left out at compile time (their template parameter Layer = false).
                 Public: kbk_rmsnorm_fwd_*, kbk_rmsnorm_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
@@ -5627,36 +5677,37 @@ template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbk
 template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) { *io.out = (float)*io.total; }
 
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
-    constexpr int W = KBKI_WIDTH(T), TH = 512;
+    constexpr int Width = KBKI_WIDTH(T), Threads = 512;
     __shared__ float slots[32];
     __shared__ double slots2[32];
-    kbki_span sp = kbki_split<T, W>(io.x, io.n);
+    kbki_span sp = kbki_split<T, Width>(io.x, io.n);
     int64_t one = kbki_single(sp, io.n, threadIdx.x);
     float sum[U] = {};
     if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_float(io.x[one]);
-    for (int64_t i = (int64_t)blockIdx.x * (TH * U) + threadIdx.x; i < sp.packs; i += (int64_t)gridDim.x * (TH * U)) {
-        kbki_pack<T, W> v[U];
+    for (int64_t i = (int64_t)blockIdx.x * (Threads * U) + threadIdx.x; i < sp.packs;
+         i += (int64_t)gridDim.x * (Threads * U)) {
+        kbki_pack<T, Width> v[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
-            if (i + u * TH < sp.packs) v[u].load(io.x + sp.head + (i + u * TH) * W);
+            if (i + u * Threads < sp.packs) v[u].load(io.x + sp.head + (i + u * Threads) * Width);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
-            float f[W];
+            float f[Width];
             v[u].get(f);
 #pragma unroll
-            for (int k = 0; k < W; k++) sum[u] += f[k];
+            for (int k = 0; k < Width; k++) sum[u] += f[k];
         }
     }
 #pragma unroll
     for (int u = 1; u < U; u++) sum[0] += sum[u];
-    float part = kbki_all<kbki_sum<float>, TH>(sum[0], slots);
+    float part = kbki_all<kbki_sum<float>, Threads>(sum[0], slots);
     if (threadIdx.x == 0) io.part[blockIdx.x] = part;
     if (!kbki_last_cta(io.counter, gridDim.x)) return;
     double all = 0;
-    for (unsigned i = threadIdx.x; i < gridDim.x; i += TH) all += __ldcg(io.part + i);
-    all = kbki_all<kbki_sum<double>, TH>(all, slots2);
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += Threads) all += __ldcg(io.part + i);
+    all = kbki_all<kbki_sum<double>, Threads>(all, slots2);
     if (threadIdx.x == 0) *io.out = (float)all;
 }
 
@@ -5670,7 +5721,8 @@ template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* 
     return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, ""));
 }
 // What the first three have in common: a total of 0, the kernel with at most `full` CTAs, one rounding.
-template <class T, class K> const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, K kernel, int64_t full) {
+template <class T, class Kernel>
+const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, Kernel kernel, int64_t full) {
     kbki_sum_io<T> io;
     const char* why = kbki_sum_args(a, &io);
     if (why || io.n == 0) return why;
@@ -5691,11 +5743,11 @@ template <class T> const char* kbk_sum_run_warp(const kbk_args* a, kbk_stream st
 }
 template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream st) {
     // What fills an SM with bytes in flight: fewer packs and more CTAs where unpacking takes its time.
-    constexpr int U = sizeof(T) == 4 ? 8 : 2, CTAS = sizeof(T) == 4 ? 2 : 4;
+    constexpr int U = sizeof(T) == 4 ? 8 : 2, Ctas = sizeof(T) == 4 ? 2 : 4;
     kbki_sum_io<T> io;
     const char* why = kbki_sum_args(a, &io);
     if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.n, 512 * KBKI_WIDTH(T)), full = (int64_t)kbki_sms() * CTAS;
+    int64_t ctas = kbki_ceil(io.n, 512 * KBKI_WIDTH(T)), full = (int64_t)kbki_sms() * Ctas;
     if (ctas > full) ctas = full;
     if (ctas > KBKI_SUM_CTAS) ctas = KBKI_SUM_CTAS;
     // Few elements: one pack per thread on as many CTAs as there are packs for.
@@ -5775,36 +5827,36 @@ template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
     *io.out = (float)(*io.total / (double)io.n);
 }
 
-template <class T, int W> __global__ void __launch_bounds__(512) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
-    constexpr int U = 2, TH = 512;
+template <class T, int Width> __global__ void __launch_bounds__(512) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
+    constexpr int U = 2, Threads = 512;
     __shared__ float slots[32];
     __shared__ double slots2[32];
-    kbki_span sp = kbki_split<T, W>(io.x, io.n);
-    int64_t first = (int64_t)blockIdx.x * (TH * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
+    kbki_span sp = kbki_split<T, Width>(io.x, io.n);
+    int64_t first = (int64_t)blockIdx.x * (Threads * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
     float sum[U] = {};
     if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_mse_term(io, one);
-    for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (TH * U)) {
-        kbki_pack<T, W> x[U], y[U];
+    for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (Threads * U)) {
+        kbki_pack<T, Width> x[U], y[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             x[u].fill(0), y[u].fill(0);
-            int64_t at = sp.head + (i + u * TH) * W;
-            if (i + u * TH < sp.packs) x[u].load(io.x + at), y[u].load(io.y + at);
+            int64_t at = sp.head + (i + u * Threads) * Width;
+            if (i + u * Threads < sp.packs) x[u].load(io.x + at), y[u].load(io.y + at);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
-            float f[W], g[W];
+            float f[Width], g[Width];
             x[u].get(f), y[u].get(g);
 #pragma unroll
-            for (int k = 0; k < W; k++) sum[u] = fmaf(f[k] - g[k], f[k] - g[k], sum[u]);
+            for (int k = 0; k < Width; k++) sum[u] = fmaf(f[k] - g[k], f[k] - g[k], sum[u]);
         }
     }
-    float part = kbki_all<kbki_sum<float>, TH>(sum[0] + sum[1], slots);
+    float part = kbki_all<kbki_sum<float>, Threads>(sum[0] + sum[1], slots);
     if (threadIdx.x == 0) io.part[blockIdx.x] = part;
     if (!kbki_last_cta(io.counter, gridDim.x)) return;
     double all = 0;
-    for (unsigned i = threadIdx.x; i < gridDim.x; i += TH) all += __ldcg(io.part + i);
-    all = kbki_all<kbki_sum<double>, TH>(all, slots2);
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += Threads) all += __ldcg(io.part + i);
+    all = kbki_all<kbki_sum<double>, Threads>(all, slots2);
     if (threadIdx.x == 0) *io.out = (float)(all / (double)io.n);
 }
 
@@ -5896,25 +5948,26 @@ template <class T> __global__ void kbk_mse_bwd_naive_k(kbki_mse_grad<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) io.one(i, io.factor());
 }
-template <class T, int W, int U> __global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
-    kbki_pack<T, W> x[U], y[U];
-    kbki_span sp = kbki_split<T, W>(io.dx, io.n);
+template <class T, int Width, int U>
+__global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
+    kbki_pack<T, Width> x[U], y[U];
+    kbki_span sp = kbki_split<T, Width>(io.dx, io.n);
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        int64_t at = sp.head + (first + u * 256) * W;
+        int64_t at = sp.head + (first + u * 256) * Width;
         if (first + u * 256 < sp.packs) x[u].load_cached(io.x + at), y[u].load_cached(io.y + at);
     }
     float c = io.factor();
 #pragma unroll
     for (int u = 0; u < U; u++) {
         if (first + u * 256 >= sp.packs) continue;
-        float f[W], g[W];
+        float f[Width], g[Width];
         x[u].get(f), y[u].get(g);
 #pragma unroll
-        for (int k = 0; k < W; k++) f[k] = c * (f[k] - g[k]);
+        for (int k = 0; k < Width; k++) f[k] = c * (f[k] - g[k]);
         x[u].set(f);
-        x[u].store_cached(io.dx + sp.head + (first + u * 256) * W);
+        x[u].store_cached(io.dx + sp.head + (first + u * 256) * Width);
     }
     if (blockIdx.x == 0 && one >= 0) io.one(one, c);
 }
@@ -6067,10 +6120,10 @@ template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io)
 
 // Products of x with a factor per column (w) or per row (dy), kept in f32: rounded to 16 bits, they would
 // spoil the sum.
-template <class T, bool ROW> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
+template <class T, bool ByRow> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
-        io.product[i] = kbki_float(io.x[i]) * kbki_float(ROW ? io.dy[i / io.cols] : io.w[i % io.cols]);
+        io.product[i] = kbki_float(io.x[i]) * kbki_float(ByRow ? io.dy[i / io.cols] : io.w[i % io.cols]);
 }
 template <class T> __global__ void __launch_bounds__(128) kbki_wsum_rows_k(kbki_wsum<T> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
@@ -6091,50 +6144,51 @@ template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_w
     if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
 }
 
-/*  L lanes take R rows at a time, U packs of each: R * U loads on their way before the first is used, while w
-    comes from the L1 cache once for R rows. */
-template <class T, int W, int L, int R, int U>
+/*  A group of lanes takes several rows at a time, U packs of each: Rows * U loads on their way before the first is
+    used, while w comes from the L1 cache once for all of these rows. */
+template <class T, int Width, int Lanes, int Rows, int U>
 __device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t row, int lane) {
-    int64_t packs = io.cols / W;
+    int64_t packs = io.cols / Width;
     const T* x = io.x + row * io.cols;
-    float sum[R] = {}, y = 0;
-    for (int64_t i = lane; i < packs; i += U * L) {
-        kbki_pack<T, W> v[U][R], w;
+    float sum[Rows] = {}, y = 0;
+    for (int64_t i = lane; i < packs; i += U * Lanes) {
+        kbki_pack<T, Width> v[U][Rows], w;
 #pragma unroll
         for (int u = 0; u < U; u++)
 #pragma unroll
-            for (int r = 0; r < R; r++) {
+            for (int r = 0; r < Rows; r++) {
                 v[u][r].fill(0);
-                if (row + r < io.rows && i + u * L < packs) v[u][r].load(x + r * io.cols + (i + u * L) * W);
+                if (row + r < io.rows && i + u * Lanes < packs)
+                    v[u][r].load(x + r * io.cols + (i + u * Lanes) * Width);
             }
 #pragma unroll
         for (int u = 0; u < U; u++) {
-            float f[W], g[W];
-            if (i + u * L >= packs) continue;
-            w.load_cached(io.w + (i + u * L) * W);
+            float f[Width], g[Width];
+            if (i + u * Lanes >= packs) continue;
+            w.load_cached(io.w + (i + u * Lanes) * Width);
             w.get(g);
 #pragma unroll
-            for (int r = 0; r < R; r++) {
+            for (int r = 0; r < Rows; r++) {
                 v[u][r].get(f);
 #pragma unroll
-                for (int k = 0; k < W; k++) sum[r] = fmaf(f[k], g[k], sum[r]);
+                for (int k = 0; k < Width; k++) sum[r] = fmaf(f[k], g[k], sum[r]);
             }
         }
     }
 #pragma unroll
-    for (int r = 0; r < R; r++) {
+    for (int r = 0; r < Rows; r++) {
 #pragma unroll
-        for (int d = L / 2; d; d /= 2) sum[r] += __shfl_xor_sync(~0u, sum[r], d);
-        if (lane % R == r) y = sum[r];
+        for (int d = Lanes / 2; d; d /= 2) sum[r] += __shfl_xor_sync(~0u, sum[r], d);
+        if (lane % Rows == r) y = sum[r];
     }
-    if (lane < R && row + lane < io.rows) io.y[row + lane] = kbki_type<T>::from(y);
+    if (lane < Rows && row + lane < io.rows) io.y[row + lane] = kbki_type<T>::from(y);
 }
-template <class T, int W, int L, int R, int U>
+template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> io) {
-    constexpr int block = 32 / L * R; // rows of a warp, which stays together
+    constexpr int block = 32 / Lanes * Rows; // rows of a warp, which stays together
     int64_t first = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * block;
     for (; first < io.rows; first += (int64_t)gridDim.x * 4 * block)
-        kbki_wsum_rows<T, W, L, R, U>(io, first + threadIdx.x % 32 / L * R, threadIdx.x % L);
+        kbki_wsum_rows<T, Width, Lanes, Rows, U>(io, first + threadIdx.x % 32 / Lanes * Rows, threadIdx.x % Lanes);
 }
 
 template <class T> __global__ void kbki_wsum_dx_k(kbki_wsum<T> io) {
@@ -6160,28 +6214,30 @@ template <class T> struct kbki_wsum_columns {
     __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
 };
 
-/*  A thread owns one pack of columns. CW threads lie along a row, 512 / CW rows side by side, U of them per
-    thread on their way. What the groups of CW threads have summed meets in shared memory, in order. */
-template <class T, int W, int CW, int U, bool DX>
+/*  A thread owns one pack of columns. Across is how many threads lie along a row; 512 / Across rows are side by side,
+    U of them per thread on their way. What the groups of threads along a row have summed meets in shared memory, in
+    order. */
+template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
-    constexpr int G = 512 / CW;
-    __shared__ float meet[G > 1 ? 512 * W : 1];
-    int group = threadIdx.x / CW;
-    int64_t c = ((int64_t)blockIdx.y * CW + threadIdx.x % CW) * W, step = (int64_t)gridDim.x * (G * U);
+    constexpr int Groups = 512 / Across;
+    __shared__ float meet[Groups > 1 ? 512 * Width : 1];
+    int group = threadIdx.x / Across;
+    int64_t c = ((int64_t)blockIdx.y * Across + threadIdx.x % Across) * Width,
+            step = (int64_t)gridDim.x * (Groups * U);
     bool mine = c < io.cols;
-    float sum[W] = {}, f[W], g[W];
-    kbki_pack<T, W> v[U], w;
+    float sum[Width] = {}, f[Width], g[Width];
+    kbki_pack<T, Width> v[U], w;
     w.fill(0);
     if (mine) w.load_cached(io.w + c);
-    for (int64_t row = (int64_t)blockIdx.x * (G * U) + group; mine && row < io.rows; row += step) {
+    for (int64_t row = (int64_t)blockIdx.x * (Groups * U) + group; mine && row < io.rows; row += step) {
         float dy[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
             dy[u] = 0;
-            if (row + u * G >= io.rows) continue;
-            v[u].load(io.x + (row + u * G) * io.cols + c);
-            dy[u] = kbki_float(__ldg(io.dy + row + u * G));
+            if (row + u * Groups >= io.rows) continue;
+            v[u].load(io.x + (row + u * Groups) * io.cols + c);
+            dy[u] = kbki_float(__ldg(io.dy + row + u * Groups));
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
@@ -6189,66 +6245,66 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
             w.forget();
             w.get(g);
 #pragma unroll
-            for (int k = 0; k < W; k++) sum[k] = fmaf(dy[u], f[k], sum[k]), g[k] *= dy[u];
+            for (int k = 0; k < Width; k++) sum[k] = fmaf(dy[u], f[k], sum[k]), g[k] *= dy[u];
             v[u].set(g);
-            if (DX && row + u * G < io.rows) v[u].store(io.dx + (row + u * G) * io.cols + c);
+            if (WriteDx && row + u * Groups < io.rows) v[u].store(io.dx + (row + u * Groups) * io.cols + c);
         }
     }
-    if (G > 1) {
+    if (Groups > 1) {
 #pragma unroll
-        for (int k = 0; k < W; k++) meet[k * 512 + threadIdx.x] = sum[k];
+        for (int k = 0; k < Width; k++) meet[k * 512 + threadIdx.x] = sum[k];
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < W; k++)
-            for (int g = 1; g < G && group == 0; g++) sum[k] += meet[k * 512 + g * CW + threadIdx.x];
+        for (int k = 0; k < Width; k++)
+            for (int g = 1; g < Groups && group == 0; g++) sum[k] += meet[k * 512 + g * Across + threadIdx.x];
     }
 #pragma unroll
-    for (int k = 0; k < W; k++)
+    for (int k = 0; k < Width; k++)
         if (mine && group == 0) io.part[blockIdx.x * io.cols + c + k] = sum[k];
     kbki_part_finish(io.part, io.counters, io.cols, [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
 }
 
-/*  The same for rows of many packs: the next S of a thread's packs are on their way while this one is at work. The
-    factor of a row is asked for when the row is there: the short wait keeps the writes from crowding out the reads,
-    which would cost 8 %. The CTAs' sums are left to kbki_part_add_k. */
-template <class T, int CW, int S>
-__global__ void __launch_bounds__(CW, 2) kbk_weighted_sum_bwd_fused_k(kbki_wsum<T> io) {
-    constexpr int W = KBKI_WIDTH(T);
+/*  The same for rows of many packs: the packs of the next rows (Ahead of them) are on their way while this one is at
+    work. The factor of a row is asked for when the row is there: the short wait keeps the writes from crowding out
+    the reads, which would cost 8 %. The CTAs' sums are left to kbki_part_add_k. */
+template <class T, int Across, int Ahead>
+__global__ void __launch_bounds__(Across, 2) kbk_weighted_sum_bwd_fused_k(kbki_wsum<T> io) {
+    constexpr int Width = KBKI_WIDTH(T);
     extern __shared__ uint4 kbki_wsum_ring[];
     uint4* ring = kbki_wsum_ring + threadIdx.x;
-    const int64_t c = ((int64_t)blockIdx.y * CW + threadIdx.x) * W, step = (int64_t)gridDim.x * io.cols;
+    const int64_t c = ((int64_t)blockIdx.y * Across + threadIdx.x) * Width, step = (int64_t)gridDim.x * io.cols;
     if (c >= io.cols) return;
     const int64_t rows = (io.rows - 1 - blockIdx.x) / gridDim.x + 1; // of this CTA: there are as many rows as CTAs
     const T *x = io.x + blockIdx.x * io.cols + c, *dy_at = io.dy + blockIdx.x;
     T* dx = io.dx + blockIdx.x * io.cols + c;
-    float sum[W] = {}, f[W], g[W];
-    kbki_pack<T, W> v, w;
+    float sum[Width] = {}, f[Width], g[Width];
+    kbki_pack<T, Width> v, w;
     w.load_cached(io.w + c);
 #pragma unroll
-    for (int s = 0; s < S; s++) {
-        if (s < rows) kbki_ahead(ring + s * CW, x + s * step);
+    for (int s = 0; s < Ahead; s++) {
+        if (s < rows) kbki_ahead(ring + s * Across, x + s * step);
         kbki_ahead_close();
     }
-    x += S * step;
-    for (int64_t k = 0; k < rows; k += S) {
+    x += Ahead * step;
+    for (int64_t k = 0; k < rows; k += Ahead) {
 #pragma unroll
-        for (int s = 0; s < S; s++, x += step, dx += step, dy_at += gridDim.x) {
-            kbki_ahead_wait<S - 1>();
+        for (int s = 0; s < Ahead; s++, x += step, dx += step, dy_at += gridDim.x) {
+            kbki_ahead_wait<Ahead - 1>();
             if (k + s < rows) {
                 float dy = kbki_float(*dy_at);
-                v.q = ring[s * CW];
+                v.q = ring[s * Across];
                 v.get(f), w.forget(), w.get(g);
 #pragma unroll
-                for (int j = 0; j < W; j++) sum[j] = fmaf(dy, f[j], sum[j]), g[j] *= dy;
+                for (int j = 0; j < Width; j++) sum[j] = fmaf(dy, f[j], sum[j]), g[j] *= dy;
                 v.set(g);
                 v.store(dx);
             }
-            if (k + s + S < rows) kbki_ahead(ring + s * CW, x);
+            if (k + s + Ahead < rows) kbki_ahead(ring + s * Across, x);
             kbki_ahead_close();
         }
     }
 #pragma unroll
-    for (int j = 0; j < W; j++) io.part[blockIdx.x * io.cols + c + j] = sum[j];
+    for (int j = 0; j < Width; j++) io.part[blockIdx.x * io.cols + c + j] = sum[j];
 }
 
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
@@ -6303,21 +6359,23 @@ template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_
     kbk_weighted_sum_fwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, int W, int L, int R, int U> const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
-    int64_t ctas = kbki_ceil(io.rows, 128 / L * R), most = (int64_t)kbki_sms() * 16;
+template <class T, int Width, int Lanes, int Rows, int U>
+const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
+    int64_t ctas = kbki_ceil(io.rows, 128 / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
     if (U == 1 && ctas > most) ctas = most; // short rows: a CTA that began for each few would wait more than read
-    kbk_weighted_sum_fwd_vec_k<T, W, L, R, U><<<(unsigned)ctas, 128, 0, st>>>(io);
+    kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U><<<(unsigned)ctas, 128, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T);
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, false, 0, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if (io.cols % W || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
+    if (io.cols % Width || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
         return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
-    if (io.cols / W <= 8) return kbki_wsum_vec<T, W, 8, 8, 1>(io, st);
-    return io.cols / W <= 64 ? kbki_wsum_vec<T, W, 32, 32 / W, 1>(io, st) : kbki_wsum_vec<T, W, 32, 2, 4>(io, st);
+    if (io.cols / Width <= 8) return kbki_wsum_vec<T, Width, 8, 8, 1>(io, st);
+    return io.cols / Width <= 64 ? kbki_wsum_vec<T, Width, 32, 32 / Width, 1>(io, st)
+                                 : kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
 }
 
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
@@ -6346,17 +6404,19 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
-template <class T, int W, int CW, int U, bool DX> const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
-    int64_t y = kbki_ceil(io.cols, CW * W), x = 2 * kbki_sms() / y, most = kbki_ceil(io.rows, 512 / CW * U);
+template <class T, int Width, int Across, int U, bool WriteDx>
+const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
+    int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
+            most = kbki_ceil(io.rows, 512 / Across * U);
     if (y > 65535) { // a thread per column is many enough
-        if (DX) kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+        if (WriteDx) kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
         kbk_weighted_sum_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io);
         return kbki_launched();
     }
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
     if (x < 1) x = 1;
-    kbki_wsum_bwd_k<T, W, CW, U, DX><<<dim3((unsigned)x, (unsigned)y), 512, 0, st>>>(io);
+    kbki_wsum_bwd_k<T, Width, Across, U, WriteDx><<<dim3((unsigned)x, (unsigned)y), 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
@@ -6368,29 +6428,29 @@ template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kb
 }
 // Two CTAs per SM, as many rows at a time; a second launch is little beside 64 MiB.
 template <class T> const char* kbki_wsum_fused(const kbki_wsum<T>& io, kbk_stream st) {
-    constexpr int S = 6, CW = 512;
-    int64_t y = kbki_ceil(io.cols, CW * KBKI_WIDTH(T)), x = 2 * kbki_sms() / y;
-    size_t bytes = (size_t)S * CW * 16;
-    const char* why = kbki_want_shared(kbk_weighted_sum_bwd_fused_k<T, CW, S>, &bytes);
+    constexpr int Ahead = 6, Across = 512;
+    int64_t y = kbki_ceil(io.cols, Across * KBKI_WIDTH(T)), x = 2 * kbki_sms() / y;
+    size_t bytes = (size_t)Ahead * Across * 16;
+    const char* why = kbki_want_shared(kbk_weighted_sum_bwd_fused_k<T, Across, Ahead>, &bytes);
     if (x > io.rows) x = io.rows;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
     if (x < 1 || (!why && !bytes)) return kbki_wsum_bwd<T, KBKI_WIDTH(T), 512, 4, true>(io, st);
     if (why) return why;
     kbki_wsum_columns<T> f = { NULL, io.dw, io.cols };
-    kbk_weighted_sum_bwd_fused_k<T, CW, S><<<dim3((unsigned)x, (unsigned)y), CW, bytes, st>>>(io);
+    kbk_weighted_sum_bwd_fused_k<T, Across, Ahead><<<dim3((unsigned)x, (unsigned)y), Across, bytes, st>>>(io);
     kbki_part_add_k<<<(unsigned)kbki_ceil(io.cols, 32), 512, 0, st>>>(f, io.part, (unsigned)x, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T);
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "fused"), &io);
     if (why || io.rows * io.cols == 0) return why;
-    bool vector = io.cols % W == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
+    bool vector = io.cols % Width == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
     if (!vector) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
-    if (io.cols / W <= 32) return kbki_wsum_bwd<T, W, 32, 4, true>(io, st);
-    bool much = io.cols / W > 256 && io.rows * io.cols * (int64_t)sizeof(T) >= (64 << 20);
-    return much ? kbki_wsum_fused<T>(io, st) : kbki_wsum_bwd<T, W, 512, 4, true>(io, st);
+    if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(io, st);
+    bool much = io.cols / Width > 256 && io.rows * io.cols * (int64_t)sizeof(T) >= (64 << 20);
+    return much ? kbki_wsum_fused<T>(io, st) : kbki_wsum_bwd<T, Width, 512, 4, true>(io, st);
 }
 #endif // __CUDACC__
 
@@ -6444,9 +6504,9 @@ template <class T> __global__ void kbk_transpose_run_naive_k(kbki_transpose_io<T
 }
 
 // 32 x 8 threads, four elements each.
-template <class T, int PAD>
+template <class T, int Pad>
 __global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose_io<T> io, unsigned across) {
-    __shared__ T tile[32][32 + PAD];
+    __shared__ T tile[32][32 + Pad];
     int64_t r0 = (int64_t)(blockIdx.x / across) * 32, c0 = (int64_t)(blockIdx.x % across) * 32;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -6458,53 +6518,54 @@ __global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose
         if (c0 + i < io.cols && r0 + lane < io.rows) io.y[(c0 + i) * io.rows + r0 + lane] = tile[lane][i];
 }
 
-// A square of W x W elements, W packs; the rows become the columns.
-template <int W> struct kbki_square {
-    uint32_t w[W][4];
+// A square of elements, as many packs as one of them holds; the rows become the columns.
+template <int Width> struct kbki_square {
+    uint32_t w[Width][4];
     __device__ __forceinline__ void row(int i, uint4 q) {
         w[i][0] = q.x, w[i][1] = q.y, w[i][2] = q.z, w[i][3] = q.w;
     }
     __device__ __forceinline__ uint4 column(int j) const {
-        if (W == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
+        if (Width == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
         const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410; // the upper or the lower halves of two words
-        return make_uint4(
-            __byte_perm(w[0][from], w[1 % W][from], half), __byte_perm(w[2 % W][from], w[3 % W][from], half),
-            __byte_perm(w[4 % W][from], w[5 % W][from], half), __byte_perm(w[6 % W][from], w[7 % W][from], half));
+        return make_uint4(__byte_perm(w[0][from], w[1 % Width][from], half),
+                          __byte_perm(w[2 % Width][from], w[3 % Width][from], half),
+                          __byte_perm(w[4 % Width][from], w[5 % Width][from], half),
+                          __byte_perm(w[6 % Width][from], w[7 % Width][from], half));
     }
 };
 
-/*  16 x 16 squares, one per thread. The tile holds rows of y, 16 packs each; pack p of row o lies at p ^ (o / W
+/*  16 x 16 squares, one per thread. The tile holds rows of y, 16 packs each; pack p of row o lies at p ^ (o / Width
     mod 8), so that the eight threads whose 16 bytes go together meet all banks, writing and reading.
     Tiles are taken down a band of `band` rows of tiles before the next column: what runs at one time then
     writes long pieces of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(kbki_transpose_io<T> io, unsigned down, unsigned across, unsigned band) {
-    constexpr int W = KBKI_WIDTH(T), SIDE = 16;
-    __shared__ uint4 tile[SIDE * W][SIDE];
+    constexpr int Width = KBKI_WIDTH(T), Side = 16;
+    __shared__ uint4 tile[Side * Width][Side];
     unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
     unsigned high = down - b * band < band ? down - b * band : band;
-    int64_t r0 = (int64_t)(b * band + rest % high) * (SIDE * W), c0 = (int64_t)(rest / high) * (SIDE * W);
-    int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE;
-    kbki_square<W> square;
-    if (r0 + ty * W < io.rows && c0 + tx * W < io.cols) {
-        const T* x = io.x + (r0 + ty * W) * io.cols + c0 + tx * W;
-        kbki_pack<T, W> v[W];
+    int64_t r0 = (int64_t)(b * band + rest % high) * (Side * Width), c0 = (int64_t)(rest / high) * (Side * Width);
+    int tx = threadIdx.x % Side, ty = threadIdx.x / Side;
+    kbki_square<Width> square;
+    if (r0 + ty * Width < io.rows && c0 + tx * Width < io.cols) {
+        const T* x = io.x + (r0 + ty * Width) * io.cols + c0 + tx * Width;
+        kbki_pack<T, Width> v[Width];
 #pragma unroll
-        for (int i = 0; i < W; i++) v[i].load(x + i * io.cols);
+        for (int i = 0; i < Width; i++) v[i].load(x + i * io.cols);
 #pragma unroll
-        for (int i = 0; i < W; i++) square.row(i, v[i].q);
+        for (int i = 0; i < Width; i++) square.row(i, v[i].q);
 #pragma unroll
-        for (int j = 0; j < W; j++) tile[tx * W + j][ty ^ (tx & 7)] = square.column(j);
+        for (int j = 0; j < Width; j++) tile[tx * Width + j][ty ^ (tx & 7)] = square.column(j);
     }
     __syncthreads();
-    T* y = io.y + (c0 + ty) * io.rows + r0 + tx * W;
+    T* y = io.y + (c0 + ty) * io.rows + r0 + tx * Width;
 #pragma unroll
-    for (int i = 0; i < W; i++) {
-        int o = i * SIDE + ty;
-        kbki_pack<T, W> v;
-        v.q = tile[o][tx ^ (o / W & 7)];
-        if (c0 + o < io.cols && r0 + tx * W < io.rows) v.store(y + i * SIDE * io.rows);
+    for (int i = 0; i < Width; i++) {
+        int o = i * Side + ty;
+        kbki_pack<T, Width> v;
+        v.q = tile[o][tx ^ (o / Width & 7)];
+        if (c0 + o < io.cols && r0 + tx * Width < io.rows) v.store(y + i * Side * io.rows);
     }
 }
 
@@ -6522,11 +6583,11 @@ template <class T> const char* kbk_transpose_run_naive(const kbk_args* a, kbk_st
     kbk_transpose_run_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T, int PAD> const char* kbki_transpose_tiles(const kbki_transpose_io<T>& io, kbk_stream st) {
+template <class T, int Pad> const char* kbki_transpose_tiles(const kbki_transpose_io<T>& io, kbk_stream st) {
     int64_t down = kbki_ceil(io.rows, 32), across = kbki_ceil(io.cols, 32);
     if (io.rows == 0 || io.cols == 0) return NULL;
     if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    kbk_transpose_run_shared_k<T, PAD><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)across);
+    kbk_transpose_run_shared_k<T, Pad><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)across);
     return kbki_launched();
 }
 template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_stream st) {
@@ -6541,15 +6602,15 @@ template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_s
     return why ? why : kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
 }
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
-    constexpr int W = KBKI_WIDTH(T), BAND = 1024;
+    constexpr int Width = KBKI_WIDTH(T), Band = 1024;
     kbki_transpose_io<T> io;
     const char* why = kbki_transpose_args(a, &io);
     if (why || io.rows == 0 || io.cols == 0) return why;
-    bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16) && io.rows % W == 0 && io.cols % W == 0;
-    int64_t down = kbki_ceil(io.rows, 16 * W), across = kbki_ceil(io.cols, 16 * W);
+    bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16) && io.rows % Width == 0 && io.cols % Width == 0;
+    int64_t down = kbki_ceil(io.rows, 16 * Width), across = kbki_ceil(io.cols, 16 * Width);
     if (!vector) return kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
     if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    unsigned band = down < BAND ? (unsigned)down : BAND; // band * across fits as well, then
+    unsigned band = down < Band ? (unsigned)down : Band; // band * across fits as well, then
     kbk_transpose_run_vec_k<T><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)down, (unsigned)across, band);
     return kbki_launched();
 }
@@ -6658,9 +6719,10 @@ template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_
     if (threadIdx.x == 0) io.finish(blockIdx.x, p);
 }
 
-template <class T, int W> __global__ void __launch_bounds__(256, 4) kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
+template <class T, int Width>
+__global__ void __launch_bounds__(256, 4) kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
-    kbki_pair p = kbki_row_pair<T, W, 4>(io.x + blockIdx.x * io.cols, io.cols, threadIdx.x, 256);
+    kbki_pair p = kbki_row_pair<T, Width, 4>(io.x + blockIdx.x * io.cols, io.cols, threadIdx.x, 256);
     p = kbki_all<kbki_pair, 256>(p, slots);
     if (threadIdx.x == 0) io.finish(blockIdx.x, p);
 }
@@ -6758,23 +6820,24 @@ template <class T> struct kbki_ce_row {
         at = t, ignore = t == KBK_IGNORE;
         if (!ignore && (t < 0 || t >= cols)) factor = __int_as_float(0x7FC00000);
     }
-    // W logits; the target is so many columns after the first of them.
-    template <int W> __device__ __forceinline__ void gradient_near(kbki_pack<T, W>& v, unsigned target) const {
-        float f[W];
+    // Width logits; the target is so many columns after the first of them.
+    template <int Width>
+    __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
+        float f[Width];
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < W; k++) f[k] = kbki_exp_from(f[k], base) * factor;
-        if (target < W) {
+        for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], base) * factor;
+        if (target < Width) {
 #pragma unroll
-            for (int k = 0; k < W; k++)
+            for (int k = 0; k < Width; k++)
                 if (target == k) f[k] -= unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // W logits, the first of them in column c.
-    template <int W> __device__ __forceinline__ void gradient(kbki_pack<T, W>& v, int64_t c) const {
-        gradient_near<W>(v, at >= c && at < c + W ? (unsigned)(at - c) : W);
+    // Width logits, the first of them in column c.
+    template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
+        gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
     __device__ __forceinline__ void gradient_at(const T* x, T* dx, int64_t c) const {
         kbki_pack<T, 1> v;
@@ -6783,8 +6846,8 @@ template <class T> struct kbki_ce_row {
 };
 
 // Neither streaming nor read-only loads: dx may be x.
-template <class T, int W> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, W>& v, const T* p) {
-    v = *reinterpret_cast<const kbki_pack<T, W>*>(p);
+template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
+    v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
 
 template <class T> struct kbki_ce_grad {
@@ -6813,23 +6876,23 @@ template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T>
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols;
     if (r < io.rows) io.row(r).gradient_at(io.x + r * io.cols, io.dx + r * io.cols, i - r * io.cols);
 }
-template <class T, int W, int U>
+template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
     unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
     const T* x = io.x + r * io.cols;
     T* dx = io.dx + r * io.cols;
-    kbki_span sp = kbki_split<T, W>(x, io.cols);
-    kbki_pack<T, W> v[U];
+    kbki_span sp = kbki_split<T, Width>(x, io.cols);
+    kbki_pack<T, Width> v[U];
     int64_t first = (int64_t)part * (256 * U) + threadIdx.x, one = kbki_single(sp, io.cols, threadIdx.x);
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < sp.packs) kbki_ce_load(v[u], x + sp.head + (first + u * 256) * W);
+        if (first + u * 256 < sp.packs) kbki_ce_load(v[u], x + sp.head + (first + u * 256) * Width);
     kbki_ce_row<T> row = io.row(r);
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        int64_t c = sp.head + (first + u * 256) * W;
+        int64_t c = sp.head + (first + u * 256) * Width;
         if (first + u * 256 >= sp.packs) continue;
-        row.template gradient<W>(v[u], c);
+        row.template gradient<Width>(v[u], c);
         v[u].store_cached(dx + c);
     }
     if (part == 0 && one >= 0) row.gradient_at(x, dx, one);
@@ -6959,29 +7022,29 @@ template <class T> struct kbki_ce_both {
     }
 };
 
-template <class T, int W>
+template <class T, int Width>
 __global__ void __launch_bounds__(512) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_both<T> io) {
     __shared__ kbki_pair slots[32];
     const T* x = io.x + blockIdx.x * io.cols;
     T* dx = io.dx + blockIdx.x * io.cols;
     int t = threadIdx.x, at = __ldg(io.t + blockIdx.x);
     float logit = t == 0 ? io.logit(blockIdx.x, at) : 0.0f;
-    kbki_span sp = kbki_split<T, W>(x, io.cols);
-    kbki_pair p = kbki_all<kbki_pair, 512>(kbki_row_pair<T, W, 4>(x, io.cols, t, 512), slots);
+    kbki_span sp = kbki_split<T, Width>(x, io.cols);
+    kbki_pair p = kbki_all<kbki_pair, 512>(kbki_row_pair<T, Width, 4>(x, io.cols, t, 512), slots);
     kbki_ce_row<T> row = io.row(p, at);
     if (t == 0) io.finish(blockIdx.x, p, at, logit);
     int64_t one = kbki_single(sp, io.cols, t);
     if (one >= 0) row.gradient_at(x, dx, one);
     for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 4 * 512) {
-        kbki_pack<T, W> v[4];
+        kbki_pack<T, Width> v[4];
 #pragma unroll
         for (int u = 0; u < 4; u++)
-            if (i >= u * 512) kbki_ce_load(v[u], x + sp.head + (i - u * 512) * W);
+            if (i >= u * 512) kbki_ce_load(v[u], x + sp.head + (i - u * 512) * Width);
 #pragma unroll
         for (int u = 0; u < 4; u++) {
             if (i < u * 512) continue;
-            row.template gradient<W>(v[u], sp.head + (i - u * 512) * W);
-            v[u].store_cached(dx + sp.head + (i - u * 512) * W);
+            row.template gradient<Width>(v[u], sp.head + (i - u * 512) * Width);
+            v[u].store_cached(dx + sp.head + (i - u * 512) * Width);
         }
     }
 }
@@ -7022,17 +7085,17 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
 /*  Each warp sends its pair to place `slot` of the table of every CTA of the cluster; arrivals at the mbarrier there,
     or the bytes that come from other CTAs, say when a table is full. So one waits for the pairs alone: the release of
     a cluster's barrier would wait for every store to dx that is under way. */
-template <int CL, int WARPS>
+template <int Cluster, int Warps>
 __device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot) {
     p = kbki_ce_warp(p);
-    if (CL == 1) {
+    if (Cluster == 1) {
         if (threadIdx.x % 32) return;
         table[slot] = p;
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
         return;
     }
-    if (threadIdx.x == 0) kbki_bar_expect(bar, CL * WARPS * (unsigned)sizeof p);
-    if (threadIdx.x % 32 >= CL) return;
+    if (threadIdx.x == 0) kbki_bar_expect(bar, Cluster * Warps * (unsigned)sizeof p);
+    if (threadIdx.x % 32 >= Cluster) return;
     unsigned to, at;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(kbki_shared(table + slot)), "r"(threadIdx.x % 32));
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(kbki_shared(bar)), "r"(threadIdx.x % 32));
@@ -7040,10 +7103,10 @@ __device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint
                  "f"(p.m), "f"(p.s), "r"(at)
                  : "memory");
 }
-template <int CL, int WARPS>
+template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uint64_t* bar, unsigned parity) {
-    unsigned done = CL == 1, lane = threadIdx.x % 32;
-    if (CL == 1) kbki_bar_wait(bar, parity); // an acquire of the cluster's scope would also empty the L1 cache
+    unsigned done = Cluster == 1, lane = threadIdx.x % 32;
+    if (Cluster == 1) kbki_bar_wait(bar, parity); // an acquire of the cluster's scope would also empty the L1 cache
     while (!done)
         asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
                      "selp.u32 %0, 1, 0, p; }"
@@ -7052,43 +7115,43 @@ __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uin
                      : "memory");
     kbki_pair p = kbki_pair::none();
 #pragma unroll
-    for (int i = 0; i < CL; i++)
-        if (lane < WARPS) p = i ? kbki_pair::join(p, table[i * WARPS + lane]) : table[lane];
+    for (int i = 0; i < Cluster; i++)
+        if (lane < Warps) p = i ? kbki_pair::join(p, table[i * Warps + lane]) : table[lane];
     return kbki_ce_warp(p);
 }
-// N more packs into a thread's pair. The sum is rescaled only when they have a new maximum, which soon becomes rare.
+// More packs into a thread's pair. The sum is rescaled only when they have a new maximum, which soon becomes rare.
 // base: kbki_base(p.m).
-template <class T, int N>
+template <class T, int Packs>
 __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, float& base, const uint4* packs) {
-    constexpr int W = KBKI_WIDTH(T);
-    kbki_pack<T, W> v[N];
-    float f[N][W], top = -INFINITY, sum = 0;
+    constexpr int Width = KBKI_WIDTH(T);
+    kbki_pack<T, Width> v[Packs];
+    float f[Packs][Width], top = -INFINITY, sum = 0;
 #pragma unroll
-    for (int n = 0; n < N; n++) {
+    for (int n = 0; n < Packs; n++) {
         v[n].q = packs[n];
         v[n].get(f[n]);
 #pragma unroll
-        for (int k = 0; k < W; k++) top = fmaxf(top, f[n][k]);
+        for (int k = 0; k < Width; k++) top = fmaxf(top, f[n][k]);
     }
     if (top > p.m) {
         base = kbki_base(top);
         p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - base), p.m = top;
     }
 #pragma unroll
-    for (int n = 0; n < N; n++)
+    for (int n = 0; n < Packs; n++)
 #pragma unroll
-        for (int k = 0; k < W; k++) sum += kbki_exp_from(f[n][k], base);
+        for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[n][k], base);
     p.s += sum;
 }
-// Until at most n groups are on their way, or at most N where n is more.
-template <int N> __device__ __forceinline__ void kbki_ce_wait(int n) {
-    if constexpr (N == 0) {
+// Until at most n groups are on their way, or at most Pending where n is more.
+template <int Pending> __device__ __forceinline__ void kbki_ce_wait(int n) {
+    if constexpr (Pending == 0) {
         kbki_ahead_wait<0>();
     } else {
-        if (n >= N)
-            kbki_ahead_wait<N>();
+        if (n >= Pending)
+            kbki_ahead_wait<Pending>();
         else
-            kbki_ce_wait<N - 1>(n);
+            kbki_ce_wait<Pending - 1>(n);
     }
 }
 // A pack at this address of shared memory. Given as a number and kept in a register: from a pointer the compiler works
@@ -7117,10 +7180,10 @@ template <class T> struct kbki_ce_next {
         }
         asm volatile("" : "+l"(at), "+r"(left)); // what they were made of is not wanted in the loops
     }
-    template <int TH> __device__ __forceinline__ void ask(unsigned to) {
+    template <int Threads> __device__ __forceinline__ void ask(unsigned to) {
         if (left > 0) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(at) : "memory");
         kbki_ahead_close();
-        at += TH * KBKI_WIDTH(T), left -= TH;
+        at += Threads * KBKI_WIDTH(T), left -= Threads;
     }
 };
 #endif
@@ -7130,33 +7193,33 @@ template <class T> struct kbki_ce_next {
     room for one `ahead` pieces further on. So an SM reads and writes in bursts of a row, not a piece of each by turns.
     Targets are looked up two rows ahead, their logits one: they come from memory, and nobody should have to wait for
     them. */
-template <class T, int CL, int TH>
-__global__ void __launch_bounds__(TH, 1024 / TH)
+template <class T, int Cluster, int Threads>
+__global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int W = KBKI_WIDTH(T), WARPS = TH / 32, U = 8 / W; // U packs at a time: eight logits
+    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U packs at a time: eight logits
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
-    __shared__ kbki_pair table[2][CL * WARPS];
-    const int t = threadIdx.x, rank = CL == 1 ? 0 : kbki_ce_rank();
-    const int first = blockIdx.x / CL, step = gridDim.x / CL, rows = (int)io.rows;
+    __shared__ kbki_pair table[2][Cluster * Warps];
+    const int t = threadIdx.x, rank = Cluster == 1 ? 0 : kbki_ce_rank();
+    const int first = blockIdx.x / Cluster, step = gridDim.x / Cluster, rows = (int)io.rows;
     const bool leads = rank == 0 && t == 0;
-    unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (TH * 16);
-    if (t < 2) kbki_bar_init(met + t, CL == 1 ? WARPS : 1);
+    unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (Threads * 16);
+    if (t < 2) kbki_bar_init(met + t, Cluster == 1 ? Warps : 1);
     kbki_bar_ready();
     __syncthreads();
-    if (CL > 1) kbki_ce_meet(); // nobody writes into a CTA that has not begun
+    if (Cluster > 1) kbki_ce_meet(); // nobody writes into a CTA that has not begun
     kbki_ce_part part = kbki_ce_part::of(io.x, io.cols, share, rank);
-    int64_t one = rank ? -1 : kbki_single(kbki_split<T, W>(io.x, io.cols), io.cols, t);
-    kbki_ce_next<T> next = { io.x, io.x + part.head + (part.from + t) * W, first, 0, 0, part.count - t };
+    int64_t one = rank ? -1 : kbki_single(kbki_split<T, Width>(io.x, io.cols), io.cols, t);
+    kbki_ce_next<T> next = { io.x, io.x + part.head + (part.from + t) * Width, first, 0, 0, part.count - t };
     asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(next.origin), "+r"(next.count));
     auto ask = [&](unsigned to) {
-        next.template ask<TH>(to);
+        next.template ask<Threads>(to);
         if (++next.piece == pieces) next.piece = 0, next.row += step, next.aim(io, share, rank);
     };
     next.aim(io, share, rank);
 #pragma unroll 1
-    for (unsigned to = begin; to < end; to += TH * 16) ask(to);
+    for (unsigned to = begin; to < end; to += Threads * 16) ask(to);
     auto target = [&](int r) { return r < rows ? __ldg(io.t + r) : 0; };
     auto inside = [&](int at) { return at >= 0 && at < io.cols; };
     int at = target(first), at_next = target(first + step);
@@ -7168,9 +7231,9 @@ __global__ void __launch_bounds__(TH, 1024 / TH)
         const T* x = io.x + r * io.cols;
         const int at_later = target(r + 2 * step);
         if (leads && r + step < rows && inside(at_next)) logit_next = x[step * io.cols + at_next];
-        if (io.cols % W) {
+        if (io.cols % Width) {
             part = kbki_ce_part::of(x, io.cols, share, rank);
-            one = rank ? -1 : kbki_single(kbki_split<T, W>(x, io.cols), io.cols, t);
+            one = rank ? -1 : kbki_single(kbki_split<T, Width>(x, io.cols), io.cols, t);
         }
         float edge = one >= 0 ? kbki_float(x[one]) : -INFINITY;
         kbki_pair p = kbki_pair::none();
@@ -7182,18 +7245,18 @@ __global__ void __launch_bounds__(TH, 1024 / TH)
         for (int i = 0; i < pieces; i += U) {
             uint4 packs[U];
 #pragma unroll
-            for (int u = 0; u < U; u++, left -= TH) {
+            for (int u = 0; u < U; u++, left -= Threads) {
                 packs[u] = make_uint4(kbki_type<T>::minus_inf, kbki_type<T>::minus_inf, kbki_type<T>::minus_inf,
                                       kbki_type<T>::minus_inf);
                 if (left > 0) packs[u] = kbki_ce_fetch(from);
-                if ((from += TH * 16) == end) from = begin;
+                if ((from += Threads * 16) == end) from = begin;
             }
             kbki_ce_take<T, U>(p, base, packs);
         }
         if (one >= 0) p.add(edge);
-        kbki_ce_send<CL, WARPS>(p, table[turn & 1], met + (turn & 1), rank * WARPS + t / 32);
-        const kbki_pair all = kbki_ce_receive<CL, WARPS>(table[turn & 1], met + (turn & 1), turn >> 1 & 1);
-        const int64_t c = part.head + (part.from + t) * W;
+        kbki_ce_send<Cluster, Warps>(p, table[turn & 1], met + (turn & 1), rank * Warps + t / 32);
+        const kbki_pair all = kbki_ce_receive<Cluster, Warps>(table[turn & 1], met + (turn & 1), turn >> 1 & 1);
+        const int64_t c = part.head + (part.from + t) * Width;
         const kbki_ce_row<T> row = io.row(all, at);
         T* out = io.dx + r * io.cols + c;
         int goal = (int)(row.at - c); // how many elements from the pack to the target
@@ -7203,19 +7266,19 @@ __global__ void __launch_bounds__(TH, 1024 / TH)
         asm volatile("" : "+l"(out), "+r"(goal), "+r"(left));
 #pragma unroll 1
         for (int i = 0; i < pieces; i++) {
-            kbki_pack<T, W> v;
+            kbki_pack<T, Width> v;
             if (left > 0) {
                 v.q = kbki_ce_fetch(slot);
-                row.template gradient_near<W>(v, (unsigned)goal);
+                row.template gradient_near<Width>(v, (unsigned)goal);
                 v.store(out);
             }
             ask(slot);
-            out += TH * W, goal -= TH * W, left -= TH;
-            if ((slot += TH * 16) == end) slot = begin;
+            out += Threads * Width, goal -= Threads * Width, left -= Threads;
+            if ((slot += Threads * 16) == end) slot = begin;
         }
         at = at_next, at_next = at_later, logit = logit_next;
     }
-    if (CL > 1) kbki_ce_meet();
+    if (Cluster > 1) kbki_ce_meet();
 #endif
 }
 
@@ -7257,19 +7320,19 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return why || io.rows * io.cols == 0 ? why : kbki_ce_fused(io, st);
 }
 
-template <class T, int CL, int TH>
+template <class T, int Cluster, int Threads>
 const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_t pieces, int64_t ahead,
                                 kbk_stream st) {
-    auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, CL, TH>;
-    size_t bytes = (size_t)(pieces + ahead) * TH * 16;
+    auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
+    size_t bytes = (size_t)(pieces + ahead) * Threads * 16;
     const char* why = kbki_needs<90>();
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
     cudaLaunchAttribute cluster = {};
     cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = CL, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cluster.val.clusterDim.x = Cluster, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(CL), config.blockDim = dim3(TH);
+    config.gridDim = dim3(Cluster), config.blockDim = dim3(Threads);
     config.dynamicSmemBytes = bytes, config.stream = st;
     config.attrs = &cluster, config.numAttrs = 1;
     int clusters = 0;
@@ -7277,27 +7340,28 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
     if (e != cudaSuccess) return kbki_error(e);
     if (clusters < 1) return "the device holds no such cluster";
     if (clusters > io.rows) clusters = (int)io.rows;
-    config.gridDim = dim3((unsigned)(clusters * CL));
+    config.gridDim = dim3((unsigned)(clusters * Cluster));
     e = cudaLaunchKernelEx(&config, kernel, io, (int)share, (int)pieces, (int)ahead);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
 #define KBKI_CE_PIECES 9 // of a row, where there is a choice: five more are on their way then
-template <class T, int CL, int TH> const char* kbki_ce_ring_of(const kbki_ce_both<T>& io, kbk_stream st) {
-    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), CL), pieces = kbki_ceil(share, TH);
-    constexpr int ctas = 1024 / TH, slots = (CL < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / ctas / TH;
+template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce_both<T>& io, kbk_stream st) {
+    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster), pieces = kbki_ceil(share, Threads);
+    constexpr int ctas = 1024 / Threads,
+                  slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / ctas / Threads;
     if (pieces < 1) pieces = 1;
     if (!io.vector || pieces + 2 > slots || io.rows > (1 << 29)) return kbki_ce_fused(io, st);
     int64_t ahead = slots - pieces < KBKI_CE_AHEAD ? slots - pieces : KBKI_CE_AHEAD;
-    return kbki_ce_ring_launch<T, CL, TH>(io, share, pieces, ahead, st);
+    return kbki_ce_ring_launch<T, Cluster, Threads>(io, share, pieces, ahead, st);
 }
 // As many threads as leave the fewest without work in a row's last piece: 50304 bf16 are 7.9 pieces of 800 packs, but
 // 6.1 of 1024, and most warps would go through the seventh for nothing.
-template <class T, int CL> const char* kbki_ce_ring(const kbki_ce_both<T>& io, kbk_stream st) {
-    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), CL);
+template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce_both<T>& io, kbk_stream st) {
+    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     int64_t a = kbki_ceil(share, 800) * 800, b = kbki_ceil(share, 928) * 928, c = kbki_ceil(share, 1024) * 1024;
-    if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, CL, 512>(io, st);
-    if (a < b && a < c) return kbki_ce_ring_of<T, CL, 800>(io, st);
-    return b < c ? kbki_ce_ring_of<T, CL, 928>(io, st) : kbki_ce_ring_of<T, CL, 1024>(io, st);
+    if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
+    if (a < b && a < c) return kbki_ce_ring_of<T, Cluster, 800>(io, st);
+    return b < c ? kbki_ce_ring_of<T, Cluster, 928>(io, st) : kbki_ce_ring_of<T, Cluster, 1024>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
     kbki_ce_both<T> io;
@@ -7370,13 +7434,13 @@ template <class T> struct kbki_embedding_io {
     bool vector;
     __device__ __forceinline__ const T* row(int id) const { return id >= 0 && id < entries ? w + id * cols : NULL; }
 };
-template <class T, int W>
-__device__ __forceinline__ void kbki_row_pack(kbki_pack<T, W>& v, const T* row, int64_t at) {
-    float none[W];
+template <class T, int Width>
+__device__ __forceinline__ void kbki_row_pack(kbki_pack<T, Width>& v, const T* row, int64_t at) {
+    float none[Width];
     if (row) {
         v.load_cached(row + at);
     } else {
-        for (int k = 0; k < W; k++) none[k] = __int_as_float(0x7FC00000);
+        for (int k = 0; k < Width; k++) none[k] = __int_as_float(0x7FC00000);
         v.set(none);
     }
 }
@@ -7387,36 +7451,37 @@ template <class T> __global__ void kbk_embedding_fwd_naive_k(kbki_embedding_io<T
     const T* row = io.row(io.ids[t]);
     io.y[i] = row ? row[i - t * io.cols] : kbki_type<T>::from(__int_as_float(0x7FC00000));
 }
-template <class T, int W> __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io<T> io) {
+template <class T, int Width>
+__global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io<T> io) {
     int64_t t = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
     if (t >= io.tokens) return;
     const T* row = io.row(__ldg(io.ids + t));
-    for (int64_t c = threadIdx.x % 32 * W; c < io.cols; c += 32 * W) {
-        kbki_pack<T, W> v;
-        kbki_row_pack<T, W>(v, row, c), v.store_cached(io.y + t * io.cols + c);
+    for (int64_t c = threadIdx.x % 32 * Width; c < io.cols; c += 32 * Width) {
+        kbki_pack<T, Width> v;
+        kbki_row_pack<T, Width>(v, row, c), v.store_cached(io.y + t * io.cols + c);
     }
 }
 // Packs of y one after the other, whatever token they belong to; `per` of them make a row.
-template <class T, int W, int U>
+template <class T, int Width, int U>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
     unsigned row = (unsigned)per; // fewer than 2^31
     int64_t start = (int64_t)blockIdx.x * (64 * U), t0 = start >> 32 ? start / per : (unsigned)start / row;
     unsigned c0 = (unsigned)(start - t0 * per) + threadIdx.x;
-    kbki_pack<T, W> v[U];
+    kbki_pack<T, Width> v[U];
     const T* from[U];
     int64_t c[U];
 #pragma unroll
     for (int u = 0; u < U; u++) { // of long rows a CTA sees at most two
         unsigned at = c0 + u * 64, ahead = row >= 64 * U ? at >= row : at / row;
-        c[u] = (int64_t)(at - ahead * row) * W;
+        c[u] = (int64_t)(at - ahead * row) * Width;
         from[u] = t0 + ahead < io.tokens ? io.row(__ldg(io.ids + t0 + ahead)) : NULL;
     }
 #pragma unroll
-    for (int u = 0; u < U; u++) kbki_row_pack<T, W>(v[u], from[u], c[u]);
+    for (int u = 0; u < U; u++) kbki_row_pack<T, Width>(v[u], from[u], c[u]);
 #pragma unroll
     for (int u = 0; u < U; u++) {
         int64_t p = start + threadIdx.x + u * 64;
-        if (p < per * io.tokens) v[u].store(io.y + p * W);
+        if (p < per * io.tokens) v[u].store(io.y + p * Width);
     }
 }
 
@@ -7552,13 +7617,13 @@ __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>
 #endif
 }
 // Thread per pack of dy.
-template <class T, int W> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_grad<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / W, t = i / per;
+template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_grad<T> io) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / Width, t = i / per;
     if (t >= io.tokens) return;
     int64_t id = __ldg(io.ids + t);
-    kbki_pack<T, W> v;
-    v.load(io.dy + i * W);
-    if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * W, v);
+    kbki_pack<T, Width> v;
+    v.load(io.dy + i * Width);
+    if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * Width, v);
 }
 
 // What the first kernel leaves to the second. Class c has the ids c + (row << bits), row = 0, 1, ...
@@ -7579,8 +7644,8 @@ struct kbki_emb_order {
 
 // Calls use(id, token, there) for each token of this warp's share, 32 at a time, sixteen loads in flight; while the
 // first of them are, start().
-template <class S, class F>
-__device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, S start, F use) {
+template <class Start, class Use>
+__device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
     unsigned share = (unsigned)((tokens + KBKI_EMB_TH - 1) / KBKI_EMB_TH) * 32, t = share * (threadIdx.x / 32);
     int left = (unsigned)tokens > t ? (int)min(share, (unsigned)tokens - t) : 0, id[U];
@@ -7698,54 +7763,54 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 #define KBKI_EMB_U 4     // packs per thread
 
 /*  One hot row, 16 packs of it: eight streams of tokens, sixteen threads each, whose sums are added in order. */
-template <class T, int W>
+template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
-    constexpr int LANES = 16, STREAMS = KBKI_EMB_PUT / LANES, A = 4, ROOM = KBKI_EMB_PUT * 4;
-    const unsigned stream = threadIdx.x / LANES, lane = threadIdx.x % LANES, n = o.info[o.order[hot.y]].x;
-    float f[W] = {}, g[W];
+    constexpr int Lanes = 16, Streams = KBKI_EMB_PUT / Lanes, Ahead = 4, Room = KBKI_EMB_PUT * 4;
+    const unsigned stream = threadIdx.x / Lanes, lane = threadIdx.x % Lanes, n = o.info[o.order[hot.y]].x;
+    float f[Width] = {}, g[Width];
 #pragma unroll 1
-    for (unsigned i0 = 0; i0 < n; i0 += ROOM) {
-        unsigned m = n - i0 < ROOM ? n - i0 : ROOM;
+    for (unsigned i0 = 0; i0 < n; i0 += Room) {
+        unsigned m = n - i0 < Room ? n - i0 : Room;
         __syncthreads();
         for (unsigned i = threadIdx.x; i < m; i += KBKI_EMB_PUT) tokens[i] = o.order[hot.y + i0 + i];
         __syncthreads();
 #pragma unroll 1
-        for (unsigned i = stream; c < io.cols && i < m; i += A * STREAMS) {
-            kbki_pack<T, W> v[A];
+        for (unsigned i = stream; c < io.cols && i < m; i += Ahead * Streams) {
+            kbki_pack<T, Width> v[Ahead];
 #pragma unroll
-            for (int a = 0; a < A; a++) {
+            for (int a = 0; a < Ahead; a++) {
                 v[a].fill(0);
-                if (i + a * STREAMS < m) v[a].load_cached(io.dy + tokens[i + a * STREAMS] * io.cols + c);
+                if (i + a * Streams < m) v[a].load_cached(io.dy + tokens[i + a * Streams] * io.cols + c);
             }
 #pragma unroll
-            for (int a = 0; a < A; a++) {
+            for (int a = 0; a < Ahead; a++) {
                 v[a].get(g);
 #pragma unroll
-                for (int w = 0; w < W; w++) f[w] += g[w];
+                for (int w = 0; w < Width; w++) f[w] += g[w];
             }
         }
     }
 #pragma unroll
-    for (int w = 0; w < W; w++) part[(stream * W + w) * LANES + lane] = f[w];
+    for (int w = 0; w < Width; w++) part[(stream * Width + w) * Lanes + lane] = f[w];
     __syncthreads();
     if (stream == 0 && c < io.cols) {
-        kbki_pack<T, W> v;
+        kbki_pack<T, Width> v;
 #pragma unroll
-        for (int w = 0; w < W; w++)
-            for (int i = 1; i < STREAMS; i++) f[w] += part[(i * W + w) * LANES + lane];
+        for (int w = 0; w < Width; w++)
+            for (int i = 1; i < Streams; i++) f[w] += part[(i * Width + w) * Lanes + lane];
         v.set(f);
         v.store(io.dw + hot.x * io.cols + c);
     }
     __syncthreads();
 }
 // The hot rows of all classes, 16 packs at a time, one after the other to CTA 0, 1, ...
-template <class T, int W>
+template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
-    __shared__ float part[KBKI_EMB_PUT * W];
-    const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / W + 15) / 16);
+    __shared__ float part[KBKI_EMB_PUT * Width];
+    const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
     unsigned item = cta; // of this CTA the next, counted from class g on
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
@@ -7758,8 +7823,8 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, c
             unsigned items = many[g] * slices;
 #pragma unroll 1
             for (; item < items; item += ctas) {
-                int64_t c = ((int64_t)(item % slices) * 16 + threadIdx.x % 16) * W;
-                kbki_emb_hot_row<T, W>(io, o, o.hot[first[g] + item / slices], c, tokens, part);
+                int64_t c = ((int64_t)(item % slices) * 16 + threadIdx.x % 16) * Width;
+                kbki_emb_hot_row<T, Width>(io, o, o.hot[first[g] + item / slices], c, tokens, part);
             }
             item -= items;
         }
@@ -7767,14 +7832,14 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, c
     }
 }
 // This thread's pack of a row with n tokens, the first of which is in v already.
-template <class T, int W>
-__device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, W>& v, const T* dy, int64_t cols,
+template <class T, int Width>
+__device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
-    float f[W], g[W];
+    float f[Width], g[Width];
     v.get(f);
 #pragma unroll 1
     for (unsigned i = 1; i < n; i += 2) {
-        kbki_pack<T, W> x[2];
+        kbki_pack<T, Width> x[2];
 #pragma unroll
         for (unsigned k = 0; k < 2; k++) {
             x[k].fill(0);
@@ -7784,7 +7849,7 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, W>& v, const T* d
         for (unsigned k = 0; k < 2; k++) {
             x[k].get(g);
 #pragma unroll
-            for (int w = 0; w < W; w++) f[w] += g[w];
+            for (int w = 0; w < Width; w++) f[w] += g[w];
         }
     }
     v.set(f);
@@ -7798,15 +7863,15 @@ __device__ __forceinline__ void kbki_emb_wait() {
 /*  The CTAs in the order in which they start: packs of dy one after the other, after the first `lead` CTAs of them the
     hot rows; `group` rows of dW each that may want zeros. What comes to an SM while the order is still being made has
     its packs of dy when that is done. */
-template <class T, int W>
+template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, kbki_emb_order o, unsigned per, unsigned group,
                                unsigned lead, unsigned hot, unsigned sums) {
-    constexpr int TH = KBKI_EMB_PUT, U = KBKI_EMB_U;
+    constexpr int Threads = KBKI_EMB_PUT, U = KBKI_EMB_U;
     unsigned b = blockIdx.x < lead ? blockIdx.x : blockIdx.x - hot;
     if (blockIdx.x >= lead && blockIdx.x < lead + hot) {
         kbki_emb_wait();
-        return kbki_emb_hot<T, W>(io, o, blockIdx.x - lead, hot);
+        return kbki_emb_hot<T, Width>(io, o, blockIdx.x - lead, hot);
     }
     if (b >= sums) {
         kbki_emb_wait();
@@ -7816,26 +7881,26 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
         if (threadIdx.x % 32 < rows)
             bit = o.some[((unsigned)r & ((1u << o.bits) - 1)) * o.words + row / 32] >> (row % 32) & 1;
         unsigned some = __ballot_sync(~0u, bit);
-        kbki_pack<T, W> v;
+        kbki_pack<T, Width> v;
         v.fill(0);
 #pragma unroll 4
-        for (unsigned i = threadIdx.x; i < rows * per; i += TH)
-            if (!(some >> i / per & 1)) v.store(io.dw + r0 * io.cols + (int64_t)i * W);
+        for (unsigned i = threadIdx.x; i < rows * per; i += Threads)
+            if (!(some >> i / per & 1)) v.store(io.dw + r0 * io.cols + (int64_t)i * Width);
         return;
     }
-    int64_t start = (int64_t)b * (TH * U), t0 = start >> 32 ? start / per : (unsigned)start / per;
+    int64_t start = (int64_t)b * (Threads * U), t0 = start >> 32 ? start / per : (unsigned)start / per;
     unsigned c0 = (unsigned)(start - t0 * per) + threadIdx.x;
-    kbki_pack<T, W> v[U];
+    kbki_pack<T, Width> v[U];
     uint2 info[U];
     unsigned c[U], token[U];
     int id[U];
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        unsigned at = c0 + u * TH, ahead = per >= TH * U ? at >= per : at / per;
-        c[u] = (at - ahead * per) * W, token[u] = (unsigned)t0 + ahead;
+        unsigned at = c0 + u * Threads, ahead = per >= Threads * U ? at >= per : at / per;
+        c[u] = (at - ahead * per) * Width, token[u] = (unsigned)t0 + ahead;
         if (token[u] >= io.tokens) continue;
         id[u] = __ldg(io.ids + token[u]);
-        v[u].load(io.dy + (start + threadIdx.x + u * TH) * W);
+        v[u].load(io.dy + (start + threadIdx.x + u * Threads) * Width);
     }
     kbki_emb_wait();
 #pragma unroll
@@ -7846,7 +7911,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
 #pragma unroll
     for (int u = 0; u < U; u++) {
         if (info[u].x == 0 || info[u].x > KBKI_EMB_HOT) continue;
-        if (info[u].x > 1) kbki_emb_add_rows<T, W>(v[u], io.dy + c[u], io.cols, o.order + info[u].y, info[u].x);
+        if (info[u].x > 1) kbki_emb_add_rows<T, Width>(v[u], io.dy + c[u], io.cols, o.order + info[u].y, info[u].x);
         v[u].store(io.dw + id[u] * io.cols + c[u]);
     }
 }
@@ -7860,13 +7925,13 @@ template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_
     return kbki_check_dims(&a->s);
 }
 // dW = 0, then additions; dW may have rows where there are no tokens.
-template <class T, int W> const char* kbki_embedding_add(const kbki_embedding_grad<T>& io, kbk_stream st) {
-    int64_t ctas = kbki_ceil(io.tokens * (io.cols / W), 256);
+template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_grad<T>& io, kbk_stream st) {
+    int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
     if (!io.dw || io.entries * io.cols == 0) return NULL;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if (cudaMemsetAsync(io.dw, 0, (size_t)(io.entries * io.cols) * sizeof(T), st) != cudaSuccess)
         return kbki_launched();
-    if (ctas) kbk_embedding_bwd_atomic_k<T, W><<<(unsigned)ctas, 256, 0, st>>>(io);
+    if (ctas) kbk_embedding_bwd_atomic_k<T, Width><<<(unsigned)ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_embedding_bwd_atomic(const kbk_args* a, kbk_stream st) {
@@ -7881,10 +7946,10 @@ template <class T> const char* kbk_embedding_bwd_vec(const kbk_args* a, kbk_stre
     if (why) return why;
     return io.vector ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
 }
-template <class T, int W>
+template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
-    int64_t per = io.cols / W;
+    int64_t per = io.cols / Width;
     unsigned group = 32; // rows of dW that a CTA looks after
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
@@ -7899,14 +7964,14 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     cudaFuncAttributes compiled = {};
-    cudaError_t e = cudaFuncGetAttributes(&compiled, kbk_embedding_bwd_sorted_k<T, W>);
+    cudaError_t e = cudaFuncGetAttributes(&compiled, kbk_embedding_bwd_sorted_k<T, Width>);
     if (e != cudaSuccess) return kbki_error(e);
     attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attr.val.programmaticStreamSerializationAllowed = 1;
     cfg.gridDim = dim3((unsigned)(hot + sums + zeros)), cfg.blockDim = dim3(KBKI_EMB_PUT), cfg.stream = st;
     cfg.attrs = &attr, cfg.numAttrs = compiled.ptxVersion >= 90; // early only where it was compiled to wait
     kbki_emb_order_k<0><<<1u << o.bits, KBKI_EMB_TH, bytes, st>>>(o);
-    e = cudaLaunchKernelEx(&cfg, kbk_embedding_bwd_sorted_k<T, W>, io, o, (unsigned)per, group, lead, hot,
+    e = cudaLaunchKernelEx(&cfg, kbk_embedding_bwd_sorted_k<T, Width>, io, o, (unsigned)per, group, lead, hot,
                            (unsigned)sums);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
@@ -7991,18 +8056,18 @@ KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, const char* variant) {
 }
 KBK_FN void kbk_matmul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                int64_t u1) {
-    int64_t M = s->rows, N = s->cols, K = s->depth, jump = s->layout == KBK_NT ? K : 1;
+    int64_t rows = s->rows, cols = s->cols, depth = s->depth, jump = s->layout == KBK_NT ? depth : 1;
     for (int64_t m = u0; m < u1; m++) {
-        double *c = out[0] + (m - u0) * N, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * N : NULL;
-        for (int64_t n = 0; n < N; n++) c[n] = 0;
-        for (int64_t n = 0; size && n < N; n++) size[n] = 0;
-        for (int64_t k = 0; k < K; k++) {
-            double a = s->layout == KBK_TN ? in[0][k * M + m] : in[0][m * K + k];
-            const double* b = in[1] + (s->layout == KBK_NT ? k : k * N);
-            for (int64_t n = 0; n < N; n++) c[n] += a * b[n * jump];
-            for (int64_t n = 0; size && n < N; n++) size[n] += a * b[n * jump] * (a * b[n * jump]);
+        double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
+        for (int64_t n = 0; n < cols; n++) c[n] = 0;
+        for (int64_t n = 0; size && n < cols; n++) size[n] = 0;
+        for (int64_t k = 0; k < depth; k++) {
+            double a = s->layout == KBK_TN ? in[0][k * rows + m] : in[0][m * depth + k];
+            const double* b = in[1] + (s->layout == KBK_NT ? k : k * cols);
+            for (int64_t n = 0; n < cols; n++) c[n] += a * b[n * jump];
+            for (int64_t n = 0; size && n < cols; n++) size[n] += a * b[n * jump] * (a * b[n * jump]);
         }
-        for (int64_t n = 0; size && n < N; n++) size[n] = sqrt(size[n]);
+        for (int64_t n = 0; size && n < cols; n++) size[n] = sqrt(size[n]);
     }
 }
 
@@ -8041,7 +8106,8 @@ template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
 // A batch of products: z of the grid, 65535 at a time.
-template <class T, class L> const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, L launch) {
+template <class T, class Launch>
+const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch launch) {
     const int64_t most = 65535;
     for (int64_t z = 0; z < batch; z += most) {
         launch(io, dim3((unsigned)ctas, 1, (unsigned)(batch - z < most ? batch - z : most)));
@@ -8050,8 +8116,8 @@ template <class T, class L> const char* kbki_mm_batch(kbki_mm<T> io, int64_t cta
     return kbki_launched();
 }
 // Which operands have lines along k: A in NN and NT, B in NT.
-template <bool A, bool B> struct kbki_lines { static constexpr bool a = A, b = B; };
-template <class F> const char* kbki_mm_by_layout(int layout, F run) {
+template <bool AlongA, bool AlongB> struct kbki_lines { static constexpr bool a = AlongA, b = AlongB; };
+template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     if (layout == KBK_NT) return run(kbki_lines<true, true>());
     if (layout == KBK_TN) return run(kbki_lines<false, false>());
     return run(kbki_lines<true, false>());
@@ -8100,12 +8166,12 @@ __device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int 
     int64_t in = blockIdx.x % band, high = io.down - first < KBKI_MM_BAND ? io.down - first : KBKI_MM_BAND;
     *i0 = (first + in % high) * tm, *j0 = in / high * tn;
 }
-template <int TM, int TN>
-__device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, float (*c)[TN]) {
+template <int Down, int Across>
+__device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, float (*c)[Across]) {
 #pragma unroll
-    for (int i = 0; i < TM; i++)
+    for (int i = 0; i < Down; i++)
 #pragma unroll
-        for (int j = 0; j < TN; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
+        for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
 // Four neighbours in row i of an m x n matrix, as one access where rows allow it.
 __device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
@@ -8159,17 +8225,17 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
     on the way, and lands in 32 different banks. A thread's 8 x 8 results are four pieces of 4 x 4, 64 apart,
     so that the 16-byte reads of neighbouring threads are neighbours. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-template <bool ALONG> // the lines of this operand run along k
+template <bool Along> // the lines of this operand run along k
 __device__ __forceinline__ float4 kbki_mm_load(const float* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
                                                int64_t depth) {
-    int64_t x = x0 + (ALONG ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
-    int64_t k = k0 + (ALONG ? threadIdx.x % 2 * 4 : threadIdx.x / 32);
+    int64_t x = x0 + (Along ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
+    int64_t k = k0 + (Along ? threadIdx.x % 2 * 4 : threadIdx.x / 32);
     if (x >= size || k >= depth) return make_float4(0, 0, 0, 0);
-    return *reinterpret_cast<const float4*>(p + (ALONG ? x * ld + k : k * ld + x));
+    return *reinterpret_cast<const float4*>(p + (Along ? x * ld + k : k * ld + x));
 }
-template <bool ALONG> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KBKI_MM_PITCH], float4 v) {
+template <bool Along> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KBKI_MM_PITCH], float4 v) {
     int t = threadIdx.x;
-    if (ALONG) {
+    if (Along) {
         int k = t % 2 * 4, x = t / 2;
         s[k][x] = v.x, s[k + 1][x] = v.y, s[k + 2][x] = v.z, s[k + 3][x] = v.w;
     } else {
@@ -8199,13 +8265,13 @@ __device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_
         kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0 + 64, c[i] + 4, wide);
     }
 }
-template <bool KA, bool KB> __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<float> io) {
+template <bool AlongA, bool AlongB> __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<float> io) {
     __shared__ __align__(16) float a[8][KBKI_MM_PITCH], b[8][KBKI_MM_PITCH];
     int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
     float c[8][8] = {};
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
-        kbki_mm_keep<KA>(a, kbki_mm_load<KA>(io.a, io.lda, i0, io.m, k0, io.k));
-        kbki_mm_keep<KB>(b, kbki_mm_load<KB>(io.b, io.ldb, j0, io.n, k0, io.k));
+        kbki_mm_keep<AlongA>(a, kbki_mm_load<AlongA>(io.a, io.lda, i0, io.m, k0, io.k));
+        kbki_mm_keep<AlongB>(b, kbki_mm_load<AlongB>(io.b, io.ldb, j0, io.n, k0, io.k));
         __syncthreads();
         kbki_mm_step8(a, b, c);
         __syncthreads();
@@ -8258,9 +8324,9 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 
 // --- cp.async: memory to shared memory without a register in between
 __device__ __forceinline__ uint32_t kbki_mm_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-template <int BYTES> __device__ __forceinline__ void kbki_mm_copy(uint32_t to, const void* from) {
+template <int Bytes> __device__ __forceinline__ void kbki_mm_copy(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    if (BYTES == 16)
+    if (Bytes == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
@@ -8269,9 +8335,9 @@ template <int BYTES> __device__ __forceinline__ void kbki_mm_copy(uint32_t to, c
 #endif
 }
 // Zeros where there is nothing to copy; nothing is read then.
-template <int BYTES> __device__ __forceinline__ void kbki_mm_copy_if(uint32_t to, const void* from, bool in) {
+template <int Bytes> __device__ __forceinline__ void kbki_mm_copy_if(uint32_t to, const void* from, bool in) {
 #if __CUDA_ARCH__ >= 800
-    if (BYTES == 16)
+    if (Bytes == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(in ? 16 : 0));
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(in ? 4 : 0));
@@ -8282,150 +8348,159 @@ __device__ __forceinline__ void kbki_mm_commit() {
     asm volatile("cp.async.commit_group;");
 #endif
 }
-// Until at most N of this thread's groups are under way.
-template <int N> __device__ __forceinline__ void kbki_mm_wait() {
+// Until at most Pending of this thread's groups are under way.
+template <int Pending> __device__ __forceinline__ void kbki_mm_wait() {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 #endif
 }
 
-/*  A CTA's way through one operand: X wide, KT deep, tile after tile. Lines along k are copied number by
-    number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
-template <bool ALONG, bool WIDE, bool FLAT, int X, int KT, int TH> struct kbki_mm_feed {
-    static constexpr int W = WIDE && !ALONG ? 4 : 1, PITCH = X + 4, SIZE = KT * PITCH;
-    static constexpr int PER = ALONG ? TH / KT : TH / (X / W); // lines per pass
-    static constexpr int PASSES = (ALONG ? X : KT) / PER, STEP = ALONG ? PER : PER * PITCH;
-    static_assert(PER > 0 && PASSES * PER == (ALONG ? X : KT), "threads take whole passes");
+/*  A CTA's way through one operand, tile after tile: Breadth by Depth, the latter along k. Lines along k are copied
+    number by number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
+template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
+    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
+    static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // lines per pass
+    static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
+    static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "threads take whole passes");
     const float *p, *base;
     int64_t ld;
     int left, k, at; // of the tile's width from this thread's place on; that place
     bool whole;
     __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
-        int t = threadIdx.x, x = ALONG ? t / KT : t % (X / W) * W;
-        k = ALONG ? t % KT : t / (X / W), at = k * PITCH + x;
-        base = tensor, ld = line, p = tensor + (ALONG ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
-        whole = x0 + X <= size, left = whole ? X - x : (int)(size - x0) - x;
+        int t = threadIdx.x, x = Along ? t / Depth : t % (Breadth / width) * width;
+        k = Along ? t % Depth : t / (Breadth / width), at = k * pitch + x;
+        base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
+        whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
     __device__ __forceinline__ void next(uint32_t s,
                                          int64_t depth) { // depth: what there is of K from here on
         const float* q = p;
         s += at * 4;
-        if (whole && depth >= KT) {
+        if (whole && depth >= Depth) {
 #pragma unroll
-            for (int i = 0; i < PASSES; i++, q += PER * ld) kbki_mm_copy<4 * W>(s + i * STEP * 4, q);
+            for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_mm_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // FLAT: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
+            // Flat: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
             // fill the gaps between copies. Rolled, it stays a branch. NN gains by the one, others by the
             // other.
-#pragma unroll FLAT ? PASSES : 1
+#pragma unroll Flat ? passes : 1
 
-            for (int i = 0; i < PASSES; i++, q += PER * ld) {
-                bool in = ALONG ? k < depth && i * PER < left : k + i * PER < depth && left > 0;
-                kbki_mm_copy_if<4 * W>(s + i * STEP * 4, in ? q : base, in);
+            for (int i = 0; i < passes; i++, q += per_pass * ld) {
+                bool in = Along ? k < depth && i * per_pass < left : k + i * per_pass < depth && left > 0;
+                kbki_mm_copy_if<4 * width>(s + i * step * 4, in ? q : base, in);
             }
         }
-        p += ALONG ? KT : KT * ld;
+        p += Along ? Depth : Depth * ld;
     }
 };
 
-template <bool KA, bool KB, bool WIDE>
-__global__ void __launch_bounds__(256, WIDE || KB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
-    constexpr int STAGES = 4;
-    __shared__ __align__(16) float a[STAGES][8][KBKI_MM_PITCH], b[STAGES][8][KBKI_MM_PITCH];
-    kbki_mm_feed<KA, WIDE, KA && WIDE, KBKI_MM_TILE, 8, 256> fa;
-    kbki_mm_feed<KB, WIDE, KA && WIDE, KBKI_MM_TILE, 8, 256> fb;
+template <bool AlongA, bool AlongB, bool Wide>
+__global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
+    constexpr int Stages = 4;
+    __shared__ __align__(16) float a[Stages][8][KBKI_MM_PITCH], b[Stages][8][KBKI_MM_PITCH];
+    kbki_mm_feed<AlongA, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fa;
+    kbki_mm_feed<AlongB, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fb;
     int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
     uint32_t sa = kbki_mm_shared(a), sb = kbki_mm_shared(b), size = sizeof a[0];
     float c[8][8] = {};
     fa.start(io.a, io.lda, i0, io.m, 0), fb.start(io.b, io.ldb, j0, io.n, 0);
-    for (int s = 0; s < STAGES - 1; s++) {
+    for (int s = 0; s < Stages - 1; s++) {
         fa.next(sa + s * size, io.k - 8 * s), fb.next(sb + s * size, io.k - 8 * s);
         kbki_mm_commit();
     }
-    int now = 0, then = STAGES - 1;
+    int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
-        kbki_mm_wait<STAGES - 2>();
+        kbki_mm_wait<Stages - 2>();
         __syncthreads(); // this tile is there for all; and all are done with the one before, filled again now
-        int64_t left = io.k - k0 - 8 * (STAGES - 1);
+        int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
         kbki_mm_commit(); // counted even where empty, so that the same wait fits the last tiles
         kbki_mm_step8(a[now], b[now], c);
-        now = now + 1 == STAGES ? 0 : now + 1, then = then + 1 == STAGES ? 0 : then + 1;
+        now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
     kbki_mm_wait<0>();
     kbki_mm_finish8(io, i0, j0, c);
 }
 
-// CTA tile BM x BN, KT deep; warp tile WM x WN; LM of a warp's lanes along M; stages of the ring; CTAs per
-// SM.
-template <int BM_, int BN_, int KT_, int WM_, int WN_, int LM_, int STAGES_, int CTAS_> struct kbki_mm_plan {
-    static constexpr int BM = BM_, BN = BN_, KT = KT_, WM = WM_, WN = WN_, LM = LM_, LN = 32 / LM_;
-    static constexpr int TM = WM / LM, TN = WN / LN, TH = BM / WM * (BN / WN) * 32, STAGES = STAGES_, CTAS = CTAS_;
-    static constexpr int A = KT * (BM + 4), STAGE = A + KT * (BN + 4), BYTES = STAGES * STAGE * 4;
+// The CTA's tile, rows by columns, and its depth; the warp's tile; how many of a warp's lanes lie along M; stages of
+// the ring; CTAs per SM.
+template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
+struct kbki_mm_plan {
+    static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
+    static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
+    static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
+    static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
+    static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4); // a's share; all
+    static constexpr int bytes = Stages * stage * 4;
 };
 // A thread's numbers for one k: pieces of four, a warp's width apart.
-template <int N, int APART> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
+template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
 #pragma unroll
-    for (int e = 0; e < N; e += 4)
-        *reinterpret_cast<float4*>(v + e) = *reinterpret_cast<const float4*>(s + e * APART);
+    for (int e = 0; e < Count; e += 4)
+        *reinterpret_cast<float4*>(v + e) = *reinterpret_cast<const float4*>(s + e * Apart);
 }
-template <class P>
-__device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j, float (*c)[P::TN]) {
+template <class Plan>
+__device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
+                                               float (*c)[Plan::thread_n]) {
     float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
     bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
 #pragma unroll
-    for (int y = 0; y < P::TM; y++)
+    for (int y = 0; y < Plan::thread_m; y++)
 #pragma unroll
-        for (int x = 0; x < P::TN; x += 4)
-            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * P::LM, j + x * P::LN, c[y] + x, wide);
+        for (int x = 0; x < Plan::thread_n; x += 4)
+            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
+                        wide);
 }
-template <bool KA, bool KB, bool WIDE, class P>
-__global__ void __launch_bounds__(P::TH, P::CTAS) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
+template <bool AlongA, bool AlongB, bool Wide, class Plan>
+__global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
     extern __shared__ uint4 kbki_mm_ring[];
-    float *ring = reinterpret_cast<float*>(kbki_mm_ring), c[P::TM][P::TN] = {}, a[2][P::TM], b[2][P::TN];
-    kbki_mm_feed<KA, WIDE, KA && WIDE, P::BM, P::KT, P::TH> fa;
-    kbki_mm_feed<KB, WIDE, KA && WIDE, P::BN, P::KT, P::TH> fb;
+    float *ring = reinterpret_cast<float*>(kbki_mm_ring), c[Plan::thread_m][Plan::thread_n] = {},
+          a[2][Plan::thread_m], b[2][Plan::thread_n];
+    kbki_mm_feed<AlongA, Wide, AlongA && Wide, Plan::tile_m, Plan::tile_k, Plan::threads> fa;
+    kbki_mm_feed<AlongB, Wide, AlongA && Wide, Plan::tile_n, Plan::tile_k, Plan::threads> fb;
     uint32_t s0 = kbki_mm_shared(ring);
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    int y = warp / (P::BN / P::WN) * P::WM + lane / P::LN * 4, x = warp % (P::BN / P::WN) * P::WN + lane % P::LN * 4;
+    int y = warp / (Plan::tile_n / Plan::warp_n) * Plan::warp_m + lane / Plan::lanes_n * 4,
+        x = warp % (Plan::tile_n / Plan::warp_n) * Plan::warp_n + lane % Plan::lanes_n * 4;
     int64_t i0, j0, k0 = blockIdx.y * io.deep, depth = io.k - k0 < io.deep ? io.k - k0 : io.deep;
-    kbki_mm_where(io, P::BM, P::BN, &i0, &j0);
+    kbki_mm_where(io, Plan::tile_m, Plan::tile_n, &i0, &j0);
     fa.start(io.a, io.lda, i0, io.m, k0), fb.start(io.b, io.ldb, j0, io.n, k0);
-    for (int s = 0; s < P::STAGES - 1; s++) {
-        fa.next(s0 + s * P::STAGE * 4, depth - P::KT * s);
-        fb.next(s0 + (s * P::STAGE + P::A) * 4, depth - P::KT * s);
+    for (int s = 0; s < Plan::stages - 1; s++) {
+        fa.next(s0 + s * Plan::stage * 4, depth - Plan::tile_k * s);
+        fb.next(s0 + (s * Plan::stage + Plan::floats_a) * 4, depth - Plan::tile_k * s);
         kbki_mm_commit();
     }
-    kbki_mm_wait<P::STAGES - 2>();
+    kbki_mm_wait<Plan::stages - 2>();
     __syncthreads();
-    float *now = ring, *end = ring + P::STAGES * P::STAGE;
-    uint32_t then = s0 + (P::STAGES - 1) * P::STAGE * 4, last = then;
-    kbki_mm_piece<P::TM, P::LM>(now + y, a[0]), kbki_mm_piece<P::TN, P::LN>(now + P::A + x, b[0]);
-    int64_t ahead = depth - P::KT * (P::STAGES - 1);
+    float *now = ring, *end = ring + Plan::stages * Plan::stage;
+    uint32_t then = s0 + (Plan::stages - 1) * Plan::stage * 4, last = then;
+    kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(now + y, a[0]);
+    kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(now + Plan::floats_a + x, b[0]);
+    int64_t ahead = depth - Plan::tile_k * (Plan::stages - 1);
 #pragma unroll 1
-    for (; depth > 0; depth -= P::KT, ahead -= P::KT) {
+    for (; depth > 0; depth -= Plan::tile_k, ahead -= Plan::tile_k) {
 #pragma unroll
-        for (int k = 0; k < P::KT; k++) {
-            constexpr int LAST = P::KT - 1;
-            if (k == LAST) { // everyone has read all of this tile; the next has arrived
-                now = now + P::STAGE == end ? ring : now + P::STAGE;
-                kbki_mm_wait<P::STAGES - 2>();
+        for (int k = 0; k < Plan::tile_k; k++) {
+            constexpr int LastStep = Plan::tile_k - 1;
+            if (k == LastStep) { // everyone has read all of this tile; the next has arrived
+                now = now + Plan::stage == end ? ring : now + Plan::stage;
+                kbki_mm_wait<Plan::stages - 2>();
                 __syncthreads();
             }
-            const float* s = now + (k == LAST ? 0 : (k + 1) * (P::BM + 4));
-            kbki_mm_piece<P::TM, P::LM>(s + y, a[(k + 1) % 2]);
-            s = now + P::A + (k == LAST ? 0 : (k + 1) * (P::BN + 4));
-            kbki_mm_piece<P::TN, P::LN>(s + x, b[(k + 1) % 2]);
+            const float* s = now + (k == LastStep ? 0 : (k + 1) * (Plan::tile_m + 4));
+            kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(s + y, a[(k + 1) % 2]);
+            s = now + Plan::floats_a + (k == LastStep ? 0 : (k + 1) * (Plan::tile_n + 4));
+            kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(s + x, b[(k + 1) % 2]);
             if (k == 0) {
-                fa.next(then, ahead), fb.next(then + P::A * 4, ahead);
+                fa.next(then, ahead), fb.next(then + Plan::floats_a * 4, ahead);
                 kbki_mm_commit();
-                then = then == last ? s0 : then + P::STAGE * 4;
+                then = then == last ? s0 : then + Plan::stage * 4;
             }
-            kbki_mm_fma<P::TM, P::TN>(a[k % 2], b[k % 2], c);
+            kbki_mm_fma<Plan::thread_m, Plan::thread_n>(a[k % 2], b[k % 2], c);
         }
     }
     kbki_mm_wait<0>();
-    kbki_mm_finish<P>(io, i0 + y, j0 + x, c);
+    kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
 // The pieces of K, added in order: the same bits every time.
 template <class T> __global__ void __launch_bounds__(256) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
@@ -8452,31 +8527,31 @@ template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_str
     });
 }
 typedef kbki_mm_plan<128, 256, 16, 64, 64, 8, 3, 1> kbki_mm_best;
-template <bool KA, bool KB, bool WIDE, class P>
+template <bool AlongA, bool AlongB, bool Wide, class Plan>
 const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
-    size_t bytes = P::BYTES;
-    const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<KA, KB, WIDE, P>, &bytes);
+    size_t bytes = Plan::bytes;
+    const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan>, &bytes);
     if (why || bytes == 0) return why ? why : "too little shared memory";
     dim3 grid((unsigned)ctas, (unsigned)splits);
-    kbk_matmul_fwd_warptile_k<KA, KB, WIDE, P><<<grid, P::TH, bytes, st>>>(io);
+    kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan><<<grid, Plan::threads, bytes, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_stream st) {
-    typedef kbki_mm_best P;
+    typedef kbki_mm_best Plan;
     kbki_mm<T> io;
     int64_t ctas, splits = kbki_mm_splits(&a->s);
-    const char* why = kbki_mm_args(a, P::BM, P::BN, &io, &ctas);
+    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
     if ((why = kbki_needs<80>()) != NULL) return why;
     if (splits > 1) {
         if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, "warptile"))) != NULL) return why;
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
-        io.deep = kbki_ceil(kbki_ceil(io.k, splits), P::KT) * P::KT, splits = kbki_ceil(io.k, io.deep);
+        io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
     }
     bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
     why = kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, P>(io, ctas, splits, st);
-        return kbki_mm_warptile<l.a, l.b, false, P>(io, ctas, splits, st);
+        if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, Plan>(io, ctas, splits, st);
+        return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
     });
     if (why || !io.part) return why;
     kbki_mm_sum_k<T><<<(unsigned)kbki_ceil(io.m * io.n, 256), 256, 0, st>>>(io, splits);
@@ -8510,9 +8585,9 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 #ifdef __CUDACC__
 
 // Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
-template <bool TRANSPOSE> __device__ __forceinline__ void kbki_mm_ldmatrix(uint32_t at, uint32_t* r) {
+template <bool Transpose> __device__ __forceinline__ void kbki_mm_ldmatrix(uint32_t at, uint32_t* r) {
 #if __CUDA_ARCH__ >= 800
-    if (TRANSPOSE)
+    if (Transpose)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                      : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                      : "r"(at)
@@ -8566,81 +8641,83 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/*  A CTA's way through one operand: X wide, 64 deep, tile after tile; thread t carries pack t % PACKS of some
-    lines. ALONG: the lines run along k. */
-template <class T, bool ALONG, int X, int TH> struct kbki_mma_feed {
-    static constexpr int PACKS = ALONG ? KBKI_MMA_DEPTH / 8 : X / 8; // per line
-    static constexpr int PER = TH / PACKS, LINES = ALONG ? X : KBKI_MMA_DEPTH, PASSES = LINES / PER;
-    static constexpr int BYTES = X * KBKI_MMA_DEPTH * 2;
-    static_assert(PER % 8 == 0 && PASSES * PER == LINES, "a thread's lines share their swizzle");
+/*  A CTA's way through one operand, tile after tile: Breadth by 64, the latter along k. Thread t carries pack t %
+    packs of some lines. Along: the lines run along k. */
+template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
+    static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // per line
+    static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
+                         passes = lines / per_pass;
+    static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
+    static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "a thread's lines share their swizzle");
     const T *p, *base;
     int64_t jump, turn; // from pass to pass, and after the last one
     int left, k, at;    // of the width from this thread's place on; its k; its byte in the tile
     bool whole;         // the tile's width is in the tensor
     __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
-        int t = threadIdx.x, row = t / PACKS, pack = t % PACKS, x = ALONG ? row : pack * 8;
-        base = tensor, jump = PER * ld, turn = ALONG ? KBKI_MMA_DEPTH - X * ld : 0, k = ALONG ? pack * 8 : row;
-        p = tensor + (ALONG ? (x0 + x) * ld + k : k * ld + x0 + x);
+        int t = threadIdx.x, row = t / packs, pack = t % packs, x = Along ? row : pack * 8;
+        base = tensor, jump = per_pass * ld, turn = Along ? KBKI_MMA_DEPTH - Breadth * ld : 0,
+        k = Along ? pack * 8 : row;
+        p = tensor + (Along ? (x0 + x) * ld + k : k * ld + x0 + x);
         asm volatile("" : "+l"(jump)); // keeps it in registers: the compiler would fetch ld each time
-        at = row * PACKS * 16 + (pack ^ row % 8) * 16;
-        whole = x0 + X <= size, left = whole ? X - x : (int)(size - x0) - x;
+        at = row * packs * 16 + (pack ^ row % 8) * 16;
+        whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
     // How many of the eight numbers of pass i are in the tensor; at most 0: none.
     __device__ __forceinline__ int there(int i, int64_t depth) const {
         int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k; // along k, from here
-        return ALONG ? (i * PER < left ? n : 0) : (i * PER < n ? left : 0);
+        return Along ? (i * per_pass < left ? n : 0) : (i * per_pass < n ? left : 0);
     }
     // A quarter of a tile that is in the tensor altogether; and of any other. Lines on 16-byte boundaries are
     // whole packs: all of a pack is there, or nothing.
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
-        s += at + quarter * (BYTES / 4);
+        s += at + quarter * (bytes / 4);
 #pragma unroll
-        for (int i = 0; i < PASSES / 4; i++, p += jump) kbki_mm_copy<16>(s + i * PER * PACKS * 16, p);
+        for (int i = 0; i < passes / 4; i++, p += jump) kbki_mm_copy<16>(s + i * per_pass * packs * 16, p);
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
-        s += at + quarter * (BYTES / 4);
+        s += at + quarter * (bytes / 4);
 #pragma unroll 1 // a loop stays a branch; unrolled, it would be issued with the other and switched off
-        for (int i = 0; i < PASSES / 4; i++, p += jump) {
-            bool in = depth > 0 && there(quarter * (PASSES / 4) + i, depth) > 0;
-            kbki_mm_copy_if<16>(s + i * PER * PACKS * 16, in ? p : base, in);
+        for (int i = 0; i < passes / 4; i++, p += jump) {
+            bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
+            kbki_mm_copy_if<16>(s + i * per_pass * packs * 16, in ? p : base, in);
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
-    // The same through registers; WIDE as above, or lines that start anywhere.
-    template <bool WIDE> __device__ __forceinline__ void now(char* s, int64_t depth) {
-        uint4 v[PASSES];
+    // The same through registers; Wide as above, or lines that start anywhere.
+    template <bool Wide> __device__ __forceinline__ void now(char* s, int64_t depth) {
+        uint4 v[passes];
 #pragma unroll
-        for (int i = 0; i < PASSES; i++, p += jump) {
+        for (int i = 0; i < passes; i++, p += jump) {
             int n = there(i, depth);
             v[i] = make_uint4(0, 0, 0, 0);
-            if (n > 0) v[i] = WIDE ? *reinterpret_cast<const uint4*>(p) : kbki_mma_gather(p, n);
+            if (n > 0) v[i] = Wide ? *reinterpret_cast<const uint4*>(p) : kbki_mma_gather(p, n);
         }
 #pragma unroll
-        for (int i = 0; i < PASSES; i++) *reinterpret_cast<uint4*>(s + at + i * PER * PACKS * 16) = v[i];
+        for (int i = 0; i < passes; i++) *reinterpret_cast<uint4*>(s + at + i * per_pass * packs * 16) = v[i];
         p += turn;
     }
 };
-template <bool YES> struct kbki_flag { static constexpr bool yes = YES; };
-// A quarter of both tiles; SURE: they are in the tensors altogether.
-template <bool SURE, class A, class B>
-__device__ __forceinline__ void kbki_mma_part(A& a, B& b, uint32_t s, int quarter, int64_t depth) {
-    if (SURE || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
-        a.inside(s, quarter), b.inside(s + A::BYTES, quarter);
+template <bool Yes> struct kbki_flag { static constexpr bool yes = Yes; };
+// A quarter of both tiles; Sure: they are in the tensors altogether.
+template <bool Sure, class FeedA, class FeedB>
+__device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, int quarter, int64_t depth) {
+    if (Sure || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
+        a.inside(s, quarter), b.inside(s + FeedA::bytes, quarter);
     else
-        a.edge(s, quarter, depth), b.edge(s + A::BYTES, quarter, depth);
+        a.edge(s, quarter, depth), b.edge(s + FeedA::bytes, quarter, depth);
 }
 
-/*  A lane's addresses in a tile, for the fragments of 16 numbers of X and 16 of k. FIRST: lanes 8 to 15 point
+/*  A lane's addresses in a tile, for the fragments of 16 numbers of x and 16 of k. First: lanes 8 to 15 point
     to the next eight lines and lanes 16 to 31 to the next pack, else the other way about; which of the two
     gives the registers the order that mma.sync wants depends on the operand and on how its lines run. */
-template <bool ALONG, bool FIRST, int X> struct kbki_mma_lane {
-    static constexpr bool TRANSPOSE = !ALONG;
+template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
+    static constexpr bool transpose = !Along;
     uint32_t at[4]; // of steps 0 to 3, or of i = 0 to 3 where lines run across k; the rest is constant
     // x: where this warp begins in the tile, a multiple of 64.
     __device__ __forceinline__ void set(uint32_t tile, int x) {
         int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
-        int row = lane % 8 + (FIRST ? low : high) * 8, pack = FIRST ? high : low;
-        tile += ALONG ? (x + row) * KBKI_MMA_DEPTH * 2 : row * X * 2 + x * 2;
+        int row = lane % 8 + (First ? low : high) * 8, pack = First ? high : low;
+        tile += Along ? (x + row) * KBKI_MMA_DEPTH * 2 : row * Breadth * 2 + x * 2;
 #pragma unroll
         for (int e = 0; e < 4; e++) at[e] = tile + (pack ^ lane % 8 ^ e * 2) * 16;
     }
@@ -8648,9 +8725,10 @@ template <bool ALONG, bool FIRST, int X> struct kbki_mma_lane {
 #pragma unroll
         for (int e = 0; e < 4; e++) at[e] += bytes;
     }
-    // Numbers 16 i.. of X, 16 step.. of k.
+    // Numbers 16 i.. of x, 16 step.. of k.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
-        kbki_mm_ldmatrix<TRANSPOSE>(ALONG ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * X * 2, r);
+        kbki_mm_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2,
+                                    r);
     }
 };
 // The products of 16 rows of a warp's 64 x 64 with one step of 16 along k.
@@ -8696,15 +8774,15 @@ __device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0
     }
 }
 
-template <class T, bool KA, bool KB, bool WIDE>
+template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
-    typedef kbki_mma_feed<T, KA, 128, 128> FA;
-    typedef kbki_mma_feed<T, KB, 128, 128> FB;
-    __shared__ __align__(128) char tile[FA::BYTES + FB::BYTES];
-    kbki_mma_lane<KA, KA, 128> la;
-    kbki_mma_lane<KB, !KB, 128> lb;
-    FA fa;
-    FB fb;
+    typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
+    typedef kbki_mma_feed<T, AlongB, 128, 128> FeedB;
+    __shared__ __align__(128) char tile[FeedA::bytes + FeedB::bytes];
+    kbki_mma_lane<AlongA, AlongA, 128> la;
+    kbki_mma_lane<AlongB, !AlongB, 128> lb;
+    FeedA fa;
+    FeedB fb;
     int warp = threadIdx.x / 32;
     uint32_t a[4][4], b[4][4];
     int64_t i0, j0;
@@ -8712,9 +8790,9 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
     kbki_mm_where(io, 128, 128, &i0, &j0);
     fa.start(io.a, io.lda, i0, io.m), fb.start(io.b, io.ldb, j0, io.n);
-    la.set(kbki_mm_shared(tile), warp / 2 * 64), lb.set(kbki_mm_shared(tile + FA::BYTES), warp % 2 * 64);
+    la.set(kbki_mm_shared(tile), warp / 2 * 64), lb.set(kbki_mm_shared(tile + FeedA::bytes), warp % 2 * 64);
     for (int64_t depth = io.k; depth > 0; depth -= KBKI_MMA_DEPTH) {
-        fa.template now<WIDE>(tile, depth), fb.template now<WIDE>(tile + FA::BYTES, depth);
+        fa.template now<Wide>(tile, depth), fb.template now<Wide>(tile + FeedA::bytes, depth);
         __syncthreads();
 #pragma unroll
         for (int step = 0; step < KBKI_MMA_DEPTH / 16; step++) {
@@ -8729,51 +8807,52 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
 }
 
 // Starts on all tiles of the ring but the last; of that a quarter, since the loop is always one ahead.
-template <int STAGES, class A, class B>
-__device__ __forceinline__ void kbki_mma_first(A& a, B& b, uint32_t s, int64_t depth) {
-    for (int i = 0; i < STAGES - 1; i++) {
+template <int Stages, class FeedA, class FeedB>
+__device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, int64_t depth) {
+    for (int i = 0; i < Stages - 1; i++) {
         for (int quarter = 0; quarter < 4; quarter++) kbki_mma_part<false>(a, b, s, quarter, depth);
         a.onward(), b.onward(), kbki_mm_commit();
-        s += A::BYTES + B::BYTES, depth -= KBKI_MMA_DEPTH;
+        s += FeedA::bytes + FeedB::bytes, depth -= KBKI_MMA_DEPTH;
     }
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
-template <class T, bool KA, bool KB, int BN, int STAGES>
-__global__ void __launch_bounds__(BN, 256 / BN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
-    typedef kbki_mma_feed<T, KA, 128, BN> FA; // two rows of BN / 64 warps: BN threads
-    typedef kbki_mma_feed<T, KB, BN, BN> FB;
-    constexpr int STAGE = FA::BYTES + FB::BYTES, STEPS = KBKI_MMA_DEPTH / 16;
+template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
+__global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
+    typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // two rows of TileN / 64 warps: TileN threads
+    typedef kbki_mma_feed<T, AlongB, TileN, TileN> FeedB;
+    constexpr int StageBytes = FeedA::bytes + FeedB::bytes, Steps = KBKI_MMA_DEPTH / 16;
     extern __shared__ uint4 kbki_mm_ring[];
-    kbki_mma_lane<KA, KA, 128> la;
-    kbki_mma_lane<KB, !KB, BN> lb;
-    FA fa;
-    FB fb;
-    int warp = threadIdx.x / 32, y = warp / (BN / 64) * 64, x = warp % (BN / 64) * 64, slot = 0;
-    uint32_t s0 = kbki_mm_shared(kbki_mm_ring), then = s0 + (STAGES - 1) * STAGE, last = then;
+    kbki_mma_lane<AlongA, AlongA, 128> la;
+    kbki_mma_lane<AlongB, !AlongB, TileN> lb;
+    FeedA fa;
+    FeedB fb;
+    int warp = threadIdx.x / 32, y = warp / (TileN / 64) * 64, x = warp % (TileN / 64) * 64, slot = 0;
+    uint32_t s0 = kbki_mm_shared(kbki_mm_ring), then = s0 + (Stages - 1) * StageBytes, last = then;
     uint32_t a[2][4][4], b[2][4][4];
-    int64_t i0, j0, stop = -KBKI_MMA_DEPTH * (STAGES - 1);
+    int64_t i0, j0, stop = -KBKI_MMA_DEPTH * (Stages - 1);
     float c[4][8][4] = {};
     io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
-    kbki_mm_where(io, 128, BN, &i0, &j0);
+    kbki_mm_where(io, 128, TileN, &i0, &j0);
     fa.start(io.a, io.lda, i0, io.m), fb.start(io.b, io.ldb, j0, io.n);
-    la.set(s0, y), lb.set(s0 + FA::BYTES, x);
-    kbki_mma_first<STAGES>(fa, fb, s0, io.k);
-    kbki_mm_wait<STAGES - 2>();
+    la.set(s0, y), lb.set(s0 + FeedA::bytes, x);
+    kbki_mma_first<Stages>(fa, fb, s0, io.k);
+    kbki_mm_wait<Stages - 2>();
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
-    int64_t depth = io.k - KBKI_MMA_DEPTH * (STAGES - 1); // from the tile on that is being fetched
+    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // from the tile on that is being fetched
     auto turn = [&](auto sure) {
 #pragma unroll
-        for (int step = 0; step < STEPS; step++) {
-            constexpr int LAST = STEPS - 1;
-            int more = (step + 1) % STEPS;
-            if (step == LAST) { // everyone has read all of this tile; the next has arrived
-                slot = slot + 1 == STAGES ? 0 : slot + 1;
-                la.move(slot ? STAGE : -(STAGES - 1) * STAGE), lb.move(slot ? STAGE : -(STAGES - 1) * STAGE);
+        for (int step = 0; step < Steps; step++) {
+            constexpr int LastStep = Steps - 1;
+            int more = (step + 1) % Steps;
+            if (step == LastStep) { // everyone has read all of this tile; the next has arrived
+                slot = slot + 1 == Stages ? 0 : slot + 1;
+                const int onward = slot ? StageBytes : -(Stages - 1) * StageBytes;
+                la.move(onward), lb.move(onward);
                 depth -= KBKI_MMA_DEPTH;
-                kbki_mm_wait<STAGES - 2>();
+                kbki_mm_wait<Stages - 2>();
                 __syncthreads();
             }
 #pragma unroll
@@ -8782,9 +8861,9 @@ __global__ void __launch_bounds__(BN, 256 / BN) kbk_matmul_fwd_mmapipe_k(kbki_mm
                 kbki_mma_fma<T>(a[step % 2][i], b[step % 2], c[i]);
                 if (i == 1) kbki_mma_part<sure.yes>(fa, fb, then, more, depth);
             }
-            if (step == LAST - 1) {
+            if (step == LastStep - 1) {
                 fa.onward(), fb.onward(), kbki_mm_commit();
-                then = then == last ? s0 : then + STAGE;
+                then = then == last ? s0 : then + StageBytes;
             }
         }
     };
@@ -8834,18 +8913,18 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
-template <class T, int BN>
+template <class T, int TileN>
 const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbk_stream st) {
-    constexpr int STAGES = 3;
-    io.across = kbki_ceil(io.n, BN), io.down = kbki_ceil(io.m, 128);
+    constexpr int Stages = 3;
+    io.across = kbki_ceil(io.n, TileN), io.down = kbki_ceil(io.m, 128);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        size_t bytes = STAGES * (128 + BN) * KBKI_MMA_DEPTH * 2;
-        const char* why = kbki_want_shared(kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, BN, STAGES>, &bytes);
+        size_t bytes = Stages * (128 + TileN) * KBKI_MMA_DEPTH * 2;
+        const char* why = kbki_want_shared(kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, TileN, Stages>, &bytes);
         if (why) return why;
         if (bytes == 0) // an SM without that much
-            return BN == 256 ? kbki_mmapipe_run<T, 128>(a, io, batch, st) : kbki_mma<T>(a, batch, st);
+            return TileN == 256 ? kbki_mmapipe_run<T, 128>(a, io, batch, st) : kbki_mma<T>(a, batch, st);
         return kbki_mm_batch(io, io.across * io.down, batch, [&](const kbki_mm<T>& part, dim3 grid) {
-            kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, BN, STAGES><<<grid, BN, bytes, st>>>(part);
+            kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, TileN, Stages><<<grid, TileN, bytes, st>>>(part);
         });
     });
 }
@@ -9214,22 +9293,22 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
    4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
     neighbouring rows meet different banks. Sixteen lanes of one warp share their rows: reductions are
     shuffles. */
-template <class T, int D> __device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
+template <class T, int Dim> __device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
 #pragma unroll 8
-    for (int i = threadIdx.x; i < 64 * D; i += 256) {
-        int r = i / D;
-        to[r * (D + 4) + i % D] = r < left ? kbki_float(from[i]) : 0.0f;
+    for (int i = threadIdx.x; i < 64 * Dim; i += 256) {
+        int r = i / Dim;
+        to[r * (Dim + 4) + i % Dim] = r < left ? kbki_float(from[i]) : 0.0f;
     }
 }
-template <int D>
+template <int Dim>
 __device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k, int y, int x, float (&s)[4][4]) {
 #pragma unroll 2
-    for (int c = 0; c < D; c += 4) {
+    for (int c = 0; c < Dim; c += 4) {
         float4 a[4], b[4];
 #pragma unroll
         for (int r = 0; r < 4; r++) {
-            a[r] = *reinterpret_cast<const float4*>(q + (4 * y + r) * (D + 4) + c);
-            b[r] = *reinterpret_cast<const float4*>(k + (x + 16 * r) * (D + 4) + c);
+            a[r] = *reinterpret_cast<const float4*>(q + (4 * y + r) * (Dim + 4) + c);
+            b[r] = *reinterpret_cast<const float4*>(k + (x + 16 * r) * (Dim + 4) + c);
         }
 #pragma unroll
         for (int r = 0; r < 4; r++)
@@ -9255,20 +9334,21 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
 }
 // limit[r]: the last key that row r may see. Only where hidden is set is there any doubt, and then v of a
 // hidden key must not even be multiplied by zero: it may be NaN.
-template <int D>
+template <int Dim>
 __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool hidden,
-                                                 const int (&limit)[4], int key, float (&o)[4][D / 16]) {
+                                                 const int (&limit)[4], int key, float (&o)[4][Dim / 16]) {
 #pragma unroll 4
     for (int k = 0; k < 64; k++) {
-        float4 b[D / 64];
+        float4 b[Dim / 64];
 #pragma unroll
-        for (int h = 0; h < D / 64; h++) b[h] = *reinterpret_cast<const float4*>(v + k * (D + 4) + 4 * x + 64 * h);
+        for (int h = 0; h < Dim / 64; h++)
+            b[h] = *reinterpret_cast<const float4*>(v + k * (Dim + 4) + 4 * x + 64 * h);
 #pragma unroll
         for (int r = 0; r < 4; r++) {
             float w = p[(4 * y + r) * 68 + k];
             if (hidden && key + k > limit[r]) continue;
 #pragma unroll
-            for (int h = 0; h < D / 64; h++) {
+            for (int h = 0; h < Dim / 64; h++) {
                 o[r][4 * h] = fmaf(w, b[h].x, o[r][4 * h]);
                 o[r][4 * h + 1] = fmaf(w, b[h].y, o[r][4 * h + 1]);
                 o[r][4 * h + 2] = fmaf(w, b[h].z, o[r][4 * h + 2]);
@@ -9277,26 +9357,26 @@ __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v,
         }
     }
 }
-template <class T, int D> __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(kbki_attn<T> io) {
+template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
-    float *q = reinterpret_cast<float*>(kbki_attn_shared), *kv = q + 64 * (D + 4), *p = kv + 64 * (D + 4);
+    float *q = reinterpret_cast<float*>(kbki_attn_shared), *kv = q + 64 * (Dim + 4), *p = kv + 64 * (Dim + 4);
     int n = (int)io.rows, tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
     int64_t head = blockIdx.x / tiles;
     if (io.causal) tile = tiles - 1 - tile; // the longest first
     int row0 = tile * 64, end = io.causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
-    float o[4][D / 16] = {}, log2_scale = io.scale * KBKI_LOG2E;
+    float o[4][Dim / 16] = {}, log2_scale = io.scale * KBKI_LOG2E;
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = io.causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_load<T, D>(q, io.q + (head * n + row0) * D, n - row0);
+    kbki_attn_load<T, Dim>(q, io.q + (head * n + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
         bool hidden = key + 63 > limit[0];
         __syncthreads(); // the tile before is done with v
-        kbki_attn_load<T, D>(kv, io.k + (head * n + key) * D, n - key);
+        kbki_attn_load<T, Dim>(kv, io.k + (head * n + key) * Dim, n - key);
         __syncthreads();
-        kbki_attn_scores<D>(q, kv, y, x, s);
+        kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
         for (int r = 0; r < 4; r++) {
 #pragma unroll
@@ -9304,14 +9384,14 @@ template <class T, int D> __global__ void __launch_bounds__(256) kbk_attention_f
                 if (key + x + 16 * e > limit[r]) s[r][e] = -INFINITY;
             float factor = kbki_attn_row(s[r], &run[r], log2_scale);
 #pragma unroll
-            for (int c = 0; c < D / 16; c++) o[r][c] *= factor;
+            for (int c = 0; c < Dim / 16; c++) o[r][c] *= factor;
 #pragma unroll
             for (int e = 0; e < 4; e++) p[(4 * y + r) * 68 + x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_load<T, D>(kv, io.v + (head * n + key) * D, n - key);
+        kbki_attn_load<T, Dim>(kv, io.v + (head * n + key) * Dim, n - key);
         __syncthreads();
-        kbki_attn_values<D>(p, kv, y, x, hidden, limit, key, o);
+        kbki_attn_values<Dim>(p, kv, y, x, hidden, limit, key, o);
     }
 #pragma unroll
     for (int r = 0; r < 4; r++) {
@@ -9323,19 +9403,19 @@ template <class T, int D> __global__ void __launch_bounds__(256) kbk_attention_f
         float inv = sum == 0 ? 1.0f : 1.0f / sum;
         float base = run[r].m == -INFINITY ? 0.0f : __fmul_rn(run[r].m, log2_scale);
 #pragma unroll
-        for (int c = 0; c < D / 16; c++)
-            io.o[(head * n + row) * D + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
+        for (int c = 0; c < Dim / 16; c++)
+            io.o[(head * n + row) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
         if (x == 0) io.lse[head * n + row] = KBKI_LN2 * (base + log2f(sum));
     }
 }
-template <class T, int D> const char* kbki_attn_flash(const kbki_attn<T>& io, kbk_stream st) {
-    size_t bytes = (2 * 64 * (D + 4) + 64 * 68) * sizeof(float);
+template <class T, int Dim> const char* kbki_attn_flash(const kbki_attn<T>& io, kbk_stream st) {
+    size_t bytes = (2 * 64 * (Dim + 4) + 64 * 68) * sizeof(float);
     int64_t ctas = io.heads * kbki_ceil(io.rows, 64);
-    const char* why = kbki_want_shared(kbk_attention_fwd_flash_k<T, D>, &bytes);
+    const char* why = kbki_want_shared(kbk_attention_fwd_flash_k<T, Dim>, &bytes);
     if (why) return why;
     if (!bytes) return "an SM has too little shared memory";
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_attention_fwd_flash_k<T, D><<<(unsigned)ctas, 256, bytes, st>>>(io);
+    kbk_attention_fwd_flash_k<T, Dim><<<(unsigned)ctas, 256, bytes, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_stream st) {
@@ -9511,20 +9591,20 @@ template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, f
     float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
-/*  Tiles in shared memory: rows of D elements in chunks of 16 bytes; chunk c of row r lies at c ^ (r & 7), so
+/*  Tiles in shared memory: rows of Dim elements in chunks of 16 bytes; chunk c of row r lies at c ^ (r & 7), so
     that the eight rows of a matrix, taken at the same chunk, are in different banks. */
-template <class T, int D, int ROWS, int THREADS>
+template <class T, int Dim, int Rows, int Threads>
 __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
-    constexpr int CHUNKS = D / 8, STEP = THREADS / CHUNKS;
-    static_assert(STEP % 8 == 0 && ROWS % STEP == 0, "a thread stays at its chunk, before and after the swap");
-    int r = threadIdx.x / CHUNKS, c = threadIdx.x % CHUNKS;
-    to += r * 2 * D + ((c ^ (r & 7)) << 4), from += r * D + c * 8;
+    constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
+    static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread stays at its chunk, before and after the swap");
+    int r = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
+    to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
     if (vector) {
 #pragma unroll
-        for (int p = 0; p < ROWS; p += STEP) kbki_attn_copy(to + p * 2 * D, from + p * D, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_attn_copy(to + p * 2 * Dim, from + p * Dim, r + p < left);
     } else {
 #pragma unroll 1
-        for (int p = 0; p < ROWS; p += STEP) kbki_attn_copy_ones(to + p * 2 * D, from + p * D, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
     }
 }
 // A lane's row and chunk in a 16 x 16 block of such a tile, the chunk after the swap: of left operands, and
@@ -9545,26 +9625,26 @@ __device__ __forceinline__ uint4 kbki_attn_chunk(uint32_t from) {
                  : "memory");
     return w;
 }
-/*  A warp's 32 rows of 8 N columns, from chunk `first` on, to rows of D elements in memory, of which `left`
+/*  A warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements in memory, of which `left`
     exist. As accumulators lie, a store would reach 16 bytes of each of eight rows; it takes fewer, whole lines
     by way of shared memory, where those columns of 32 rows are free. */
-template <class T, int D, int N>
-__device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][N][4], int first, int left,
-                                                bool vector, kbki_attn_lane at) {
+template <class T, int Dim, int Across>
+__device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
+                                                int left, bool vector, kbki_attn_lane at) {
 #pragma unroll
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < Across; i++) {
         const float(&a)[4] = x[i % 2][i & ~1], (&b)[4] = x[i % 2][i | 1];
         const uint32_t r[4] = { kbki_attn_pack<T>(a[0], a[1]), kbki_attn_pack<T>(a[2], a[3]),
                                 kbki_attn_pack<T>(b[0], b[1]), kbki_attn_pack<T>(b[2], b[3]) };
-        kbki_attn_stsm(rows + (i % 2 * 16 + at.left) * 2 * D + ((at.left_bit ^ (first + (i & ~1))) << 4), r);
+        kbki_attn_stsm(rows + (i % 2 * 16 + at.left) * 2 * Dim + ((at.left_bit ^ (first + (i & ~1))) << 4), r);
     }
     __syncwarp();
-    int row = threadIdx.x % 32 / N, c = first + threadIdx.x % N;
+    int row = threadIdx.x % 32 / Across, c = first + threadIdx.x % Across;
 #pragma unroll 4
-    for (; row < 32; row += 32 / N) {
-        uint4 w = kbki_attn_chunk(rows + row * 2 * D + ((c ^ (row & 7)) << 4));
+    for (; row < 32; row += 32 / Across) {
+        uint4 w = kbki_attn_chunk(rows + row * 2 * Dim + ((c ^ (row & 7)) << 4));
         if (row >= left) continue;
-        T* p = to + (int64_t)row * D + c * 8;
+        T* p = to + (int64_t)row * Dim + c * 8;
         if (vector)
             *reinterpret_cast<uint4*>(p) = w;
         else
@@ -9572,11 +9652,11 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-// True, for the whole warp, if ROWS rows of D elements hold a NaN or an infinity.
-template <class T, int D, int ROWS> __device__ __forceinline__ bool kbki_attn_wild(uint32_t rows) {
+// True, for the whole warp, if so many rows of Dim elements hold a NaN or an infinity.
+template <class T, int Dim, int Rows> __device__ __forceinline__ bool kbki_attn_wild(uint32_t rows) {
     uint32_t any = 0;
 #pragma unroll 4
-    for (int i = 0; i < D * ROWS / 256; i++) {
+    for (int i = 0; i < Dim * Rows / 256; i++) {
         const uint4 w = kbki_attn_chunk(rows + (i * 32 + threadIdx.x % 32) * 16);
         any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
         any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
@@ -9585,10 +9665,10 @@ template <class T, int D, int ROWS> __device__ __forceinline__ bool kbki_attn_wi
     }
     return __any_sync(~0u, any & 0x80008000u);
 }
-/*  c += a b for a 16 x 16 block a of which only a triangle counts: k <= row, or k >= row if UPPER. mma would
+/*  c += a b for a 16 x 16 block a of which only a triangle counts: k <= row, or k >= row if Upper. mma would
     multiply the zeros of the other triangle too, and 0 * NaN is NaN; so where b is wild, this. */
-template <class T, int D, int NB, bool UPPER>
-__device__ __forceinline__ void kbki_attn_triangle(float (&c)[NB][4], const uint32_t (&a)[4], uint32_t rows,
+template <class T, int Dim, int Across, bool Upper>
+__device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const uint32_t (&a)[4], uint32_t rows,
                                                    int first) {
     int lane = threadIdx.x % 32, g = lane / 4;
 #pragma unroll 1
@@ -9599,13 +9679,13 @@ __device__ __forceinline__ void kbki_attn_triangle(float (&c)[NB][4], const uint
         float x[2], y[2], b[2];
         kbki_unword((T*)0, lo, x), kbki_unword((T*)0, hi, y);
         float p = k & 1 ? x[1] : x[0], q = k & 1 ? y[1] : y[0];
-        bool low = UPPER ? k >= g : k <= g, high = UPPER ? k >= g + 8 : k <= g + 8;
+        bool low = Upper ? k >= g : k <= g, high = Upper ? k >= g + 8 : k <= g + 8;
 #pragma unroll
-        for (int n = 0; n < NB; n++) {
+        for (int n = 0; n < Across; n++) {
             uint32_t w;
             asm volatile("ld.shared.u32 %0, [%1];"
                          : "=r"(w)
-                         : "r"(rows + k * 2 * D + (((first + n) ^ (k & 7)) << 4) + (lane & 3) * 4));
+                         : "r"(rows + k * 2 * Dim + (((first + n) ^ (k & 7)) << 4) + (lane & 3) * 4));
             kbki_unword((T*)0, w, b);
             if (low) c[n][0] = fmaf(p, b[0], c[n][0]), c[n][1] = fmaf(p, b[1], c[n][1]);
             if (high) c[n][2] = fmaf(q, b[0], c[n][2]), c[n][3] = fmaf(q, b[1], c[n][3]);
@@ -9613,83 +9693,86 @@ __device__ __forceinline__ void kbki_attn_triangle(float (&c)[NB][4], const uint
     }
 }
 
-/*  s[m][n] = 16 M x 8 N block of a b', both lying as rows of D elements. Operands are loaded AHEAD steps
+/*  s[m][n] = 16 x 8 blocks of a b', both lying as rows of Dim elements. Operands are loaded Ahead steps
    before their mma: a warp has one or two others to hide a latency behind, which is not enough. */
-template <class T, int D, int M, int N>
-__device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[M][N][4], uint32_t a, uint32_t b,
+template <class T, int Dim, int Down, int Across>
+__device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
-    constexpr int PER = N / 2, STEPS = D / 16 * PER, AHEAD = M * N > 8 ? 2 : 1;
-    uint32_t x[2][M][4], y[AHEAD + 1][4];
-    a += at.left * 2 * D, b += at.right * 2 * D;
+    constexpr int Pairs = Across / 2, Steps = Dim / 16 * Pairs, Ahead = Down * Across > 8 ? 2 : 1;
+    uint32_t x[2][Down][4], y[Ahead + 1][4];
+    a += at.left * 2 * Dim, b += at.right * 2 * Dim;
 #pragma unroll
-    for (int e = 0; e < M * N * 4; e++) s[e / 4 / N][e / 4 % N][e % 4] = 0;
+    for (int e = 0; e < Down * Across * 4; e++) s[e / 4 / Across][e / 4 % Across][e % 4] = 0;
 #pragma unroll
-    for (int m = 0; m < M; m++) kbki_attn_ldsm(x[0][m], a + m * 32 * D + (at.left_bit << 4));
+    for (int m = 0; m < Down; m++) kbki_attn_ldsm(x[0][m], a + m * 32 * Dim + (at.left_bit << 4));
 #pragma unroll
-    for (int t = -AHEAD; t < STEPS; t++) {
-        int next = t + AHEAD, k = t / PER, n = t % PER * 2, soon = k + 1;
-        if (next < STEPS)
-            kbki_attn_ldsm(y[next % (AHEAD + 1)], b + next % PER * 32 * D + ((at.right_bit ^ (next / PER * 2)) << 4));
+    for (int t = -Ahead; t < Steps; t++) {
+        int next = t + Ahead, k = t / Pairs, n = t % Pairs * 2, soon = k + 1;
+        if (next < Steps)
+            kbki_attn_ldsm(y[next % (Ahead + 1)],
+                           b + next % Pairs * 32 * Dim + ((at.right_bit ^ (next / Pairs * 2)) << 4));
         if (t < 0) continue;
-        if (n == (PER > 2 ? 2 : 0) && soon < D / 16)
+        if (n == (Pairs > 2 ? 2 : 0) && soon < Dim / 16)
 #pragma unroll
-            for (int m = 0; m < M; m++)
-                kbki_attn_ldsm(x[soon % 2][m], a + m * 32 * D + ((at.left_bit ^ (2 * soon)) << 4));
+            for (int m = 0; m < Down; m++)
+                kbki_attn_ldsm(x[soon % 2][m], a + m * 32 * Dim + ((at.left_bit ^ (2 * soon)) << 4));
 #pragma unroll
-        for (int m = 0; m < M; m++) {
-            kbki_attn_mma((T*)0, s[m][n], x[k % 2][m], y[t % (AHEAD + 1)][0], y[t % (AHEAD + 1)][1]);
-            kbki_attn_mma((T*)0, s[m][n + 1], x[k % 2][m], y[t % (AHEAD + 1)][2], y[t % (AHEAD + 1)][3]);
+        for (int m = 0; m < Down; m++) {
+            kbki_attn_mma((T*)0, s[m][n], x[k % 2][m], y[t % (Ahead + 1)][0], y[t % (Ahead + 1)][1]);
+            kbki_attn_mma((T*)0, s[m][n + 1], x[k % 2][m], y[t % (Ahead + 1)][2], y[t % (Ahead + 1)][3]);
         }
     }
 }
-// c[m] += a[m] b for 16 C rows of b, D elements each, of which N * 8 from chunk `first` on are taken.
-template <class T, int D, int M, int C, int N>
-__device__ __forceinline__ void kbki_attn_by_rows(float (&c)[M][N][4], const uint32_t (&a)[M][C][4], uint32_t b,
-                                                  int first, kbki_attn_lane at) {
-    constexpr int PER = N / 2, STEPS = C * PER, AHEAD = M == 1 ? 2 : 1;
-    uint32_t y[AHEAD + 1][4];
-    b += at.left * 2 * D;
+// c[m] += a[m] b for 16 * Deep rows of b, Dim elements each, of which 8 * Across from chunk `first` on are taken.
+template <class T, int Dim, int Down, int Deep, int Across>
+__device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], const uint32_t (&a)[Down][Deep][4],
+                                                  uint32_t b, int first, kbki_attn_lane at) {
+    constexpr int Pairs = Across / 2, Steps = Deep * Pairs, Ahead = Down == 1 ? 2 : 1;
+    uint32_t y[Ahead + 1][4];
+    b += at.left * 2 * Dim;
 #pragma unroll
-    for (int t = -AHEAD; t < STEPS; t++) {
-        int next = t + AHEAD, n = t % PER * 2, now = t % (AHEAD + 1);
-        if (next < STEPS)
-            kbki_attn_ldsm_t(y[next % (AHEAD + 1)],
-                             b + next / PER * 32 * D + ((at.left_bit ^ (first + next % PER * 2)) << 4));
+    for (int t = -Ahead; t < Steps; t++) {
+        int next = t + Ahead, n = t % Pairs * 2, now = t % (Ahead + 1);
+        if (next < Steps)
+            kbki_attn_ldsm_t(y[next % (Ahead + 1)],
+                             b + next / Pairs * 32 * Dim + ((at.left_bit ^ (first + next % Pairs * 2)) << 4));
         if (t < 0) continue;
 #pragma unroll
-        for (int m = 0; m < M; m++) {
-            kbki_attn_mma((T*)0, c[m][n], a[m][t / PER], y[now][0], y[now][1]);
-            kbki_attn_mma((T*)0, c[m][n + 1], a[m][t / PER], y[now][2], y[now][3]);
+        for (int m = 0; m < Down; m++) {
+            kbki_attn_mma((T*)0, c[m][n], a[m][t / Pairs], y[now][0], y[now][1]);
+            kbki_attn_mma((T*)0, c[m][n + 1], a[m][t / Pairs], y[now][2], y[now][3]);
         }
     }
 }
 /*  The same where causality hides part of it. shift = first row of a less first column of a: a 16 x 16 block
-    above the diagonal is left out, one on it goes by triangle if b is wild. UPPER: the other way round. */
-template <class T, int D, int M, int C, int N, bool UPPER>
-__device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[M][N][4], const uint32_t (&a)[M][C][4],
-                                                         uint32_t b, int first, kbki_attn_lane at, int shift) {
+    above the diagonal is left out, one on it goes by triangle if b is wild. Upper: the other way round. */
+template <class T, int Dim, int Down, int Deep, int Across, bool Upper>
+__device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across][4],
+                                                         const uint32_t (&a)[Down][Deep][4], uint32_t b, int first,
+                                                         kbki_attn_lane at, int shift) {
 #pragma unroll
-    for (int i = 0; i < M * C; i++) {
-        int m = i / C, k = i % C, below = shift + 16 * (m - k);
-        uint32_t one[1][1][4] = { { { a[m][k][0], a[m][k][1], a[m][k][2], a[m][k][3] } } }, rows = b + k * 32 * D;
-        if (UPPER ? below > 0 : below < 0) continue;
-        if (below == 0 && kbki_attn_wild<T, D, 16>(rows))
-            kbki_attn_triangle<T, D, N, UPPER>(c[m], one[0][0], rows, first);
+    for (int i = 0; i < Down * Deep; i++) {
+        int m = i / Deep, k = i % Deep, below = shift + 16 * (m - k);
+        uint32_t one[1][1][4] = { { { a[m][k][0], a[m][k][1], a[m][k][2], a[m][k][3] } } }, rows = b + k * 32 * Dim;
+        if (Upper ? below > 0 : below < 0) continue;
+        if (below == 0 && kbki_attn_wild<T, Dim, 16>(rows))
+            kbki_attn_triangle<T, Dim, Across, Upper>(c[m], one[0][0], rows, first);
         else
-            kbki_attn_by_rows<T, D, 1, 1, N>(reinterpret_cast<float(&)[1][N][4]>(c[m]), one, rows, first, at);
+            kbki_attn_by_rows<T, Dim, 1, 1, Across>(reinterpret_cast<float(&)[1][Across][4]>(c[m]), one, rows, first,
+                                                    at);
     }
 }
 
 // New running maximum m of rows g and g + 8 of a 16-row block, and what exponents are relative to. Returns
 // true if some row of the warp has a new one; then factor is for what came before.
-template <int N>
-__device__ __forceinline__ bool kbki_attn_top(const float (&s)[N][4], float (&m)[2], float (&base)[2],
+template <int Across>
+__device__ __forceinline__ bool kbki_attn_top(const float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         float top = fmaxf(s[0][2 * h], s[0][2 * h + 1]);
 #pragma unroll
-        for (int n = 1; n < N; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
+        for (int n = 1; n < Across; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
         top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
         top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
         top = fmaxf(top, m[h]);
@@ -9713,18 +9796,20 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
     }
 }
 // Scores of keys past each row's limit become -inf. column: of this thread's first score.
-template <int N> __device__ __forceinline__ void kbki_attn_hide(float (&s)[N][4], int column, int low, int high) {
+template <int Across>
+__device__ __forceinline__ void kbki_attn_hide(float (&s)[Across][4], int column, int low, int high) {
 #pragma unroll
-    for (int n = 0; n < N; n++)
+    for (int n = 0; n < Across; n++)
 #pragma unroll
         for (int e = 0; e < 4; e++)
             if (column + 8 * n + (e & 1) > (e < 2 ? low : high)) s[n][e] = -INFINITY;
 }
 // o over its sums, and lse. rows: 32 of the warp's own in shared memory.
-template <class T, int D>
-__device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t head, int row, float (&o)[2][D / 8][4],
-                                              const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
-                                              uint32_t rows, kbki_attn_lane at) {
+template <class T, int Dim>
+__device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t head, int row,
+                                              float (&o)[2][Dim / 8][4], const float (&m)[2][2],
+                                              const float (&l)[2][2], float log2_scale, uint32_t rows,
+                                              kbki_attn_lane at) {
     int lane = threadIdx.x % 32, left = (int)io.rows - row;
     if (left <= 0) return;
 #pragma unroll
@@ -9734,31 +9819,31 @@ __device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t he
         sum += __shfl_xor_sync(~0u, sum, 2);
         float inv = sum == 0 ? 1.0f : 1.0f / sum, top = m[i / 2][i % 2];
 #pragma unroll
-        for (int n = 0; n < D / 8; n++) o[i / 2][n][i % 2 * 2] *= inv, o[i / 2][n][i % 2 * 2 + 1] *= inv;
+        for (int n = 0; n < Dim / 8; n++) o[i / 2][n][i % 2 * 2] *= inv, o[i / 2][n][i % 2 * 2 + 1] *= inv;
         if (lane % 4 == 0 && r < left)
             io.lse[head * io.rows + row + r] =
                 KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale)) + log2f(sum));
     }
-    kbki_attn_write<T, D, D / 8>(io.o + (head * io.rows + row) * D, rows, o, 0, left, io.vector, at);
+    kbki_attn_write<T, Dim, Dim / 8>(io.o + (head * io.rows + row) * Dim, rows, o, 0, left, io.vector, at);
 }
 
-/*  One warp's 32 rows, from `row` on, against 64 keys. EDGE: some of the keys are hidden. The exponentials of
+/*  One warp's 32 rows, from `row` on, against 64 keys. Edge: some of the keys are hidden. The exponentials of
     16 keys stand beside the mma of the 16 before, in one stretch of code, for the scheduler to mix. */
-template <class T, int D, bool EDGE>
-__device__ __forceinline__ void kbki_attn_step(float (&o)[2][D / 8][4], float (&m)[2][2], float (&l)[2][2],
+template <class T, int Dim, bool Edge>
+__device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float (&m)[2][2], float (&l)[2][2],
                                                uint32_t q, uint32_t k, uint32_t v, kbki_attn_lane at,
                                                float log2_scale, int key, int row, int last, int causal) {
     float s[2][8][4], base[2][2], factor[2];
-    kbki_attn_rows_by_rows<T, D, 2, 8>(s, q, k, at);
+    kbki_attn_rows_by_rows<T, Dim, 2, 8>(s, q, k, at);
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int low = row + 16 * i + threadIdx.x % 32 / 4, high = low + 8;
-        if (EDGE)
+        if (Edge)
             kbki_attn_hide<8>(s[i], key + threadIdx.x % 4 * 2, causal && low < last ? low : last,
                               causal && high < last ? high : last);
         if (kbki_attn_top<8>(s[i], m[i], base[i], factor, log2_scale)) {
 #pragma unroll
-            for (int e = 0; e < D / 2; e++) o[i][e / 4][e % 4] *= factor[e % 4 / 2];
+            for (int e = 0; e < Dim / 2; e++) o[i][e / 4][e % 4] *= factor[e % 4 / 2];
             l[i][0] *= factor[0], l[i][1] *= factor[1];
         }
     }
@@ -9768,19 +9853,19 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][D / 8][4], float (&
 #pragma unroll
         for (int i = 0; i < 2; i++)
             kbki_attn_probabilities<T>(p[i][0], s[i][2 * c], s[i][2 * c + 1], base[i], l[i], log2_scale);
-        if (EDGE && causal)
-            kbki_attn_by_rows_hidden<T, D, 2, 1, D / 8, false>(o, p, v + c * 32 * D, 0, at, row - key - 16 * c);
+        if (Edge && causal)
+            kbki_attn_by_rows_hidden<T, Dim, 2, 1, Dim / 8, false>(o, p, v + c * 32 * Dim, 0, at, row - key - 16 * c);
         else
-            kbki_attn_by_rows<T, D, 2, 1, D / 8>(o, p, v + c * 32 * D, 0, at);
+            kbki_attn_by_rows<T, Dim, 2, 1, Dim / 8>(o, p, v + c * 32 * Dim, 0, at);
     }
 }
 // Keys per buffer: what lets two CTAs share an SM's 227 KiB.
-template <int D> struct kbki_attn_keys { static constexpr int n = D == 64 ? 128 : 64; };
-template <class T, int D> __global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
+template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
+template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
-    constexpr int KEYS = kbki_attn_keys<D>::n;
-    constexpr uint32_t TILE = KEYS * 2 * D; // bytes
-    const uint32_t q = kbki_attn_smem(kbki_attn_shared), ring = q + 128 * 2 * D;
+    constexpr int Keys = kbki_attn_keys<Dim>::n;
+    constexpr uint32_t TileBytes = Keys * 2 * Dim;
+    const uint32_t q = kbki_attn_smem(kbki_attn_shared), ring = q + 128 * 2 * Dim;
     const kbki_attn_lane at = kbki_attn_lanes();
     const int n = (int)io.rows, tiles = (n + 127) / 128;
     const int64_t head = blockIdx.x / tiles;
@@ -9790,48 +9875,49 @@ template <class T, int D> __global__ void __launch_bounds__(128, 2) kbk_attentio
     const int end = io.causal && row0 + 128 < n ? row0 + 128 : n;
     const int seen = io.causal && mine + 31 < n - 1 ? mine + 31 : n - 1,
               plain = io.causal && mine < n - 1 ? mine : n - 1;
-    const T *k = io.k + head * n * D, *v = io.v + head * n * D;
+    const T *k = io.k + head * n * Dim, *v = io.v + head * n * Dim;
     const float log2_scale = io.scale * KBKI_LOG2E;
-    float o[2][D / 8][4] = {}, m[2][2], l[2][2] = {};
+    float o[2][Dim / 8][4] = {}, m[2][2], l[2][2] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++) m[i / 2][i % 2] = -INFINITY;
-    kbki_attn_fetch<T, D, 128, 128>(q, io.q + (head * n + row0) * D, n - row0, io.vector);
-    kbki_attn_fetch<T, D, KEYS, 128>(ring, k, n, io.vector);
-    kbki_attn_fetch<T, D, KEYS, 128>(ring + TILE, v, n, io.vector);
+    kbki_attn_fetch<T, Dim, 128, 128>(q, io.q + (head * n + row0) * Dim, n - row0, io.vector);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, io.vector);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, io.vector);
     kbki_attn_commit();
     uint32_t stage = ring;
 #pragma unroll 1
-    for (int key = 0; key < end; key += KEYS) {
-        const uint32_t now = stage, rows = q + warp * 64 * D;
-        const int next = key + KEYS;
-        stage = ring + ring + 2 * TILE - stage; // the other one
+    for (int key = 0; key < end; key += Keys) {
+        const uint32_t now = stage, rows = q + warp * 64 * Dim;
+        const int next = key + Keys;
+        stage = ring + ring + 2 * TileBytes - stage; // the other one
         kbki_attn_wait();
         __syncthreads();
         if (next < end) {
-            kbki_attn_fetch<T, D, KEYS, 128>(stage, k + (int64_t)next * D, n - next, io.vector);
-            kbki_attn_fetch<T, D, KEYS, 128>(stage + TILE, v + (int64_t)next * D, n - next, io.vector);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + (int64_t)next * Dim, n - next, io.vector);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + (int64_t)next * Dim, n - next, io.vector);
             kbki_attn_commit();
         }
 #pragma unroll 1
-        for (int part = 0; part < KEYS; part += 64) {
-            const uint32_t kk = now + part * 2 * D, vv = kk + TILE;
+        for (int part = 0; part < Keys; part += 64) {
+            const uint32_t kk = now + part * 2 * Dim, vv = kk + TileBytes;
             if (key + part + 63 <= plain)
-                kbki_attn_step<T, D, false>(o, m, l, rows, kk, vv, at, log2_scale, 0, 0, 0, 0);
+                kbki_attn_step<T, Dim, false>(o, m, l, rows, kk, vv, at, log2_scale, 0, 0, 0, 0);
             else if (key + part <= seen)
-                kbki_attn_step<T, D, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, io.causal);
+                kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1,
+                                             io.causal);
         }
     }
-    kbki_attn_end<T, D>(io, head, mine, o, m, l, log2_scale, q + warp * 64 * D, at);
+    kbki_attn_end<T, Dim>(io, head, mine, o, m, l, log2_scale, q + warp * 64 * Dim, at);
 }
-template <class T, int D> const char* kbki_attn_flashmma(const kbki_attn<T>& io, kbk_stream st) {
-    size_t bytes = (128 + 4 * kbki_attn_keys<D>::n) * 2 * D;
+template <class T, int Dim> const char* kbki_attn_flashmma(const kbki_attn<T>& io, kbk_stream st) {
+    size_t bytes = (128 + 4 * kbki_attn_keys<Dim>::n) * 2 * Dim;
     int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
     const char* why = kbki_needs<80>();
-    if (!why) why = kbki_want_shared(kbk_attention_fwd_flashmma_k<T, D>, &bytes);
+    if (!why) why = kbki_want_shared(kbk_attention_fwd_flashmma_k<T, Dim>, &bytes);
     if (why) return why;
     if (!bytes) return "an SM has too little shared memory";
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_attention_fwd_flashmma_k<T, D><<<(unsigned)ctas, 128, bytes, st>>>(io);
+    kbk_attention_fwd_flashmma_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk_stream st) {
@@ -9889,14 +9975,14 @@ typedef struct kbki_attn_pair {
 } kbki_attn_pair;
 KBK_FN kbki_attn_pair kbki_attn_pair_of(const kbk_shape* s, const double* const* in, int64_t i, int64_t j) {
     int64_t d = s->cols;
-    double size = 0, scale = 1 / sqrt((double)d), lse = in[5][i], big = 0, D = 0;
+    double size = 0, scale = 1 / sqrt((double)d), lse = in[5][i], big = 0, dot = 0;
     double x = scale * kbki_attn_dot(in[1] + i * d, in[2] + j * d, d, &size);
     double dp = kbki_attn_dot(in[0] + i * d, in[3] + j * d, d, &big);
-    for (int64_t c = 0; c < d; c++) D += in[0][i * d + c] * in[4][i * d + c];
+    for (int64_t c = 0; c < d; c++) dot += in[0][i * d + c] * in[4][i * d + c];
     kbki_attn_pair r;
     r.p = exp(x - (lse == -HUGE_VAL ? HUGE_VAL : lse));
-    r.ds = r.p * (dp - D) * scale;
-    r.about = r.p * (fabs(dp) + fabs(D)) * scale * (scale * size > 8 ? scale * size / 8 : 1);
+    r.ds = r.p * (dp - dot) * scale;
+    r.about = r.p * (fabs(dp) + fabs(dot)) * scale * (scale * size > 8 ? scale * size / 8 : 1);
     return r;
 }
 // y += w x and, if wanted, mag += (about x)^2
@@ -9964,7 +10050,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
 
 // Thread per pair; then thread per element of dq, and of dk and dv.
 template <class T>
-__global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* D) {
+__global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
     if (at >= io.heads * n * n) return;
     int64_t row = at / n, j = at % n, key = row / n * n + j;
@@ -9975,14 +10061,14 @@ __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p,
         y = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.v[key * d + c]), y);
     }
     p[at] = expf(x * io.scale - (lse == -INFINITY ? INFINITY : lse));
-    ds[at] = p[at] * (y - D[row]) * io.scale;
+    ds[at] = p[at] * (y - dot[row]) * io.scale;
 }
-template <class T> __global__ void kbki_attn_naive_dot_k(kbki_attn_back<T> io, int d, float* D) {
+template <class T> __global__ void kbki_attn_naive_dot_k(kbki_attn_back<T> io, int d, float* dot) {
     int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x;
     if (row >= io.heads * io.rows) return;
     float sum = 0;
     for (int c = 0; c < d; c++) sum = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.o[row * d + c]), sum);
-    D[row] = sum;
+    dot[row] = sum;
 }
 template <class T>
 __global__ void kbki_attn_naive_grad_k(kbki_attn_back<T> io, int d, const float* p, const float* ds) {
@@ -10005,24 +10091,24 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
     if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, "naive"))) != NULL) return why;
     int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
-    float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *D = ds + pairs;
+    float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
     int d = (int)a->s.cols;
     if (!kbki_grid_ok(kbki_ceil(pairs, 256)) || !kbki_grid_ok(kbki_ceil(rows * d, 256))) return KBKI_TEXT_GRID;
-    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, d, D);
-    kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(io, d, p, ds, D);
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, d, dot);
+    kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(io, d, p, ds, dot);
     kbki_attn_naive_grad_k<T><<<(unsigned)kbki_ceil(rows * d, 256), 256, 0, st>>>(io, d, p, ds);
     return kbki_launched();
 }
 
 /*  flashmma. First D and the exponent's base of every row; rows that fill up the last tile get an infinite
     lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
-template <class T, int D> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
-    constexpr int LANES = D / 8;
+template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
+    constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
-    int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) / LANES, head = at / padded, row = at % padded;
-    int lane = threadIdx.x % LANES;
+    int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) / Lanes, head = at / padded, row = at % padded;
+    int lane = threadIdx.x % Lanes;
     bool in = row < n && head < io.heads;
-    int64_t from = (head * n + row) * D + lane * 8;
+    int64_t from = (head * n + row) * Dim + lane * 8;
     float sum = 0;
     if (in && io.vector) {
         kbki_pack<T, 8> x, y;
@@ -10035,7 +10121,7 @@ template <class T, int D> __global__ void __launch_bounds__(256) kbki_attn_stat_
         for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(io.dout[from + k]), kbki_float(io.o[from + k]), sum);
     }
 #pragma unroll
-    for (int d = LANES / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
+    for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
     if (head < io.heads) { // what dq is added to
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
@@ -10045,12 +10131,12 @@ template <class T, int D> __global__ void __launch_bounds__(256) kbki_attn_stat_
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
 // Last: sums of dq, which lie as the accumulators of the main kernel lay, to rows.
-template <class T, int D> __global__ void __launch_bounds__(D * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
-    __shared__ uint4 tile[64 * D / 8];
+template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
+    __shared__ uint4 tile[64 * Dim / 8];
     int tiles = (int)((io.rows + 63) / 64), warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
     int64_t head = blockIdx.x / tiles;
     const float4* from =
-        reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (D * 16) + warp * 256 + threadIdx.x % 32;
+        reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
     float4 y[8]; // all loads before the first use
     float x[2][4][4];
 #pragma unroll
@@ -10060,8 +10146,8 @@ template <class T, int D> __global__ void __launch_bounds__(D * 2) kbki_attn_dq_
         float(&to)[4] = x[f / 4][f % 4];
         to[0] = y[f].x * io.scale, to[1] = y[f].y * io.scale, to[2] = y[f].z * io.scale, to[3] = y[f].w * io.scale;
     }
-    kbki_attn_write<T, D, 4>(io.dq + (head * io.rows + row) * D, kbki_attn_smem(tile) + warp % 2 * 64 * D, x,
-                             warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
+    kbki_attn_write<T, Dim, 4>(io.dq + (head * io.rows + row) * Dim, kbki_attn_smem(tile) + warp % 2 * 64 * Dim, x,
+                               warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
 __device__ __forceinline__ void kbki_attn_add4(float* to, const float (&x)[4]) {
@@ -10077,16 +10163,16 @@ __device__ __forceinline__ void kbki_attn_add4(float* to, const float (&x)[4]) {
     two mma. Scores are computed with keys as rows: then p and ds, as they come out, are left operands for dv
     and dk. dk and dv of 32 keys fill the registers at d = 64. At d = 128 two warps share the keys: each has the
     scores of half the rows, and the sums of half the columns; p and ds go to the other through shared memory. */
-template <int D_> struct kbki_attn_plan {
-    static constexpr int D = D_, SHARE = D / 64, WARPS = 4 * SHARE, THREADS = 32 * WARPS, CTAS = 2 / SHARE;
-    static constexpr uint32_t ROW = 2 * D, KEYS = 128 * ROW, TILE = 64 * ROW, DS = 128 * 128, STAT = 64 * 8;
+template <int Dim> struct kbki_attn_plan {
+    static constexpr int dim = Dim, share = Dim / 64, warps = 4 * share, threads = 32 * warps, ctas = 2 / share;
+    static constexpr uint32_t row = 2 * Dim, keys = 128 * row, tile = 64 * row, ds = 128 * 128, stat = 64 * 8;
     // Tiles whose ds are kept. Where there is room for one only (sm 80), its dq takes a barrier of its own.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-    static constexpr int KEPT = 3 - SHARE;
+    static constexpr int kept = 3 - share;
 #else
-    static constexpr int KEPT = 2;
+    static constexpr int kept = 2;
 #endif
-    static constexpr uint32_t bytes(int kept) { return 2 * KEYS + 4 * TILE + (kept + SHARE - 1) * DS + 2 * STAT; }
+    static constexpr uint32_t bytes(int copies) { return 2 * keys + 4 * tile + (copies + share - 1) * ds + 2 * stat; }
 };
 // Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
 // row: of this thread's first element.
@@ -10105,14 +10191,14 @@ __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lan
 /*  p and ds of a warp's 32 keys, the first of them `key`, with 32 rows, the first of them `row`, at `part` of
    their tile. The exponentials stand beside the second product, which does not need them. hidden: 1: there are
    rows or keys past the last, 2: and keys past their row. */
-template <class T, class P>
+template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
                                                       const float4* stat, kbki_attn_lane at, float log2_scale,
                                                       int hidden, int key, int row, int last, int part) {
     const int lane = threadIdx.x % 32, g = lane / 4, column = row + lane % 4 * 2;
     float s[2][4][4];
-    kbki_attn_rows_by_rows<T, P::D, 2, 4>(s, k, q, at);
+    kbki_attn_rows_by_rows<T, Plan::dim, 2, 4>(s, k, q, at);
 #pragma unroll
     for (int i = 0; i < 32; i++) {
         float& e = s[i / 4 % 2][i / 8][i % 4];
@@ -10124,10 +10210,10 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
         const float* two = &s[i / 8][i / 2 % 4][i % 2 * 2];
         p[i / 8][i / 4 % 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
     }
-    if (P::SHARE > 1)
+    if (Plan::share > 1)
 #pragma unroll
         for (int i = 0; i < 4; i++) kbki_attn_stsm(kbki_attn_back_at(ps, at, part, i / 2, i % 2), p[i / 2][i % 2]);
-    kbki_attn_rows_by_rows<T, P::D, 2, 4>(s, v, dout, at);
+    kbki_attn_rows_by_rows<T, Plan::dim, 2, 4>(s, v, dout, at);
 #pragma unroll
     for (int i = 0; i < 16; i++) {
         const float4 two = stat[i / 2 % 4 * 4];
@@ -10146,17 +10232,17 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
 }
 // dv += p do, dk += ds q: 32 keys by 32 rows by 64 columns from chunk `first` on. q, dout: those rows. On the
 // diagonal p and ds have zeros that only NaN and infinity do not respect.
-template <class T, class P>
+template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float (&dv)[2][8][4],
                                                     const uint32_t (&p)[2][2][4], const uint32_t (&x)[2][2][4],
                                                     uint32_t q, uint32_t dout, int first, kbki_attn_lane at,
                                                     bool diagonal) {
-    if (diagonal && (kbki_attn_wild<T, P::D, 32>(dout) || kbki_attn_wild<T, P::D, 32>(q))) {
-        kbki_attn_by_rows_hidden<T, P::D, 2, 2, 8, true>(dv, p, dout, first, at, 0);
-        kbki_attn_by_rows_hidden<T, P::D, 2, 2, 8, true>(dk, x, q, first, at, 0);
+    if (diagonal && (kbki_attn_wild<T, Plan::dim, 32>(dout) || kbki_attn_wild<T, Plan::dim, 32>(q))) {
+        kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 8, true>(dv, p, dout, first, at, 0);
+        kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 8, true>(dk, x, q, first, at, 0);
     } else {
-        kbki_attn_by_rows<T, P::D, 2, 2, 8>(dv, p, dout, first, at);
-        kbki_attn_by_rows<T, P::D, 2, 2, 8>(dk, x, q, first, at);
+        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, dout, first, at);
+        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, q, first, at);
     }
 }
 // What two warps say to each other: a pair has one barrier for either direction.
@@ -10171,7 +10257,7 @@ template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
 // This warp's 32 x 32 piece of dq of the tile that starts at `tile`.
-template <class T, class P>
+template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
                                                   uint32_t ds, uint32_t k, kbki_attn_lane at) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp % 2 * 32, first = warp / 2 * 4;
@@ -10185,9 +10271,9 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
         for (int i = 0; i < 4; i++) kbki_attn_ldsm_t(a[i / 2][i % 2], ds + (c + i % 2) * 2048 + swap[i / 2]);
         if (diagonal)
-            kbki_attn_by_rows_hidden<T, P::D, 2, 2, 4, false>(acc, a, k + c * 16 * P::ROW, first, at, 0);
+            kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 4, false>(acc, a, k + c * 16 * Plan::row, first, at, 0);
         else
-            kbki_attn_by_rows<T, P::D, 2, 2, 4>(acc, a, k + c * 16 * P::ROW, first, at);
+            kbki_attn_by_rows<T, Plan::dim, 2, 2, 4>(acc, a, k + c * 16 * Plan::row, first, at);
     };
     if (seen >= 8) {
 #pragma unroll
@@ -10197,69 +10283,72 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
         for (int c = 0; c < seen; c += 2) add(c, false);
         add(seen, true);
     }
-    float* to = io.sum + (int64_t)kbki_attn_tile(io, head, tile) * (64 * P::D) + warp * 1024 + lane * 4;
+    float* to = io.sum + (int64_t)kbki_attn_tile(io, head, tile) * (64 * Plan::dim) + warp * 1024 + lane * 4;
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_attn_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-template <class T, class P>
+template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io, uint32_t to, uint32_t stat,
                                                      int head, int row) {
     int n = (int)io.rows;
-    int64_t from = ((int64_t)head * n + row) * P::D;
-    kbki_attn_fetch<T, P::D, 64, P::THREADS>(to, io.q + from, n - row, io.vector);
-    kbki_attn_fetch<T, P::D, 64, P::THREADS>(to + 2 * P::TILE, io.dout + from, n - row, io.vector);
+    int64_t from = ((int64_t)head * n + row) * Plan::dim;
+    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, n - row, io.vector);
+    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + 2 * Plan::tile, io.dout + from, n - row, io.vector);
     if (threadIdx.x < 32)
         kbki_attn_copy(stat + threadIdx.x * 16,
                        io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
     kbki_attn_commit();
 }
-template <class T, int D>
-__global__ void __launch_bounds__(kbki_attn_plan<D>::THREADS, kbki_attn_plan<D>::CTAS)
+template <class T, int Dim>
+__global__ void __launch_bounds__(kbki_attn_plan<Dim>::threads, kbki_attn_plan<Dim>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
-    typedef kbki_attn_plan<D> P;
+    typedef kbki_attn_plan<Dim> Plan;
     extern __shared__ uint4 kbki_attn_shared[];
-    const uint32_t k = kbki_attn_smem(kbki_attn_shared), v = k + P::KEYS, ring = v + P::KEYS;
-    const uint32_t stats = ring + 4 * P::TILE, ds = stats + 2 * P::STAT, ps = ds + P::KEPT * P::DS;
+    const uint32_t k = kbki_attn_smem(kbki_attn_shared), v = k + Plan::keys, ring = v + Plan::keys;
+    const uint32_t stats = ring + 4 * Plan::tile, ds = stats + 2 * Plan::stat, ps = ds + Plan::kept * Plan::ds;
     const kbki_attn_lane at = kbki_attn_lanes();
     const int n = (int)io.rows, tiles = (n + 127) / 128, warp = threadIdx.x / 32;
     const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * 128;
-    const int mine = warp / P::SHARE * 32, turn = warp % P::SHARE; // the warp's first key; which half comes first
+    // The warp's first key; which half comes first.
+    const int mine = warp / Plan::share * 32, turn = warp % Plan::share;
     const float log2_scale = io.scale * KBKI_LOG2E;
     float dk[2][8][4] = {}, dv[2][8][4] = {};
-    kbki_attn_fetch<T, D, 128, P::THREADS>(k, io.k + ((int64_t)head * n + key0) * D, n - key0, io.vector);
-    kbki_attn_fetch<T, D, 128, P::THREADS>(v, io.v + ((int64_t)head * n + key0) * D, n - key0, io.vector);
+    kbki_attn_fetch<T, Dim, 128, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
+    kbki_attn_fetch<T, Dim, 128, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
     const int first = io.causal ? key0 : 0;
     int row = first;
-    kbki_attn_back_fetch<T, P>(io, ring, stats, head, row);
+    kbki_attn_back_fetch<T, Plan>(io, ring, stats, head, row);
 #pragma unroll 1
     for (; row < n; row += 64) {
         const int stage = (row - first) / 64 & 1;
-        const uint32_t q = ring + stage * P::TILE, dout = q + 2 * P::TILE;
-        const uint32_t ds_now = ds + stage % P::KEPT * P::DS, ds_before = ds + (stage ^ 1) % P::KEPT * P::DS;
+        const uint32_t q = ring + stage * Plan::tile, dout = q + 2 * Plan::tile;
+        const uint32_t ds_now = ds + stage % Plan::kept * Plan::ds,
+                       ds_before = ds + (stage ^ 1) % Plan::kept * Plan::ds;
         kbki_attn_wait();
         __syncthreads();
         if (row + 64 < n)
-            kbki_attn_back_fetch<T, P>(io, ring + (stage ^ 1) * P::TILE, stats + (stage ^ 1) * P::STAT, head,
-                                       row + 64);
+            kbki_attn_back_fetch<T, Plan>(io, ring + (stage ^ 1) * Plan::tile, stats + (stage ^ 1) * Plan::stat, head,
+                                          row + 64);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
             const bool none = io.causal && shift > 0;                           // all hidden
             const int hidden = io.causal && shift == 0 ? 2 : key0 + 128 > n || row + 64 > n;
             const uint32_t my_ds = ds_now + mine * 128, my_p = ps + mine * 128;
-            const uint32_t my_q = q + part * P::ROW, my_dout = dout + part * P::ROW;
+            const uint32_t my_q = q + part * Plan::row, my_dout = dout + part * Plan::row;
             const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
-                                 (stats - k + stage * P::STAT + part * 8) / 16 + threadIdx.x % 4;
+                                 (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
             uint32_t p[2][2][4], x[2][2][4];
             // Between the halves, where few registers are wanted soon after: the additions still read theirs.
-            if (i == P::KEPT - 1 && row > first) kbki_attn_back_dq<T, P>(io, head, row - 64, key0, ds_before, k, at);
-            if (i == 0 && P::KEPT == 1) __syncthreads();
-            if (P::SHARE == 1 || i == 0) {
+            if (i == Plan::kept - 1 && row > first)
+                kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_before, k, at);
+            if (i == 0 && Plan::kept == 1) __syncthreads();
+            if (Plan::share == 1 || i == 0) {
                 if (!none)
-                    kbki_attn_back_scores<T, P>(p, x, k + mine * P::ROW, v + mine * P::ROW, my_q, my_dout, my_ds,
-                                                my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
-                                                part);
-                if (P::SHARE > 1) kbki_attn_back_tell(warp + 1);
+                    kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout,
+                                                   my_ds, my_p, stat, at, log2_scale, hidden, key0 + mine, row + part,
+                                                   n - 1, part);
+                if (Plan::share > 1) kbki_attn_back_tell(warp + 1);
             } else {
                 kbki_attn_back_hear((warp ^ 1) + 1);
 #pragma unroll
@@ -10268,32 +10357,33 @@ __global__ void __launch_bounds__(kbki_attn_plan<D>::THREADS, kbki_attn_plan<D>:
                     kbki_attn_ldsm(x[b / 2][b % 2], kbki_attn_back_at(my_ds, at, part, b / 2, b % 2));
                 }
             }
-            if (!none) kbki_attn_back_sums<T, P>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
+            if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
         }
     }
     __syncthreads();
-    kbki_attn_back_dq<T, P>(io, head, row - 64, key0, ds + ((row - 64 - first) / 64 & 1) % P::KEPT * P::DS, k, at);
+    kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds + ((row - 64 - first) / 64 & 1) % Plan::kept * Plan::ds,
+                               k, at);
 #pragma unroll
     for (int e = 0; e < 64; e++) dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
     __syncthreads(); // k is free
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
-    kbki_attn_write<T, D, 8>(io.dk + key * D, k + mine * P::ROW, dk, turn * 8, left, io.vector, at);
-    kbki_attn_write<T, D, 8>(io.dv + key * D, v + mine * P::ROW, dv, turn * 8, left, io.vector, at);
+    kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, dk, turn * 8, left, io.vector, at);
+    kbki_attn_write<T, Dim, 8>(io.dv + key * Dim, v + mine * Plan::row, dv, turn * 8, left, io.vector, at);
 }
-template <class T, int D> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
-    size_t bytes = kbki_attn_plan<D>::bytes(2);
+template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
+    size_t bytes = kbki_attn_plan<Dim>::bytes(2);
     int64_t keys = io.heads * kbki_ceil(io.rows, 128), tiles = io.heads * kbki_ceil(io.rows, 64);
     const char* why = kbki_needs<80>();
-    if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, D>, &bytes);
+    if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim>, &bytes);
     if (!why && !bytes) // what is built for less than sm 90 needs less
-        bytes = kbki_attn_plan<D>::bytes(1), why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, D>, &bytes);
+        bytes = kbki_attn_plan<Dim>::bytes(1), why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim>, &bytes);
     if (why) return why;
     if (!bytes) return "an SM has too little shared memory";
-    if (!kbki_grid_ok(kbki_ceil(tiles * 64 * D, 8 * 256))) return KBKI_TEXT_GRID;
-    kbki_attn_stat_k<T, D><<<(unsigned)kbki_ceil(tiles * 64 * D, 8 * 256), 256, 0, st>>>(io);
-    kbk_attention_bwd_flashmma_k<T, D><<<(unsigned)keys, kbki_attn_plan<D>::THREADS, bytes, st>>>(io);
-    kbki_attn_dq_k<T, D><<<(unsigned)tiles, 2 * D, 0, st>>>(io);
+    if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
+    kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
+    kbk_attention_bwd_flashmma_k<T, Dim><<<(unsigned)keys, kbki_attn_plan<Dim>::threads, bytes, st>>>(io);
+    kbki_attn_dq_k<T, Dim><<<(unsigned)tiles, 2 * Dim, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk_stream st) {

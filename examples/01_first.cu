@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 /*  The five lines: a kernel, its data, the block to be timed, and the bytes it moves.
 
     nvcc -O3 -I. examples/01_first.cu -o 01_first && ./01_first

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 /*  Plain C, no GPU: the same file, the same options. KB_TIME times the code between its braces by the host's clock,
     often enough in a row that a function of ten nanoseconds is timed as well as one of ten milliseconds.
 

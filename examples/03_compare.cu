@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 /*  Two implementations of one operation: verified, timed, and set against each other.
 
     nvcc -O3 -I. examples/03_compare.cu -o 03_compare && ./03_compare

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 /*  The kernel library run through the harness: every operation, every variant, every element type.
 
     make run                                     build/suite with what is there, results.json

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The shape of the sources: contents and tags agree, nothing grows past its bound, nothing stands where it should not.
 . tests/lib.sh
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The Makefile on machines that are not this one: an nvcc and an nvidia-smi are played by scripts.
 . tests/lib.sh
 unset MAKEFLAGS MAKELEVEL MFLAGS ARCH ARCHFLAGS NVCC CC CXX CI CUDA_HOME
@@ -66,8 +67,39 @@ if [ -f examples/suite.cu ]; then
     check_out "an nvcc without a GPU: the suite is C" "-x c .*examples/suite.cu"
     run env PATH="$path" PLAY_CAPS= $make -n run ARCH=sm_90a
     check_out "an nvcc without a GPU, ARCH given: the suite is CUDA" "nvcc .*sm_90a.* examples/suite.cu"
-    run env PATH="$path" $make -n run NVCC= ARGS="--fast --op layernorm"
-    check_out "ARGS" "build/suite --json results.json --fast --op layernorm\$"
+    # records WHERE ARGS...: what make run adds to these ARGS, if anything, and that it says so where it is not results.json
+    records() {
+        where=$1 && shift
+        for args; do
+            run env PATH="$path" $make -n run NVCC= ARGS="$args"
+            check_rc "ARGS=$args" 0
+            check_same "ARGS=$args" "$(grep '^build/suite' "$out" | tr -s ' ' | sed 's/ $//')" "build/suite${where:+ --json $where}${args:+ $args}"
+            check_same "ARGS=$args: the line that says where" "$(grep -c 'records: build/results.json ' "$out")" \
+                "$([ "$where" = build/results.json ] && echo 1 || echo 0)"
+        done
+    }
+    records results.json "" --thorough "--seed 7 -v" --seed=7 "--jsonl all.jsonl --no-color" "--timeout 90s --shuffle --quiet"
+    records build/results.json "--fast --op layernorm" --quick layernorm "--impl naive" --impl=naive "--dtype f16" "--size small" \
+        "--filter add" "--exclude matmul" "-a rows=512" "--axis rows=512" "--axis=rows=512" "--device cpu" --device=all --hot \
+        --rotate "--iters 30" "--max-time 100ms" --no-verify "--timer cupti" "--seed 7 add" "--jsonl all.jsonl --fast"
+    records "" --list --list-ops "--list-sizes --op add" --dry-run --env "--selftest --fast" --help -h --version \
+        "--json mine.json" "--json=mine.json --fast" "--fast --op add --json -"
+    for o in $(sed -n 's/^\(WHOLE\|LOOK\) := //p' Makefile); do
+        case $o in
+        --*) if grep -qE "^    X\([a-z_]+, +\"$(echo "$o" | sed 's/^--//; s/=%//')\"," kbench.h; then pass; else fail "the Makefile knows $o, which is no option"; fi ;;
+        esac
+    done
+    # the recipe itself: a compiler that makes a suite of this exit code
+    mkdir -p "$tmp/dir/examples" && cp Makefile "$tmp/dir" && : > "$tmp/dir/examples/suite.cu"
+    printf '#!/bin/sh\nprintf "#!/bin/sh\\nexit %%s\\n" "$PLAY_EXIT" > build/suite && chmod +x build/suite\n' > "$play/bin/playcc"
+    chmod +x "$play/bin/playcc"
+    playcc=$(cd "$play/bin" && pwd)/playcc
+    run env PATH="$path" PLAY_EXIT=0 $make -C "$tmp/dir" run NVCC= CC="$playcc" ARGS="--op add --filter 'a|b'"
+    check_rc "make run with a part" 0
+    check_out "make run with a part says where" "^records: build/results.json"
+    check_out "make run with a part" "^build/suite --json build/results.json --op add --filter 'a.b'\$"
+    run env PATH="$path" PLAY_EXIT=1 $make -C "$tmp/dir" -B run NVCC= CC="$playcc"
+    if [ $rc -ne 0 ]; then pass; else fail "make run: a suite that fails: exit code 0"; fi
 else
     skip "examples/suite.cu is not there"
 fi

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The runner itself: nothing that goes wrong in a test is lost on the way to the last line.
 . tests/lib.sh
 

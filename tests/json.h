@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 /* json.h - a strict reader for what the harness writes: an array of flat objects (or one object a line). It
    refuses everything RFC 8259 refuses, duplicate keys and bytes that are no UTF-8 as well, so that a file it
    reads is one that any other reader takes. C11 and C++11. */

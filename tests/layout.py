@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Unlicense
 """The layout of kbench.h, computed from its text: who defines, who uses, and whether a stage reaches where it must not.
 
     layout.py FILE [--check]          what is wrong, a line each; exit code 1 where something is, else 0

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Unlicense
 # lib.sh - what the shell tests share; POSIX sh. Source it from the repository's root: . tests/lib.sh
 # A test calls pass, fail, skip or one of the checks below for every behaviour, and ends with finish.
 # Set from outside (tests/run.sh and the Makefile do): CC CXX NVCC ARCHFLAGS BUILD.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # run.sh - builds and runs the tests; POSIX sh, started from the repository's root (make test does that).
 #
 #   sh tests/run.sh                      everything this machine can run

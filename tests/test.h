@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 /* test.h - counting checks for the tests of kbench: C11, C++11, CUDA.
    A test is a program that prints a line for every failure and every skip, and ends with the line that
    test_end() prints; tests/run.sh adds those up.

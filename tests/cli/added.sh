@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # Entries made by the program: listed whether or not this machine can run them, recorded only where it can.
 . tests/lib.sh
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // What stands around a measurement: the files and signals a program starts with, its stack, its folder, a machine with
 // little memory. around.sh knows what must come of it.
 #include <signal.h>

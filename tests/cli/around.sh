@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # What stands around a measurement changes neither its numbers nor where they go: standard files that are closed,
 # signals that are ignored, another folder, results of an earlier run, a block that hangs.
 . tests/lib.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The command line, as a user types it: every option, every kind of wrong input, the exit codes.
 . tests/lib.sh
 

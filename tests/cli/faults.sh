@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # Faults in a case cost that case and no other: each gets its word and no number, the good case after it has one.
 . tests/lib.sh
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Checks a file of records and prints it in a form that grep and awk read: a line "RECORD<tab>KEY<tab>VALUE"
 // for every field. flat FILE for an array, flat --lines FILE for an object a line. Exit code 1 when the file
 // is not right.

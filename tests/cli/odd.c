@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Strings that are awkward in JSON and in a table: in names, values and messages.
 #include <locale.h>
 #include <stdlib.h>

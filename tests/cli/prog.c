@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // A program with several operations, implementations, axes, dtypes and sizes: what cli.sh and record.sh
 // drive.
 #define KBENCH_IMPLEMENTATION

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The record: every key, in order, always; numbers and null where they belong; strings that survive; files that do too.
 . tests/lib.sh
 

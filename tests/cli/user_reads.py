@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Unlicense
 """Reads results.json as its users do: the first three statements are theirs, unmodified."""
 import json
 import sys

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Everything of the API half once, in a file that leaves the implementation to another. Compiled as C and as
 // C++.
 #include "kbench.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // A file for the C compiler that times a kernel of a .cu file: built with -DKBENCH_CUDA, linked with the CUDA
 // runtime.
 #define KBENCH_IMPLEMENTATION

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // the GPU half of extern.c
 #include <cuda_runtime.h>
 template <class T> __global__ void halve(T* x, int n) {

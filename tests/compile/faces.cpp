@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // The C++ face: a lambda, descriptions by reference, fills and checks by overload. Exit code 0 when all is
 // well.
 #define KBENCH_IMPLEMENTATION

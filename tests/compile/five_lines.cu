@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 __global__ void scale(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 0.5f * x[i]; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // A CUDA program with host work in it: on a machine without a GPU the host part is measured, the rest is skipped.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // The implementation and a main. With -DLATE the user's own headers come first, when it is too late for the
 // header to ask for POSIX; with -DOWN_MALLOC the harness must use these three functions for all its memory.
 #ifdef LATE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // kbench_kernels.cuh alone, as plain C or C++: with -DSECOND the other of two files that include it
 #include "kbench_kernels.cuh"
 #ifdef SECOND

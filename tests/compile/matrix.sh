@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The headers through gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; what has to link links, and runs.
 . tests/lib.sh
 

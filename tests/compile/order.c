@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Registrations in awkward places: all must be listed, in the order of file, line and place in the line, with
 // the names as written.
 #define KBENCH_IMPLEMENTATION

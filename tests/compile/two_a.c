@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // One of two files of a program: no implementation here. Registered after two_b.c in time or before it, as
 // the linker likes; listed by file name.
 #include "kbench.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 KBENCH(third) {

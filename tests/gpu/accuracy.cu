@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Kernels of 1 us to 10 ms whose times are compared with the durations that CUPTI records of the same launches:
 //     accuracy --json x/cold.json; accuracy --timer cupti --json x/cupti_cold.json; the same with --hot; then
 //     python3 tests/gpu/accuracy.py x

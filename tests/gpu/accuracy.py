@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Unlicense
 """How far corrected times are from CUPTI's durations: accuracy.py FOLDER
 
 FOLDER holds records of the same cases from any number of processes: cold*.json and hot*.json as kbench reports them,

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: corrected times agree with CUPTI's durations of the same kernels, cold and hot; skips where CUPTI is not found.
 . tests/lib.sh
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: the five-line program gives a plausible number, and the same data on every run; C and .cu share an engine.
 . tests/lib.sh
 

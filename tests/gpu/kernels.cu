@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 /* What it proves: every variant in the table of kbench_kernels.cuh, for every element type, gives what its
    oracle gives: on odd shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large
    means; that it writes its outputs whole and nothing else, leaves its inputs alone, can be captured into a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Every mistake that a timed block can make on a GPU, each between two good benchmarks. misuse.sh knows which
 // word each must get; none may print a number, and none may take the good ones with it.
 #define KBENCH_IMPLEMENTATION

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: each mistake of misuse.cu raises its flag, prints no number, and costs no other case its own.
 . tests/lib.sh
 

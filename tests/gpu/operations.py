@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Unlicense
 """The best of kbench beside its peers: operations.py SUITE FILE        on a GPU, with PyTorch: measures, writes FILE
                                        operations.py --table FILE       anywhere: the table of a file
                        operations.py --summary FILE     anywhere: README's, with the range of an operation's rows

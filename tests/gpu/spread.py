@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Unlicense
 """How far the medians of fresh processes lie apart: spread.py PROGRAM [ARGUMENTS...]
 
 Runs a kbench program ten times. Bar: max - min within max(0.1 us, 1 %) for every case; exit code 1 when it is missed."""

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # kb_check under every way of building that could let a NaN through.
 . tests/lib.sh
 : "${TEST_CFLAGS:=-O2 -g -Wall -Wextra -Werror}"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // The CUDA back end without a GPU: a runtime with a virtual clock stands in for the device and has its habits: what
 // events read too much, how that drifts, what arguments cost after an eviction, that a launch with many kernels behind
 // it and other pairs of events read more, that nothing runs behind a closed gate. Kernels of known duration must come

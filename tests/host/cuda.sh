@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The CUDA back end against a virtual GPU: needs CUDA's headers, no library of CUDA's and no GPU.
 . tests/lib.sh
 

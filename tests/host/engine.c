@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // The CPU engine on work whose duration is known: plausible times over seven orders of magnitude, resets
 // before every timed run, the unregistered and the callback face. Bounds are wide, for machines that others
 // use too.

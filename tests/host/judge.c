@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // The judge on scripted samples: every planted behaviour gets its flag and no other, every implausible number
 // is withheld, speedups and ratings follow from the times. Started without arguments this is the test; it
 // starts itself with arguments as a program of benchmarks whose times come from a script.

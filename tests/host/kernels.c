@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 /* What it proves: the formulas, oracles, number conversions, random numbers and the verifier of
    kbench_kernels.cuh, without a GPU and without CUDA. A comparison that does not notice a wrong answer would
    make every other test worthless, so the verifier is fed wrong answers here.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // What the command line and the axes are read with: times, numbers, lists, names.
 #include "test.h"
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 /* The random numbers and the 16-bit floats: known answers, conversions against definitions, moments,
  * splitting. */
 #include "test.h"

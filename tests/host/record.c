@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // kb_write_json and the text of numbers: what is written reads back to the same value, whatever the strings
 // hold and whatever decimal point the program's locale has.
 #include "test.h"

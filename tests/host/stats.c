@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Statistics: known answers from NumPy and SciPy (stats_expected.h), planted behaviours, Monte-Carlo.
 #include "test.h"
 #include <stdint.h>

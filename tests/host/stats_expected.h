@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Made by stats_expected.py from NumPy and SciPy. Do not edit.
 // clang-format off
 

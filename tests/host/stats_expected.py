@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Unlicense
 """Prints stats_expected.h: what NumPy and SciPy say about the samples of stats.c.
 
     python3 stats_expected.py > stats_expected.h      (made with numpy 2.4, scipy 1.17)
@@ -122,6 +123,7 @@ def summaries():
     print("};\n")
 
 
+print("// SPDX-License-Identifier: MIT OR Unlicense")
 print("// Made by stats_expected.py from NumPy and SciPy. Do not edit.\n// clang-format off\n")
 ranks()
 summaries()

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Every file of examples/ and tests/ that can hold a comment says on its first or second line how it may be used.
+. tests/lib.sh
+
+line='SPDX-License-Identifier: MIT OR Unlicense'
+n=0
+for f in $(find examples tests -type f ! -path 'tests/evidence/*' | sort); do
+    case $f in
+    *.c | *.h | *.cu | *.cuh | *.cpp) comment='// ' ;;
+    *.sh | *.py) comment='# ' ;;
+    *) continue ;;
+    esac
+    n=$((n + 1))
+    if head -n 2 "$f" | grep -qxF "$comment$line"; then pass; else fail "$f: '$comment$line' is on neither of its first two lines"; fi
+done
+if [ $n -ge 40 ]; then pass; else fail "only $n files were found"; fi
+for f in $(find examples tests -type f ! -path 'tests/evidence/*' ! -path '*/__pycache__/*'); do
+    case $f in *.c | *.h | *.cu | *.cuh | *.cpp | *.sh | *.py) ;; *) fail "$f: of no kind that this test knows" ;; esac
+done
+finish

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Unlicense
+# macros.py - names in capitals that a user's -DN=1024 or #define TILE 32 would replace inside a header.
+#   python3 tests/compile/macros.py HEADER       "LINE NAME TIMES" for each, with its first line; nothing: all is well
+#   python3 tests/compile/macros.py -w HEADER    the words of its X-macro KB_FLAGS, which are exempt: see there
+import re
+import sys
+
+TOKEN = re.compile(
+    r"""(?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)
+      | (?P<text>(?:u8|[uUL])?R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)"
+               | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*" | (?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+      | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9a-zA-Z]|[.\w])*)
+      | (?P<name>[A-Za-z_]\w*)""",
+    re.S | re.X,
+)
+# this project's own names; names that the languages keep for the compiler and the C library: _X and __x
+OWN = r"(?:KB|KBI|KBK|KBKI|KBENCH)_\w*|KBENCH"
+RESERVED = r"_[A-Z_]\w*"
+# the element types in templates: CUDA's own headers use these two in the same way
+TEMPLATES = r"T|U"
+# names of headers that are included, so that a user's macro of that name would break those first
+C_LIBRARY = "NULL NAN INFINITY HUGE_VAL FILE SEEK_END INT32_MAX INT64_MAX INT64_MIN UINT64_MAX SIZE_MAX EINTR EINVAL"
+POSIX = """POLLIN FD_CLOEXEC S_ISREG WNOHANG WIFSIGNALED WTERMSIG WEXITSTATUS ITIMER_REAL TIOCGWINSZ
+           PR_SET_PDEATHSIG"""
+# signals; fcntl, open, mmap, dlopen, regcomp, setrlimit and clock_gettime give all their constants such a prefix
+POSIX_PREFIXES = "SIG F O MAP PROT RTLD REG RLIMIT CLOCK"
+CUDA = "CUDART_VERSION CUDA_R_32F CUDA_R_16F CUDA_R_16BF GCC"  # GCC: #pragma GCC
+CUDA_PREFIXES = "CUBLAS"
+PREFIXES = [r"SIG_?[A-Z]+" if p == "SIG" else p + r"_\w+" for p in (POSIX_PREFIXES + " " + CUDA_PREFIXES).split()]
+ALLOWED = re.compile("|".join([OWN, RESERVED, TEMPLATES] + " ".join([C_LIBRARY, POSIX, CUDA]).split() + PREFIXES))
+# The rows of KB_FLAGS: their words are pasted to KB_FLAG_ or quoted, and neither expands them. macros.sh defines all of
+# them and compiles. The macro's parameter is not one of them.
+ROWS = re.compile(r"^#define KB_FLAGS\(\w+\)(?P<rows>(?:\\\n|[^\n])*)", re.M)
+
+
+def capitals(text):
+    """(position, name) of every identifier in capitals, outside comments and literals."""
+    for token in TOKEN.finditer(text):
+        name = token.group("name")
+        if name and re.search("[A-Z]", name) and not re.search("[a-z]", name):
+            yield token.start(), name
+
+
+def main(arguments):
+    words_only = arguments[:1] == ["-w"]
+    with open(arguments[-1], encoding="utf-8") as file:
+        text = file.read()
+    rows = ROWS.search(text)
+    begin, end = rows.span("rows") if rows else (0, 0)
+    parameter = rows.group(0).split("(", 1)[1].split(")", 1)[0] if rows else ""
+    words, found = set(), {}  # found: name to [first line, times]
+    for at, name in capitals(text):
+        if begin <= at < end and name != parameter:
+            words.add(name)
+        elif not ALLOWED.fullmatch(name):
+            found.setdefault(name, [text.count("\n", 0, at) + 1, 0])[1] += 1
+    if words_only:
+        print("\n".join(sorted(words)))
+    else:
+        for name, (line, times) in sorted(found.items(), key=lambda entry: entry[1]):
+            print(line, name, times)
+
+
+main(sys.argv[1:])

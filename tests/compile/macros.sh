@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# A user's own macros with short names in capitals, -DN=1024 or -DTILE=32, meet no name of the headers': by a list of
+# the headers' names, and by compiling with many such macros.
+. tests/lib.sh
+
+here=tests/compile
+headers=kbench.h
+if [ -f kbench_kernels.cuh ]; then
+    headers="$headers kbench_kernels.cuh"
+else
+    skip "kbench_kernels.cuh is not there"
+fi
+
+# --- every name
+words=
+if have python3; then
+    # what it finds and what it leaves alone
+    cat > "$tmp/sample.h" << 'EOF'
+// A COMMENT with N, it's not code
+/* nor ONE of
+   TWO lines */
+#define KB_FLAGS(X) \
+    X(TIMEOUT, ERROR, "N or M")
+template <class T, int TH_> struct kbi_s { static const int a = 'N' + 0x1FUL + TH_; }; // N
+#define KBI_LATER NULL, SIGTERM, O_RDONLY, _SC_PAGESIZE, __LINE__, "a \" N" /* N */, L2
+EOF
+    check_same "a sample's names" "$(python3 $here/macros.py "$tmp/sample.h" | tr '\n' ';')" "4 X 2;6 TH_ 2;7 L2 1;"
+    check_same "a sample's words" "$(python3 $here/macros.py -w "$tmp/sample.h" | tr '\n' ' ')" "ERROR TIMEOUT "
+    for f in $headers; do
+        if ! python3 $here/macros.py $f > "$tmp/names"; then
+            fail "$f: macros.py failed"
+        elif [ -s "$tmp/names" ]; then
+            fail "$f: names in capitals without a prefix (line name times): $(tr '\n' ';' < "$tmp/names")"
+        else
+            pass
+        fi
+    done
+    words=$(python3 $here/macros.py -w kbench.h)
+    if [ "$(echo "$words" | wc -w)" -ge 20 ]; then pass; else fail "hardly any word of KB_FLAGS was found: $words"; fi
+else
+    skip "no python3: the headers' names are not listed"
+fi
+
+# --- compiled: every letter but T and U, which CUDA's own headers use, and what programs of this kind call their sizes
+macros=
+letters="A B C D E F G H I J K L M N O P Q R S V W X Y Z"
+pairs="BM BN BK TM TN TK WM WN LN TH CL SM"
+sizes="DIM SIZE STEP TILE BLOCK ROWS COLS LANES WARPS STAGES THREADS CTAS BATCH HEADS WIDTH DEPTH EACH LAUNCHES COUNT
+    CHUNK PACKS KEYS"
+for name in $letters $pairs $sizes $words; do
+    macros="$macros -D$name=1"
+done
+cat > "$tmp/program.c" << 'EOF'
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+KBENCH(nothing) { KB_TIME(kb) kb_keep(*kb); }
+KBENCH_MAIN()
+EOF
+strict="-Wall -Wextra -Werror -I."
+check "kbench.h as C" $CC -std=c11 $macros $strict -fsyntax-only "$tmp/program.c"
+if have $CXX; then
+    check "kbench.h as C++" $CXX -x c++ -std=c++11 $macros $strict -fsyntax-only "$tmp/program.c"
+else
+    skip "no $CXX: kbench.h as C++"
+fi
+if [ -n "$NVCC" ]; then
+    cuda=$(dirname "$(command -v "$NVCC")")/..
+    check "kbench.h as C with CUDA" \
+        $CC -std=c11 -DKBENCH_CUDA $macros $strict -I"$cuda/include" -fsyntax-only "$tmp/program.c"
+    check "kbench.h through nvcc" $NVCC -O1 -x cu $macros -I. -c "$tmp/program.c" -o "$tmp/program.o"
+else
+    skip "no nvcc: what kbench.h has for CUDA is not compiled"
+fi
+if [ -f kbench_kernels.cuh ]; then
+    check "kbench_kernels.cuh as C" $CC -std=c11 $macros $strict -fsyntax-only $here/kernels.c
+    if [ -n "$NVCC" ]; then
+        # one group in one type is compiled to the end; names are looked at in all of them
+        cat > "$tmp/kernels.cu" << 'EOF'
+#include "kbench_kernels.cuh"
+int main() { return KBK_VARIANT_COUNT != 4; }
+EOF
+        alone=
+        for group in MEMORY ACCESS TRANSFER ELEMENTWISE ACTIVATION DROPOUT SOFTMAX LAYERNORM RMSNORM MSE WSUM \
+            TRANSPOSE CROSS_ENTROPY EMBEDDING MATMUL BMM ATTENTION F16 BF16; do
+            alone="$alone -DKBK_NO_$group"
+        done
+        check "kbench_kernels.cuh through nvcc" $NVCC -O1 $macros $alone -I. "$tmp/kernels.cu" -o "$tmp/kernels" && {
+            run "$tmp/kernels"
+            check_rc "the sum's four variants, and no other group" 0
+        }
+        # for the parts that need a recent device
+        check "kbench_kernels.cuh through nvcc, sm_90a" \
+            $NVCC -O1 -arch=sm_90a -ptx $macros $alone -I. "$tmp/kernels.cu" -o "$tmp/kernels.ptx"
+    else
+        skip "no nvcc: kbench_kernels.cuh is not compiled as CUDA"
+    fi
+fi
+finish

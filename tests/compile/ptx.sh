@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# The PTX text in kbench.h: it is what tests/ptx/make.py makes of tests/ptx/engine.cu; every GPU's assembler takes it
+# without spilling; its entries have the parameters that the engine passes; its fill makes the bits of the host's.
+. tests/lib.sh
+
+# --- the header's text, as C sees it
+sed -n '/^\/\/ Compiled by nvcc from CUDA C/,/^\/\/ clang-format on/p' kbench.h > "$tmp/block.h"
+cat > "$tmp/print.c" << 'EOT'
+#include "kbench.h"
+#include <stdio.h>
+#include <string.h>
+#include "block.h"
+int main(void) {
+    size_t longest = 0;
+    for (size_t i = 0; i < sizeof kbi_ptx / sizeof *kbi_ptx; i++) {
+        if (strlen(kbi_ptx[i]) > longest) longest = strlen(kbi_ptx[i]);
+        fputs(kbi_ptx[i], stdout);
+    }
+    fprintf(stderr, "%d\n", (int)longest);
+    return 0;
+}
+EOT
+build "the text in kbench.h" $CC -std=c11 -Wall -Wextra -Wpedantic -Werror -I. -I"$tmp" "$tmp/print.c" -o "$tmp/print"
+run "$tmp/print"
+cp "$out" "$tmp/engine.ptx"
+if [ "$(cat "$err")" -le 4095 ]; then pass; else fail "a literal of $(cat "$err") characters; C promises 4095"; fi
+check_same "version and target" "$(sed -n '1,3p' "$tmp/engine.ptx" | tr '\n' ' ')" ".version 6.4 .target sm_70 .address_size 64 "
+
+# --- entries and parameters: what >>device launches, and with what
+tr '\n' ' ' < "$tmp/engine.ptx" | grep -oE '\.entry [a-z_]+\([^)]*\)' |
+    sed -E 's/\.entry //; s/\.param \.//g; s/ kbi_[a-z]+_[0-9]+//g; s/, +/ /g' | sort > "$tmp/entries"
+check_same "entries and their parameters" "$(tr '\n' ';' < "$tmp/entries")" \
+    "kbi_clock(u64 u64);kbi_copy(u64 u64 u64);kbi_fill(u64 u64 u32 u32 u64 u32);kbi_fma(u64 u64);kbi_gate(u64 u64);kbi_null();kbi_read(u64 u64 u64);kbi_spin(u64);kbi_write(u64 u64 u32);"
+for name in $(sed -n '/kbi_function_names\[\] = {/,/};/p' kbench.h | grep -oE '"kbi_[a-z]+"' | tr -d '"'); do
+    if grep -q "^$name(" "$tmp/entries"; then pass; else fail "the engine loads $name, which the text does not have"; fi
+done
+
+# --- the assembler
+ptxas=
+for p in "$(dirname "$(command -v "${NVCC:-none}" || echo /none/nvcc)")/ptxas" "$(command -v ptxas)" "${CUDA_HOME:-/usr/local/cuda}/bin/ptxas"; do
+    [ -z "$ptxas" ] && [ -x "$p" ] && ptxas=$p
+done
+if [ -z "$ptxas" ]; then
+    skip "no ptxas (beside nvcc, on the PATH, in CUDA_HOME, in /usr/local/cuda)"
+else
+    sed -n '1,3p' "$tmp/engine.ptx" > "$tmp/nothing.ptx"
+    for sm in 70 75 80 90 100 120; do
+        if ! "$ptxas" -arch=sm_$sm "$tmp/nothing.ptx" -o "$tmp/o" > /dev/null 2>&1; then
+            # releases from 13.0 on know no sm_70, earlier ones no later GPU: either way one of the others stands for it
+            [ $sm = 70 ] || skip "sm_$sm: this ptxas does not know it"
+            continue
+        fi
+        run "$ptxas" -v -arch=sm_$sm "$tmp/engine.ptx" -o "$tmp/o"
+        check_rc "ptxas for sm_$sm" 0
+        check_same "sm_$sm: entries assembled" "$(cat "$out" "$err" | grep -c 'Compiling entry function')" 9
+        check_same "sm_$sm: entries that spill or have a stack" \
+            "$(cat "$out" "$err" | grep 'spill stores' | grep -vcE '^ *0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads')" 0
+    done
+fi
+
+# --- the source
+python=
+for p in python3 python; do if [ -z "$python" ] && have $p && $p -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2> /dev/null; then python=$p; fi; done
+if [ -z "$NVCC" ]; then skip "no nvcc: the text is not compared with its source" && finish; fi
+if [ -z "$python" ]; then
+    skip "no python3: the text is not compared with its source"
+else
+    run $python tests/ptx/make.py --nvcc "$NVCC"
+    case $rc in
+    0) pass ;;
+    3) skip "$(tail -n 1 "$out"): the text is not compared" ;; # another release may order things otherwise
+    *) fail "the text is not what its source gives: $(said)" ;;
+    esac
+    run $python tests/ptx/make.py --text
+    check_same "make.py reads the text as C does" "$(cksum < "$out")" "$(cksum < "$tmp/engine.ptx")"
+    # a text that was edited by hand is found, and made anew
+    sed '/kbi_write_2\];/s/%r1,/%r2,/' kbench.h > "$tmp/edited.h"
+    run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"
+    case $rc in 1 | 3) pass ;; *) fail "an edited text is not found: $(said)" ;; esac
+    check_out "what was edited is shown" '^-.*ld\.param\.u32 %r2, \[kbi_write_2\]'
+    run $python tests/ptx/make.py --nvcc "$NVCC" --write "$tmp/edited.h"
+    check_rc "--write" 0
+    run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"
+    check_rc "what --write wrote" 0
+    check_same "--write leaves the rest alone" "$(sed '/^\/\/ Compiled by nvcc/,/^\/\/ clang-format on/d' "$tmp/edited.h" | cksum)" \
+        "$(sed '/^\/\/ Compiled by nvcc/,/^\/\/ clang-format on/d' kbench.h | cksum)"
+fi
+
+# --- the bits: the source of the fill kernel, run on the host
+build "fill.cu" $NVCC -O2 -fmad=false -Xcompiler -ffp-contract=off -c tests/ptx/fill.cu -o "$tmp/fill_cu.o"
+build "fill.c" $CC -std=c11 -O2 -ffp-contract=off -Wall -Wextra -Werror -I. -Itests -c tests/ptx/fill.c -o "$tmp/fill.o"
+build "fill" $NVCC "$tmp/fill.o" "$tmp/fill_cu.o" -o "$tmp/fill"
+run "$tmp/fill"
+sed '$d' "$out"
+last=$(tail -n 1 "$out")
+case $last in
+[1-9]*" passed, "*" failed, 0 skipped")
+    rest=${last#*, }
+    passed=$((passed + ${last%% *})) failed=$((failed + ${rest%% *}))
+    check_rc "the program's exit code" "$([ "${rest%% *}" = 0 ] && echo 0 || echo 1)"
+    ;;
+*) fail "fill ended without its summary: $(said)" ;;
+esac
+finish

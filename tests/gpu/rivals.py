@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""Counts, for each mode, equal rivals that are called different and slower ones that are found (tests/gpu/rivals.cu).
+
+    python3 tests/gpu/rivals.py build/rivals OUT.json [cold hot rotate]     OUT.json: every comparison, without samples
+"""
+import json
+import subprocess
+import sys
+
+program, out, modes = sys.argv[1], sys.argv[2], sys.argv[3:] or ["cold", "hot", "rotate"]
+kept = []
+for mode in modes:
+    subprocess.run([program, "--" + mode, "--json", out, "--quiet"], stdout=subprocess.DEVNULL, check=False)
+    for r in json.load(open(out)):
+        r["samples_ms"] = None
+        kept.append(r)
+with open(out, "w") as f:
+    json.dump([{k: v for k, v in r.items() if v is not None} for r in kept], f)
+
+print("%-8s %-10s %18s %22s %22s" % ("mode", "operation", "equal: different", "2 % slower, from 5 us", "5 %, from 1.5 us"))
+for mode in modes:
+    rows = [r for r in kept if r["mode"] == mode and r.get("time_ms")]
+    total = {}
+    for op in sorted({r["operation"] for r in rows}) + ["all"]:
+        mine = [r for r in rows if op in ("all", r["operation"])]
+        same = [r for r in mine if r["implementation"] in ("same_1", "same_2", "same_3")]
+        wrong = [r for r in same if r.get("verdict") in ("FASTER", "SLOWER")]
+        two = [r for r in mine if r["implementation"] == "slower_2" and r["time_ms"] >= 5e-3]
+        five = [r for r in mine if r["implementation"] == "slower_5" and r["time_ms"] >= 1.5e-3]
+        found = lambda rs: sum(r.get("verdict") == "SLOWER" for r in rs)
+        print("%-8s %-10s %8d of %-7d %10d of %-9d %10d of %-9d" %
+              (mode, op, len(wrong), len(same), found(two), len(two), found(five), len(five)))
+        if op == "all":
+            for r in wrong:
+                print("    %-40s %8.2f us  %.4f [%.4f, %.4f] floor %.4f" %
+                      (r["name"], r["time_ms"] * 1e3, r["speedup"], r["speedup_low"], r["speedup_high"], r["noise_floor"]))
+    failed = [r["name"] for r in kept if r["mode"] == mode and r["status"] == "failed"]
+    if failed:
+        print("    failed:", ", ".join(failed[:5]), "..." if len(failed) > 5 else "")

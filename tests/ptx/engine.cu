@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// The engine's device functions in CUDA C. kbench.h carries them as PTX text (section >>ptx), so that a .c file and a
+// .cu file have one engine and using it takes no nvcc. make.py beside this file makes that text and compares the two.
+//
+// The driver compiles the text when a program starts, so length costs time: a loop is unrolled only where it says so.
+// The comment right above a kernel goes into the header, too.
+#include <cuda_fp16.h>
+#include <stdint.h>
+#include <string.h>
+
+#define BOTH static __forceinline__ __host__ __device__ // for the host as well, where a test compares its bits
+
+// the codes of kb_dtype and kb_kind, as the header checks them beside the text; an unsigned type has an even one
+enum { F32 = 1, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64 };
+enum { ZERO, NORMAL, UNIFORM, IOTA };
+
+static __device__ uint64_t nanoseconds() {
+    uint64_t t;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+    return t;
+}
+
+static __device__ uint64_t cycle() {
+    uint64_t t;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(t));
+    return t;
+}
+
+// kbi_null(): the cost of a launch.
+extern "C" __global__ void kbi_null() {}
+
+// kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per thread, so
+// that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in practice (one xor
+// pattern in 2^64): it keeps the loads alive.
+extern "C" __global__ void kbi_read(const ulonglong2* p, uint64_t n16, uint32_t* sink) {
+    uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x, seen = 0;
+    uint64_t all = gridDim.x * (4 * threads);
+#pragma unroll 1
+    for (; i + 3 * threads < n16; i += all) {
+        ulonglong2 a = __ldcg(p + i), b = __ldcg(p + i + threads);
+        ulonglong2 c = __ldcg(p + i + 2 * threads), d = __ldcg(p + i + 3 * threads);
+        seen ^= a.x ^ a.y ^ b.x ^ b.y ^ c.x ^ c.y ^ d.x ^ d.y;
+    }
+#pragma unroll 1
+    for (; i < n16; i += threads) { // of the last tile what there is
+        ulonglong2 a = __ldcg(p + i);
+        seen ^= a.x ^ a.y;
+    }
+    if (seen == 0x9d2c5680c3a5c85cu) *sink = (uint32_t)seen;
+}
+
+// kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
+extern "C" __global__ void kbi_copy(uint4* dst, const uint4* src, uint64_t n16) {
+    uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x;
+    uint64_t all = gridDim.x * (4 * threads);
+#pragma unroll 1
+    for (; i + 3 * threads < n16; i += all) {
+        uint4 a = __ldcs(src + i), b = __ldcs(src + i + threads);
+        uint4 c = __ldcs(src + i + 2 * threads), d = __ldcs(src + i + 3 * threads);
+        __stcs(dst + i, a);
+        __stcs(dst + i + threads, b);
+        __stcs(dst + i + 2 * threads, c);
+        __stcs(dst + i + 3 * threads, d);
+    }
+#pragma unroll 1
+    for (; i < n16; i += threads) __stcs(dst + i, __ldcs(src + i));
+}
+
+// kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
+extern "C" __global__ void kbi_write(uint4* dst, uint64_t n16, uint32_t value) {
+    uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x;
+    uint64_t all = gridDim.x * (4 * threads);
+    uint4 v = { value, value, value, value };
+#pragma unroll 1
+    for (; i + 3 * threads < n16; i += all) {
+        __stcs(dst + i, v);
+        __stcs(dst + i + threads, v);
+        __stcs(dst + i + 2 * threads, v);
+        __stcs(dst + i + 3 * threads, v);
+    }
+#pragma unroll 1
+    for (; i < n16; i += threads) __stcs(dst + i, v);
+}
+
+// kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
+extern "C" __global__ void kbi_gate(const volatile uint32_t* flag, uint64_t deadline_ns) {
+    if (blockIdx.x | threadIdx.x) return;
+    uint64_t begin = nanoseconds();
+#pragma unroll 1
+    while (*flag == 0 && nanoseconds() - begin < deadline_ns) asm volatile("nanosleep.u32 64;");
+}
+
+// kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
+extern "C" __global__ void kbi_spin(uint64_t cycles) {
+    uint64_t begin = cycle();
+#pragma unroll 1
+    while (cycle() - begin < cycles) {}
+}
+
+// kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at least
+// `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
+extern "C" __global__ void kbi_clock(uint64_t* out, uint64_t cycles) {
+    if (blockIdx.x | threadIdx.x) return;
+    uint64_t limit = cycles + (1u << 28), ns[2], at[2];
+#pragma unroll
+    for (int edge = 0; edge < 2; edge++) {
+        uint64_t since = cycle(), before;
+#pragma unroll 1
+        while (edge && cycle() - at[0] < cycles) {}
+        before = nanoseconds();
+#pragma unroll 1
+        do {
+            ns[edge] = nanoseconds();
+            at[edge] = cycle();
+        } while (ns[edge] == before && at[edge] - since < limit);
+    }
+    out[0] = ns[1] - ns[0];
+    out[1] = at[1] - at[0];
+}
+
+// As assembly, a step of all chains writes each of them in place: the steps then are the same 16 lines, which the
+// header holds once.
+#define FMA(i) "fma.rn.f32 %" #i ", %" #i ", %16, %17;\n"
+#define FMA4(a, b, c, d) FMA(a) FMA(b) FMA(c) FMA(d)
+#define STEP FMA4(0, 1, 2, 3) FMA4(4, 5, 6, 7) FMA4(8, 9, 10, 11) FMA4(12, 13, 14, 15)
+#define STEP4 STEP STEP STEP STEP
+#define X4(i) "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3])
+
+// kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256 FMA per
+// thread and iteration. The sum is stored only if it is NaN, which it is not.
+extern "C" __global__ void kbi_fma(float* out, uint64_t iters) {
+    float a = 0.5f + 1e-6f * threadIdx.x, b = 1, x[16], sum;
+    if (iters == 0) return;
+#pragma unroll
+    for (int i = 0; i < 16; i++) x[i] = i;
+#pragma unroll 1
+    do { asm volatile(STEP4 STEP4 STEP4 STEP4 : X4(0), X4(4), X4(8), X4(12) : "f"(a), "f"(b)); } while (--iters);
+    sum = x[0];
+#pragma unroll
+    for (int i = 1; i < 16; i++) sum += x[i];
+    if (sum != sum) *out = sum;
+}
+
+// The rest makes the same bits as kbi_fill_host in kbench.h by the same operations in the same order; why they are
+// these is explained there, in section >>random.
+
+// ten rounds of Philox4x32 on the counter (block, tensor, purpose)
+BOTH void philox(uint32_t w[4], uint64_t block, uint32_t tensor, uint32_t purpose, uint64_t seed) {
+    uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = tensor, c3 = purpose;
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+#pragma unroll 1
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+        c0 = k0 ^ c1 ^ (uint32_t)(b >> 32);
+        c1 = (uint32_t)b;
+        c2 = k1 ^ c3 ^ (uint32_t)(a >> 32);
+        c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    w[0] = c0;
+    w[1] = c1;
+    w[2] = c2;
+    w[3] = c3;
+}
+
+// -ln(m / 2^24), m = 1 .. 2^24
+BOTH double minus_log(uint32_t m) {
+    const uint64_t root = (uint64_t)0x3fe6a09e << 32; // the upper half of sqrt(1/2)
+    double f = (double)(int32_t)m, s, q, series;
+    uint64_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    bits += ((uint64_t)0x3ff00000 << 32) - root;
+    int32_t e = (int32_t)(bits >> 52) - 1023;
+    bits = (bits & 0x000fffffffffffffu) + root;
+    memcpy(&f, &bits, sizeof f);
+    s = (f - 1.0) / (f + 1.0);
+    q = s * s;
+    series = q * (1.0 / 15) + 1.0 / 13;
+    series = series * q + 1.0 / 11;
+    series = series * q + 1.0 / 9;
+    series = series * q + 1.0 / 7;
+    series = series * q + 1.0 / 5;
+    series = series * q + 1.0 / 3;
+    series = series * q + 1.0;
+    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
+}
+
+// two N(0,1) deviates by Box and Muller
+BOTH void normal(uint32_t word0, uint32_t word1, double z[2]) {
+    double r = sqrt(2.0 * minus_log((word0 >> 8) + 1u));
+    uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
+    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07; // 2 pi / 2^24
+    double q = x * x, s, c, swap;
+    s = q * (1.0 / 6227020800.0) - 1.0 / 39916800.0; // 13! 11! 9! 7! 5! 3!
+    s = s * q + 1.0 / 362880.0;
+    s = s * q - 1.0 / 5040.0;
+    s = s * q + 1.0 / 120.0;
+    s = s * q - 1.0 / 6.0;
+    s = s * q * x + x;
+    c = q * (1.0 / 479001600.0) - 1.0 / 3628800.0; // 12! 10! 8! 6! 4! 2!
+    c = c * q + 1.0 / 40320.0;
+    c = c * q - 1.0 / 720.0;
+    c = c * q + 1.0 / 24.0;
+    c = c * q - 1.0 / 2.0;
+    c = c * q + 1.0;
+    swap = (quarter & 1u) ? s : c; // a quarter turn takes (c, s) to (-s, c)
+    s = (quarter & 1u) ? c : s;
+    c = ((quarter + 1u) & 2u) ? -swap : swap;
+    s = (quarter & 2u) ? -s : s;
+    z[0] = (double)(float)(r * c);
+    z[1] = (double)(float)(r * s);
+}
+
+// the bits of one element, from its value (floats) or its deviate (integers)
+BOTH uint64_t value_bits(double v, uint32_t dtype) {
+    float f = (float)v;
+    uint32_t u;
+    uint64_t bits;
+    memcpy(&u, &f, sizeof u);
+    if (dtype == F32) return u;
+    if (dtype == F64) {
+        memcpy(&bits, &v, sizeof bits);
+        return bits;
+    }
+    if (dtype == F16) return __half_as_ushort(__float2half_rn(f));
+    if (dtype == BF16) return (u + (u >> 16 & 1u) + 0x7fffu) >> 16; // never NaN
+    double t = v * 8.0;
+    t += t < 0.0 ? -0.5 : 0.5;
+    if (t < 0.0 && !(dtype & 1u)) t = 0.0;
+    return (uint64_t)(int64_t)t;
+}
+
+// the bits of elements 4 block .. 4 block + 3; the arrays move along by one, since an index that is known only at run
+// time would keep them out of registers
+BOTH void block_bits(uint64_t bits[4], uint64_t block, uint32_t dtype, uint32_t kind, uint64_t seed,
+                     uint32_t tensor) {
+    uint32_t w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
+    if (kind != ZERO) {
+        int purpose = kind == UNIFORM && dtype >= I64;
+#pragma unroll 1
+        do { // under purpose 1 first, which then is the high half
+            for (int j = 0; j < 4; j++) high[j] = w[j];
+            philox(w, block, tensor, (uint32_t)purpose, seed);
+        } while (purpose-- > 0);
+    }
+    double z[2] = { 0, 0 };
+    bits[0] = bits[1] = bits[2] = bits[3] = 0;
+#pragma unroll 1
+    for (uint32_t j = 0; j < 4; j++) {
+        uint32_t word = w[0], top = high[0];
+        for (int k = 0; k < 3; k++) w[k] = w[k + 1], high[k] = high[k + 1], bits[k] = bits[k + 1];
+        z[0] = z[1];
+        if (kind == NORMAL && !(j & 1u)) normal(word, w[0], z);
+        uint64_t index = block * 4 + j;
+        bits[3] = kind == IOTA ? index : word | (uint64_t)top << 32;
+        if (kind == NORMAL || dtype <= BF16) {
+            double uniform = (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
+            double v = kind == NORMAL ? z[0] : kind == IOTA ? (double)(int64_t)index : uniform;
+            bits[3] = value_bits(v, dtype);
+        }
+    }
+}
+
+// writes them as far as the array goes: whole blocks in stores of up to 16 bytes where p allows, others byte by byte
+BOTH void store_block(void* p, uint64_t n, uint64_t block, uint32_t log2_size, uint64_t bits[4]) {
+    uint64_t first = block * 4;
+    uint32_t unit = (4u << log2_size) - 1u;
+    unsigned char* at = (unsigned char*)p + (first << log2_size);
+    if (((uintptr_t)p & (unit < 15 ? unit : 15)) == 0 && n - first > 3) {
+        uint32_t a = (uint32_t)bits[0], b = (uint32_t)bits[1], c = (uint32_t)bits[2], d = (uint32_t)bits[3];
+        if (log2_size == 0) *(uchar4*)at = make_uchar4(a, b, c, d);
+        if (log2_size == 1) *(ushort4*)at = make_ushort4(a, b, c, d);
+        if (log2_size == 2) *(uint4*)at = make_uint4(a, b, c, d);
+        if (log2_size == 3) {
+            ((ulonglong2*)at)[0] = make_ulonglong2(bits[0], bits[1]);
+            ((ulonglong2*)at)[1] = make_ulonglong2(bits[2], bits[3]);
+        }
+        return;
+    }
+    uint32_t bytes = (uint32_t)(n - first < 4 ? n - first : 4) << log2_size;
+    uint32_t last = (1u << log2_size) - 1u; // byte of an element
+#pragma unroll 1
+    for (uint32_t i = 0; i < bytes; i++) {
+        at[i] = (unsigned char)bits[0];
+        bits[0] >>= 8;
+        if ((i & last) == last)
+            for (int k = 0; k < 3; k++) bits[k] = bits[k + 1];
+    }
+}
+
+// what a thread does for one block
+BOTH void fill_block(void* p, uint64_t n, uint64_t block, uint32_t dtype, uint32_t kind, uint64_t seed,
+                     uint32_t tensor) {
+    uint64_t bits[4];
+    block_bits(bits, block, dtype, kind, seed, tensor);
+    store_block(p, n, block, (uint32_t)(0x3322110011320ull >> (4 * dtype)) & 15u,
+                bits); // log2 of the size: 4 bits each
+}
+
+// kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements. Vector
+// stores where p and the block allow, else byte by byte.
+extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_t kind, uint64_t seed,
+                                    uint32_t tensor) {
+    uint64_t block = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, all = gridDim.x * (uint64_t)blockDim.x;
+#pragma unroll 1
+    for (; block * 4 < n; block += all) fill_block(p, n, block, dtype, kind, seed, tensor);
+}

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Unlicense
+"""Makes the PTX text in kbench.h (section >>ptx) from engine.cu, and compares or replaces it.
+
+    python3 tests/ptx/make.py                    compares kbench.h's text with what nvcc makes of engine.cu here
+    python3 tests/ptx/make.py --write kbench.h   replaces it; format and layout are this script's, so edit nothing there
+    python3 tests/ptx/make.py --text             prints the header's text as the driver gets it; needs no nvcc
+
+--header FILE names another header, --nvcc FILE another nvcc. Exit code 0: the same (or written); 1: differs, although
+this nvcc is the one that the block in the header names; 3: differs, and this nvcc is another one; 2: cannot be run.
+
+Lowering: nvcc writes for the newest PTX and for GPUs since Turing; nothing in these functions needs either, so the
+version and the target are set back, and ptxas would refuse what that version does not have (tests/compile/ptx.sh asks
+it to). What else is changed is layout: comments and blank lines go, names and labels get short, and what belongs
+together stands on a line.
+"""
+import argparse
+import difflib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.join(HERE, "engine.cu")
+BEGIN = "// Compiled by nvcc from CUDA C"
+END = "// clang-format on"
+VERSION, TARGET, ARCH = "6.4", "sm_70", 70
+COLUMNS = 118  # of a line of the header
+LITERAL = 4095  # C promises no longer one
+DTYPES = "F32 F64 F16 BF16 I8 U8 I16 U16 I32 U32 I64 U64".split()
+KINDS = "ZERO NORMAL UNIFORM IOTA".split()
+
+
+def stop(text):
+    sys.stderr.write("make.py: %s\n" % text)
+    sys.exit(2)
+
+
+def find_nvcc():
+    homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
+    return shutil.which("nvcc") or next((p for p in (os.path.join(h, "bin", "nvcc") for h in homes if h)
+                                         if os.path.exists(p)), None)
+
+
+def output(*command):
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    except OSError as e:
+        stop("%s: %s" % (command[0], e.strerror))
+    if done.returncode:
+        stop("%s failed:\n%s" % (" ".join(command), done.stderr.strip()))
+    return done.stdout
+
+
+def nvcc_release(nvcc):
+    found = re.search(r"\bV(\d+\.\d+\.\d+)", output(nvcc, "--version"))
+    if not found:
+        stop("%s --version does not say which it is" % nvcc)
+    return found.group(1)
+
+
+def compile_ptx(nvcc):
+    """nvcc's own PTX, for the oldest GPU it knows from sm_70 on."""
+    arches = sorted(int(a) for a in re.findall(r"compute_(\d+)\b", output(nvcc, "--list-gpu-arch")))
+    arch = next((a for a in arches if a >= ARCH), None) or stop("%s knows no GPU since Volta" % nvcc)
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "engine.ptx")
+        # the host makes the same bits without contraction, so the device must not contract either, nor flush
+        output(nvcc, "-ptx", "-std=c++14", "-arch=compute_%d" % arch, "-fmad=false", "-ftz=false", "-prec-div=true",
+               "-prec-sqrt=true", SOURCE, "-o", out)
+        with open(out) as f:
+            return f.read()
+
+
+def statements(body):
+    """The statements, labels and declarations of a function's body, one string each, white space single."""
+    body = re.sub(r"//[^\n]*", "", body)
+    found = []
+    for line in body.split("\n"):
+        line = " ".join(line.split())
+        scope = re.match(r"^\{ ?([^{}]*;) ?\}$", line)  # an inline function of a CUDA header stands in one
+        line = scope.group(1) if scope else line
+        label = re.match(r"^(\$\w+): ?(.*)$", line)
+        if label:
+            found.append(label.group(1) + ":")
+            line = label.group(2)
+        if line:
+            found.append(line)
+    for s in found:
+        if not s.endswith((";", ":")) or s.count(";") > 1:
+            stop("a line that is not one statement: %s" % s)
+        if s.startswith(".") and not s.startswith((".reg ", ".pragma ")):
+            stop("only registers may be declared, not: %s" % s)
+        if s.startswith("call"):
+            stop("a function is called: %s" % s)
+    return found
+
+
+def straighten(lines):
+    """`@p bra A; bra B; A:` becomes `@!p bra B; A:`, and labels that nothing jumps to go."""
+    out, i = [], 0
+    while i < len(lines):
+        taken = re.match(r"^@(%p\d+) bra (\$\w+);$", lines[i])
+        other = re.match(r"^bra(?:\.uni)? (\$\w+);$", lines[i + 1]) if taken and i + 2 < len(lines) else None
+        if other and lines[i + 2] == taken.group(2) + ":":
+            out.append("@!%s bra %s;" % (taken.group(1), other.group(1)))
+            i += 2
+        else:
+            out.append(lines[i])
+            i += 1
+    used = set(re.findall(r"bra(?:\.uni)? (\$\w+);", "\n".join(out)))
+    return [s for s in out if not s.endswith(":") or s[:-1] in used]
+
+
+def joins(line, nxt):
+    """Whether a statement goes on the line of the one before it: moves, a test and its branch, a x + b in f64."""
+    last = line.split("; ")[-1]
+    move = r"^mov\.\w+ %\w+, (%[a-z]+\d+|[-\w]+);$"
+    if re.match(move, last) and re.match(move, nxt):
+        return True
+    if line.startswith(".reg") and nxt.startswith(".reg"):
+        return True
+    if line.startswith("setp") and re.match(r"^@!?%s bra" % re.escape(re.search(r"%p\d+", last).group(0)), nxt):
+        return True
+    product = re.match(r"^mul\.rn\.f64 (%fd\d+),", last)
+    return bool(product and re.match(r"^add\.rn\.f64 %%fd\d+, %s, 0d" % product.group(1), nxt))
+
+
+def layout(lines):
+    """Lines of PTX, indented, from statements."""
+    out = []
+    for s in lines:
+        if out and (out[-1].endswith(":") and s.startswith(".pragma") or joins(out[-1], s)) and \
+                len(out[-1]) + len(s) + 1 <= COLUMNS - 16:
+            out[-1] += " " + s
+        else:
+            out.append(s)
+    return [s if s.startswith("$") else "    " + s for s in out]
+
+
+def parameters(name, text):
+    """The head of an entry, on as few lines as hold it."""
+    text = re.sub(r"\.ptr(?: \.\w+)? \.align \d+ ", "", " ".join(text.split()))
+    text = text.replace(name + "_param_", name + "_")
+    whole = ".visible .entry %s(%s)" % (name, text)
+    lines = textwrap.wrap(whole.replace(" ", "_").replace(",_", ", "), COLUMNS - 10, subsequent_indent="    ")
+    return [re.sub(r"(?<=[a-z0-9])_(?=kbi)|_(?=\.)", " ", line) for line in lines]
+
+
+def lower(ptx):
+    """Lists of (name, lines) from nvcc's PTX."""
+    entry = re.compile(r"^\.visible \.entry (\w+)\(([^)]*)\)\s*\{\n(.*?)^\}$", re.M | re.S)
+    rest = re.sub(r"//[^\n]*", "", entry.sub("", ptx))
+    if re.sub(r"\.version \S+|\.target \S+|\.address_size 64|\s", "", rest):
+        stop("more than kernels in the PTX: %s" % " ".join(rest.split()))
+    found = []
+    for name, params, body in entry.findall(ptx):
+        lines = straighten(statements(body))
+        lines = [re.sub(r"\$L__BB(\d+_\d+)", r"$L\1", s).replace(name + "_param_", name + "_") for s in lines]
+        found.append((name, parameters(name, params) + ["{"] + layout(lines) + ["}"]))
+    return found
+
+
+def comments(source):
+    """What stands right above each kernel in the source, as one paragraph."""
+    above = re.compile(r'((?:^//[^\n]*\n)+)extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(', re.M)
+    return {name: " ".join(re.sub(r"^// ?", "", text, flags=re.M).split()) for text, name in above.findall(source)}
+
+
+def repeated(lines):
+    """(start, period, times) of the repetition in a row that saves most lines, or None."""
+    best = None
+    for start in range(len(lines)):
+        for period in range(4, 33):
+            times = 1
+            while lines[start + times * period:start + (times + 1) * period] == lines[start:start + period]:
+                times += 1
+            if times >= 4 and (best is None or (times - 1) * period > (best[2] - 1) * best[1]):
+                best = (start, period, times)
+    return best
+
+
+def literal(line):
+    return '"%s\\n"' % line.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def pieces(lines):
+    """Literals of at most LITERAL characters, as lines of C with a comma after each literal's last."""
+    out, length = [], 0
+    for i, line in enumerate(lines):
+        length += len(line) + 1
+        if length > LITERAL:
+            out[-1] += ","
+            length = len(line) + 1
+        out.append("    " + literal(line))
+    if out:
+        out[-1] += ","
+    return out
+
+
+def macro_of(name, lines):
+    """The macro for a kernel's repeated lines, and the kernel's lines of C."""
+    found = repeated(lines)
+    if not found:
+        return [], pieces(lines)
+    start, period, times = found
+    macro = "KBI_PTX_" + name.replace("kbi_", "").upper()
+    length = sum(len(s) + 1 for s in lines[start:start + period])
+    per = max(n for n in range(1, times + 1)
+              if times % n == 0 and n * length <= LITERAL and 4 + n * (len(macro) + 1) <= COLUMNS)
+    body = [literal(s) for s in lines[start:start + period]]
+    width = max(len(s) for s in body) + 5
+    define = ["// %s holds these lines %d times" % (name, times), ("#define " + macro).ljust(width) + "\\"]
+    define += [("    " + s).ljust(width) + "\\" for s in body[:-1]] + ["    " + body[-1]]
+    use = ["    " + " ".join([macro] * per) + ","] * (times // per)
+    return define + [""], pieces(lines[:start]) + use + pieces(lines[start + period * times:])
+
+
+def codes_check():
+    names = ["KB_%s == %d" % (n, i + 1) for i, n in enumerate(DTYPES)]
+    names += ["KB_%s == %d" % (n, i) for i, n in enumerate(KINDS)]
+    text = "enum { KBI_PTX_CODES = 1 / (int)(%s) };" % " && ".join(names)
+    return textwrap.wrap(text, COLUMNS, subsequent_indent=" " * 33)
+
+
+def block(release, ptx, source):
+    """The lines of the block in the header."""
+    said = comments(source)
+    text = ("%s (no contraction, no flush to zero) and lowered to PTX %s for %s, so that every driver since CUDA 10.1 "
+            "loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made the text, "
+            "with nvcc %s: change it there. The pieces of kbi_ptx are to be joined in order; C promises no more than %d "
+            "characters in one literal. The numbers of dtypes and kinds are compiled into kbi_fill: a change of the "
+            "enums stops the division." % (BEGIN[3:], VERSION, TARGET, release, LITERAL))
+    macros = []
+    array = ["static const char* const kbi_ptx[] = {"]
+    array += pieces([".version " + VERSION, ".target " + TARGET, ".address_size 64"])
+    for name, lines in lower(ptx):
+        if name not in said:
+            stop("%s has no comment right above it in engine.cu" % name)
+        macro, code = macro_of(name, lines)
+        macros += macro
+        array += textwrap.wrap("// " + said[name], COLUMNS, initial_indent="    ", subsequent_indent="    // ") + code
+    head = textwrap.wrap("// " + text, COLUMNS, subsequent_indent="// ")
+    return head + ["// clang-format off"] + codes_check() + [""] + macros + array + ["};", END]
+
+
+def find_block(path):
+    """All lines of a header, and first and last of the block."""
+    try:
+        with open(path) as f:
+            lines = f.read().split("\n")
+    except OSError as e:
+        stop("%s: %s" % (path, e.strerror))
+    first = [i for i, s in enumerate(lines) if s.startswith(BEGIN)]
+    if len(first) != 1:
+        stop("%s: %d lines begin with '%s', expected one" % (path, len(first), BEGIN))
+    for i in range(first[0], len(lines) - 1):
+        if lines[i] == "};" and lines[i + 1] == END:
+            return lines, first[0], i + 1
+    stop("%s: no end of the block: '};' and '%s' behind line %d" % (path, END, first[0] + 1))
+
+
+def header_text(lines):
+    """The PTX that the lines of a block hold."""
+    macros, name = {}, None
+    out = []
+    for line in lines:
+        define = re.match(r"#define (\w+)", line)
+        if define:
+            name = define.group(1)
+            macros[name] = []
+            continue
+        parts = []
+        code = re.sub(r"^\s*//.*", "", line)
+        for string, word in re.findall(r'"((?:[^"\\]|\\.)*)"|\b(KBI_PTX_\w+)', code):
+            parts += macros.get(word, []) if word else [re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), string)]
+        if name:
+            macros[name] += parts
+            if not line.endswith("\\"):
+                name = None
+        else:
+            out += parts
+    return "".join(out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", metavar="FILE", help="the header whose block is replaced")
+    parser.add_argument("--header", default=os.path.normpath(os.path.join(HERE, "..", "..", "kbench.h")), metavar="FILE")
+    parser.add_argument("--text", action="store_true")
+    parser.add_argument("--nvcc", default=None, metavar="FILE")
+    options = parser.parse_args()
+    path = options.write or options.header
+    lines, first, last = find_block(path)
+    if options.text:
+        sys.stdout.write(header_text(lines[first:last + 1]))
+        return 0
+    nvcc = options.nvcc or find_nvcc() or stop("no nvcc; set CUDA_HOME, put it on the PATH, or name it by --nvcc")
+    release = nvcc_release(nvcc)
+    with open(SOURCE) as f:
+        source = f.read()
+    made = block(release, compile_ptx(nvcc), source)
+    if options.write:
+        with open(path, "w") as f:
+            f.write("\n".join(lines[:first] + made + lines[last + 1:]))
+        return 0
+    there = lines[first:last + 1]
+    recorded = re.search(r"nvcc (\d+\.\d+\.\d+)", " ".join(s.lstrip("/ ") for s in there[:8]))
+    recorded = recorded.group(1) if recorded else "of an unknown release"
+    if header_text(there) == header_text(made) and (recorded != release or there == made):
+        return 0
+    changes = difflib.unified_diff(there, made, path, "engine.cu by nvcc " + release, lineterm="", n=1)
+    print("\n".join(list(changes)[:60]))
+    print("%s: its PTX was made by nvcc %s; nvcc %s makes another of engine.cu" % (path, recorded, release))
+    return 1 if recorded == release else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())
