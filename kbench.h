@@ -2268,7 +2268,7 @@ void kb_result_free(kb_result* result) {
 
 static kb_entry* kbi_entries = NULL; // constructors of other files push here before main
 static int kbi_entry_count = 0;
-static kbi_set kbi_entry_set = { NULL, 0, 0 }; // their addresses
+static kbi_set kbi_entry_set = { NULL, 0, 0 }; // their addresses, from an addition to the next look at all of them
 
 static int kbi_order_entries(const void* a, const void* b) {
     const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
@@ -2311,6 +2311,7 @@ static kb_entry** kbi_sorted_entries(int* count) {
     qsort(all, n, sizeof *all, kbi_order_by_first);
     for (int i = 0; i < *count; i++) out[i] = all[i].entry;
     KBENCH_FREE(all);
+    kbi_set_free(&kbi_entry_set);
     return out;
 }
 
@@ -2329,6 +2330,8 @@ static const char* kbi_next_word(const char** names, const char* otherwise) {
 }
 
 void kb_add(kb_entry* entry) {
+    for (const kb_entry* e = kbi_entry_set.n ? NULL : kbi_entries; e; e = e->next)
+        kbi_set_add(&kbi_entry_set, (uint64_t)(uintptr_t)e);
     if (!kbi_set_add(&kbi_entry_set, (uint64_t)(uintptr_t)entry)) return;
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
@@ -3272,6 +3275,12 @@ static bool kbi_plan_check(const kbi_options* o) {
            kbi_check_names(&o->size, KBI_NAMES_SIZE, "size") && kbi_check_names(&o->axis, KBI_NAMES_AXIS, "axis");
 }
 
+static void kbi_plan_free(kbi_plan* plan) {
+    KBENCH_FREE(plan->cases);
+    kbi_arena_free(&plan->arena);
+    memset(plan, 0, sizeof *plan);
+}
+
 // false after an error message, also when nothing matched.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o) {
     int n;
@@ -3285,17 +3294,12 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o) {
     bool good = n && kbi_plan_check(o);
     for (int i = 0; good && i < n; i++) good = kbi_plan_entry(plan, o, entries[i]);
     KBENCH_FREE(entries);
-    if (!good || !kbi_plan_filter(plan, o)) return false;
-    if (!plan->n) return kbi_error("nothing matched; --list shows the cases, --list-ops the operations"), false;
+    good = good && kbi_plan_filter(plan, o);
+    if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
+    if (!good || !plan->n) return kbi_plan_free(plan), false;
     kbi_plan_unique(plan);
     kbi_plan_group(plan, o);
     return true;
-}
-
-static void kbi_plan_free(kbi_plan* plan) {
-    KBENCH_FREE(plan->cases);
-    kbi_arena_free(&plan->arena);
-    memset(plan, 0, sizeof *plan);
 }
 
 // What the options ask of the measuring.
