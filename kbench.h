@@ -17,6 +17,7 @@ QUICK START
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
     cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
+    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of theirs.
 
 WHAT IT REFUSES TO DO
 
@@ -286,7 +287,7 @@ typedef struct kb_axis {
     const char* s[KB_AXIS_MAX + 1]; // ends with NULL; KB_AXIS_SIZE: one string "rows=512 cols=1024:4096:*2"
 } kb_axis;
 #define KB_LAST_INT INT64_MIN
-#define KB_LAST_REAL 1.7976931348623157e308
+#define KB_LAST_REAL __builtin_nan("") // so every number can be a value, infinities too; a NaN cannot
 
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
@@ -316,7 +317,7 @@ struct kb_state {
     kb_dtype dtype;   // from KB_DTYPE; KB_NODTYPE without it
     const char* operation;
     const char* implementation;
-    const char* direction; // from an axis named "dir"; NULL without it
+    const char* direction; // from an axis of strings named "dir"; NULL without it
     void* user;            // from kb_entry or kb_run
     uint64_t seed;         // --seed, 42 by default
     bool gpu;              // KB_DEVICE memory lies on a GPU
@@ -653,7 +654,9 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
 // KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
-// Axes. Integers, reals, strings; at most KB_AXIS_MAX values, constant expressions.
+// Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
+// other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
+// none is negative, none below 0: a function that works with such values says so by declaring one.
 #define KB_AXIS(name, ...) { name, KB_AXIS_INTS, { __VA_ARGS__, KB_LAST_INT }, { 0 }, { 0 } }
 #define KB_AXIS_REAL(name, ...) { name, KB_AXIS_REALS, { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
 #define KB_AXIS_STR(name, ...) { name, KB_AXIS_STRINGS, { 0 }, { 0 }, { __VA_ARGS__, 0 } }
@@ -760,6 +763,7 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #endif
 
 #include <ctype.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -772,6 +776,7 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -822,6 +827,11 @@ extern int lstat(const char* path, struct stat* out);
 #define KBI_CLOEXEC O_CLOEXEC
 #else
 #define KBI_CLOEXEC 0
+#endif
+#ifdef O_NOFOLLOW
+#define KBI_NOFOLLOW O_NOFOLLOW
+#else
+#define KBI_NOFOLLOW 0
 #endif
 #ifdef MAP_ANONYMOUS
 #define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
@@ -1133,6 +1143,36 @@ static void kbi_offer(kbi_nearest* best, const char* name) {
 static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
     for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
     return h;
+}
+
+typedef struct kbi_set { // of hashes and addresses
+    uint64_t* slots;     // 0: free; at most half are taken
+    size_t n, size;
+} kbi_set;
+
+// Whether the key was not in it yet; it is now.
+static bool kbi_set_add(kbi_set* s, uint64_t key) {
+    key += key == 0;
+    if (2 * (s->n + 1) > s->size) {
+        kbi_set larger = { NULL, 0, s->size ? 2 * s->size : 64 };
+        larger.slots = (uint64_t*)kbi_grow(NULL, sizeof(uint64_t) * larger.size);
+        memset(larger.slots, 0, sizeof(uint64_t) * larger.size);
+        for (size_t i = 0; i < s->size; i++)
+            if (s->slots[i]) kbi_set_add(&larger, s->slots[i]);
+        KBENCH_FREE(s->slots);
+        *s = larger;
+    }
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (s->size - 1); // the golden ratio: addresses lie in rows
+    for (; s->slots[at] && s->slots[at] != key; at = (at + 1) & (s->size - 1)) {}
+    if (s->slots[at]) return false;
+    s->slots[at] = key;
+    s->n++;
+    return true;
+}
+
+static void kbi_set_free(kbi_set* s) {
+    KBENCH_FREE(s->slots);
+    memset(s, 0, sizeof *s);
 }
 
 // "41.23 us": four digits and the unit that leaves one to three of them before the point.
@@ -2740,6 +2780,7 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 static kb_entry* kbi_entries = NULL; // constructors of other files push here before main
 static int kbi_entry_count = 0;
+static kbi_set kbi_entry_set = { NULL, 0, 0 }; // their addresses, from an addition to the next look at all of them
 
 static int kbi_order_entries(const void* a, const void* b) {
     const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
@@ -2749,24 +2790,40 @@ static int kbi_order_entries(const void* a, const void* b) {
                               : (x->order > y->order) - (x->order < y->order);
 }
 
+typedef struct kbi_placed { // an entry in the order of the source
+    kb_entry* entry;
+    int at, first; // where it stands there, and the first of its operation
+} kbi_placed;
+
+static int kbi_order_by_operation(const void* a, const void* b) {
+    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
+    int operation = strcmp(x->entry->operation, y->entry->operation);
+    return operation ? operation : (x->at > y->at) - (x->at < y->at);
+}
+
+static int kbi_order_by_first(const void* a, const void* b) {
+    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->at > y->at) - (x->at < y->at);
+}
+
 // The entries in order, operations together at the place of their first. The array is malloc'ed.
 static kb_entry** kbi_sorted_entries(int* count) {
-    int n = 0;
-    kb_entry** all = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * (size_t)(kbi_entry_count + 1));
-    kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * (size_t)(kbi_entry_count + 1));
-    for (kb_entry* e = kbi_entries; e; e = e->next) all[n++] = e;
-    qsort(all, (size_t)n, sizeof *all, kbi_order_entries);
+    size_t n = (size_t)kbi_entry_count;
+    kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
+    kbi_placed* all = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
     *count = 0;
-    for (int i = 0; i < n; i++) {
-        if (!all[i]) continue;
-        const char* operation = all[i]->operation;
-        for (int j = i; j < n; j++) {
-            if (!all[j] || strcmp(all[j]->operation, operation) != 0) continue;
-            out[(*count)++] = all[j];
-            all[j] = NULL;
-        }
+    for (kb_entry* e = kbi_entries; e; e = e->next) out[(*count)++] = e;
+    qsort(out, n, sizeof *out, kbi_order_entries);
+    for (int i = 0; i < *count; i++) all[i].entry = out[i], all[i].at = i;
+    qsort(all, n, sizeof *all, kbi_order_by_operation);
+    for (int i = 0; i < *count; i++) {
+        bool same = i && strcmp(all[i].entry->operation, all[i - 1].entry->operation) == 0;
+        all[i].first = same ? all[i - 1].first : all[i].at;
     }
+    qsort(all, n, sizeof *all, kbi_order_by_first);
+    for (int i = 0; i < *count; i++) out[i] = all[i].entry;
     KBENCH_FREE(all);
+    kbi_set_free(&kbi_entry_set);
     return out;
 }
 
@@ -2785,8 +2842,9 @@ static const char* kbi_next_word(const char** names, const char* otherwise) {
 }
 
 void kb_add(kb_entry* entry) {
-    for (const kb_entry* e = kbi_entries; e; e = e->next)
-        if (e == entry) return;
+    for (const kb_entry* e = kbi_entry_set.n ? NULL : kbi_entries; e; e = e->next)
+        kbi_set_add(&kbi_entry_set, (uint64_t)(uintptr_t)e);
+    if (!kbi_set_add(&kbi_entry_set, (uint64_t)(uintptr_t)entry)) return;
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
@@ -2914,12 +2972,29 @@ static void kbi_options_default(kbi_options* o) {
     o->worker_in = o->worker_out = -1;
 }
 
+// What chooses cases; each of these may be there more than once.
+static const int kbi_choosing_options[] = { KBI_OPTION_op,   KBI_OPTION_impl,   KBI_OPTION_dtype,  KBI_OPTION_size,
+                                            KBI_OPTION_axis, KBI_OPTION_filter, KBI_OPTION_exclude };
+
+static bool kbi_option_is_of(int id, const int* ids, int n) {
+    for (int i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+// What is done instead of a run.
+static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
+                                        KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
+// What only work on a GPU can be told.
+static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
+
 static void kbi_help(void) {
     const char* section = NULL;
     printf("usage: %s [options] [FILTER...]\n", kbi_program);
     for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
-        const kbi_option* o = &kbi_options_table[i];
-        if (!o->section) continue;
+        static const kbi_option host = { "device", "cpu", "choose", "the only one: this build is without CUDA" };
+        const kbi_option* o = i == KBI_OPTION_device && !KBI_CUDA ? &host : &kbi_options_table[i];
+        if (!o->section || (!KBI_CUDA && kbi_option_is_of(i, kbi_gpu_options, KBI_COUNT(kbi_gpu_options)))) continue;
         if (!kbi_is(section, o->section)) printf("\n%s\n", o->section);
         section = o->section;
         char left[64];
@@ -2956,13 +3031,15 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
     return true;
 }
 
-static bool kbi_need_time(const char* option, const char* s, double* out) {
+static bool kbi_need_time(const char* option, const char* s, double low, double* out) {
     double t = kbi_parse_time(s);
     if (t < 0)
         kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option, s);
+    else if (t < low)
+        kbi_error("--%s takes a time above 0, not '%s'", option, s);
     else
         *out = t;
-    return t >= 0;
+    return t >= low;
 }
 
 static bool kbi_need_count(const char* option, const char* s, int64_t low, int64_t high, int64_t* out) {
@@ -3001,10 +3078,28 @@ static bool kbi_option_worker(const char* value, kbi_options* o) {
     return sscanf(value, "%d,%d", &o->worker_in, &o->worker_out) == 2;
 }
 
+// Of two values for one option, or two lists for one axis, neither can silently be the one that counts.
+static bool kbi_option_is_second(const kbi_options* o, int id, const char* value) {
+    const char* equals = id == KBI_OPTION_axis ? strchr(value, '=') : NULL;
+    if (o->on[id] && kbi_options_table[id].argument &&
+        !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)))
+        return kbi_error("--%s is there twice; it takes one value", kbi_options_table[id].name), true;
+    for (int i = 0; equals && i < o->axis.n; i++) {
+        char name[128], other[128];
+        snprintf(name, sizeof name, "%.*s", (int)(equals - value), value);
+        snprintf(other, sizeof other, "%.*s", (int)strcspn(o->axis.of[i], "="), o->axis.of[i]);
+        if (!kbi_same_name(name, other)) continue;
+        kbi_error("-a %s and -a %s name one axis; join the lists with a comma", o->axis.of[i], value);
+        return true;
+    }
+    return false;
+}
+
 // One option with its value; false after an error message.
 static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     const char* name = kbi_options_table[id].name;
     int64_t whole = 0;
+    if (kbi_option_is_second(o, id, value)) return false;
     o->on[id] = true;
     switch (id) {
     case KBI_OPTION_filter: return kbi_add_string(name, &o->filter, value);
@@ -3025,9 +3120,9 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_jsonl: o->jsonl = value; return true;
     case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
     case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
-    case KBI_OPTION_max_time: return kbi_need_time(name, value, &o->max_time);
-    case KBI_OPTION_min_time: return kbi_need_time(name, value, &o->min_time);
-    case KBI_OPTION_timeout: return kbi_need_time(name, value, &o->timeout);
+    case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
+    case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
+    case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
     case KBI_OPTION_rounds: return kbi_need_count(name, value, 1, KBI_ROUNDS_LIMIT, &o->rounds);
     case KBI_OPTION_iters: return kbi_need_count(name, value, 1, 10000000, &o->iters);
     case KBI_OPTION_seed:
@@ -3081,6 +3176,42 @@ static void kbi_options_effort(kbi_options* o) {
     if (o->min_time > o->max_time) o->max_time = o->min_time;
 }
 
+static bool kbi_one_of(const kbi_options* o, const int* ids, int n, const char* why) {
+    for (int i = 0, first = -1; i < n; i++) {
+        if (!o->on[ids[i]]) continue;
+        if (first >= 0)
+            return kbi_error("--%s and --%s exclude each other%s", kbi_options_table[ids[first]].name,
+                             kbi_options_table[ids[i]].name, why),
+                   false;
+        first = i;
+    }
+    return true;
+}
+
+// Where one option would silently take away what another one asks for; false after an error message.
+static bool kbi_options_agree(const kbi_options* o) {
+    static const int mode[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate };
+    static const int effort[] = { KBI_OPTION_fast, KBI_OPTION_thorough };
+    static const int count[] = { KBI_OPTION_iters, KBI_OPTION_rounds };
+    static const int words[] = { KBI_OPTION_quiet, KBI_OPTION_verbose };
+    if (!kbi_one_of(o, mode, KBI_COUNT(mode), "") || !kbi_one_of(o, effort, KBI_COUNT(effort), "") ||
+        !kbi_one_of(o, count, KBI_COUNT(count), ": both say how many samples there are") ||
+        !kbi_one_of(o, words, KBI_COUNT(words), "") ||
+        !kbi_one_of(o, kbi_idle_options, KBI_COUNT(kbi_idle_options), ": one at a time"))
+        return false;
+    for (int i = 0; i < KBI_COUNT(mode); i++)
+        if (o->on[mode[i]] && kbi_same_name(o->timer, "wall"))
+            return kbi_error("--timer wall is the host's clock around each run: without --%s",
+                             kbi_options_table[mode[i]].name),
+                   false;
+    if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
+        return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
+    struct stat about;
+    if (kbi_is(o->json, o->jsonl) && !kbi_is(o->json, "-") && (stat(o->json, &about) != 0 || S_ISREG(about.st_mode)))
+        return kbi_error("--json and --jsonl both write %s; give each a file of its own", o->json), false;
+    return true;
+}
+
 static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     bool only_filters = false;
     o->argc = argc;
@@ -3105,12 +3236,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return kbi_error("--%s needs %s", kbi_options_table[id].name, kbi_options_table[id].argument), false;
         if (!kbi_option_set(o, id, !wants ? NULL : equals ? equals + 1 : argv[++i])) return false;
     }
-    if (o->on[KBI_OPTION_cold] + o->on[KBI_OPTION_hot] + o->on[KBI_OPTION_rotate] > 1)
-        return kbi_error("--cold, --hot and --rotate exclude each other"), false;
-    if (o->on[KBI_OPTION_fast] && o->on[KBI_OPTION_thorough])
-        return kbi_error("--fast and --thorough exclude each other"), false;
-    if (o->on[KBI_OPTION_iters] && o->on[KBI_OPTION_rounds])
-        return kbi_error("--iters and --rounds exclude each other: both say how many samples there are"), false;
+    if (!kbi_options_agree(o)) return false;
     kbi_options_effort(o);
     return true;
 }
@@ -3129,17 +3255,18 @@ typedef struct kbi_dimension { // an axis with the values that are to be run
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 
-// "512", "2^20"
+// "512", "2^20", "inf"
 static bool kbi_parse_value(const char** s, double* out) {
     char* end;
     double x = kbi_real_of(*s, &end);
-    if (end == *s || !isfinite(x)) return false;
-    if (*end == '^') {
+    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i';
+    if (*end == '^' && end != *s) {
         const char* power = end + 1;
         double y = kbi_real_of(power, &end);
         if (end == power) return false;
         x = pow(x, y);
     }
+    if (end == *s || (!infinite && !kbi_finite(x))) return false; // 1e999 is no way to write it
     *s = end;
     *out = x;
     return true;
@@ -3147,8 +3274,9 @@ static bool kbi_parse_value(const char** s, double* out) {
 
 static bool kbi_add_value(kb_param* values, int* n, kb_axis_type type, double x) {
     if (*n == KBI_VALUES || (type == KB_AXIS_INTS && (x != floor(x) || fabs(x) > 9e15))) return false;
+    memset(&values[*n], 0, sizeof values[*n]);
     values[*n].type = type;
-    values[*n].i = (int64_t)x;
+    if (type == KB_AXIS_INTS) values[*n].i = (int64_t)x;
     values[(*n)++].r = x;
     return true;
 }
@@ -3167,6 +3295,7 @@ static bool kbi_parse_item(const char** s, kb_param* values, int* n, kb_axis_typ
         *s += 2;
         if (!kbi_parse_value(s, &step)) return false;
     }
+    if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step)) return false;
     if (to < from || (how == '+' ? step <= 0 : step <= 1 || from <= 0)) return false;
     double slack = 1e-9 * (how == '+' ? step : to); // what adding up leaves
     for (double x = from; x <= to + slack; x = how == '+' ? x + step : x * step)
@@ -3177,8 +3306,7 @@ static bool kbi_parse_item(const char** s, kb_param* values, int* n, kb_axis_typ
 // "512,1024:8192:*2" for an axis of that type; n stays 0 when it is no such list.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
     char* text = kbi_arena_text_n(a, s, length);
-    kb_param* values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES);
-    memset(values, 0, sizeof(kb_param) * KBI_VALUES);
+    kb_param* values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES); // touched as far as the list goes
     int n = 0;
     bool good = *text != 0;
     for (const char* p = text; good && *p;) {
@@ -3186,6 +3314,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
             size_t word = strcspn(p, ",");
             good = word > 0 && n < KBI_VALUES;
             if (!good) break;
+            memset(&values[n], 0, sizeof values[n]);
             values[n].type = type;
             values[n++].s = kbi_arena_text_n(a, p, word);
             p += word;
@@ -3203,12 +3332,20 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return d;
 }
 
+// Whether an axis of reals ends there. A NaN that something follows was given as a value.
+static bool kbi_reals_end(const double* r, int at) {
+    static const double zero = 0;
+    for (int i = at + 1; i <= KB_AXIS_MAX; i++)
+        if (memcmp(&r[i], &zero, sizeof zero) != 0) return false;
+    return kbi_nan(r[at]);
+}
+
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     int n = 0;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
     for (; n < KB_AXIS_MAX; n++) {
         bool last = axis->type == KB_AXIS_INTS    ? axis->i[n] == KB_LAST_INT
-                    : axis->type == KB_AXIS_REALS ? axis->r[n] >= KB_LAST_REAL
+                    : axis->type == KB_AXIS_REALS ? kbi_reals_end(axis->r, n)
                                                   : !axis->s[n];
         if (last) break;
         values[n].name = axis->name;
@@ -3231,6 +3368,36 @@ static bool kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* o
         out[*n] = kbi_parse_list(a, kbi_arena_text_n(a, p, name), KB_AXIS_INTS, p + name + 1, value);
         if (!out[(*n)++].n) return false;
         p += name + 1 + value;
+    }
+    return true;
+}
+
+// The lowest integer that an entry declares for an axis, in any size.
+static int64_t kbi_lowest_declared(kbi_arena* arena, const kb_entry* e, const char* name) {
+    int64_t lowest = INT64_MAX;
+    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+        kbi_dimension d[KBI_DIMENSIONS];
+        int n = 0;
+        if (a->type == KB_AXIS_INTS)
+            d[n++] = kbi_axis_dimension(arena, a);
+        else if (a->type == KB_AXIS_SIZE)
+            kbi_size_dimensions(arena, a->s[0], d, &n);
+        for (int i = 0; i < n; i++)
+            for (int v = 0; v < d[i].n && kbi_is(d[i].name, name); v++) lowest = KBI_MIN(lowest, d[i].values[v].i);
+    }
+    return lowest;
+}
+
+// Whether an entry takes these values of -a. A function that was only ever meant for sizes above 0 makes of a 0 a time
+// of nothing, and of less whatever its arithmetic makes of it.
+static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
+    if (d->type != KB_AXIS_INTS) return true;
+    int64_t lowest = kbi_lowest_declared(arena, e, d->name), least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
+    for (int i = 0; i < d->n; i++) {
+        if (d->values[i].i >= least) continue;
+        kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said, e->operation,
+                  e->implementation, d->name, (int)least, (long long)lowest);
+        return false;
     }
     return true;
 }
@@ -3280,14 +3447,15 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
 }
 
 // -a NAME=LIST replaces an axis's values. An error message when the list does not fit the axis.
-static bool kbi_override(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
+static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, kbi_dimension* d) {
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)(equals - s), s);
         if (!kbi_same_name(name, d->name)) continue;
         *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
-        if (d->n) continue;
+        if (d->n && kbi_takes_values(a, e, d, s)) continue;
+        if (d->n) return false;
         kbi_error("-a %s: not a list of at most %d %s; as in %s=1,2,16:64:*2", s, (int)KBI_VALUES,
                   d->type == KB_AXIS_REALS     ? "numbers"
                   : d->type == KB_AXIS_STRINGS ? "words"
@@ -3298,9 +3466,9 @@ static bool kbi_override(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
     return true;
 }
 
-static void kbi_put_param(kbi_text* t, const kb_param* p) {
+static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
     char number[40];
-    kbi_putf(t, "/%s=", p->name);
+    kbi_putf(t, "%c%s=", before, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
     else if (p->type == KB_AXIS_REALS)
@@ -3309,7 +3477,8 @@ static void kbi_put_param(kbi_text* t, const kb_param* p) {
         kbi_putf(t, "%lld", (long long)p->i);
 }
 
-// Adds the case of these values: its name, its key, and what has a meaning of its own (dir, dtype).
+// Adds the case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
+// while numbers of that name are an axis like any).
 static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, const kb_param* const* values, int n) {
     kbi_case c;
     kbi_text name, key;
@@ -3319,7 +3488,7 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
     kb_param* params = (kb_param*)kbi_arena_alloc(&plan->arena, sizeof(kb_param) * (size_t)(n + 1));
     const kb_param* dtype = NULL;
     for (int i = 0; i < n; i++) {
-        if (kbi_is(values[i]->name, "dir"))
+        if (kbi_is(values[i]->name, "dir") && values[i]->type == KB_AXIS_STRINGS)
             c.direction = values[i]->s;
         else
             params[c.n_params++] = *values[i];
@@ -3330,11 +3499,11 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
     if (c.direction) kbi_putf(&name, "/dir=%s", c.direction);
     c.key = kbi_hash(14695981039346656037u, name.s);
     kbi_putf(&name, "/impl=%s", e->implementation);
-    if (dtype) kbi_put_param(&name, dtype);
+    if (dtype) kbi_put_param(&name, '/', dtype);
     for (int i = 0; i < c.n_params; i++) {
-        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, &params[i]);
+        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, '/', &params[i]);
         key.n = 0;
-        kbi_put_param(&key, &params[i]);
+        kbi_put_param(&key, '/', &params[i]);
         uint64_t h = kbi_hash(14695981039346656037u, key.s); // mixed (MurmurHash3's end), because they are added
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
@@ -3380,6 +3549,8 @@ static bool kbi_axis_sound(const kb_entry* e, const kbi_dimension* d, int at) {
     const char *name = d[at].name, *wrong = !name ? "is without a name" : !d[at].n ? "has no values" : NULL;
     for (int i = 0; i < at && !wrong; i++)
         if (kbi_is(d[i].name, name)) wrong = "is there twice";
+    for (int i = 0; i < d[at].n && !wrong; i++)
+        if (d[at].type == KB_AXIS_REALS && kbi_nan(d[at].values[i].r)) wrong = "holds a NaN";
     if (wrong) kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, name ? name : "", wrong);
     for (int i = 0; i < d[at].n && !wrong && kbi_is(name, "dtype"); i++) {
         const char* type = d[at].type == KB_AXIS_STRINGS ? d[at].values[i].s : NULL;
@@ -3411,7 +3582,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
         for (int i = first; i < n; i++) {
-            if (!kbi_override(&plan->arena, o, &d[i]) || !kbi_axis_sound(e, d, i)) return false;
+            if (!kbi_override(&plan->arena, o, e, &d[i]) || !kbi_axis_sound(e, d, i)) return false;
             if (!kbi_restrict_dtypes(&plan->arena, o, &d[i])) return true;
             has_dtype |= kbi_is(d[i].name, "dtype");
         }
@@ -3490,19 +3661,20 @@ static int kbi_order_keyed(const void* a, const void* b) {
 // Drops the later of two cases that are one: the same shape in two sizes, or made the same by -a.
 static void kbi_plan_unique(kbi_plan* plan) {
     kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * (size_t)plan->n);
-    const kb_entry* twice = NULL;
+    kbi_set seen = { NULL, 0, 0 };
+    const kb_entry *twice = NULL, *before = NULL;
     int n = 0;
     for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
     qsort(keyed, (size_t)plan->n, sizeof *keyed, kbi_order_keyed);
-    for (int i = 0; i < plan->n; i++)
-        for (int j = i - 1; j >= 0 && keyed[j].key == keyed[i].key; j--) {
-            const kb_entry *one = plan->cases[keyed[j].at].entry, *other = plan->cases[keyed[i].at].entry;
-            if (one == other) {
-                plan->cases[keyed[i].at].name = NULL;
-                break;
-            }
-            if (kbi_is(one->implementation, other->implementation) && !twice) twice = other;
-        }
+    for (int i = 0; i < plan->n; i++) { // an entry's cases stand together, also among those of one key
+        kbi_case* c = &plan->cases[keyed[i].at];
+        if (i && keyed[i].key == keyed[i - 1].key && c->entry == before)
+            c->name = NULL;
+        else if (!kbi_set_add(&seen, kbi_hash(keyed[i].key, c->entry->implementation)) && !twice)
+            twice = c->entry;
+        before = c->entry;
+    }
+    kbi_set_free(&seen);
     if (twice)
         kbi_warn("%s/%s is registered twice: its records share a name", twice->operation, twice->implementation);
     for (int i = 0; i < plan->n; i++)
@@ -3619,26 +3791,31 @@ static bool kbi_plan_check(const kbi_options* o) {
            kbi_check_names(&o->size, KBI_NAMES_SIZE, "size") && kbi_check_names(&o->axis, KBI_NAMES_AXIS, "axis");
 }
 
-// false after an error message, also when nothing matched.
-static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o) {
-    int n;
-    memset(plan, 0, sizeof *plan);
-    if (!kbi_plan_check(o)) return false;
-    kb_entry** entries = kbi_sorted_entries(&n);
-    bool good = true;
-    for (int i = 0; good && i < n; i++) good = kbi_plan_entry(plan, o, entries[i]);
-    KBENCH_FREE(entries);
-    if (!good || !kbi_plan_filter(plan, o)) return false;
-    if (!plan->n) return kbi_error("nothing matched; --list shows the cases, --list-ops the operations"), false;
-    kbi_plan_unique(plan);
-    kbi_plan_group(plan, o);
-    return true;
-}
-
 static void kbi_plan_free(kbi_plan* plan) {
     KBENCH_FREE(plan->cases);
     kbi_arena_free(&plan->arena);
     memset(plan, 0, sizeof *plan);
+}
+
+// false after an error message, also when nothing matched.
+static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o) {
+    int n;
+    memset(plan, 0, sizeof *plan);
+    kb_entry** entries = kbi_sorted_entries(&n);
+    if (!n)
+        kbi_error(
+            "no benchmark is registered in this program; a linker takes from a static library only what is called: "
+            "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
+            "an entry of its own");
+    bool good = n && kbi_plan_check(o);
+    for (int i = 0; good && i < n; i++) good = kbi_plan_entry(plan, o, entries[i]);
+    KBENCH_FREE(entries);
+    good = good && kbi_plan_filter(plan, o);
+    if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
+    if (!good || !plan->n) return kbi_plan_free(plan), false;
+    kbi_plan_unique(plan);
+    kbi_plan_group(plan, o);
+    return true;
 }
 
 // What the options ask of the measuring.
@@ -3665,6 +3842,13 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
+// What n cases in one group take at most, in seconds, as far as the options say it: warm-ups, and samples, of which the
+// baseline of a comparison has twice as many.
+static double kbi_group_seconds(const kbi_options* o, int n) {
+    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(o->max_time, 2.0);
+    return KBI_MIN(n * warm + (n + (n > 1)) * o->max_time, n * o->timeout);
+}
+
 // Where a group begins, and where the next does.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
@@ -3681,59 +3865,48 @@ static void kbi_list_cases(const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) printf("%s\n", plan->cases[i].name);
 }
 
-// Prints a word once per line it belongs to: seen collects " word " of what was printed.
-static void kbi_list_word(kbi_text* seen, const char* word, const char* before) {
-    char spaced[160];
-    snprintf(spaced, sizeof spaced, " %s ", word);
-    if (seen->s && strstr(seen->s, spaced)) return;
-    kbi_puts(seen, spaced);
-    printf("%s%s", before, word);
+// Prints a word of a column, once a line.
+static void kbi_list_word(kbi_set* seen, uint64_t column, const char* word) {
+    if (kbi_set_add(seen, kbi_hash(column << 60, word))) printf(" %s", word);
 }
 
 // The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
 static void kbi_list_ops(const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
-        kbi_text seen = { NULL, 0, 0 };
+        kbi_set seen = { NULL, 0, 0 };
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         printf("%s", operation);
         for (int j = i; j < end; j++)
-            if (plan->cases[j].direction) kbi_list_word(&seen, plan->cases[j].direction, " ");
+            if (plan->cases[j].direction) kbi_list_word(&seen, 1, plan->cases[j].direction);
         printf(" ");
         for (int j = i; j < end; j++)
-            if (plan->cases[j].dtype) kbi_list_word(&seen, kb_dtype_name(plan->cases[j].dtype), " ");
+            if (plan->cases[j].dtype) kbi_list_word(&seen, 2, kb_dtype_name(plan->cases[j].dtype));
         printf(" ");
-        for (int j = i; j < end; j++) kbi_list_word(&seen, plan->cases[j].entry->implementation, " ");
+        for (int j = i; j < end; j++) kbi_list_word(&seen, 3, plan->cases[j].entry->implementation);
         printf("\n");
         for (int j = i; notes && j < end; j++) {
             const kb_entry* e = plan->cases[j].entry;
-            char mark[32];
-            snprintf(mark, sizeof mark, "@%p", (const void*)e);
-            if (!e->note || (seen.s && strstr(seen.s, mark))) continue;
-            kbi_puts(&seen, mark);
-            printf("    %-10s %s\n", e->implementation, e->note);
+            if (e->note && kbi_set_add(&seen, (uint64_t)(uintptr_t)e))
+                printf("    %-10s %s\n", e->implementation, e->note);
         }
-        kbi_text_free(&seen);
+        kbi_set_free(&seen);
     }
 }
 
+// The selected shapes, one a line: operation, category, and every axis that -a can set but what --list-ops shows.
 static void kbi_list_sizes(const kbi_plan* plan) {
-    kbi_text seen = { NULL, 0, 0 };
+    kbi_set seen = { NULL, 0, 0 };
     for (int i = 0; i < plan->n; i++) {
         const kbi_case* c = &plan->cases[i];
         kbi_text line = { NULL, 0, 0 };
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
         for (int j = 0; j < c->n_params; j++)
-            if (c->params[j].type == KB_AXIS_INTS)
-                kbi_putf(&line, " %s=%lld", c->params[j].name, (long long)c->params[j].i);
-        kbi_puts(&line, "\n");
-        if (!seen.s || !strstr(seen.s, line.s)) {
-            kbi_puts(&seen, line.s);
-            fputs(line.s, stdout);
-        }
+            if (!kbi_is(c->params[j].name, "dtype")) kbi_put_param(&line, ' ', &c->params[j]);
+        if (kbi_set_add(&seen, kbi_hash(0, line.s))) printf("%s\n", line.s);
         kbi_text_free(&line);
     }
-    kbi_text_free(&seen);
+    kbi_set_free(&seen);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7312,8 +7485,62 @@ typedef struct kbi_store {
     char* temporary; // beside json, renamed over it at the end; NULL: json is written in place
     int json_file, jsonl_file;
     kbi_text array, path; // path: json from the root on, since a body may change the directory
-    bool failed, keep;    // keep: results of an earlier run are worth more than an empty array
+    unsigned failed;      // bits: json, jsonl
+    bool keep;            // results of an earlier run are worth more than an empty array
 } kbi_store;
+enum { KBI_JSON_FAILED = 1, KBI_JSONL_FAILED = 2 };
+
+// Whether a path still leads to the plain file that was opened under it.
+static bool kbi_file_is(int file, const char* path) {
+    struct stat open_one, there;
+    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
+           open_one.st_dev == there.st_dev && open_one.st_ino == there.st_ino;
+}
+
+// Removes a temporary file unless a run holds its lock, on whatever machine or in whatever container.
+static bool kbi_remove_left(const char* path) {
+    struct stat about;
+    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
+    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
+    bool gone = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 && kbi_file_is(file, path) && unlink(path) == 0;
+    if (file >= 0) close(file);
+    return gone;
+}
+
+// Removes what runs left beside this file when they were killed: NAME.tmpPID where there is no such process.
+static void kbi_remove_all_left(const char* path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t n = strlen(name);
+    kbi_text folder = { NULL, 0, 0 };
+    kbi_put(&folder, slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1);
+    DIR* d = opendir(folder.s);
+    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
+        const char* number = e->d_name + n + 4;
+        if (strncmp(e->d_name, name, n) != 0 || strncmp(e->d_name + n, ".tmp", 4) != 0) continue;
+        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
+        if (kill((pid_t)strtol(number, NULL, 10), 0) == 0 || errno != ESRCH) continue;
+        kbi_text left = { NULL, 0, 0 };
+        kbi_putf(&left, "%s%s", slash ? folder.s : "", e->d_name);
+        kbi_remove_left(left.s);
+        kbi_text_free(&left);
+    }
+    if (d) closedir(d);
+    kbi_text_free(&folder);
+}
+
+// A file of one's own, locked until it is closed; -1: errno says why not.
+static int kbi_open_temporary(const char* path) {
+    for (int i = 0; i < 10; i++) {
+        int file = kbi_open_file(path, O_WRONLY | O_CREAT | O_EXCL | KBI_NOFOLLOW);
+        bool there = file < 0 && errno == EEXIST;
+        if (there && kbi_remove_left(path)) continue; // left by another process of this number
+        if (file < 0) return errno = there ? EEXIST : errno, -1;
+        flock(file, LOCK_EX | LOCK_NB);
+        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
+        close(file);
+    }
+    return errno = EEXIST, -1;
+}
 
 static bool kbi_store_open_json(kbi_store* s) {
     struct stat about;
@@ -7322,8 +7549,12 @@ static bool kbi_store_open_json(kbi_store* s) {
     bool plain = lstat(s->json, &about) != 0 || S_ISREG(about.st_mode);
     kbi_text name = { NULL, 0, 0 };
     kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", s->json, (long)getpid());
-    s->json_file = kbi_open_file(name.s, O_WRONLY | O_CREAT | (plain ? O_TRUNC : 0));
-    if (s->json_file < 0) kbi_error("cannot write --json %s: %s", s->json, strerror(errno));
+    if (plain) kbi_remove_all_left(s->json);
+    s->json_file = plain ? kbi_open_temporary(name.s) : kbi_open_file(name.s, O_WRONLY | O_CREAT);
+    if (s->json_file < 0 && plain && errno == EEXIST)
+        kbi_error("cannot write --json %s: %s is in use by another run, or no plain file", s->json, name.s);
+    else if (s->json_file < 0)
+        kbi_error("cannot write --json %s: %s", s->json, strerror(errno));
     if (plain && s->json_file >= 0)
         s->temporary = name.s;
     else
@@ -7367,9 +7598,10 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     return false;
 }
 
-static void kbi_store_trouble(kbi_store* s, const char* option, const char* path) {
-    if (!s->failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
-    s->failed = true;
+static void kbi_store_trouble(kbi_store* s, unsigned which, const char* path) { // said once of each
+    if (!(s->failed & which))
+        kbi_error("writing --%s %s failed: %s", which == KBI_JSON_FAILED ? "json" : "jsonl", path, strerror(errno));
+    s->failed |= which;
 }
 
 static void kbi_store_add(kbi_store* s, const kb_result* r) {
@@ -7381,7 +7613,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* r) {
     if (kbi_is(s->jsonl, "-"))
         fputs(line.s, stdout), fflush(stdout);
     else if (s->jsonl && !kbi_write_all(s->jsonl_file, line.s, line.n))
-        kbi_store_trouble(s, "jsonl", s->jsonl);
+        kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     else if (s->jsonl)
         fsync(s->jsonl_file);
     kbi_text_free(&line);
@@ -7397,15 +7629,15 @@ static bool kbi_store_close(kbi_store* s) {
         if (s->temporary) unlink(s->temporary);
     } else if (kbi_is(s->json, "-")) {
         fputs(s->array.s, stdout);
-        if (fflush(stdout) != 0) kbi_store_trouble(s, "json", "-");
+        if (fflush(stdout) != 0) kbi_store_trouble(s, KBI_JSON_FAILED, "-");
     } else if (s->json_file >= 0) {
         int again = s->temporary ? -1 : kbi_open_file(s->json, O_WRONLY | O_TRUNC); // what stands behind a link
         if (again >= 0) close(again);
         bool good =
             kbi_write_all(s->json_file, s->array.s, s->array.n) && (fsync(s->json_file) == 0 || errno == EINVAL);
+        if (good && s->temporary && rename(s->temporary, s->json) != 0) good = false; // still locked
         if (close(s->json_file) != 0) good = false;
-        if (good && s->temporary && rename(s->temporary, s->json) != 0) good = false;
-        if (!good) kbi_store_trouble(s, "json", s->json);
+        if (!good) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
         if (!good && s->temporary) unlink(s->temporary);
     }
     kbi_text_free(&s->array);
@@ -8024,18 +8256,52 @@ void kb_print(const kb_result* results, int64_t n) {
               Public: none      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- progress, on stderr, when that is a terminal ---
+// The time left, in seconds. What the options allow a group of cases is known before anything is measured; what the
+// groups that are over took of theirs says what the others will take of theirs.
+typedef struct kbi_pace {
+    double all, over, now; // allowed to every group, to those that are over, to the one that is being measured
+    double took;           // by those that are over
+    double began;          // the one that is being measured
+    double said, said_at;  // the time left that was shown last, negative: none, and when
+} kbi_pace;
+
+// Never more than was said before less the time since then, unless it is far more: groups differ, and a time left that
+// goes up and down is of no use.
+static double kbi_time_left(const kbi_pace* p, double at) {
+    double rest = KBI_MAX(p->all - p->over - p->now, 0.0);
+    double part =
+        p->all > 0 ? (p->took + rest + p->now) / p->all : 1; // of what is allowed, if the rest takes all of it
+    double left = rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
+    double promised = KBI_MAX(p->said - (at - p->said_at), 0.0);
+    return p->said >= 0 && left > promised && left <= 2 * promised + 5 ? promised : left;
+}
 
 typedef struct kbi_progress {
     bool on, shown;
     int64_t began, last;
+    kbi_pace pace; // in seconds since began
 } kbi_progress;
 
-static void kbi_progress_open(kbi_progress* p, const kbi_options* o) {
-    p->on = kbi_terminal(stderr) && !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet];
+static void kbi_progress_open(kbi_progress* p, bool wanted) {
+    p->on = wanted && kbi_terminal(stderr); // a dumb one knows no way back in its line
     p->shown = false;
-    p->began = kbi_now();
     p->last = 0;
+}
+
+// A device, whose groups may take so long together.
+static void kbi_progress_begin(kbi_progress* p, double allowed) {
+    memset(&p->pace, 0, sizeof p->pace);
+    p->pace.all = allowed;
+    p->pace.said = -1;
+    p->began = kbi_now();
+}
+
+static void kbi_progress_group(kbi_progress* p, double allowed) { // the one before is over
+    double now = (double)(kbi_now() - p->began) * 1e-9;
+    if (p->pace.now > 0) p->pace.took += now - p->pace.began;
+    p->pace.over += p->pace.now;
+    p->pace.now = allowed;
+    p->pace.began = now;
 }
 
 static void kbi_progress_clear(kbi_progress* p) {
@@ -8049,12 +8315,13 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     if (!p->on || now - p->last < 50000000) return;
     p->last = now;
     double seconds = (double)(now - p->began) * 1e-9;
-    if (done && seconds > 1) {
-        double rest = seconds / done * (all - done);
-        if (rest >= 90)
-            snprintf(time, sizeof time, "%.0f min", rest / 60);
+    if (seconds > 1) {
+        p->pace.said = kbi_time_left(&p->pace, seconds);
+        p->pace.said_at = seconds;
+        if (p->pace.said >= 90)
+            snprintf(time, sizeof time, "%.0f min", p->pace.said / 60);
         else
-            snprintf(time, sizeof time, "%.0f s", rest);
+            snprintf(time, sizeof time, "%.0f s", p->pace.said);
         snprintf(left, sizeof left, "  %s left", time);
     }
     int room = KBI_MAX(10, kbi_terminal_width(stderr) - 30);
@@ -8478,7 +8745,11 @@ static void kbi_measure_group(kbi_supervisor* s) {
     }
     while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_interrupted) {
         int device = s->worker.device;
-        if (!s->worker.process && !kbi_worker_start(s, device)) return;
+        if (!s->worker.process && !kbi_worker_start(s, device)) {
+            for (int i = 0; i < g->n; i++)
+                if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
+            return;
+        }
         if (kbi_send_job(s, device, g->wanted))
             kbi_listen(s);
         else
@@ -8572,10 +8843,13 @@ static void kbi_one_group(kbi_supervisor* s, int first, int n) {
     g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
     memset(g->samples, 0, sizeof(double*) * count);
     memset(g->spent, 0, sizeof(int64_t) * count);
+    int here = 0;
     for (int i = 0; i < n; i++) {
         g->wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
+        here += g->wanted[i];
         if (!g->wanted[i]) s->absent++, s->done++;
     }
+    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, here));
     kbi_measure_group(s);
     kbi_finish_group(s);
     for (int i = 0; i < n; i++) KBENCH_FREE(g->samples[i]);
@@ -8616,19 +8890,26 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->group.n = 0;
     s->has_truth = false; // another GPU's is another
     s->done = 0;
-    s->progress.began = kbi_now(); // the time left is this device's
     if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
-    static const int gpu_only[] = { KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
-    for (int i = 0;
-         i < KBI_COUNT(gpu_only) && !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT; i++)
-        if (s->o->on[gpu_only[i]] && !kbi_same_name(s->o->timer, "wall"))
+    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT;
+    for (int i = 0; i < KBI_COUNT(kbi_gpu_options) && host; i++) // --cold is the default
+        if (s->o->on[kbi_gpu_options[i]] && kbi_gpu_options[i] != KBI_OPTION_cold &&
+            !kbi_same_name(s->o->timer, "wall"))
             kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
-                     kbi_options_table[gpu_only[i]].name);
+                     kbi_options_table[kbi_gpu_options[i]].name);
     if (required && !s->machine.gpu_present) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
     if (!s->collect) kbi_show_machine(s);
+    double allowed = 0; // the time left is this device's, without its start
+    for (int first = 0, end; first < s->plan->n; first = end) {
+        int here = 0;
+        end = kbi_group_end(s->plan, first);
+        for (int i = first; i < end; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
+        allowed += kbi_group_seconds(s->o, here);
+    }
+    kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_interrupted; first = end) {
         end = kbi_group_end(s->plan, first);
         kbi_one_group(s, first, end - first);
@@ -8656,6 +8937,30 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
+// The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
+// they say themselves; for want of a GPU it is another matter.
+static int kbi_nothing_measured(const kbi_supervisor* s) {
+    const kbi_machine* m = &s->machine;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_SCRIPT;
+    if (no_gpu && (KBI_CUDA || s->absent)) {
+        if (!s->collect)
+            kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
+                                                  : m->why[0]
+                                                      ? m->why
+                                                      : "no GPU: this program was built without CUDA; use nvcc");
+        return KBI_EXIT_NO_GPU;
+    }
+    if (s->absent && !s->skipped) {
+        kbi_error(
+            "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
+            "shows what there is, --device cpu runs what is for the CPU",
+            m->sm / 10, m->sm % 10);
+        return KBI_EXIT_NO_GPU;
+    }
+    if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+    return KBI_EXIT_FINE;
+}
+
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     static kbi_supervisor s; // large
@@ -8674,7 +8979,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_how how = kbi_how_of(o, stdout_taken ? stderr : stdout);
     kbi_table_open(&s.table, &how);
     if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
-    kbi_progress_open(&s.progress, o);
+    kbi_progress_open(&s.progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
     kbi_one_process = !s.isolated;
     if (!s.isolated) kbi_watch_stops();
     signal(SIGINT, kbi_interrupt);
@@ -8693,8 +8998,71 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (code) return code;
     if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
     if (s.failed || !stored) return KBI_EXIT_FAILED;
-    bool no_gpu = !s.machine.gpu_present && s.recipe.target == KBI_ON_GPU;
-    return !s.ok && no_gpu && (KBI_CUDA || s.absent) ? KBI_EXIT_NO_GPU : KBI_EXIT_FINE;
+    return s.ok ? KBI_EXIT_FINE : kbi_nothing_measured(&s);
+}
+
+// --- what the kernel says of the processor, below /sys/devices/system/cpu ---
+
+// Cores: of each the first of its hardware threads is counted, and what is offline has no topology.
+static void kbi_host_cores(const char* root, int most, int* cores, int* threads) {
+    char path[512], line[256];
+    *cores = *threads = 0;
+    for (int i = 0; i < most; i++) {
+        snprintf(path, sizeof path, "%.400s/cpu%d/topology/thread_siblings_list", root, i);
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        *cores += strtol(line, NULL, 10) == i;
+        ++*threads;
+    }
+}
+
+// "L1d 32K, L2 1024K, L3 36608K": of the first processor, what data goes through; empty where nothing is known.
+static void kbi_host_caches(const char* root, kbi_text* out) {
+    char path[512], level[8], type[32], size[32];
+    for (int i = 0; i < 16; i++) {
+        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/level", root, i);
+        if (!kbi_first_line(path, level, (int)sizeof level)) break;
+        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/type", root, i);
+        bool known = kbi_first_line(path, type, (int)sizeof type);
+        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/size", root, i);
+        if (!known || kbi_is(type, "Instruction") || !kbi_first_line(path, size, (int)sizeof size)) continue;
+        kbi_putf(out, "%sL%s%s %s", out->n ? ", " : "", level, kbi_is(type, "Data") ? "d" : "", size);
+    }
+}
+
+static void kbi_env_host(void) {
+    static const char root[] = "/sys/devices/system/cpu";
+    char path[64], governor[64];
+    int cores, threads;
+    kbi_text caches = { NULL, 0, 0 };
+    kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
+    kbi_host_caches(root, &caches);
+    snprintf(path, sizeof path, "%s/cpu0/cpufreq/scaling_governor", root);
+    if (cores)
+        printf("  %-34s %d, with %d hardware threads\n", "cores", cores, threads);
+    else
+        printf("  %-34s not known; %ld hardware threads\n", "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    printf("  %-34s %s\n", "caches", caches.n ? caches.s : "not known");
+    printf("  %-34s %s\n", "frequency governor",
+           kbi_first_line(path, governor, (int)sizeof governor) ? governor : "not known: cpufreq tells of none");
+    kbi_text_free(&caches);
+}
+
+// The compiler by name: __VERSION__ alone is a number with gcc.
+static void kbi_env_compiler(void) {
+    printf("  %-34s ", "compiler");
+#if defined(__clang__)
+    printf("clang %d.%d.%d", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#else
+    printf("gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#endif
+#ifdef __CUDACC_VER_MAJOR__
+    printf(" behind nvcc %d.%d.%d", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
+#endif
+#ifdef __cplusplus
+    printf(", C++ %ld\n", (long)__cplusplus);
+#else
+    printf(", C %ld\n", (long)__STDC_VERSION__);
+#endif
 }
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
@@ -8722,7 +9090,10 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     if (!kbi_meet(&s, (int)device)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s.worker);
     kbi_show_machine(&s);
-    printf("  %-34s %s, Linux %s, %s\n", "host", s.session.host, s.session.kernel_version, s.session.build);
+    printf("  %-34s %s, Linux %s\n", "host", s.session.host, s.session.kernel_version);
+    kbi_env_host();
+    kbi_env_compiler();
+    printf("  %-34s %s\n", "build", s.session.build);
     kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     if (!s.machine.gpu_present) return KBI_EXIT_FINE;
@@ -8752,8 +9123,12 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     char text[40];
+    double seconds = 0;
     kbi_list_cases(plan);
-    double seconds = plan->n * KBI_MIN(1.5 * o->max_time, o->timeout);
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        seconds += kbi_group_seconds(o, end - first);
+    }
     printf("%d case%s in %d comparison group%s; at most about %s\n", plan->n, plan->n == 1 ? "" : "s", plan->groups,
            plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
     return KBI_EXIT_FINE;
@@ -8803,7 +9178,14 @@ kb_state* kb_open(const kb_desc* desc) {
     static const kb_desc nothing = { "unnamed", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
     kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
     const char* fault = kbi_desc_fault(desc);
-    const kb_desc* d = fault ? &nothing : desc;
+    kb_desc named = nothing; // of a description at fault the record still says whose it is
+    if (fault && desc && !desc->end_canary && desc->name && *desc->name) {
+        named.name = desc->name;
+        named.implementation = desc->implementation;
+        named.user = desc->user;
+        named.device = KBI_MAX(desc->device, 0);
+    }
+    const kb_desc* d = fault ? &named : desc;
     if (!e) return NULL;
     memset(e, 0, sizeof *e);
     kbi_recipe_of_desc(&e->recipe, d);
@@ -9214,6 +9596,25 @@ static int kbi_selftest(const kbi_options* o) {
               Public: kb_main      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
+// What was asked for and changes nothing.
+static void kbi_warn_idle(const kbi_options* o) {
+    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
+    for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
+        if (o->on[kbi_idle_options[i]] && (o->json || o->jsonl))
+            kbi_warn("--%s writes no records: --json and --jsonl are without effect",
+                     kbi_options_table[kbi_idle_options[i]].name);
+    for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
+        if (o->on[known[i]])
+            kbi_warn("--%s is without effect: --iters says how many samples there are",
+                     kbi_options_table[known[i]].name);
+    if (o->iters && o->on[KBI_OPTION_max_time])
+        kbi_warn("--max-time bounds the warm-up alone: --iters says how many samples there are");
+    for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]); i++)
+        if (o->on[kbi_choosing_options[i]] || (kbi_choosing_options[i] == KBI_OPTION_filter && o->filter.n))
+            kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks",
+                     kbi_options_table[kbi_choosing_options[i]].name, o->on[KBI_OPTION_env] ? "env" : "selftest");
+}
+
 static int kbi_main(int argc, char** argv) {
     kbi_options o;
     kbi_plan plan;
@@ -9225,12 +9626,7 @@ static int kbi_main(int argc, char** argv) {
     kbi_quiet = o.on[KBI_OPTION_quiet];
     if (o.on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    static const int idle[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
-                                KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
-    for (int i = 0; i < KBI_COUNT(idle); i++)
-        if (o.on[idle[i]] && (o.json || o.jsonl) && o.worker_in < 0)
-            kbi_warn("--%s writes no records: --json and --jsonl are without effect",
-                     kbi_options_table[idle[i]].name);
+    if (o.worker_in < 0 && !o.on[KBI_OPTION_truth]) kbi_warn_idle(&o);
     if (o.on[KBI_OPTION_selftest]) kbi_selftest_register();
     if (o.on[KBI_OPTION_selftest] && o.worker_in < 0 && !o.on[KBI_OPTION_truth]) return kbi_selftest(&o);
     if (o.on[KBI_OPTION_truth]) return kbi_truth_main(&o);

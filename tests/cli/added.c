@@ -4,6 +4,7 @@
 // quite right.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,13 @@ static const kb_axis empty[] = { KB_AXIS("m", KB_LAST_INT), KBI_AXES_END };
 static const kb_axis nameless[] = { KB_AXIS(NULL, 1), KBI_AXES_END };
 static const kb_axis twice[] = { KB_AXIS("m", 1, 2), KB_AXIS("m", 3), KBI_AXES_END };
 static const kb_axis typed[] = { KB_DTYPE("f32", "fp16"), KBI_AXES_END };
+static const kb_axis no_number[] = { KB_AXIS_REAL("p", 1, NAN, 2), KBI_AXES_END };
+static const kb_axis infinite[] = { KB_AXIS_REAL("p", 0.5, INFINITY, -INFINITY, 1.7976931348623157e308),
+                                    KBI_AXES_END };
+static const kb_axis numbered[] = { KB_AXIS("dir", 1, 2), KB_AXIS("n", 7), KBI_AXES_END };
+static const kb_axis scaled[] = { KB_AXIS_REAL("dir", 0.25, 0.5), KB_AXIS("n", 7), KBI_AXES_END };
+static const kb_axis from_zero[] = { KB_AXIS("m", 0, 4), KB_AXIS("shift", -1, 1), KB_AXIS("n", 4), KBI_AXES_END };
+static const kb_axis sizes[] = { KB_SIZE("small", "m=1 n=1"), KB_SIZE("edge", "m=0 n=1"), KBI_AXES_END };
 static const kb_axis counted[] = { KB_AXIS("dtype", 32), KBI_AXES_END };
 static const kb_axis rows_first[] = { KB_AXIS("rows", 1, 2), KB_AXIS("cols", 3), KBI_AXES_END };
 static const kb_axis cols_first[] = { KB_AXIS("cols", 3), KB_AXIS("rows", 1, 2), KBI_AXES_END };
@@ -29,6 +37,12 @@ static void plain(kb_state* kb) {
         for (int i = 0; i < 1000; i++) kb_keep(i);
     }
     kb_check_that(kb, true, 0, 0, "fine");
+}
+static void direction(kb_state* kb) { // an axis of numbers that is named as the direction is
+    double want = kb->implementation[0] == 'i' ? (double)kb_int(kb, "dir") : kb_real(kb, "dir");
+    if (!kb_has(kb, "dir") || kb->direction || want <= 0) kb_fail(kb, "dir is %g", want);
+    plain(kb);
+    kb_note(kb, "dir is %g", want);
 }
 static const struct {
     const char *kind, *operation, *implementation;
@@ -39,6 +53,9 @@ static const struct {
     { "counted", "odd", "i", counted },       { "unnamed", NULL, "i", NULL },
     { "unnamed", "odd", NULL, NULL },         { "same", "ladder", "naive", axes },
     { "order", "order", "rows", rows_first }, { "order", "order", "cols", cols_first },
+    { "nan", "odd", "i", no_number },         { "infinite", "odd", "i", infinite },
+    { "numbered", "odd", "ints", numbered },  { "numbered", "odd", "reals", scaled },
+    { "zero", "odd", "i", from_zero },        { "sizes", "odd", "i", sizes },
 };
 static kb_entry more[sizeof odd / sizeof *odd];
 
@@ -64,7 +81,7 @@ int main(int argc, char** argv) {
         more[i].operation = odd[i].operation;
         more[i].implementation = odd[i].implementation;
         more[i].axes = odd[i].axes;
-        more[i].body = plain;
+        more[i].body = strcmp(kind, "numbered") == 0 ? direction : plain;
         kb_add(&more[i]);
     }
     if (kind && strcmp(kind, "again") == 0) kb_add(&table[1]);

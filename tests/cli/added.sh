@@ -42,6 +42,7 @@ odd nameless "odd/i: axis '' is without a name"
 odd twice "odd/i: axis 'm' is there twice"
 odd typed "'fp16' is no dtype.*bf16"
 odd counted "is no dtype"
+odd nan "odd/i: axis 'p' holds a NaN"
 ADDED=unnamed run "$tmp/added" --list
 check_rc "entries without a name" 0
 check_out "an entry without an operation" '^unnamed/impl=i$'
@@ -59,4 +60,62 @@ check_rc "axes in another order" 0
 "$tmp/flat" "$tmp/order.json" > "$tmp/flat.txt"
 check_same "axes in another order: groups" "$(values baseline)" '"rows" "rows" "rows" "rows" '
 check_same "axes in another order: records" "$(values implementation)" '"rows" "cols" "rows" "cols" '
+
+# --- every number can be a value; what JSON has no word for is null there
+check "added.c as C11" $CC -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. tests/cli/added.c
+check "added.c as C++11" $CXX -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. -x c++ tests/cli/added.c
+ADDED=infinite run "$tmp/added" $quick --op odd --json "$tmp/infinite.json"
+check_rc "an axis with infinities" 0
+build "an axis with infinities: a right file" "$tmp/flat" "$tmp/infinite.json"
+"$tmp/flat" "$tmp/infinite.json" > "$tmp/flat.txt"
+check_same "an axis with infinities: names" "$(values name)" \
+    '"odd/impl=i/p=0.5" "odd/impl=i/p=inf" "odd/impl=i/p=-inf" "odd/impl=i/p=1.7976931348623157e+308" '
+check_same "an axis with infinities: params" "$(values params | tr -d ' ')" \
+    '{"p":0.5}{"p":null}{"p":null}{"p":1.7976931348623157e+308}'
+ADDED=infinite run "$tmp/added" --list --op odd -a p=-inf,3
+check_same "infinities on the command line" "$(tr '\n' ' ' < "$out")" "odd/impl=i/p=-inf odd/impl=i/p=3 "
+
+# --- numbers named dir are an axis like any
+ADDED=numbered run "$tmp/added" $quick --op odd --json "$tmp/dir.json"
+check_rc "numbers named dir" 0
+"$tmp/flat" "$tmp/dir.json" > "$tmp/flat.txt"
+check_same "numbers named dir: names" "$(values name)" \
+    '"odd/impl=ints/dir=1/n=7" "odd/impl=ints/dir=2/n=7" "odd/impl=reals/dir=0.25/n=7" "odd/impl=reals/dir=0.5/n=7" '
+check_same "numbers named dir: values" "$(values message)" '"dir is 1" "dir is 2" "dir is 0.25" "dir is 0.5" '
+check_same "numbers named dir: params" "$(values params | tr -d ' ')" \
+    '{"dir":1,"n":7}{"dir":2,"n":7}{"dir":0.25,"n":7}{"dir":0.5,"n":7}'
+check_same "numbers named dir: direction" "$(values direction)" "null null null null "
+ADDED=numbered run "$tmp/added" --list --op odd --impl ints -a dir=5
+check_same "numbers named dir: -a" "$(cat "$out")" "odd/impl=ints/dir=5/n=7"
+
+# --- values of -a: below 1, or below 0, only where one is declared
+# takes LIST CASES, refuses LIST ERE: of the entry that ADDED names
+takes() {
+    run "$tmp/added" --list --op odd -a "$1"
+    check_rc "$ADDED: -a $1" 0
+    check_same "$ADDED: -a $1: cases" "$(wc -l < "$out" | tr -d ' ')" "$2"
+}
+refuses() {
+    run "$tmp/added" --list --op odd -a "$1"
+    check_rc "$ADDED: -a $1" 2
+    check_err "$ADDED: -a $1" "$2"
+}
+ADDED=zero && export ADDED
+takes m=0 2
+takes m=0,8 4
+takes shift=-100:100:+100 6
+takes n=9000000000000000 4
+refuses m=-1 'odd/i takes no m below 0: it declares none'
+refuses m=4,-1 'm below 0'
+refuses n=0 'odd/i takes no n below 1: it declares none \(its lowest is 4\)'
+refuses n=-8 'n below 1'
+refuses n=0:8:+4 'n below 1'
+refuses n=9100000000000000 'not a list'
+ADDED=sizes
+takes m=0 1
+refuses n=0 'n below 1'
+refuses m=-1 'm below 0'
+ADDED=sizes run "$tmp/added" --list --op odd --size small -a m=0
+check_rc "an axis that another size declares a 0 of" 0
+unset ADDED
 finish

@@ -36,6 +36,8 @@ done
 for word in --quick -a -v FILTER 77 130; do check_out "--help says $word" "(^| |\()$word"; done
 check_not_out "--help hides what is internal" kbi
 for line in $(awk 'length($0) > 100 { print NR }' "$out"); do fail "--help: line $line is over 100 columns"; done
+for o in cold hot rotate timer; do check_not_out "--help of a build without CUDA names --$o" "^ *--$o( |$)"; done
+check_out "--help of a build without CUDA: --device" '^ *--device cpu '
 run $prog -h
 check_rc "-h" 0
 run $prog --version
@@ -93,7 +95,7 @@ check_out "-a of one axis" '/cols=7$'
 lists "-a list" 18 --op softmax -a cols=1,2,3
 lists "-a factor range" 24 --op softmax -a cols=64:512:*2
 check_out "-a factor range ends with its end" '/cols=512$'
-lists "-a step range" 18 --op softmax -a cols=0:100:+50
+lists "-a step range" 18 --op softmax -a cols=50:150:+50
 lists "-a power" 6 --op softmax -a cols=2^10
 check_out "-a power" '/cols=1024$'
 lists "--axis" 6 --op softmax --axis cols=9
@@ -171,6 +173,23 @@ refuses "-a without a value" "needs" -a
 refuses "a value where none goes" "--fast takes no value" --fast=1
 refuses "--fast and --thorough" "exclude" --fast --thorough
 refuses "--iters and --rounds" "exclude" --iters 3 --rounds 3
+refuses "--quiet and --verbose" "--quiet and --verbose exclude" --quiet --verbose
+refuses "-v and -q" "exclude" -v -q
+refuses "--cold and --hot" "exclude" --cold --hot
+for o in cold hot rotate; do refuses "--timer wall and --$o" "--timer wall .*--$o" --timer wall --$o; done
+refuses "--min-time above --max-time" "--min-time is above --max-time" --min-time 3s --max-time 1s
+refuses "--json and --jsonl into one file" "--json and --jsonl both write" --json "$tmp/one.json" --jsonl "$tmp/one.json"
+refuses "--list and --list-ops" "--list and --list-ops exclude" --list --list-ops
+refuses "--env and --selftest" "exclude" --env --selftest
+refuses "--dry-run and --list" "exclude" --dry-run --list
+for given in "json a" "jsonl a" "device cpu" "timer events" "precision 1" "max-time 1s" "min-time 1s" "timeout 1s" "rounds 20" "iters 3" \
+    "warmup 1" "seed 1"; do
+    refuses "--$given twice" "--${given% *} is there twice" --$given --$given
+    refuses "--$given twice, with =" "--${given% *} is there twice" --$given "--${given% *}=${given#* }"
+done
+refuses "-a of one axis twice" "-a cols=1 and -a Cols=2 name one axis" -a cols=1 -a Cols=2
+refuses "no time to sample" "--max-time takes a time above 0" --max-time 0s
+refuses "no time for a case" "--timeout takes a time above 0" --timeout 0ms
 refuses "--timer with two" "--timer takes events, cupti or wall" --timer events,wall
 refuses "an element type that is none" "'f33' is no dtype.*bf16" --op layernorm -a dtype=f33
 refuses "--json and --jsonl on stdout" "mix on stdout" --op mse --json - --jsonl -
@@ -183,7 +202,7 @@ refuses "nothing matched: everything excluded" "nothing matched.*--list" --exclu
 refuses "nothing matched: --size of an operation without sizes" "nothing matched" --op mse --size small
 refuses "nothing matched: --dtype of an operation without it" "nothing matched" --op mse --dtype f32
 for o in csv md gbench go html trace load resume profile counters nvtx selftest env baseline save-baseline compare history threshold \
-    memory-threshold alpha fail-on shard rounds hot cold rotate timer; do
+    memory-threshold alpha fail-on shard; do
     if ! grep -qE -e "--$o( |\$)" "$tmp/help"; then refuses "--$o is not built yet, so it is refused" "unknown option --$o" --$o x; fi
 done
 # a value that looks like an option is a forgotten value
@@ -222,6 +241,8 @@ if have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
     on_terminal $prog --fast --op layernorm --size small
     check_out "a terminal: colour" "$(printf '\033')\\[[0-9]*m"
     check_out "a terminal: progress" "\\[[0-9]*/4\\]"
+    on_terminal env TERM=dumb $prog --fast --op layernorm --size small
+    check_not_out "a terminal that knows no escapes: no progress" "\\[[0-9]*/4\\]|$(printf '\033')\\[K"
     on_terminal env NO_COLOR=1 $prog --fast --op mse --no-progress
     check_not_out "NO_COLOR" "$(printf '\033')\\[[0-9]*m"
     check_not_out "--no-progress" "\\[1/1\\]"
@@ -231,10 +252,11 @@ if have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
 else
     skip "no script(1) that plays a terminal: colour and progress are not looked at"
 fi
-for o in --no-color --no-isolate --no-verify --no-audit --no-progress --quiet -v --verbose "--device cpu" "--seed 7" --shuffle \
-    "--timeout 5s" "--timeout=5s" "--max-time 20ms" "--max-time=20ms" "--min-time 1ms" "--precision 5" "--precision=5%" \
-    "--warmup 2" "--warmup 5ms" "--iters=4" -q; do
-    run $prog --iters 3 --warmup 1 --op mse $o
+for o in --no-color --no-isolate --no-verify "--no-verify --no-verify" --no-audit --no-progress --quiet -v --verbose "--device cpu" \
+    "--seed 7" --shuffle "--timeout 5s" "--timeout=5s" "--max-time 20ms --warmup 1" "--max-time=20ms" "--min-time 1ms" \
+    "--precision 5" "--precision=5%" "--warmup 2" "--warmup 5ms" "--iters=4" -q "-q --quiet"; do
+    case $o in *-time* | *precision* | *iters* | *warmup*) few=--fast ;; *) few="--iters 3 --warmup 1" ;; esac
+    run $prog $few --op mse $o
     check_rc "$o" 0
     check_out "$o" mse
 done
@@ -248,11 +270,12 @@ run $prog --dry-run
 check_rc "--dry-run" 0
 check_out "--dry-run prints the plan" 'layernorm'
 check_not_out "--dry-run measures nothing" '[0-9] (ns|us|ms)'
-run $prog $quick --op mse --iters 7 --json -
+seven="--iters 7 --warmup 1 --no-progress"
+run $prog $seven --op mse --json -
 check_rc "--json -" 0
 check "--json - is JSON and nothing else" "$tmp/flat" "$out"
 check_same "--iters is the number of samples" "$($tmp/flat "$out" | awk -F'\t' '$2 == "samples" { print $3 }')" 7
-run $prog $quick --op layernorm --size small --iters 7 --json "$tmp/iters.json"
+run $prog $seven --op layernorm --size small --json "$tmp/iters.json"
 check_same "--iters is the number of samples in a comparison, too" \
     "$($tmp/flat "$tmp/iters.json" | awk -F'\t' '$2 == "samples" { print $3 }' | sort -u | tr '\n' ' ')" "7 "
 run $prog --iters 010 --no-progress --op mse --json "$tmp/ten.json"
@@ -294,8 +317,26 @@ run $prog $quick --device 99 --op mse
 if [ $rc -eq 2 ] || [ $rc -eq 77 ]; then pass; else fail "--device 99: $(said)"; fi
 run $prog $quick -a cols=16 --op softmax --json "$tmp/a.json"
 check_same "-a reaches the body" "$("$tmp/flat" "$tmp/a.json" | awk -F'\t' '$2 == "bytes" { print $3 }' | sort -u)" 512
-run $prog $quick -a n=4:4:+1 --op dropout
+run $prog $quick -a n=8:8:+1 --op dropout
 check_rc "a list that is one value" 0
+for o in precision=1 min-time=1ms max-time=1s; do
+    run $prog $quick --op mse --$o
+    check_rc "--iters and --$o" 0
+    check_err "--iters and --$o" "--${o%=*} .*--iters says how many"
+done
+for o in --op=mse --filter=x --size=small -a mse; do
+    case $o in -a) set -- -a cols=3 ;; *) set -- "$o" ;; esac
+    run $prog --env "$@"
+    check_err "--env $*" "is without effect: --env"
+done
+run $prog --dry-run --op mse
+check_out "--dry-run of one case" '^1 case in 1 comparison group; '
+check_not_out "--dry-run of one case" '1 (cases|comparison groups)'
+# a file's trouble does not hide the other's: both are as long as files may be, which is 512 bytes
+run sh -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' sh $prog $quick --op mse,silu --json "$tmp/full.json" --jsonl "$tmp/full.jsonl"
+check_rc "two files on a full disk" 1
+check_same "two files on a full disk: --json" "$(grep -c 'writing --json [^ ]*/full.json failed' "$err")" 1
+check_same "two files on a full disk: --jsonl" "$(grep -c 'writing --jsonl [^ ]*/full.jsonl failed' "$err")" 1
 run env KBENCH_NOTHING=1 $prog $quick --op MSE,SWISH
 check_rc "names without regard to case" 0
 

@@ -8,9 +8,11 @@
 #include "json.h"
 #include <stdlib.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 // What the harness itself calls of the system, where that can fail or differs: stacks for more than a few bodies at
 // once, a signal() that forgets its handler, the driver's library that tells whether the device throttles.
@@ -26,16 +28,23 @@ static void virtual_signal(int number, void (*handler)(int)) {
     a.sa_flags = getenv("VIRTUAL_SYSTEM_V") ? (int)SA_RESETHAND : SA_RESTART;
     sigaction(number, &a, NULL);
 }
+static pid_t virtual_fork(void) {
+    static int processes;
+    if (getenv("VIRTUAL_FORKS") && ++processes > atoi(getenv("VIRTUAL_FORKS"))) return errno = EAGAIN, -1;
+    return fork();
+}
 static void* virtual_dlopen(const char* name, int mode);
 static void* virtual_dlsym(void* library, const char* name);
 #define mmap virtual_mmap
 #define signal virtual_signal
+#define fork virtual_fork
 #define dlopen virtual_dlopen
 #define dlsym virtual_dlsym
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #undef mmap
 #undef signal
+#undef fork
 #undef dlopen
 #undef dlsym
 
@@ -555,10 +564,20 @@ KBENCH(idles) { idles_later(kb); }
 KBENCH_IMPL(idle_rivals, one) { idles_later(kb); }
 KBENCH_IMPL(idle_rivals, other) { idles_later(kb); }
 
+KBENCH(skips) { kb_skip(kb, "does not apply"); }
+static void five(kb_state* kb) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+static void on_cpu(kb_state* kb) {
+    KB_TIME_HOST(kb) { kb_keep(kb); }
+}
+static kb_entry newer, of_cpu; // for a GPU that is not this one; for a machine without one
+
 // --- the test ---
 
 static const char* self;
 static json_file file;
+static int code; // of the last run
 
 // arguments: of the program, which settings NAME=VALUE of the environment may precede.
 static void start(const char* arguments) {
@@ -567,7 +586,9 @@ static void start(const char* arguments) {
     while (strncmp(rest, "VIRTUAL", 7) == 0) rest += strcspn(rest, " "), rest += *rest == ' ';
     snprintf(command, sizeof command, "env %.*s '%s' --no-progress %s > build/test/host/cuda.out 2>&1",
              (int)(rest - arguments), arguments, self, rest);
-    CHECK(system(command) != -1);
+    int status = system(command);
+    CHECK(status != -1);
+    code = WEXITSTATUS(status);
 }
 static void run(const char* arguments) {
     char all[500];
@@ -646,6 +667,39 @@ static void test_errors(void) {
                text(0, "message"));
 }
 
+// Nothing measured is never fine without a word.
+static void test_nothing(void) {
+    start("--help"); // of a build with CUDA
+    check_output("--device N|all|cpu");
+    check_output("--rotate");
+    check_output("--timer WHICH");
+    run("--device cpu --op several,known --fast");
+    CHECK_INT(code, 77);
+    check_output("error: nothing was measured: what was selected needs a GPU, and --device cpu uses none");
+    CHECK_INT(file.n, 25);
+    run("VIRTUAL_DEVICES=0 --op several --fast");
+    CHECK_INT(code, 77);
+    check_output("error: nothing was measured: no GPU: none found");
+    run("--device cpu --op several,of_cpu --fast"); // something was
+    CHECK_INT(code, 0);
+    check_no_output("nothing was measured");
+    run("--op newer --fast");
+    CHECK_INT(code, 77);
+    check_output("error: nothing was measured: what was selected is not for this GPU (compute capability 9.0)");
+    run("--op of_cpu --fast");
+    CHECK_INT(code, 77);
+    check_output("--device cpu runs what is for the CPU");
+    run("--op skips --fast"); // its function says that it does not apply
+    CHECK_INT(code, 0);
+    check_output("nothing was measured: all that was selected was skipped");
+    run("VIRTUAL_FORKS=1 --op faults,lazy --fast"); // a second worker cannot be started
+    CHECK_INT(code, 1);
+    CHECK_INT(file.n, 2);
+    CHECK_THAT(strstr(text(1, "flags"), "CRASHED") != NULL, "flags %s", text(1, "flags"));
+    CHECK_THAT(strstr(text(1, "message"), "could not be started") != NULL, "%s", text(1, "message"));
+    run("VIRTUAL_FORKS=0 --op several --fast");
+    CHECK_INT(code, 1);
+}
 static void test_devices(void) {
     run("VIRTUAL_DEVICES=2 --device all --op known --fast -a bytes=24 -a ns=2000,20000");
     CHECK_INT(file.n, 4);
@@ -741,6 +795,9 @@ static void test_in_process(void) {
 int main(int argc, char** argv) {
     const char* tool = getenv("VIRTUAL_TOOL"); // a tool puts its library into the process
     if (tool && strchr(tool, '/')) CHECK(dlopen(tool, RTLD_NOW) != NULL);
+    newer.operation = "newer", newer.body = five, newer.min_sm = 120;
+    of_cpu.operation = "of_cpu", of_cpu.needs = KB_NEEDS_CPU, of_cpu.body = on_cpu;
+    kb_add(&newer), kb_add(&of_cpu);
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];
     check_known("--op known --fast", 24);
@@ -806,6 +863,7 @@ int main(int argc, char** argv) {
     start("VIRTUAL_SM=80 --env");
     check_output("fitted to %globaltimer");
     test_errors();
+    test_nothing();
     test_devices();
     test_timers();
     test_in_process();

@@ -177,6 +177,21 @@ static void test_desc(void) {
     r = kb_run(&d, nothing, NULL);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "dtype");
+    CHECK_STR(r.operation, "unknown dtype"); // whose it is is known all the same
+    CHECK_STR(r.name, "unknown dtype");
+    CHECK_STR(r.implementation, "default");
+    CHECK_STR(r.dtype, NULL);
+    kb_result_free(&r);
+    d = desc_named("negative");
+    d.implementation = "mine";
+    d.samples = -1;
+    kb = kb_open(&d);
+    KB_TIME(kb) { ++ran; }
+    r = kb_close(kb);
+    CHECK_INT(ran, 0);
+    CHECK_HAS(r.message, "negative");
+    CHECK_STR(r.operation, "negative");
+    CHECK_STR(r.implementation, "mine");
     kb_result_free(&r);
 }
 

@@ -99,6 +99,12 @@ static void test_lists(void) {
               "1000000000000 1000000000001 1000000000002 1000000000003");
     CHECK_STR(values(KB_AXIS_REALS, "-1:-0.7:+0.1"), "-1 -0.9 -0.8 -0.7");
     CHECK_STR(values(KB_AXIS_STRINGS, "a,b c"), "a b c");
+    CHECK_STR(values(KB_AXIS_REALS, "inf,-inf,+Infinity,1"), "inf -inf inf 1");
+    static const char* const no_reals[] = { "nan",   "-nan",   "1e999",    "10^400",   "2^inf",   "1:inf",
+                                            "inf:1", "-inf:1", "1:2:+inf", "1:inf:*2", "inf:inf", "infi" };
+    for (size_t i = 0; i < sizeof no_reals / sizeof *no_reals; ++i)
+        CHECK_THAT(!values(KB_AXIS_REALS, no_reals[i])[0], "'%s' is taken for the list %s", no_reals[i],
+                   values(KB_AXIS_REALS, no_reals[i]));
     static const char* const bad[] = {
         "",         ",",      "1,",       ",1",      "1,,2",          "a",       "1:0",
         "1:",       ":1",     "1:2:",     "1:2:3",   "1:2:+0",        "1:2:+-1", "1:8:*1",
@@ -108,6 +114,40 @@ static void test_lists(void) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
         CHECK_THAT(!values(KB_AXIS_INTS, bad[i])[0], "'%s' is taken for the list %s", bad[i],
                    values(KB_AXIS_INTS, bad[i]));
+}
+
+// every number can be a value of an axis of reals
+static void test_axis_ends(void) {
+    static const kb_axis axes[] = { KB_AXIS_REAL("p", 1.7976931348623157e308, INFINITY, -INFINITY, 0.0, 0),
+                                    KB_AXIS_REAL("one", 0.0),
+                                    KB_AXIS_REAL("full", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
+                                                 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, INFINITY),
+                                    KB_AXIS_REAL("nan", NAN, 1),
+                                    KB_AXIS_REAL("nan", 1, NAN),
+                                    KB_AXIS_REAL("nan", NAN, 0) };
+    static const int n[] = { 5, 1, 32, 2, 2, 2 };
+    kbi_arena a = { NULL, 0, 0 };
+    for (int i = 0; i < KBI_COUNT(axes); i++) {
+        kbi_dimension d = kbi_axis_dimension(&a, &axes[i]);
+        CHECK_THAT(d.n == n[i], "%s: %d values, not %d", axes[i].name, d.n, n[i]);
+        for (int k = 0; k < d.n; k++)
+            CHECK(d.values[k].r == axes[i].r[k] || (isnan(d.values[k].r) && isnan(axes[i].r[k])));
+    }
+    kbi_arena_free(&a);
+}
+
+// a set of keys: new once, however many there are and wherever they lie
+static void test_set(void) {
+    kbi_set s = { NULL, 0, 0 };
+    int wrong = 0;
+    for (int turn = 0; turn < 2; turn++)
+        for (uint64_t i = 0; i < 20000; i++) {
+            wrong += kbi_set_add(&s, i * 64) != !turn;                 // as addresses lie
+            wrong += kbi_set_add(&s, kbi_hash(i + 1, "key")) != !turn; // as hashes do
+        }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(s.n, 40000);
+    kbi_set_free(&s);
 }
 
 // texts at random: whatever is accepted is a list, and nothing crashes or runs away (this is for the
@@ -137,6 +177,8 @@ int main(void) {
     test_wholes();
     test_names();
     test_lists();
+    test_axis_ends();
+    test_set();
     test_fuzz();
     return test_end();
 }
