@@ -536,8 +536,8 @@ bool kb_flag_is_error(kb_flag flag);
 int64_t kbi_next(kb_state* kb, bool host);
 bool kbi_sample(kb_state* kb);
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind);
-void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axis* axes, const char* file, int line,
-                  int order);
+void kbi_register(kb_entry* entry, int words, const char* names, kb_body body, const kb_axis* axes, const char* file,
+                  int line, int order);
 
 #ifdef __cplusplus
 }
@@ -549,10 +549,10 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
-// Registers the function that follows as operation op, implementation "default".
-#define KBENCH(op) KBI_BENCH(__COUNTER__, #op, KBI_AXES_END)
+// KBENCH(op, axes...): registers the function that follows as operation op, implementation "default".
+#define KBENCH(...) KBI_BENCH(__COUNTER__, 1, #__VA_ARGS__, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
-#define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, #__VA_ARGS__, KBI_TAIL(__VA_ARGS__, KBI_AXES_END))
+#define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, 2, #__VA_ARGS__, KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // A main function that does everything.
 #define KBENCH_MAIN()                                                                                            \
     int main(int argc, char** argv) { return kb_main(argc, argv); }
@@ -603,15 +603,17 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host))) > 0; --kbi_left)
 
 #define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
-#define KBI_TAIL(...) KBI_TAIL_(__VA_ARGS__)
-#define KBI_TAIL_(op, impl, ...) __VA_ARGS__
-#define KBI_BENCH(n, names, ...) KBI_BENCH_(n, names, __VA_ARGS__)
-#define KBI_BENCH_(n, names, ...)                                                                                \
+#define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
+#define KBI_TAIL_1_(op, ...) __VA_ARGS__
+#define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
+#define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
+#define KBI_BENCH(n, words, names, ...) KBI_BENCH_(n, words, names, __VA_ARGS__)
+#define KBI_BENCH_(n, words, names, ...)                                                                         \
     static void kbi_body_##n(kb_state* kb);                                                                      \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
     static kb_entry kbi_entry_##n;                                                                               \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        kbi_register(&kbi_entry_##n, names, kbi_body_##n, kbi_axes_##n, __FILE__, __LINE__, n);                  \
+        kbi_register(&kbi_entry_##n, words, names, kbi_body_##n, kbi_axes_##n, __FILE__, __LINE__, n);           \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
 // clang-format on
@@ -2212,7 +2214,7 @@ static kb_entry** kbi_sorted_entries(int* count) {
     return out;
 }
 
-// The next top-level word of "layernorm, naive, KB_AXIS(...)": what #__VA_ARGS__ of KBENCH_IMPL gives.
+// The next top-level word of "layernorm, naive, KB_AXIS(...)": what #__VA_ARGS__ of KBENCH and KBENCH_IMPL gives.
 static const char* kbi_next_word(const char** names, const char* otherwise) {
     const char* s = *names;
     while (*s == ' ' || *s == ',') s++;
@@ -2238,11 +2240,11 @@ void kb_add(kb_entry* entry) {
     kbi_entry_count++;
 }
 
-void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axis* axes, const char* file, int line,
-                  int order) {
+void kbi_register(kb_entry* entry, int words, const char* names, kb_body body, const kb_axis* axes, const char* file,
+                  int line, int order) {
     memset(entry, 0, sizeof *entry);
     entry->operation = kbi_next_word(&names, "unnamed");
-    entry->implementation = kbi_next_word(&names, "default");
+    entry->implementation = words > 1 ? kbi_next_word(&names, "default") : "default";
     entry->body = body;
     entry->axes = axes;
     entry->file = file;
