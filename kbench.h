@@ -1521,6 +1521,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
     }
 }
 
+KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
               Public: kb_summarize      Used by: ?
@@ -1998,6 +1999,7 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
     return KB_UNRESOLVED;
 }
 
+KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
   >>arrays    foundation: whether one array matches another; NaN never does. Pure functions.
               Public: none      Used by: ?
@@ -4447,11 +4449,12 @@ static double kbi_calibrate_graph(void) {
 /*  The empty kernel's duration without CUPTI. A kernel that spins between two edges of %globaltimer says how long that
     was, and waits half a step of it for the first edge. What events read beyond that, at three lengths, is fitted to a
     line. Its slope has to be 0, or the two clocks do not agree and nothing is known. At length 0 it gives what events
-    read too much, but for the way into a kernel and out of it, which no clock in the kernel sees: KBI_EDGES, what
+    read too much, but for the way into a kernel and out of it, which no clock in the kernel sees: in_and_out, what
     CUPTI adds on an H200.                                                                                           */
 static double kbi_fit_empty(void) {
     static const uint64_t lengths[] = { 4000, 20000, 100000 };
-    enum { EACH = 24, KBI_EDGES = 765 };
+    enum { EACH = 24 };
+    static const double in_and_out = 765; // ns
     double ns[EACH], spans[EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0, tick = INFINITY;
     void* to = kbi_gpu.touch;
     for (int k = 0; k < 3; k++) {
@@ -4473,7 +4476,7 @@ static double kbi_fit_empty(void) {
     }
     kbi_gpu.at = 0;
     for (int k = 0; k < 3; k++) xx += (x[k] - mean_x) * (x[k] - mean_x), xy += (x[k] - mean_x) * (y[k] - mean_y);
-    double slope = xy / xx, bias = mean_y - slope * mean_x - (isfinite(tick) ? tick / 2 : 0) - KBI_EDGES;
+    double slope = xy / xx, bias = mean_y - slope * mean_x - (isfinite(tick) ? tick / 2 : 0) - in_and_out;
     return fabs(slope) < 0.005 && isfinite(bias) ? kbi_time_empty(KBI_HOT, true, 0) - bias : (double)NAN;
 }
 
@@ -4790,7 +4793,7 @@ static double kbi_matrix_roof(kb_dtype dtype) {
     }
     cudaFree(data);
     cudaGetLastError();
-    return best > 0 ? 2.0 * N * N * N / best * 1e3 : NAN;
+    return best > 0 ? (double)(2 * (int64_t)N * N * N) / best * 1e3 : NAN;
 }
 
 static void kbi_gpu_roofs(kbi_machine* m, kb_dtype dtype) {

@@ -56,9 +56,6 @@ for options in "-fno-exceptions" "-fno-rtti" "-fno-exceptions -fno-rtti"; do
 done
 check "-fno-rtti, throw.cpp" $CXX -std=c++11 -O1 -Wall -Wextra -Werror -fno-rtti -I. $here/throw.cpp "$tmp/c.o" -o "$tmp/throw" $libs
 if [ -n "$NVCC" ]; then
-    for options in -fno-exceptions -fno-rtti; do
-        check "nvcc $options" $NVCC -O1 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,$options -I. -c $here/five_lines.cu -o "$tmp/nvcc.o"
-    done
     cp $here/throw.cpp "$tmp/throw.cu" # nvcc compiles only that as CUDA
     check "nvcc throw.cpp" $NVCC -O1 -DKBENCH_IMPLEMENTATION -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. "$tmp/throw.cu" -o "$tmp/throw" &&
         try "through nvcc"
