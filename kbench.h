@@ -146,7 +146,8 @@ LAST REVISIONS
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
     KBENCH_CUDA               in the file with the implementation, if it is compiled by a C or C++ compiler but
-                              has the CUDA runtime at hand (-I, -lcudart); under nvcc it is implied
+                              has the CUDA runtime at hand (-I, -lcudart), and in C or C++ files whose timed
+                              blocks are GPU work; under nvcc it is implied
     KBENCH_NO_CUDA            no GPU support, also under nvcc
     KBENCH_MALLOC(bytes), KBENCH_REALLOC(p, bytes), KBENCH_FREE(p)
                               the host allocator of the harness itself; define all three or none  */
@@ -169,10 +170,37 @@ LAST REVISIONS
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#if defined(__cplusplus) && (defined(__cpp_exceptions) || defined(__EXCEPTIONS))
+#define KBI_EXCEPTIONS 1
+#include <new> // the smallest header that has std::exception; CUDA's own bring it anyway
+#else
+#define KBI_EXCEPTIONS 0
+#endif
+
+#if (defined(__CUDACC__) || defined(KBENCH_CUDA)) && !defined(KBENCH_NO_CUDA)
+#define KBI_CUDA 1
+#else
+#define KBI_CUDA 0
+#endif
+#if defined(__OPTIMIZE__) && !defined(__CUDACC_DEBUG__) // nvcc -G
+#define KBI_OPTIMISED 1
+#else
+#define KBI_OPTIMISED 0
+#endif
+
+// kbench_0_1_0 and kbench_0_1_0_built_with_KBENCH_CUDA: what a file with benchmarks asks of the implementation that it
+// is linked with. Where that is of another version or without CUDA the link fails, and the name says why.
+#define KBI_DEMAND_(major, minor, patch) kbench_##major##_##minor##_##patch
+#define KBI_DEMAND_CUDA_(major, minor, patch) kbench_##major##_##minor##_##patch##_built_with_KBENCH_CUDA
+#define KBI_DEMAND_OF(demand, major, minor, patch) demand(major, minor, patch)
+#define KBI_DEMAND KBI_DEMAND_OF(KBI_DEMAND_, KBENCH_VERSION_MAJOR, KBENCH_VERSION_MINOR, KBENCH_VERSION_PATCH)
+#define KBI_DEMAND_CUDA \
+    KBI_DEMAND_OF(KBI_DEMAND_CUDA_, KBENCH_VERSION_MAJOR, KBENCH_VERSION_MINOR, KBENCH_VERSION_PATCH)
 
 #if defined(__GNUC__) || defined(__clang__)
 #define KBI_PRINTF(at, first) __attribute__((format(printf, at, first)))
 #define KBI_CONSTRUCTOR __attribute__((constructor))
+#define KBI_INLINE static inline __attribute__((unused))
 #else
 #error "kbench.h needs gcc, clang or nvcc on top of one of them (constructors register the benchmarks)"
 #endif
@@ -292,6 +320,14 @@ typedef struct kb_axis {
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
 
+// How a file was compiled: what the record says of the one that registers or opens a benchmark.
+typedef struct kb_build {
+    const char* compiler; // its version, in its own words
+    bool optimised, cuda;
+    void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
+    const char* demand;                       // of the implementation, at the link
+} kb_build;
+
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
 // fill it themselves and call kb_add; everything pointed to must live as long as the program.
 typedef struct kb_entry {
@@ -308,6 +344,7 @@ typedef struct kb_entry {
     // set by kb_add
     const char* file;
     int line, order;
+    const kb_build* build;
     struct kb_entry* next;
 } kb_entry;
 
@@ -550,15 +587,12 @@ extern "C" {
 
 // What KBENCH_MAIN() calls: reads the command line, runs what is registered, returns the exit code.
 int kb_main(int argc, char** argv);
-// Registers one implementation. The entry must live as long as the program. Order: file, line, order of the
-// call; entries of one operation stand together at the place of the first, which is the baseline.
-void kb_add(kb_entry* entry);
-// Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process. NULL only when out
-// of memory; a bad description gives a state whose KB_TIME does not run and whose result says why.
-kb_state* kb_open(const kb_desc* desc);
-kb_result kb_close(kb_state* kb);
-// Callback form: opens, times fn(stream, user) as the block, closes.
-kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user);
+// kb_add, kb_open and kb_run (see the end of this section) for other languages: build may be NULL.
+void kb_add_from(kb_entry* entry, const kb_build* build);
+kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
+kb_result kb_run_from(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user,
+                      const kb_build* build);
+kb_result kb_close(kb_state* kb); // of a kb_open
 void kb_result_free(kb_result* result);
 // Results as the table (stdout), or as a JSON array in a file, replaced as a whole; false: see stderr.
 void kb_print(const kb_result* results, int64_t n);
@@ -625,9 +659,53 @@ bool kb_flag_is_error(kb_flag flag);
 
 int64_t kbi_next(kb_state* kb, bool host);
 bool kbi_sample(kb_state* kb);
+void kbi_leave(kb_state* kb);
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind);
-void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axis* axes, const char* file, int line,
-                  int order);
+void kbi_register(kb_entry* entry, int words, const char* names, const kb_build* build);
+void kbi_threw(kb_state* kb, const char* what);
+extern const char KBI_DEMAND[], KBI_DEMAND_CUDA[];
+
+// --- benchmarks of a program's own making: the record says how the file that calls these was compiled ---
+
+#if KBI_EXCEPTIONS
+KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
+    try {
+        body(kb);
+    } catch (const std::exception& e) { kbi_threw(kb, e.what()); } catch (const char* text) {
+        kbi_threw(kb, text);
+    } catch (...) { kbi_threw(kb, 0); }
+}
+#endif
+
+KBI_INLINE const kb_build* kbi_build(void) {
+    static const kb_build build = {
+        __VERSION__,
+        KBI_OPTIMISED,
+        KBI_CUDA,
+#if KBI_EXCEPTIONS
+        kbi_call_body,
+#else
+        0,
+#endif
+#if KBI_CUDA
+        KBI_DEMAND_CUDA
+#else
+        KBI_DEMAND
+#endif
+    };
+    return &build;
+}
+
+// Registers one implementation. The entry must live as long as the program. Order: file, line, order of the
+// call; entries of one operation stand together at the place of the first, which is the baseline.
+KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
+// Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process. NULL only when out
+// of memory; a bad description gives a state whose KB_TIME does not run and whose result says why.
+KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
+// Callback form: opens, times fn(stream, user) as the block, closes.
+KBI_INLINE kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user) {
+    return kb_run_from(desc, fn, user, kbi_build());
+}
 
 #ifdef __cplusplus
 }
@@ -639,10 +717,10 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
-// Registers the function that follows as operation op, implementation "default".
-#define KBENCH(op) KBI_BENCH(__COUNTER__, #op, KBI_AXES_END)
+// KBENCH(op, axes...): registers the function that follows as operation op, implementation "default".
+#define KBENCH(...) KBI_BENCH(__COUNTER__, 1, #__VA_ARGS__, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
-#define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, #__VA_ARGS__, KBI_TAIL(__VA_ARGS__, KBI_AXES_END))
+#define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, 2, #__VA_ARGS__, KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // A main function that does everything.
 #define KBENCH_MAIN()                                                                                            \
     int main(int argc, char** argv) { return kb_main(argc, argv); }
@@ -690,20 +768,28 @@ void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axi
 #endif
 
 // Each pass of the loop is one run of the block; kbi_next says how many are to follow without coming back to it, so a
-// block of a few nanoseconds is timed without a call in between.
+// block of a few nanoseconds is timed without a call in between. In C++ the loop knows when it is left in its middle.
+#ifdef __cplusplus
+#define KBI_TIME(kb, host)                                                                                       \
+    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host))) > 0; --kbi_this.left)
+#else
 #define KBI_TIME(kb, host)                                                                                       \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host))) > 0; --kbi_left)
+#endif
 
 #define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
-#define KBI_TAIL(...) KBI_TAIL_(__VA_ARGS__)
-#define KBI_TAIL_(op, impl, ...) __VA_ARGS__
-#define KBI_BENCH(n, names, ...) KBI_BENCH_(n, names, __VA_ARGS__)
-#define KBI_BENCH_(n, names, ...)                                                                                \
+#define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
+#define KBI_TAIL_1_(op, ...) __VA_ARGS__
+#define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
+#define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
+#define KBI_BENCH(n, words, names, ...) KBI_BENCH_(n, words, names, __VA_ARGS__)
+#define KBI_BENCH_(n, words, names, ...)                                                                         \
     static void kbi_body_##n(kb_state* kb);                                                                      \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
-    static kb_entry kbi_entry_##n;                                                                               \
+    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0,         \
+                                      __FILE__, __LINE__, n + 1, 0, 0 };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        kbi_register(&kbi_entry_##n, names, kbi_body_##n, kbi_axes_##n, __FILE__, __LINE__, n);                  \
+        kbi_register(&kbi_entry_##n, words, names, kbi_build());                                                 \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
 // clang-format on
@@ -740,7 +826,17 @@ template <class T, class U> bool kb_check_norm(kb_state* kb, T* got, U* want, in
 template <class T, class U> bool kb_check_ulp(kb_state* kb, T* got, U* want, int64_t n, double ulps) {
     return kb_check_ulp_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, ulps);
 }
-inline kb_state* kb_open(const kb_desc& desc) { return kb_open(&desc); }
+// Left by an exception, break or return: at once, before whatever the body holds gives its memory back, which would
+// wait for a stream that waits for the engine.
+struct kbi_loop {
+    kb_state* kb;
+    int64_t left;
+    explicit kbi_loop(kb_state* of) : kb(of), left(0) {}
+    ~kbi_loop() {
+        if (left > 0) kbi_leave(kb);
+    }
+};
+KBI_INLINE kb_state* kb_open(const kb_desc& desc) { return kb_open(&desc); }
 template <class F> void kbi_call(kb_stream stream, void* user) { (*(F*)user)(stream); }
 // fn: anything callable with a kb_stream, a lambda as a rule.
 template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&desc, kbi_call<F>, &fn); }
@@ -755,11 +851,8 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 #if defined(KBENCH_IMPLEMENTATION) && !defined(KBENCH_IMPLEMENTED) && !defined(__CUDA_ARCH__)
 #define KBENCH_IMPLEMENTED
 
-#if (defined(__CUDACC__) || defined(KBENCH_CUDA)) && !defined(KBENCH_NO_CUDA)
-#define KBI_CUDA 1
+#if KBI_CUDA
 #include <cuda_runtime_api.h>
-#else
-#define KBI_CUDA 0
 #endif
 
 #include <ctype.h>
@@ -842,12 +935,6 @@ extern int lstat(const char* path, struct stat* out);
 #define KBI_MAP_NORESERVE MAP_NORESERVE
 #else
 #define KBI_MAP_NORESERVE 0
-#endif
-
-#ifdef __OPTIMIZE__
-#define KBI_OPTIMISED 1
-#else
-#define KBI_OPTIMISED 0
 #endif
 
 // Most of what follows runs once a case: no compiler need spend its user's time on making that fast. What walks over
@@ -2501,6 +2588,9 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->max_rounds = 64;
 }
 
+static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
+static bool kbi_debug_build(const kb_entry* entry) { return !kbi_build_of(entry)->optimised; }
+
 typedef struct kbi_case {
     const kb_entry* entry;
     const char *name, *direction, *size; // size: category, NULL without one
@@ -2523,6 +2613,7 @@ typedef struct kbi_measured {
     int64_t retaken;  // samples thrown away and taken again, because the process or the gate stood still
     int32_t others;   // processes on this GPU
     int32_t dtype;    // kb_dtype: of the case's elements
+    int32_t debug_build; // the benchmark's file is not optimised
     uint64_t flags;
     char message[512];
     char mode[8];
@@ -2775,8 +2866,13 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
-              Public: kb_add      Used by: ?
+              Public: kb_add_from      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
+
+const char KBI_DEMAND[] = KBENCH_VERSION;
+#if KBI_CUDA
+const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
+#endif
 
 static kb_entry* kbi_entries = NULL; // constructors of other files push here before main
 static int kbi_entry_count = 0;
@@ -2827,7 +2923,7 @@ static kb_entry** kbi_sorted_entries(int* count) {
     return out;
 }
 
-// The next top-level word of "layernorm, naive, KB_AXIS(...)": what #__VA_ARGS__ of KBENCH_IMPL gives.
+// The next top-level word of "layernorm, naive, KB_AXIS(...)": what #__VA_ARGS__ of KBENCH and KBENCH_IMPL gives.
 static const char* kbi_next_word(const char** names, const char* otherwise) {
     const char* s = *names;
     while (*s == ' ' || *s == ',') s++;
@@ -2841,7 +2937,7 @@ static const char* kbi_next_word(const char** names, const char* otherwise) {
     return word;
 }
 
-void kb_add(kb_entry* entry) {
+void kb_add_from(kb_entry* entry, const kb_build* build) {
     for (const kb_entry* e = kbi_entry_set.n ? NULL : kbi_entries; e; e = e->next)
         kbi_set_add(&kbi_entry_set, (uint64_t)(uintptr_t)e);
     if (!kbi_set_add(&kbi_entry_set, (uint64_t)(uintptr_t)entry)) return;
@@ -2849,22 +2945,16 @@ void kb_add(kb_entry* entry) {
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
     if (!entry->order) entry->order = kbi_entry_count;
+    if (!entry->build) entry->build = build;
     entry->next = kbi_entries;
     kbi_entries = entry;
     kbi_entry_count++;
 }
 
-void kbi_register(kb_entry* entry, const char* names, kb_body body, const kb_axis* axes, const char* file, int line,
-                  int order) {
-    memset(entry, 0, sizeof *entry);
+void kbi_register(kb_entry* entry, int words, const char* names, const kb_build* build) {
     entry->operation = kbi_next_word(&names, "unnamed");
-    entry->implementation = kbi_next_word(&names, "default");
-    entry->body = body;
-    entry->axes = axes;
-    entry->file = file;
-    entry->line = line;
-    entry->order = order + 1; // 0 is kb_add's for "not said"
-    kb_add(entry);
+    if (words > 1) entry->implementation = kbi_next_word(&names, "default");
+    kb_add_from(entry, build);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5399,11 +5489,12 @@ static double kbi_calibrate_graph(void) {
 /*  The empty kernel's duration without CUPTI. A kernel that spins between two edges of %globaltimer says how long that
     was, and waits half a step of it for the first edge. What events read beyond that, at three lengths, is fitted to a
     line. Its slope has to be 0, or the two clocks do not agree and nothing is known. At length 0 it gives what events
-    read too much, but for the way into a kernel and out of it, which no clock in the kernel sees: KBI_EDGES, what
+    read too much, but for the way into a kernel and out of it, which no clock in the kernel sees: in_and_out, what
     CUPTI adds on an H200.                                                                                           */
 static double kbi_fit_empty(void) {
     static const uint64_t lengths[] = { 4000, 20000, 100000 };
-    enum { EACH = 24, KBI_EDGES = 765 };
+    enum { EACH = 24 };
+    static const double in_and_out = 765; // ns
     double ns[EACH], spans[EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0, tick = INFINITY;
     void* to = kbi_lab.gpu.touch;
     for (int k = 0; k < 3; k++) {
@@ -5425,7 +5516,7 @@ static double kbi_fit_empty(void) {
     }
     kbi_lab.gpu.at = 0;
     for (int k = 0; k < 3; k++) xx += (x[k] - mean_x) * (x[k] - mean_x), xy += (x[k] - mean_x) * (y[k] - mean_y);
-    double slope = xy / xx, bias = mean_y - slope * mean_x - (isfinite(tick) ? tick / 2 : 0) - KBI_EDGES;
+    double slope = xy / xx, bias = mean_y - slope * mean_x - (isfinite(tick) ? tick / 2 : 0) - in_and_out;
     return fabs(slope) < 0.005 && isfinite(bias) ? kbi_time_empty(KBI_HOT, true, 0) - bias : (double)NAN;
 }
 
@@ -5792,7 +5883,7 @@ static double kbi_matrix_roof(kb_dtype dtype) {
     }
     cudaFree(data);
     cudaGetLastError();
-    return best > 0 ? 2.0 * N * N * N / best * 1e3 : NAN;
+    return best > 0 ? (double)(2 * (int64_t)N * N * N) / best * 1e3 : NAN;
 }
 
 static void kbi_gpu_roofs(kbi_machine* m, kb_dtype dtype) {
@@ -6196,7 +6287,25 @@ bool kbi_sample(kb_state* kb) {
     return run->call.ready != KBI_NO_UNIT;
 }
 
+// The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine.
+void kbi_leave(kb_state* kb) {
+    if (kb->run->backend->timing.abandon) kb->run->backend->timing.abandon();
+}
+
 // --- a call of the body, and the two calls that make a case ---
+
+void kbi_threw(kb_state* kb, const char* what) {
+    kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
+             what ? what : " that is no std::exception");
+}
+
+static void kbi_call_guarded(kbi_run* run, kb_body body) {
+    const kb_build* build = run->of->entry->build;
+    if (build && build->call)
+        build->call(body, &run->kb);
+    else
+        body(&run->kb);
+}
 
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.phase = first;
@@ -6305,6 +6414,7 @@ static void kbi_run_case(kbi_run* run, const kbi_case* c) {
     run->kb.direction = c->direction;
     run->kb.dtype = c->dtype;
     run->kb.user = c->entry->user;
+    run->m.debug_build = kbi_debug_build(c->entry);
 }
 
 // The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak
@@ -6312,7 +6422,7 @@ static void kbi_run_case(kbi_run* run, const kbi_case* c) {
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-        run->of->entry->body(&run->kb);
+        kbi_call_guarded(run, run->of->entry->body);
         kbi_body_ended(run);
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
@@ -6323,7 +6433,7 @@ static void kbi_check_call(kbi_run* run) {
 // The second call: audit, warm-up, samples, and the check of what the last one left.
 static void kbi_measure_call(kbi_run* run) {
     kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_PROVE);
-    run->of->entry->body(&run->kb);
+    kbi_call_guarded(run, run->of->entry->body);
     kbi_body_ended(run);
 }
 
@@ -7069,8 +7179,6 @@ static void kbi_judge_withdraw(kb_result* r) {
     r->samples_ms.n = 0;
 }
 
-static bool kbi_debug_build(void) { return !KBI_OPTIMISED; }
-
 // A cold time is one only where the eviction was seen to work.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->mode, "cold") || !kbi_finite(machine->cold) || machine->cold >= 0.7) return;
@@ -7103,7 +7211,7 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
         if (r->status == KB_OK) kbi_judge_cold(r, m, machine);
         kbi_flag_set(r, KB_FLAG_UNVERIFIED, r->verified < 0);
         kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled);
-        kbi_flag_set(r, KB_FLAG_DEBUG_BUILD, kbi_debug_build());
+        kbi_flag_set(r, KB_FLAG_DEBUG_BUILD, m->debug_build != 0);
     }
     if (r->status != KB_OK || !(r->time_ms >= 0)) kbi_judge_withdraw(r);
 }
@@ -7329,6 +7437,20 @@ static void kbi_session_commit(kbi_session* s) {
     }
 }
 
+static void kbi_show_build(char* text, size_t size, const kb_build* b) {
+    snprintf(text, size, "%.80s%s%s", b->compiler, b->optimised ? ", optimised" : ", not optimised",
+             b->cuda ? ", CUDA" : "");
+}
+
+// How the file with the benchmark was compiled, and kbench itself where that was done otherwise.
+static void kbi_record_build(kb_result* r, const kb_entry* entry) {
+    char own[160], text[340];
+    kbi_show_build(own, sizeof own, kbi_build());
+    kbi_show_build(text, sizeof text, kbi_build_of(entry));
+    if (strcmp(text, own) != 0) snprintf(text + strlen(text), 180, "; kbench: %s", own);
+    r->build = kbi_arena_text(r->owned, text);
+}
+
 static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t seed) {
     struct utsname u;
     kbi_text command = { NULL, 0, 0 };
@@ -7342,8 +7464,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     kbi_session_cpu(s);
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
-    snprintf(s->build, sizeof s->build, "%.80s%s%s", __VERSION__,
-             kbi_debug_build() ? ", not optimised" : ", optimised", KBI_CUDA ? ", CUDA" : "");
+    kbi_show_build(s->build, sizeof s->build, kbi_build());
     for (int i = 0; i < argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", argv[i]);
     s->command = command.s;
     s->seed = seed;
@@ -7354,6 +7475,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
 // Everything of a case but what was judged.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
     kbi_record_identity(r, c);
+    kbi_record_build(r, c->entry);
     kbi_record_measured(r, m);
     kbi_record_machine(r, machine);
 }
@@ -7364,7 +7486,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
     if (s->cpu[0]) r->cpu = kbi_arena_text(r->owned, s->cpu);
     r->date = kbi_arena_text(r->owned, s->date);
     if (s->git_commit[0]) r->git_commit = kbi_arena_text(r->owned, s->git_commit);
-    r->build = kbi_arena_text(r->owned, s->build);
     r->run_id = kbi_arena_text(r->owned, s->run_id);
     r->command = kbi_arena_text(r->owned, s->command);
     r->seed = (int64_t)s->seed;
@@ -9136,7 +9257,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>embed     program: measuring inside another program.
-              Public: kb_open, kb_close, kb_run      Used by: ?
+              Public: kb_open_from, kb_close, kb_run_from      Used by: ?
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A run without a registry, and what its case points to.
@@ -9174,7 +9295,7 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-kb_state* kb_open(const kb_desc* desc) {
+kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     static const kb_desc nothing = { "unnamed", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
     kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
     const char* fault = kbi_desc_fault(desc);
@@ -9199,6 +9320,7 @@ kb_state* kb_open(const kb_desc* desc) {
     kbi_run_init(run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe);
     e->entry.operation = kbi_arena_text(&e->arena, d->name);
     e->entry.implementation = kbi_arena_text(&e->arena, d->implementation ? d->implementation : "default");
+    e->entry.build = build;
     e->entry.user = d->user;
     e->of.entry = &e->entry;
     e->of.name = e->entry.operation;
@@ -9237,16 +9359,32 @@ kb_result kb_close(kb_state* kb) {
     return r;
 }
 
-kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user) {
-    kb_state* kb = kb_open(desc);
-    bool host = kb && desc && desc->host;
-    if (kb && desc && desc->before) {
+typedef struct kbi_callback {
+    const kb_desc* desc;
+    void (*fn)(kb_stream stream, void* user);
+    void* user;
+} kbi_callback;
+
+static void kbi_callback_body(kb_state* kb) {
+    const kbi_callback* c = (const kbi_callback*)kb->user;
+    bool host = c->desc && c->desc->host;
+    if (c->desc && c->desc->before) {
         KB_SAMPLE(kb) {
-            desc->before(kb->stream, user);
-            KBI_TIME(kb, host) fn(kb->stream, user);
+            c->desc->before(kb->stream, c->user);
+            KBI_TIME(kb, host) c->fn(kb->stream, c->user);
         }
-    } else if (kb) {
-        KBI_TIME(kb, host) fn(kb->stream, user);
+    } else {
+        KBI_TIME(kb, host) c->fn(kb->stream, c->user);
+    }
+}
+
+kb_result kb_run_from(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user,
+                      const kb_build* build) {
+    kbi_callback callback = { desc, fn, user };
+    kb_state* kb = kb_open_from(desc, build);
+    if (kb) {
+        kb->user = &callback;
+        kbi_call_guarded(kb->run, kbi_callback_body);
     }
     return kb_close(kb);
 }
@@ -9372,7 +9510,7 @@ static const kb_axis kbi_test_pairs[] = { KB_SIZE("all", "pair=1:200"), KB_SIZE(
 // clang-format off
 static kb_entry kbi_tests[] = {
 #define KBI_TEST(op, impl, body, axes)                                                                           \
-    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, NULL, 0, 0, NULL },
+    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, NULL, 0, 0, NULL, NULL },
     KBI_TEST("accuracy", "spin", kbi_test_spin, kbi_test_cycles)
     KBI_TEST("equal", "a", kbi_test_pair, kbi_test_pairs)
     KBI_TEST("equal", "b", kbi_test_pair, kbi_test_pairs)

@@ -72,10 +72,12 @@ for lto in "" -flto; do
         check_same "two files $lto: $pair, the order listed" "$(listed "$tmp/two")" "$names "
     done
     check "order.c $lto" $cc1 -std=c11 -O1 $lto $strict $here/order.c -o "$tmp/order" $libs || continue
-    check_same "order.c $lto" "$(listed "$tmp/order")" "zebra memcpy strlen c b a pair alone "
+    check_same "order.c $lto" "$(listed "$tmp/order")" "zebra memcpy strlen c b a pair alone sized "
     cases=$("$tmp/order" --list 2> /dev/null | grep -o '^[a-z]*.*impl=[a-z]*' | sed 's,/impl=,:,; s,/.*,,' | tr '\n' ' ')
     check_same "order.c $lto, cases" "$cases" \
-        "zebra:default zebra:late memcpy:default strlen:printf c:default b:default a:default pair:one pair:two alone:bare "
+        "zebra:default zebra:late memcpy:default strlen:printf c:default b:default a:default pair:one pair:two alone:bare sized:default sized:default sized:other "
+    check_same "order.c $lto, axes of KBENCH" "$("$tmp/order" --list --op sized 2> /dev/null | tr '\n' ' ')" \
+        "sized/impl=default/dtype=f32/n=1 sized/impl=default/dtype=f32/n=3 sized/impl=other/n=1 "
 done
 
 # --- C and C++ in one program, both ways

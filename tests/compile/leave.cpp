@@ -1,0 +1,41 @@
+// When a timed block is left in its middle the engine hears of it before any destructor of the body runs: that may wait
+// for the stream, and the stream for the engine. An engine of three passes stands in for kbench's own.
+#include "kbench.h"
+#include "test.h"
+#include <stdexcept>
+
+static int left, left_when_destroyed, passes;
+extern "C" int64_t kbi_next(kb_state*, bool) { return passes++ ? 0 : 3; }
+extern "C" void kbi_leave(kb_state*) { ++left; }
+
+struct outer {
+    outer() { left = left_when_destroyed = passes = 0; }
+    ~outer() { left_when_destroyed = left; }
+};
+
+enum ways { TO_THE_END, BREAK, RETURN, CONTINUE, THROW };
+static void body(kb_state* kb, ways way) {
+    outer o;
+    int pass = 0;
+    KB_TIME(kb) {
+        if (++pass < 2) continue;
+        if (way == BREAK) break;
+        if (way == RETURN) return;
+        if (way == CONTINUE) continue;
+        if (way == THROW) throw std::runtime_error("in the second pass");
+    }
+}
+
+int main() {
+    kb_state kb = kb_state();
+    body(&kb, TO_THE_END), CHECK(left == 0 && left_when_destroyed == 0);
+    body(&kb, CONTINUE), CHECK(left == 0 && left_when_destroyed == 0);
+    body(&kb, BREAK), CHECK(left == 1 && left_when_destroyed == 1);
+    body(&kb, RETURN), CHECK(left == 1 && left_when_destroyed == 1);
+    bool caught = false;
+    try {
+        body(&kb, THROW);
+    } catch (const std::runtime_error&) { caught = true; }
+    CHECK(caught && left == 1 && left_when_destroyed == 1);
+    return test_end();
+}

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Compiler options beside the matrix of standards: without exceptions or RTTI, C++20 and later, CUDA's headers through
+# each compiler, all with warnings as errors.
+. tests/lib.sh
+
+strict="-Wall -Wextra -Wpedantic -Werror -I."
+here=tests/compile
+cuda=
+if [ -n "$NVCC" ]; then cuda=$(dirname "$(command -v "$NVCC")")/../include; else skip "no nvcc: nothing with CUDA"; fi
+echo 'int main() { return 0; }' > "$tmp/try.cc"
+for c in g++ clang++; do
+    if ! have $c; then skip "no $c on this machine" && continue; fi
+    for options in "-std=c++11 -fno-rtti" "-std=c++11 -fno-exceptions" "-std=c++20 -fno-exceptions -fno-rtti" "-std=c++2b"; do
+        $c $options -fsyntax-only "$tmp/try.cc" 2> /dev/null || continue
+        check "$c $options" $c -x c++ $options $strict -fsyntax-only $here/impl.c
+        check "$c $options, API" $c -x c++ $options $strict -fsyntax-only $here/api.c
+    done
+    for std in c++11 c++17 c++20; do
+        [ -z "$cuda" ] || check "$c $std, CUDA" $c -x c++ -std=$std $strict -isystem "$cuda" -DKBENCH_CUDA -fsyntax-only $here/impl.c
+    done
+done
+for c in gcc clang; do
+    if ! have $c; then skip "no $c on this machine" && continue; fi
+    [ -z "$cuda" ] || check "$c, CUDA" $c -std=c11 $strict -isystem "$cuda" -DKBENCH_CUDA -fsyntax-only $here/impl.c
+done
+if [ -n "$NVCC" ]; then
+    for options in -std=c++20 "-std=c++17 -Xcompiler -fno-rtti" "-std=c++20 -Xcompiler -fno-exceptions"; do
+        check "nvcc $options" $NVCC $options -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -c $here/five_lines.cu -o "$tmp/nvcc.o"
+    done
+fi
+finish

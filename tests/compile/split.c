@@ -1,0 +1,85 @@
+// A program that leaves the implementation to a kbench.o: C, C++ or CUDA. Each face once; with -DONLY=n one of them, to
+// see what its reference alone does at the link: 1 KBENCH, 2 kb_add, 3 kb_open, 4 kb_run. Prints what the record
+// says of the build, face by face, and then runs as any program.
+#include "kbench.h"
+#include <stdio.h>
+#ifndef ONLY
+#define ONLY 0
+#endif
+
+#if ONLY == 0 || ONLY == 1
+KBENCH(registered, KB_AXIS("n", 16, 64)) {
+    int64_t n = kb_int(kb, "n");
+    volatile double sum = 0;
+    KB_TIME_HOST(kb) {
+        for (int i = 0; i < (int)n; i++) sum = sum + i;
+    }
+}
+#endif
+
+#ifdef __CUDACC__
+__global__ void scale(float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] *= 2; }
+KBENCH(on_gpu) {
+    float* x = KB_ALLOC(kb, float, 1024);
+    KB_TIME(kb) { scale<<<4, 256, 0, kb->stream>>>(x); }
+}
+#endif
+
+#if ONLY == 0 || ONLY == 2
+static void added_body(kb_state* kb) {
+    KB_TIME_HOST(kb) { kb_keep(kb); }
+}
+static kb_entry added;
+#endif
+#if ONLY == 0 || ONLY == 3 || ONLY == 4
+static int said(const char* face, kb_result r) {
+    int fine = r.status == KB_OK;
+    printf("%s: %s%s\n", face, r.build, r.flags >> KB_FLAG_DEBUG_BUILD & 1 ? ", DEBUG_BUILD" : "");
+    kb_result_free(&r);
+    return fine;
+}
+static kb_desc described(const char* name) {
+    static const kb_desc none = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
+    kb_desc d = none;
+    d.name = name;
+    d.samples = 5;
+    d.host = true;
+    return d;
+}
+#endif
+#if ONLY == 0 || ONLY == 4
+static int calls;
+static void call(kb_stream stream, void* user) { (void)stream, ++*(int*)user; }
+#endif
+
+int main(int argc, char** argv) {
+    int fine = argc > 0;
+#if ONLY == 0 || ONLY == 2
+    added.operation = "added";
+    added.body = added_body;
+    kb_add(&added);
+#endif
+#if ONLY == 0 || ONLY == 3
+    kb_desc opened = described("opened");
+    kb_state* kb = kb_open(&opened);
+    if (!kb) return 1;
+    KB_TIME_HOST(kb) { kb_keep(kb); }
+    fine &= said("kb_open", kb_close(kb));
+    kb_state* (*open)(const kb_desc*) = kb_open; // a function, whatever else it is
+    kb = open(&opened);
+    if (!kb) return 1;
+    KB_TIME_HOST(kb) { kb_keep(kb); }
+    fine &= said("its pointer", kb_close(kb));
+#endif
+#if ONLY == 0 || ONLY == 4
+    kb_desc run = described("run");
+    fine &= said("kb_run", kb_run(&run, call, &calls)) && calls > 5;
+#ifdef __cplusplus
+    fine &= said("a lambda", kb_run(run, [](kb_stream) { ++calls; }));
+    fine &= said("other languages", kb_run_from(&run, call, &calls, nullptr));
+#endif
+#endif
+    fflush(stdout);
+    int rc = kb_main(argc, argv);
+    return fine ? rc : 1;
+}

@@ -1,0 +1,63 @@
+#!/bin/sh
+# A C++ body that throws fails its own case, with what it threw in the record; the others are measured.
+. tests/lib.sh
+
+here=tests/compile
+if ! have $CXX; then skip "no C++ compiler" && finish; fi
+of() { sed -n "s,.*\"name\": *\"$1\".*,&,p" "$tmp/all.jsonl"; }
+# threw WHAT NAME MESSAGE: that case failed, CRASHED, with that message
+threw() {
+    case $(of "$2") in
+    *'"status":"failed"'*'CRASHED'*"\"message\":\"$3"*) pass ;;
+    *) fail "$1, $2: not '$3': $(of "$2" | grep -o '"status".*"message":"[^}]*' | cut -c 1-300)" ;;
+    esac
+}
+fine() {
+    case $(of "$2") in *'"status":"ok"'*) pass ;; *) fail "$1, $2 was not measured: $(of "$2" | cut -c 1-300)" ;; esac
+}
+try() { # WHAT OPTIONS...
+    what=$1 && shift
+    rm -f "$tmp/all.jsonl"
+    run "$tmp/throw" --iters 4 --warmup 1 --no-progress --jsonl "$tmp/all.jsonl" "$@"
+    check_rc "$what" 1
+    sed -i.bak 's/": /":/g; s/, "/,"/g' "$tmp/all.jsonl"
+    threw "$what" throws/impl=before 'C++ exception: before \"the\" block'
+    threw "$what" throws/impl=inside 'C++ exception: inside the block"'
+    threw "$what" throws/impl=late 'C++ exception: in the 200th pass"'
+    threw "$what" throws/impl=after 'C++ exception: after the block"'
+    threw "$what" throws/impl=in_sample 'C++ exception: std::bad_alloc"'
+    threw "$what" throws/impl=text 'C++ exception: a text"'
+    threw "$what" throws/impl=number 'C++ exception that is no std::exception"'
+    threw "$what" throws/impl=twice 'failed first"'
+    threw "$what" added/impl=default 'C++ exception: from a table"'
+    for name in first caught last; do fine "$what" throws/impl=$name; done
+    case $(of leaves/impl=default) in *LEFT_EARLY*) pass ;; *) fail "$what: break is not LEFT_EARLY" ;; esac
+    check_not_err "$what: no worker died" 'worker|signal'
+}
+
+build "kbench.o as C" $CC -x c -O2 -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/c.o"
+build "kbench.o as C, throw.cpp" $CXX -std=c++11 -O2 -Wall -Wextra -Wpedantic -Werror -I. $here/throw.cpp "$tmp/c.o" -o "$tmp/throw" $libs
+try "kbench.o as C"
+try "kbench.o as C, one process" --no-isolate
+build "one file" $CXX -std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror -DKBENCH_IMPLEMENTATION -I. $here/throw.cpp -o "$tmp/throw" $libs
+try "one file"
+
+# --- the engine hears of it before the body's destructors run
+for options in "-std=c++11 -O0" "-std=c++17 -O2"; do
+    check "leave.cpp, $options" $CXX $options -Wall -Wextra -Werror -I. -Itests $here/leave.cpp -o "$tmp/leave" $libs &&
+        check "leave.cpp, $options, runs" "$tmp/leave"
+done
+
+# --- where there are no exceptions nothing is asked of them
+for options in "-fno-exceptions" "-fno-rtti" "-fno-exceptions -fno-rtti"; do
+    check "$options" $CXX -x c++ -std=c++11 -O2 -Wall -Wextra -Wpedantic -Werror $options -I. $here/plain.c -o "$tmp/plain" $libs &&
+        run "$tmp/plain" --iters 3 --warmup 1 --no-progress
+    check_rc "$options" 0
+done
+check "-fno-rtti, throw.cpp" $CXX -std=c++11 -O1 -Wall -Wextra -Werror -fno-rtti -I. $here/throw.cpp "$tmp/c.o" -o "$tmp/throw" $libs
+if [ -n "$NVCC" ]; then
+    cp $here/throw.cpp "$tmp/throw.cu" # nvcc compiles only that as CUDA
+    check "nvcc throw.cpp" $NVCC -O1 -DKBENCH_IMPLEMENTATION -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. "$tmp/throw.cu" -o "$tmp/throw" &&
+        try "through nvcc"
+fi
+finish
