@@ -657,7 +657,7 @@ bool kb_flag_is_error(kb_flag flag);
 
 // --- what the macros call ---
 
-int64_t kbi_next(kb_state* kb, bool host);
+int64_t kbi_next(kb_state* kb, bool host, int line);
 bool kbi_sample(kb_state* kb);
 void kbi_leave(kb_state* kb);
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind);
@@ -750,7 +750,9 @@ KBI_INLINE kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, vo
 
 // Keeps a value, and what a pointer leads to, from being optimised away. What the compiler knows of the value it still
 // knows: arguments that are constants belong into volatile variables.
-#define kb_keep(value) __asm__ __volatile__("" : : "r,m"(value) : "memory")
+#define kb_keep(value) __asm__ __volatile__(KBI_MARK("%c1") : : "r,m"(value), "i,i"(2 * __LINE__) : "memory")
+// Notes a line in a section of its own, at no cost at run time: an empty block is told from one that keeps something.
+#define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
 #define KB_TYPE_OF(p)                                                                                            \
@@ -771,10 +773,10 @@ KBI_INLINE kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, vo
 // block of a few nanoseconds is timed without a call in between. In C++ the loop knows when it is left in its middle.
 #ifdef __cplusplus
 #define KBI_TIME(kb, host)                                                                                       \
-    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host))) > 0; --kbi_this.left)
+    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_this.left)
 #else
 #define KBI_TIME(kb, host)                                                                                       \
-    for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host))) > 0; --kbi_left)
+    for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
 #define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
@@ -789,6 +791,7 @@ KBI_INLINE kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, vo
     static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0,         \
                                       __FILE__, __LINE__, n + 1, 0, 0 };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
+        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
         kbi_register(&kbi_entry_##n, words, names, kbi_build());                                                 \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
@@ -2604,15 +2607,15 @@ typedef struct kbi_case {
 typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
-    int32_t queries;  // items are queries
-    int32_t constant; // the inputs are
-    int32_t stage;    // whether rivals had their data at the same addresses; -1: there were none
-    int32_t proven;   // the last run of the block wrote an output that a check liked
-    int32_t ungated;  // launches did not wait behind a gate, and nobody said that they would not
-    int32_t launches; // whose mean is a sample
-    int64_t retaken;  // samples thrown away and taken again, because the process or the gate stood still
-    int32_t others;   // processes on this GPU
-    int32_t dtype;    // kb_dtype: of the case's elements
+    int32_t queries;     // items are queries
+    int32_t constant;    // the inputs are
+    int32_t stage;       // whether rivals had their data at the same addresses; -1: there were none
+    int32_t proven;      // the last run of the block wrote an output that a check liked
+    int32_t ungated;     // launches did not wait behind a gate, and nobody said that they would not
+    int32_t launches;    // whose mean is a sample
+    int64_t retaken;     // samples thrown away and taken again, because the process or the gate stood still
+    int32_t others;      // processes on this GPU
+    int32_t dtype;       // kb_dtype: of the case's elements
     int32_t debug_build; // the benchmark's file is not optimised
     uint64_t flags;
     char message[512];
@@ -4154,6 +4157,7 @@ typedef struct kbi_work { // what is known of the timed block
     int64_t nodes, kernels; // of its capture
     int64_t estimate_ns;    // the least that it was seen to take
     bool checked;           // in a call of its own
+    int line;               // of KB_TIME in its file
     int empty;              // which of the empty kernels has about as many bytes of arguments
     void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
 } kbi_work;
@@ -4396,10 +4400,25 @@ static double kbi_time_loop(int64_t turns) {
     return (double)(kbi_now() - began) / (double)turns;
 }
 
+// Lines that kb_keep (even) and KBENCH (odd) noted; the linker knows where the section begins and ends.
+extern const int32_t __start_kbi_marks[] __attribute__((weak)), __stop_kbi_marks[] __attribute__((weak));
+
+// Whether kb_keep stands between a line with KB_TIME and the next benchmark: then the block is not empty, though an
+// empty loop takes as long.
+static bool kbi_keeps(int line) {
+    int end = line + 100;
+    bool keeps = false;
+    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
+        if (*m % 2 && *m / 2 > line) end = KBI_MIN(end, *m / 2);
+    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
+        keeps |= *m % 2 == 0 && *m / 2 >= line && *m / 2 < end;
+    return keeps;
+}
+
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
 static void kbi_went_on(int number) {
     signal(number, kbi_went_on);
-    kbi_lab.stops++;
+    kbi_lab.stops = kbi_lab.stops + 1;
 }
 static void kbi_watch_stops(void) { signal(SIGCONT, kbi_went_on); }
 
@@ -4436,7 +4455,8 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)run->sampling.batch;
-    if (run->call.unit != KBI_SAMPLE || run->call.sampled || ns > KBI_LOOP_NS * (double)run->sampling.batch) return;
+    bool short_enough = ns <= (double)KBI_LOOP_NS * (double)run->sampling.batch;
+    if (run->call.unit != KBI_SAMPLE || run->call.sampled || !short_enough || kbi_keeps(run->work.line)) return;
     double loop = kbi_time_loop(run->sampling.batch); // in turn with the block: what slows one slows the other
     run->m.loop_ns = run->m.loop_ns > 0 ? KBI_MIN(run->m.loop_ns, loop) : loop;
 }
@@ -6252,9 +6272,10 @@ static bool kbi_can_run(kbi_run* run, bool host) {
     return false;
 }
 
-int64_t kbi_next(kb_state* kb, bool host) {
+int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_unit unit;
+    run->work.line = line;
     if (run->call.unit != KBI_NO_UNIT) {
         kbi_unit_end(run);
         if (run->call.sampled) return 0;

@@ -127,7 +127,7 @@ fi
 cat > "$tmp/library.c" << 'EOF'
 #include "kbench.h"
 static void body(kb_state* kb) {
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
 }
 KBENCH(in_library) { body(kb); }
 kb_entry library_entry = { .operation = "by_hand", .body = body };

@@ -11,7 +11,7 @@
 
 static void body(kb_state* kb) {
     const int* wanted = (const int*)kb->user;
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(wanted); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(wanted); }
     kb_check_that(kb, wanted && *wanted == kb_int(kb, "n"), 0, 0, "user data says %d", wanted ? *wanted : -1);
 }
 static int seven = 7;

@@ -47,7 +47,7 @@ KBENCH(an_operation_whose_name_is_longer_than_its_column) { body(kb, 1e3, 1e3, 1
 KBENCH(told_off) { kb_fail(kb, "line\nbreak, \xc3\xa9, \xff, tab\t and \x1b[31m colour"); }
 KBENCH(left_out) { kb_skip(kb, "not on a weekday"); }
 KBENCH_IMPL(noted, unverified, KB_AXIS_STR("what", "\xc3\xa9t\xc3\xa9", "bad\xff\xfe", "tab\there", "")) {
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     kb_note(kb, "a note of some length that has to be wrapped, so that nothing of it is lost: %s",
             kb_str(kb, "what"));
 }

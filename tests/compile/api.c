@@ -38,7 +38,7 @@ KBENCH_IMPL(api_axes, first, KB_AXIS("n", 1, 2, 3), KB_AXIS_REAL("p", 0.5, 1.0),
     kb_skip(kb, "%f %s", kb_real(kb, "p"), kb_str(kb, "mode"));
 }
 KBENCH_IMPL(api_axes, second) {
-    KB_TIME_HOST(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME_HOST(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     kb_fail(kb, "word");
 }
 
@@ -56,7 +56,7 @@ int api_use(void) {
     desc.samples = 10;
     kb_state* kb = kb_open(&desc);
     if (!kb) return 1;
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     kb_result results[2];
     results[0] = kb_close(kb);
     results[1] = kb_run(&desc, call, NULL);

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
     bool fine = calls > 20 && r.status == KB_OK && r.samples == 20 && r.time_ms >= 0;
     kb_result_free(&r);
     kb_state* kb = kb_open(desc);
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     r = kb_close(kb);
     fine = fine && r.status == KB_OK && r.samples == 20;
     kb_result_free(&r);

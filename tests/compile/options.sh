@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # Compiler options beside the matrix of standards: without exceptions or RTTI, C++20 and later, CUDA's headers through
 # each compiler, all with warnings as errors.
 . tests/lib.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # The implementation compiled once from the header itself, and programs that include only the API: which links, which
 # must not, and what the records say of how each was compiled.
 . tests/lib.sh

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Bodies that throw, at every place where they can; the program around them is built in several ways.
 #include "kbench.h"
 #include <stdexcept>

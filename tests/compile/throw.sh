@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # A C++ body that throws fails its own case, with what it threw in the record; the others are measured.
 . tests/lib.sh
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // Kernels of 1 us to 3 ms in many launch shapes, none of which any constant of the kit was fitted to, and bodies of
 // several kernels that stamp their own time; python3 tests/gpu/shapes.py ./shapes says how far their times are from
 // CUPTI's durations, and from the stamps:

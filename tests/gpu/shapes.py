@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Unlicense
 """How far times are from the truth on launch shapes that fitted nothing: shapes.py PROGRAM [OPTION...] [-- ARGUMENT...]
 
 Runs tests/gpu/shapes.cu, built, cold and hot, with its default timer and with --timer cupti, and compares the medians

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: on launch shapes that fitted nothing, corrected times agree with CUPTI's durations, and with the stamps of
 # bodies of several kernels; in short: fewer processes, and less time a case, than shapes.py takes by itself.
 . tests/lib.sh

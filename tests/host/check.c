@@ -117,7 +117,7 @@ static void test_types(void) {
 #define EACH(X) X(f) X(g) X(h) X(b) X(i8) X(u8) X(i16) X(u16) X(i32) X(u32) X(i64) X(u64)
 #define FILL(p) kb_fill(kb, p, N, KB_IOTA);
     EACH(FILL)
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(f); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(f); }
 #define RIGHT(p) CHECK(kb_check(kb, p, want, N, 0));
     EACH(RIGHT)
     CHECK(kb_check_ulp(kb, h, want, N, 0));
@@ -165,7 +165,7 @@ static void test_message(void) {
     kb_fill(kb, y, 100, KB_IOTA);
     for (int i = 0; i < 100; ++i) want[i] = (float)i;
     want[57] = 1000;
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(y); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(y); }
     kb_check(kb, y, want, 100, 1e-6);
     kb_result r = kb_close(kb);
     CHECK_HAS(r.message, "57");
@@ -174,7 +174,7 @@ static void test_message(void) {
     kb_result_free(&r);
 
     kb = kb_open(&d);
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     CHECK(kb_check_that(kb, true, 0.25, 1, "not shown"));
     CHECK(!kb_check_that(kb, false, 7.5, 1, "%s is %d", "the answer", 42));
     CHECK(!kb_check_that(kb, true, 0, 1, "too late: the case has failed"));
@@ -283,7 +283,7 @@ static void test_misplaced(void) {
         y = KB_ALLOC(kb, float, 4);
         if (i == 0) kb_fill(kb, y, INT64_MAX, KB_ZERO);
         if (i == 1) kbi_fill(kb, y, KB_NODTYPE, 4, KB_ZERO);
-        KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(y); }
+        KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(y); }
         if (i == 2) kb_check_typed(kb, y, kb->dtype, zeros, KB_F32, 4, 1);
         if (i == 3) kb_check_typed(kb, y, KB_F32, zeros, kb->dtype, 4, 1);
         r = kb_close(kb);
@@ -302,7 +302,7 @@ static void test_unverified(void) {
     d.max_time = 1e-3;
     for (int checked = 0; checked < 2; ++checked) {
         kb_state* kb = kb_open(&d);
-        KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+        KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
         if (checked) kb_check_that(kb, true, 0, 0, "fine");
         kb_result r = kb_close(kb);
         CHECK_INT(r.status, KB_OK);

@@ -47,9 +47,9 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
 }
 
 // clang-format off
-#define BODY(...) { KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); } __VA_ARGS__; kb_check_that(kb, true, 0, 0, "fine"); }
-#define UNCHECKED { KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); } }
-#define WRONG { KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); } kb_check_that(kb, false, 1, 0, "wrong"); }
+#define BODY(...) { KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); } __VA_ARGS__; kb_check_that(kb, true, 0, 0, "fine"); }
+#define UNCHECKED { KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); } }
+#define WRONG { KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); } kb_check_that(kb, false, 1, 0, "wrong"); }
 KBENCH(steady) BODY(kb_bytes(kb, 5e6), kb_flops(kb, 2e4))
 KBENCH(drifts) BODY()
 KBENCH(steps) BODY()
@@ -90,7 +90,7 @@ KBENCH_IMPL(pace, slow) {
     float *x = KB_ALLOC(kb, float, 1000), *y = KB_ALLOC(kb, float, 1000); \
     kb_fill(kb, x, 1000, kind); \
     __VA_ARGS__ \
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(y); } \
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(y); } \
     kb_check_that(kb, true, 0, 0, "fine"); \
 }
 KBENCH(zeros) FILLED(KB_ZERO)
@@ -101,13 +101,13 @@ KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
 KBENCH(zeroed_counter) { // the data is the program's own
     int* n = KB_ALLOC(kb, int, 1);
     kb_fill(kb, n, 1, KB_ZERO);
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(n); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(n); }
     kb_check_that(kb, true, 0, 0, "fine");
 }
 
 #define MANY 70 // more rivals than are measured at once
 static void many_body(kb_state* kb) {
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     kb_check_that(kb, true, 0, 0, "fine");
 }
 // clang-format on

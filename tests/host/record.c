@@ -209,7 +209,7 @@ static void test_file(void) {
     for (int i = 0; i < N; ++i) {
         d.name = "text";
         kb_state* kb = kb_open(&d);
-        KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+        KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
         results[i] = kb_close(kb);
         results[i].message = texts[i];
         results[i].bytes = any_double();
@@ -255,7 +255,7 @@ static void test_fuzz(void) {
     d.samples = 3;
     d.max_time = 1e-3;
     kb_state* kb = kb_open(&d);
-    KB_TIME(kb) { for (volatile int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     kb_result r = kb_close(kb);
     int wrong = 0;
     for (int turn = 0; turn < 300; ++turn) {
