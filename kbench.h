@@ -54,6 +54,7 @@ CONTENTS (search for the tag)
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
+    >>lab          measure: all that a measuring process keeps from one case to the next
     >>host         measure: the cpu backend, and the tests' script backend, with their timers
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
@@ -141,7 +142,9 @@ LAST REVISIONS
 
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
-              Public: KBENCH_*      Used by: everything
+              Public: KBENCH_*
+              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, measure, >>verdict,
+                       >>record, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -207,7 +210,7 @@ LAST REVISIONS
 
 /*---------------------------------------------------------------------------------------------------------------
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
-              Public: all of it      Used by: everything
+              Public: all of it      Used by: programs, everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct CUstream_st* kb_stream; // is cudaStream_t; NULL on the cpu backend
@@ -260,41 +263,41 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 // Flags: an ERROR takes the number away and puts its word in the table; a WARN stands beside the number.
 //      name           level  advice
 // clang-format off
-#define KB_FLAGS(X)                                                                                            \
-    X(VERIFY_FAIL,     ERROR, "the output is wrong: fix the kernel, or the tolerance")                            \
-    X(STALE,           ERROR, "each launch has to write its output: state that outlives one must be reset")       \
-    X(CUDA_ERROR,      ERROR, "compute-sanitizer finds where")                                                    \
-    X(NO_WORK,         ERROR, "launch on kb->stream; host code is timed with KB_TIME_HOST, and kept with kb_keep") \
-    X(NO_LOOP,         ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                                \
-    X(LEFT_EARLY,      ERROR, "no break, return or goto out of the timed block; continue is fine")                \
-    X(TRANSFER,        ERROR, "move copies out of the timed block, or kb_expect(kb, KB_EXPECT_TRANSFER)")         \
-    X(SYNC_INSIDE,     ERROR, "move the waiting out of the timed block, or kb_expect(kb, KB_EXPECT_SYNC)")        \
-    X(ALLOC_INSIDE,    ERROR, "move allocations out of the timed block (cuBLAS: give the handle a workspace), "   \
+#define KB_FLAGS(x)                                                                                            \
+    x(VERIFY_FAIL,     ERROR, "the output is wrong: fix the kernel, or the tolerance")                            \
+    x(STALE,           ERROR, "each launch has to write its output: state that outlives one must be reset")       \
+    x(CUDA_ERROR,      ERROR, "compute-sanitizer finds where")                                                    \
+    x(NO_WORK,         ERROR, "launch on kb->stream; host code is timed with KB_TIME_HOST, and kept with kb_keep") \
+    x(NO_LOOP,         ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                                \
+    x(LEFT_EARLY,      ERROR, "no break, return or goto out of the timed block; continue is fine")                \
+    x(TRANSFER,        ERROR, "move copies out of the timed block, or kb_expect(kb, KB_EXPECT_TRANSFER)")         \
+    x(SYNC_INSIDE,     ERROR, "move the waiting out of the timed block, or kb_expect(kb, KB_EXPECT_SYNC)")        \
+    x(ALLOC_INSIDE,    ERROR, "move allocations out of the timed block (cuBLAS: give the handle a workspace), "   \
                               "or kb_expect(kb, KB_EXPECT_ALLOC)")                                                \
-    X(SIDE_STREAM,     ERROR, "launch and copy on kb->stream")                                                    \
-    X(ABOVE_ROOF,      ERROR, "check kb_bytes and kb_flops, and what is really computed")                         \
-    X(NOT_COLD,        ERROR, "the L2 cache could not be evicted between samples")                                \
-    X(TIMEOUT,         ERROR, "raise --timeout, or look for a hang")                                              \
-    X(OOM,             ERROR, "choose a smaller size")                                                            \
-    X(CRASHED,         ERROR, "--no-isolate under a debugger shows where")                                        \
-    X(OVERRUN,         ERROR, "something wrote beside a buffer: compute-sanitizer finds where")                   \
-    X(BAD_CASE,        ERROR, "mend the benchmark's function")                                                    \
-    X(FLOOR,           WARN,  "close to what an empty kernel reads in this mode; time more work per launch")       \
-    X(QUANTISED,       WARN,  "few distinct times: the timer's step is a large part of the time")                  \
-    X(UNGATED,         WARN,  "launch latency of the host may be in the time; submit less, and wait for nothing, in the block") \
-    X(UNVERIFIED,      WARN,  "no kb_check looked at the output")                                                  \
-    X(THROTTLED,       WARN,  "the GPU lowered its clock for power or heat while this ran")                        \
-    X(CLOCK_VARIES,    WARN,  "the SM clock changed by more than 2 % while this ran")                              \
-    X(UNSETTLED,       WARN,  "times or clock had not settled when the warm-up ran out; try --thorough")           \
-    X(DRIFT,           WARN,  "the time drifts while being measured; the median lies between two states")          \
-    X(AUTOCORR,        WARN,  "consecutive samples resemble each other; the interval allows for it, roughly")      \
-    X(BIMODAL,         WARN,  "the samples fall into two groups; look at samples_ms")                              \
-    X(OUTLIERS,        WARN,  "more than 5 % of the samples lie far outside; something else uses this machine?")   \
-    X(FEW,             WARN,  "too few samples for an interval; raise --max-time")                                 \
-    X(SHARED_GPU,      WARN,  "other processes use this GPU")                                                      \
-    X(CONSTANT_DATA,   WARN,  "inputs are constant; real data can run slower")                                     \
-    X(LEAK,            WARN,  "the function left device memory allocated")                                         \
-    X(DEBUG_BUILD,     WARN,  "compiled without optimisation; use -O2 or -O3")
+    x(SIDE_STREAM,     ERROR, "launch and copy on kb->stream")                                                    \
+    x(ABOVE_ROOF,      ERROR, "check kb_bytes and kb_flops, and what is really computed")                         \
+    x(NOT_COLD,        ERROR, "the L2 cache could not be evicted between samples")                                \
+    x(TIMEOUT,         ERROR, "raise --timeout, or look for a hang")                                              \
+    x(OOM,             ERROR, "choose a smaller size")                                                            \
+    x(CRASHED,         ERROR, "--no-isolate under a debugger shows where")                                        \
+    x(OVERRUN,         ERROR, "something wrote beside a buffer: compute-sanitizer finds where")                   \
+    x(BAD_CASE,        ERROR, "mend the benchmark's function")                                                    \
+    x(FLOOR,           WARN,  "close to what an empty kernel reads in this mode; time more work per launch")       \
+    x(QUANTISED,       WARN,  "few distinct times: the timer's step is a large part of the time")                  \
+    x(UNGATED,         WARN,  "launch latency may be in the time; submit less, and do not wait, in the block") \
+    x(UNVERIFIED,      WARN,  "no kb_check looked at the output")                                                  \
+    x(THROTTLED,       WARN,  "the GPU lowered its clock for power or heat while this ran")                        \
+    x(CLOCK_VARIES,    WARN,  "the SM clock changed by more than 2 % while this ran")                              \
+    x(UNSETTLED,       WARN,  "times or clock had not settled when the warm-up ran out; try --thorough")           \
+    x(DRIFT,           WARN,  "the time drifts while being measured; the median lies between two states")          \
+    x(AUTOCORR,        WARN,  "consecutive samples resemble each other; the interval allows for it, roughly")      \
+    x(BIMODAL,         WARN,  "the samples fall into two groups; look at samples_ms")                              \
+    x(OUTLIERS,        WARN,  "more than 5 % of the samples lie far outside; something else uses this machine?")   \
+    x(FEW,             WARN,  "too few samples for an interval; raise --max-time")                                 \
+    x(SHARED_GPU,      WARN,  "other processes use this GPU")                                                      \
+    x(CONSTANT_DATA,   WARN,  "inputs are constant; real data can run slower")                                     \
+    x(LEAK,            WARN,  "the function left device memory allocated")                                         \
+    x(DEBUG_BUILD,     WARN,  "compiled without optimisation; use -O2 or -O3")
 // clang-format on
 
 typedef enum kb_flag {
@@ -440,115 +443,115 @@ typedef struct kb_param { // one axis's value in one case
 #define KB_NONE INT64_MIN
 // clang-format off
 //    kind     key                    group    meaning, with its unit
-#define KB_RECORD(X)                                                                                                  \
-    X(text,    name,                  what,    "operation, dir, impl, dtype and axes: unique within a run")           \
-    X(text,    operation,             what,    "what is computed")                                                    \
-    X(text,    direction,             what,    "fwd, bwd, ...: the value of the axis dir")                            \
-    X(text,    implementation,        what,    "how it is computed")                                                  \
-    X(text,    origin,                what,    "own, vendor or user")                                                 \
-    X(whole,   rung,                  what,    "step of the ladder from naive up")                                    \
-    X(text,    dtype,                 what,    "element type")                                                        \
-    X(whole,   batch_size,            what,    "value of the axis of that name")                                      \
-    X(whole,   sequence_length,       what,    "value of the axis of that name")                                      \
-    X(whole,   tensor_dimension,      what,    "value of the axis of that name")                                      \
-    X(params,  params,                what,    "every axis and its value; numbers are numbers")                       \
-    X(whole,   planned,               what,    "cases of this operation and direction that the run set out for")      \
-    X(real,    time_ms,               time,    "ms a launch: the median, less bias_ms")                               \
-    X(real,    time_ms_mean,          time,    "ms: arithmetic mean")                                                 \
-    X(real,    time_ms_std,           time,    "ms: standard deviation, divisor n - 1")                               \
-    X(real,    time_ms_min,           time,    "ms: shortest")                                                        \
-    X(real,    time_ms_max,           time,    "ms: longest")                                                         \
-    X(real,    time_ms_mad,           time,    "ms: median of |x - median|, unscaled")                                \
-    X(real,    time_ms_p5,            time,    "ms: quantile 0.05")                                                   \
-    X(real,    time_ms_p25,           time,    "ms: quantile 0.25")                                                   \
-    X(real,    time_ms_p75,           time,    "ms: quantile 0.75")                                                   \
-    X(real,    time_ms_p95,           time,    "ms: quantile 0.95")                                                   \
-    X(real,    time_ms_p99,           time,    "ms: quantile 0.99, from 300 samples")                                 \
-    X(real,    time_ms_ci_low,        time,    "ms: lower end of the median's 95 % interval")                         \
-    X(real,    time_ms_ci_high,       time,    "ms: its upper end")                                                   \
-    X(real,    cv,                    time,    "std over mean, no unit")                                              \
-    X(real,    precision,             time,    "half the interval over the median, no unit")                          \
-    X(whole,   samples,               time,    "how many were taken; none is dropped")                                \
-    X(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
-    X(text,    mode,                  time,    "cold, hot, rotate, cupti or wall: how the block was timed")           \
-    X(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
-    X(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
-    X(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
-    X(real,    wall_ms,               time,    "ms that the case took in all")                                        \
-    X(whole,   launches_per_sample,   time,    "runs of the block whose mean is one sample")                          \
-    X(whole,   samples_retaken,       time,    "samples taken anew because something disturbed them")                 \
-    X(whole,   processes,             time,    "processes that the samples come from")                                \
-    X(samples, process_ms,            time,    "ms: the median of each process")                                      \
-    X(real,    inference_speed,       rate,    "launches a second, 1000 / time_ms")                                   \
-    X(real,    throughput_gbps,       rate,    "1e9 bytes a second, by kb_bytes")                                     \
-    X(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
-    X(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
-    X(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
-    X(real,    gpu_efficiency,        rate,    "percent of the measured roof that is nearest")                        \
-    X(text,    roof,                  rate,    "which roof that is")                                                  \
-    X(text,    bound,                 rate,    "memory, compute or latency")                                          \
-    X(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
-    X(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    X(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
-    X(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
-    X(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
-    X(whole,   leaked_bytes,          memory,  "bytes of device memory that the function left allocated")             \
-    X(text,    baseline,              contest, "implementation that the others of the group are compared with")       \
-    X(real,    speedup,               contest, "the baseline's time over this one's, from common rounds")             \
-    X(real,    speedup_low,           contest, "lower end of its interval, 95 % for all of the group at once")        \
-    X(real,    speedup_high,          contest, "its upper end")                                                       \
-    X(real,    noise_floor,           contest, "how far from 1 the baseline's ratio to itself may lie")               \
-    X(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
-    X(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
-    X(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
-    X(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
-    X(status,  status,                trust,   "ok, failed, skipped")                                                 \
-    X(truth,   verified,              trust,   "whether a check passed; null: nothing was checked")                   \
-    X(real,    max_error,             trust,   "largest error that the checks saw")                                   \
-    X(real,    tolerance,             trust,   "what they allowed")                                                   \
-    X(flags,   flags,                 trust,   "names of KB_FLAGS")                                                   \
-    X(text,    message,               trust,   "what was remarked, for people")                                       \
-    X(text,    kernel,                kernel,  "name of the block's first kernel, as the audit saw it")               \
-    X(text,    grid,                  kernel,  "its blocks, XxYxZ")                                                   \
-    X(text,    block,                 kernel,  "its threads in a block, XxYxZ")                                       \
-    X(whole,   registers,             kernel,  "a thread")                                                            \
-    X(whole,   shared_bytes,          kernel,  "bytes of shared memory a block")                                      \
-    X(whole,   local_bytes,           kernel,  "bytes of local memory a thread")                                      \
-    X(real,    occupancy_theoretical, kernel,  "percent of the threads that fit on a multiprocessor")                 \
-    X(real,    occupancy_achieved,    kernel,  "percent, as counters saw it")                                         \
-    X(text,    backend,               machine, "cuda, cpu; script in tests")                                          \
-    X(whole,   device,                machine, "number of the GPU")                                                   \
-    X(text,    gpu,                   machine, "its name")                                                            \
-    X(text,    compute_capability,    machine, "9.0")                                                                 \
-    X(text,    driver,                machine, "its version")                                                         \
-    X(text,    cuda,                  machine, "version of the runtime")                                              \
-    X(text,    no_gpu,                machine, "why there is none, for people; null with one")                        \
-    X(text,    tool,                  machine, "compute-sanitizer or the like, under which nothing is timed")         \
-    X(real,    copy_roof_gbps,        machine, "1e9 bytes a second of the best copy, read and written")               \
-    X(real,    read_roof_gbps,        machine, "1e9 bytes a second of the best read")                                 \
-    X(real,    write_roof_gbps,       machine, "1e9 bytes a second of the best write")                                \
-    X(real,    sm_clock_mhz,          machine, "MHz at the end of the samples")                                       \
-    X(real,    memory_clock_mhz,      machine, "MHz")                                                                 \
-    X(truth,   clocks_locked,         machine, "whether somebody fixed the clocks")                                   \
-    X(real,    power_w,               machine, "W at the end of the samples")                                         \
-    X(real,    energy_mj,             machine, "mJ a launch")                                                         \
-    X(real,    temperature_c,         machine, "degrees Celsius")                                                     \
-    X(text,    throttle,              machine, "why the clock was lowered")                                           \
-    X(truth,   ecc,                   machine, "whether error correction is on")                                      \
-    X(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
-    X(text,    host,                  machine, "its name")                                                            \
-    X(text,    cpu,                   machine, "its processor")                                                       \
-    X(text,    kernel_version,        machine, "of the operating system")                                             \
-    X(text,    kbench_version,        run,     "of the program that measured")                                        \
-    X(whole,   schema,                run,     "of this table; 2")                                                    \
-    X(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
-    X(text,    binary,                run,     "hash of the executable")                                              \
-    X(text,    command,               run,     "the command line")                                                    \
-    X(whole,   seed,                  run,     "of data and order")                                                   \
-    X(text,    git_commit,            run,     "of the folder in which the program ran")                              \
-    X(text,    build,                 run,     "compiler and options")                                                \
-    X(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
-    X(text,    shard,                 run,     "K/N, the part of the plan that this run was")
+#define KB_RECORD(x)                                                                                                  \
+    x(text,    name,                  what,    "operation, dir, impl, dtype and axes: unique within a run")           \
+    x(text,    operation,             what,    "what is computed")                                                    \
+    x(text,    direction,             what,    "fwd, bwd, ...: the value of the axis dir")                            \
+    x(text,    implementation,        what,    "how it is computed")                                                  \
+    x(text,    origin,                what,    "own, vendor or user")                                                 \
+    x(whole,   rung,                  what,    "step of the ladder from naive up")                                    \
+    x(text,    dtype,                 what,    "element type")                                                        \
+    x(whole,   batch_size,            what,    "value of the axis of that name")                                      \
+    x(whole,   sequence_length,       what,    "value of the axis of that name")                                      \
+    x(whole,   tensor_dimension,      what,    "value of the axis of that name")                                      \
+    x(params,  params,                what,    "every axis and its value; numbers are numbers")                       \
+    x(whole,   planned,               what,    "cases of this operation and direction that the run set out for")      \
+    x(real,    time_ms,               time,    "ms a launch: the median, less bias_ms")                               \
+    x(real,    time_ms_mean,          time,    "ms: arithmetic mean")                                                 \
+    x(real,    time_ms_std,           time,    "ms: standard deviation, divisor n - 1")                               \
+    x(real,    time_ms_min,           time,    "ms: shortest")                                                        \
+    x(real,    time_ms_max,           time,    "ms: longest")                                                         \
+    x(real,    time_ms_mad,           time,    "ms: median of |x - median|, unscaled")                                \
+    x(real,    time_ms_p5,            time,    "ms: quantile 0.05")                                                   \
+    x(real,    time_ms_p25,           time,    "ms: quantile 0.25")                                                   \
+    x(real,    time_ms_p75,           time,    "ms: quantile 0.75")                                                   \
+    x(real,    time_ms_p95,           time,    "ms: quantile 0.95")                                                   \
+    x(real,    time_ms_p99,           time,    "ms: quantile 0.99, from 300 samples")                                 \
+    x(real,    time_ms_ci_low,        time,    "ms: lower end of the median's 95 % interval")                         \
+    x(real,    time_ms_ci_high,       time,    "ms: its upper end")                                                   \
+    x(real,    cv,                    time,    "std over mean, no unit")                                              \
+    x(real,    precision,             time,    "half the interval over the median, no unit")                          \
+    x(whole,   samples,               time,    "how many were taken; none is dropped")                                \
+    x(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
+    x(text,    mode,                  time,    "cold, hot, rotate, cupti or wall: how the block was timed")           \
+    x(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
+    x(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
+    x(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
+    x(real,    wall_ms,               time,    "ms that the case took in all")                                        \
+    x(whole,   launches_per_sample,   time,    "runs of the block whose mean is one sample")                          \
+    x(whole,   samples_retaken,       time,    "samples taken anew because something disturbed them")                 \
+    x(whole,   processes,             time,    "processes that the samples come from")                                \
+    x(samples, process_ms,            time,    "ms: the median of each process")                                      \
+    x(real,    inference_speed,       rate,    "launches a second, 1000 / time_ms")                                   \
+    x(real,    throughput_gbps,       rate,    "1e9 bytes a second, by kb_bytes")                                     \
+    x(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
+    x(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
+    x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
+    x(real,    gpu_efficiency,        rate,    "percent of the measured roof that is nearest")                        \
+    x(text,    roof,                  rate,    "which roof that is")                                                  \
+    x(text,    bound,                 rate,    "memory, compute or latency")                                          \
+    x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
+    x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
+    x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
+    x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
+    x(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
+    x(whole,   leaked_bytes,          memory,  "bytes of device memory that the function left allocated")             \
+    x(text,    baseline,              contest, "implementation that the others of the group are compared with")       \
+    x(real,    speedup,               contest, "the baseline's time over this one's, from common rounds")             \
+    x(real,    speedup_low,           contest, "lower end of its interval, 95 % for all of the group at once")        \
+    x(real,    speedup_high,          contest, "its upper end")                                                       \
+    x(real,    noise_floor,           contest, "how far from 1 the baseline's ratio to itself may lie")               \
+    x(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
+    x(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
+    x(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
+    x(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
+    x(status,  status,                trust,   "ok, failed, skipped")                                                 \
+    x(truth,   verified,              trust,   "whether a check passed; null: nothing was checked")                   \
+    x(real,    max_error,             trust,   "largest error that the checks saw")                                   \
+    x(real,    tolerance,             trust,   "what they allowed")                                                   \
+    x(flags,   flags,                 trust,   "names of KB_FLAGS")                                                   \
+    x(text,    message,               trust,   "what was remarked, for people")                                       \
+    x(text,    kernel,                kernel,  "name of the block's first kernel, as the audit saw it")               \
+    x(text,    grid,                  kernel,  "its blocks, XxYxZ")                                                   \
+    x(text,    block,                 kernel,  "its threads in a block, XxYxZ")                                       \
+    x(whole,   registers,             kernel,  "a thread")                                                            \
+    x(whole,   shared_bytes,          kernel,  "bytes of shared memory a block")                                      \
+    x(whole,   local_bytes,           kernel,  "bytes of local memory a thread")                                      \
+    x(real,    occupancy_theoretical, kernel,  "percent of the threads that fit on a multiprocessor")                 \
+    x(real,    occupancy_achieved,    kernel,  "percent, as counters saw it")                                         \
+    x(text,    backend,               machine, "cuda, cpu; script in tests")                                          \
+    x(whole,   device,                machine, "number of the GPU")                                                   \
+    x(text,    gpu,                   machine, "its name")                                                            \
+    x(text,    compute_capability,    machine, "9.0")                                                                 \
+    x(text,    driver,                machine, "its version")                                                         \
+    x(text,    cuda,                  machine, "version of the runtime")                                              \
+    x(text,    no_gpu,                machine, "why there is none, for people; null with one")                        \
+    x(text,    tool,                  machine, "compute-sanitizer or the like, under which nothing is timed")         \
+    x(real,    copy_roof_gbps,        machine, "1e9 bytes a second of the best copy, read and written")               \
+    x(real,    read_roof_gbps,        machine, "1e9 bytes a second of the best read")                                 \
+    x(real,    write_roof_gbps,       machine, "1e9 bytes a second of the best write")                                \
+    x(real,    sm_clock_mhz,          machine, "MHz at the end of the samples")                                       \
+    x(real,    memory_clock_mhz,      machine, "MHz")                                                                 \
+    x(truth,   clocks_locked,         machine, "whether somebody fixed the clocks")                                   \
+    x(real,    power_w,               machine, "W at the end of the samples")                                         \
+    x(real,    energy_mj,             machine, "mJ a launch")                                                         \
+    x(real,    temperature_c,         machine, "degrees Celsius")                                                     \
+    x(text,    throttle,              machine, "why the clock was lowered")                                           \
+    x(truth,   ecc,                   machine, "whether error correction is on")                                      \
+    x(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
+    x(text,    host,                  machine, "its name")                                                            \
+    x(text,    cpu,                   machine, "its processor")                                                       \
+    x(text,    kernel_version,        machine, "of the operating system")                                             \
+    x(text,    kbench_version,        run,     "of the program that measured")                                        \
+    x(whole,   schema,                run,     "of this table; 2")                                                    \
+    x(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
+    x(text,    binary,                run,     "hash of the executable")                                              \
+    x(text,    command,               run,     "the command line")                                                    \
+    x(whole,   seed,                  run,     "of data and order")                                                   \
+    x(text,    git_commit,            run,     "of the folder in which the program ran")                              \
+    x(text,    build,                 run,     "compiler and options")                                                \
+    x(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
+    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")
 // clang-format on
 
 typedef const char* kbi_field_text;
@@ -576,7 +579,7 @@ typedef struct kb_result {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>api       Functions, by task. All take what they need and keep no pointer of yours unless it says so.
-              Public: all of it      Used by: programs, and >>macros
+              Public: all of it      Used by: programs, >>macros, >>cxx, >>handed, >>record, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -713,7 +716,7 @@ KBI_INLINE kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, vo
 
 /*---------------------------------------------------------------------------------------------------------------
   >>macros    The statements a benchmark is written in.
-              Public: all but KBI_*      Used by: programs
+              Public: all but KBI_*      Used by: programs, >>embed, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
@@ -773,7 +776,8 @@ KBI_INLINE kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, vo
 // block of a few nanoseconds is timed without a call in between. In C++ the loop knows when it is left in its middle.
 #ifdef __cplusplus
 #define KBI_TIME(kb, host)                                                                                       \
-    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_this.left)
+    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0;       \
+         --kbi_this.left)
 #else
 #define KBI_TIME(kb, host)                                                                                       \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
@@ -799,7 +803,8 @@ KBI_INLINE kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, vo
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cxx       Overloads that C++ gets: element types from pointers, descriptions by reference, lambdas.
-              Public: kb_fill, kb_check, kb_check_norm, kb_check_ulp, kb_open, kb_run      Used by: C++ programs
+              Public: kb_fill, kb_check, kb_check_norm, kb_check_ulp, kb_open, kb_run
+              Used by: programs, >>macros
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -840,9 +845,11 @@ struct kbi_loop {
     }
 };
 KBI_INLINE kb_state* kb_open(const kb_desc& desc) { return kb_open(&desc); }
-template <class F> void kbi_call(kb_stream stream, void* user) { (*(F*)user)(stream); }
+template <class Callable> void kbi_call(kb_stream stream, void* user) { (*(Callable*)user)(stream); }
 // fn: anything callable with a kb_stream, a lambda as a rule.
-template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&desc, kbi_call<F>, &fn); }
+template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
+    return kb_run(&desc, kbi_call<Callable>, &fn);
+}
 #endif
 
 #endif // KBENCH_H
@@ -899,7 +906,7 @@ template <class F> kb_result kb_run(const kb_desc& desc, F fn) { return kb_run(&
 
 /*---------------------------------------------------------------------------------------------------------------
   >>system    foundation: what strict standards hide, what is optimised, and the smallest calls of the system.
-              Public: none      Used by: ?
+              Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The feature macros came too late: a system header was included before this file under a strict standard. These are
@@ -951,7 +958,7 @@ extern int lstat(const char* path, struct stat* out);
 #endif
 #pragma GCC push_options
 #define KBI_SLOW_BEGIN _Pragma("GCC optimize(\"O0\")")
-#define KBI_SLOW_END _Pragma("GCC optimize(\"O1\")")
+#define KBI_SLOW_END _Pragma("GCC optimize(\"Og\")")
 #endif
 
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -976,15 +983,26 @@ static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
-              Public: none      Used by: ?
+              Public: none      Used by: >>util, >>fields, >>registry, plan, >>store, program
 ---------------------------------------------------------------------------------------------------------------*/
 
-static const char* kbi_program = "kbench"; // the name that stands before each line
-static bool kbi_quiet = false;             // --quiet: errors only
+typedef struct kbi_set { // of hashes and addresses
+    uint64_t* slots;     // 0: free; at most half are taken
+    size_t n, size;
+} kbi_set;
+
+// What every process keeps: who it is, and what was registered in it before main.
+static struct kbi_process {
+    const char* program; // the name that stands before each line; NULL: kbench
+    bool quiet;          // --quiet: errors only
+    kb_entry* entries;   // constructors of other files push here
+    int entry_count;
+    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
+} kbi_process;
 
 static void kbi_say(const char* level, const char* format, va_list list) {
     fflush(stdout);
-    fprintf(stderr, "%s: %s", kbi_program, level);
+    fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
     vfprintf(stderr, format, list);
     fputc('\n', stderr);
     fflush(stderr);
@@ -998,7 +1016,7 @@ KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
 }
 
 KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
-    if (kbi_quiet) return;
+    if (kbi_process.quiet) return;
     va_list list;
     va_start(list, format);
     kbi_say("", format, list);
@@ -1007,7 +1025,7 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>util      foundation: arenas, growing text, numbers as text, names that people mistype, files.
-              Public: none      Used by: ?
+              Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The harness needs little memory; where even that is missing nothing sensible can follow.
@@ -1235,11 +1253,6 @@ static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler
     return h;
 }
 
-typedef struct kbi_set { // of hashes and addresses
-    uint64_t* slots;     // 0: free; at most half are taken
-    size_t n, size;
-} kbi_set;
-
 // Whether the key was not in it yet; it is now.
 static bool kbi_set_add(kbi_set* s, uint64_t key) {
     key += key == 0;
@@ -1342,8 +1355,8 @@ static void kbi_find(void* library, const char* name, void* function) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
-              Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice,
-              kb_flag_is_error      Used by: ?
+              Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice, kb_flag_is_error
+              Used by: programs, >>random, >>plan, >>list, measure, >>record, >>json, >>table, >>embed, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
@@ -1404,7 +1417,7 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
 KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
   >>clock     foundation: the host's monotonic clock, in nanoseconds.
-              Public: none      Used by: ?
+              Public: none      Used by: measure, >>record, >>progress, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int64_t kbi_now(void) {
@@ -1428,7 +1441,7 @@ static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e
 
 /*---------------------------------------------------------------------------------------------------------------
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
-              Public: none      Used by: ?
+              Public: none      Used by: >>arrays, >>plan, >>host, >>rounds
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Generator: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
@@ -1690,7 +1703,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
-              Public: kb_summarize      Used by: ?
+              Public: kb_summarize      Used by: programs, >>paired, >>spread, measure, >>verdict, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -2173,9 +2186,10 @@ static double kbi_trimmed(double* x, int n, int away) {
     return sum / (n - 2 * away);
 }
 
+KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
-              Public: none      Used by: ?
+              Public: none      Used by: >>rounds, >>verdict
 ---------------------------------------------------------------------------------------------------------------*/
 
 // -- paired -----------------------------------------------------------------------------------------------
@@ -2226,10 +2240,9 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
     return KB_UNRESOLVED;
 }
 
-KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
-              Public: none      Used by: ?
+              Public: none      Used by: none
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
@@ -2401,7 +2414,7 @@ KBI_SLOW_END
 
 /*---------------------------------------------------------------------------------------------------------------
   >>arrays    foundation: whether one array matches another; NaN never does. Pure functions.
-              Public: none      Used by: ?
+              Public: none      Used by: >>body
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_match_how;
@@ -2495,7 +2508,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>fiber     foundation: a function suspended in its middle, on a stack of its own.
-              Public: none      Used by: ?
+              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
@@ -2554,8 +2567,13 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: ?
+              Public: none      Used by: >>registry, plan, measure, >>verdict, >>record, program
 ---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
+    kb_entry** of;
+    int n;
+} kbi_registered;
 
 typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
@@ -2689,7 +2707,8 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
-              Public: kb_result_free      Used by: ?
+              Public: kb_result_free
+              Used by: programs, >>cli, >>verdict, >>json, >>columns, >>table, >>supervisor, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -2869,17 +2888,13 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
-              Public: kb_add_from      Used by: ?
+              Public: kb_add_from      Used by: programs, >>worker
 ---------------------------------------------------------------------------------------------------------------*/
 
 const char KBI_DEMAND[] = KBENCH_VERSION;
 #if KBI_CUDA
 const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 #endif
-
-static kb_entry* kbi_entries = NULL; // constructors of other files push here before main
-static int kbi_entry_count = 0;
-static kbi_set kbi_entry_set = { NULL, 0, 0 }; // their addresses, from an addition to the next look at all of them
 
 static int kbi_order_entries(const void* a, const void* b) {
     const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
@@ -2905,25 +2920,26 @@ static int kbi_order_by_first(const void* a, const void* b) {
     return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->at > y->at) - (x->at < y->at);
 }
 
-// The entries in order, operations together at the place of their first. The array is malloc'ed.
-static kb_entry** kbi_sorted_entries(int* count) {
-    size_t n = (size_t)kbi_entry_count;
+// The entries in order, operations together at the place of their first; to be freed.
+static kbi_registered kbi_registry(void) {
+    size_t n = (size_t)kbi_process.entry_count;
     kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
     kbi_placed* all = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
-    *count = 0;
-    for (kb_entry* e = kbi_entries; e; e = e->next) out[(*count)++] = e;
+    int count = 0;
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) out[count++] = e;
     qsort(out, n, sizeof *out, kbi_order_entries);
-    for (int i = 0; i < *count; i++) all[i].entry = out[i], all[i].at = i;
+    for (int i = 0; i < count; i++) all[i].entry = out[i], all[i].at = i;
     qsort(all, n, sizeof *all, kbi_order_by_operation);
-    for (int i = 0; i < *count; i++) {
+    for (int i = 0; i < count; i++) {
         bool same = i && strcmp(all[i].entry->operation, all[i - 1].entry->operation) == 0;
         all[i].first = same ? all[i - 1].first : all[i].at;
     }
     qsort(all, n, sizeof *all, kbi_order_by_first);
-    for (int i = 0; i < *count; i++) out[i] = all[i].entry;
+    for (int i = 0; i < count; i++) out[i] = all[i].entry;
     KBENCH_FREE(all);
-    kbi_set_free(&kbi_entry_set);
-    return out;
+    kbi_set_free(&kbi_process.entry_set);
+    kbi_registered registered = { out, count };
+    return registered;
 }
 
 // The next top-level word of "layernorm, naive, KB_AXIS(...)": what #__VA_ARGS__ of KBENCH and KBENCH_IMPL gives.
@@ -2941,17 +2957,17 @@ static const char* kbi_next_word(const char** names, const char* otherwise) {
 }
 
 void kb_add_from(kb_entry* entry, const kb_build* build) {
-    for (const kb_entry* e = kbi_entry_set.n ? NULL : kbi_entries; e; e = e->next)
-        kbi_set_add(&kbi_entry_set, (uint64_t)(uintptr_t)e);
-    if (!kbi_set_add(&kbi_entry_set, (uint64_t)(uintptr_t)entry)) return;
+    for (const kb_entry* e = kbi_process.entry_set.n ? NULL : kbi_process.entries; e; e = e->next)
+        kbi_set_add(&kbi_process.entry_set, (uint64_t)(uintptr_t)e);
+    if (!kbi_set_add(&kbi_process.entry_set, (uint64_t)(uintptr_t)entry)) return;
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
-    if (!entry->order) entry->order = kbi_entry_count;
+    if (!entry->order) entry->order = kbi_process.entry_count;
     if (!entry->build) entry->build = build;
-    entry->next = kbi_entries;
-    kbi_entries = entry;
-    kbi_entry_count++;
+    entry->next = kbi_process.entries;
+    kbi_process.entries = entry;
+    kbi_process.entry_count++;
 }
 
 void kbi_register(kb_entry* entry, int words, const char* names, const kb_build* build) {
@@ -2962,59 +2978,59 @@ void kbi_register(kb_entry* entry, int words, const char* names, const kb_build*
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cli       plan: the command line, from one table that also prints --help.
-              Public: none      Used by: ?
+              Public: none      Used by: >>plan, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_NO_GPU = 77, KBI_EXIT_INTERRUPTED = 130 };
 
 //      id            name            argument         section       help
 // clang-format off
-#define KBI_OPTIONS(X)                                                                                           \
-    X(list,           "list",         NULL,            "choose",     "the selected cases, one a line")               \
-    X(list_ops,       "list-ops",     NULL,            "choose",     "operations with directions, dtypes, variants") \
-    X(list_sizes,     "list-sizes",   NULL,            "choose",     "the sizes of each operation, by category")     \
-    X(op,             "op",           "A,B",           "choose",     "operations; swish, gelu, loss are understood") \
-    X(impl,           "impl",         "A,B",           "choose",     "implementations")                              \
-    X(dtype,          "dtype",        "A,B",           "choose",     "element types: f32, f16, bf16, ...")           \
-    X(size,           "size",         "A,B",           "choose",     "categories: small, medium, large, batch, ...") \
-    X(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1024:8192:*2") \
-    X(filter,         "filter",       "RE",            "choose",     "cases whose name matches (as does FILTER)")    \
-    X(exclude,        "exclude",      "RE",            "choose",     "cases whose name does not match")              \
-    X(device,         "device",       "N|all|cpu",     "choose",     "which GPU, every GPU in turn, or none; 0")     \
-    X(fast,           "fast",         NULL,            "how long",   "0.2 s and 2 % a case, sizes small and medium") \
-    X(quick,          "quick",        NULL,            NULL,         NULL)                                           \
-    X(thorough,       "thorough",     NULL,            "how long",   "10 s a case")                                  \
-    X(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
-    X(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
-    X(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
-    X(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
-    X(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
-    X(warmup,         "warmup",       "N|T",           "how long",   "samples or time of warm-up; until settled")    \
-    X(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
-    X(dry_run,        "dry-run",      NULL,            "how long",   "the plan, without running it")                 \
-    X(cold,           "cold",         NULL,            "how",        "L2 evicted before each launch (the default)")   \
-    X(hot,            "hot",          NULL,            "how",        "again on the same data, in cache")              \
-    X(rotate,         "rotate",       NULL,            "how",        "back to back on copies of the data beyond L2")  \
-    X(timer,          "timer",        "WHICH",         "how",        "events, cupti or wall")                        \
-    X(no_verify,      "no-verify",    NULL,            "how",        "kb_check is not asked; records say UNVERIFIED") \
-    X(no_audit,       "no-audit",     NULL,            "how",        "the timed block is not looked into")           \
-    X(no_isolate,     "no-isolate",   NULL,            "how",        "one process: for debuggers and profilers")     \
-    X(shuffle,        "shuffle",      NULL,            "how",        "comparison groups in random order")            \
-    X(seed,           "seed",         "N",             "how",        "of data and order; 42")                        \
-    X(json,           "json",         "FILE",          "out",        "records as one array, - for stdout")           \
-    X(jsonl,          "jsonl",        "FILE",          "out",        "records appended, one a line, as they finish") \
-    X(sort,           "sort",         "KEY,-KEY",      "out",        "rows, once an operation is done; -KEY: down")   \
-    X(columns,        "columns",      "A,B,C",         "out",        "of the table: its own, or keys of the record")  \
-    X(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
-    X(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
-    X(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
-    X(verbose,        "verbose",      NULL,            "out",        "advice for each flag, notes (-v)")             \
-    X(help,           "help",         NULL,            "out",        "this text (-h)")                               \
-    X(version,        "version",      NULL,            "out",        "the version")                                  \
-    X(env,            "env",          NULL,            "look inside", "the machine and its calibration")            \
-    X(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
-    X(truth,          "kbi-truth",    "DEVICE,OUT",    NULL,         NULL)                                           \
-    X(worker,         "kbi-worker",   "IN,OUT",        NULL,         NULL)
+#define KBI_OPTIONS(x)                                                                                           \
+    x(list,           "list",         NULL,            "choose",     "the selected cases, one a line")               \
+    x(list_ops,       "list-ops",     NULL,            "choose",     "operations with directions, dtypes, variants") \
+    x(list_sizes,     "list-sizes",   NULL,            "choose",     "the sizes of each operation, by category")     \
+    x(op,             "op",           "A,B",           "choose",     "operations; swish, gelu, loss are understood") \
+    x(impl,           "impl",         "A,B",           "choose",     "implementations")                              \
+    x(dtype,          "dtype",        "A,B",           "choose",     "element types: f32, f16, bf16, ...")           \
+    x(size,           "size",         "A,B",           "choose",     "categories: small, medium, large, batch, ...") \
+    x(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1024:8192:*2") \
+    x(filter,         "filter",       "RE",            "choose",     "cases whose name matches (as does FILTER)")    \
+    x(exclude,        "exclude",      "RE",            "choose",     "cases whose name does not match")              \
+    x(device,         "device",       "N|all|cpu",     "choose",     "which GPU, every GPU in turn, or none; 0")     \
+    x(fast,           "fast",         NULL,            "how long",   "0.2 s and 2 % a case, sizes small and medium") \
+    x(quick,          "quick",        NULL,            NULL,         NULL)                                           \
+    x(thorough,       "thorough",     NULL,            "how long",   "10 s a case")                                  \
+    x(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
+    x(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
+    x(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
+    x(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
+    x(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
+    x(warmup,         "warmup",       "N|T",           "how long",   "samples or time of warm-up; until settled")    \
+    x(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
+    x(dry_run,        "dry-run",      NULL,            "how long",   "the plan, without running it")                 \
+    x(cold,           "cold",         NULL,            "how",        "L2 evicted before each launch (the default)")   \
+    x(hot,            "hot",          NULL,            "how",        "again on the same data, in cache")              \
+    x(rotate,         "rotate",       NULL,            "how",        "back to back on copies of the data beyond L2")  \
+    x(timer,          "timer",        "WHICH",         "how",        "events, cupti or wall")                        \
+    x(no_verify,      "no-verify",    NULL,            "how",        "kb_check is not asked; records say UNVERIFIED") \
+    x(no_audit,       "no-audit",     NULL,            "how",        "the timed block is not looked into")           \
+    x(no_isolate,     "no-isolate",   NULL,            "how",        "one process: for debuggers and profilers")     \
+    x(shuffle,        "shuffle",      NULL,            "how",        "comparison groups in random order")            \
+    x(seed,           "seed",         "N",             "how",        "of data and order; 42")                        \
+    x(json,           "json",         "FILE",          "out",        "records as one array, - for stdout")           \
+    x(jsonl,          "jsonl",        "FILE",          "out",        "records appended, one a line, as they finish") \
+    x(sort,           "sort",         "KEY,-KEY",      "out",        "rows, once an operation is done; -KEY: down")   \
+    x(columns,        "columns",      "A,B,C",         "out",        "of the table: its own, or keys of the record")  \
+    x(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
+    x(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
+    x(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
+    x(verbose,        "verbose",      NULL,            "out",        "advice for each flag, notes (-v)")             \
+    x(help,           "help",         NULL,            "out",        "this text (-h)")                               \
+    x(version,        "version",      NULL,            "out",        "the version")                                  \
+    x(env,            "env",          NULL,            "look inside", "the machine and its calibration")            \
+    x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
+    x(truth,          "kbi-truth",    "DEVICE,OUT",    NULL,         NULL)                                           \
+    x(worker,         "kbi-worker",   "IN,OUT",        NULL,         NULL)
 // clang-format on
 
 enum kbi_option_id {
@@ -3083,7 +3099,7 @@ static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTI
 
 static void kbi_help(void) {
     const char* section = NULL;
-    printf("usage: %s [options] [FILTER...]\n", kbi_program);
+    printf("usage: %s [options] [FILTER...]\n", kbi_process.program);
     for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
         static const kbi_option host = { "device", "cpu", "choose", "the only one: this build is without CUDA" };
         const kbi_option* o = i == KBI_OPTION_device && !KBI_CUDA ? &host : &kbi_options_table[i];
@@ -3336,7 +3352,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
-              Public: none      Used by: ?
+              Public: none      Used by: >>plan
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_dimension { // an axis with the values that are to be run
@@ -3497,7 +3513,7 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
 
 /*---------------------------------------------------------------------------------------------------------------
   >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: ?
+              Public: none      Used by: >>list, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
@@ -3853,7 +3869,7 @@ static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming wha
 }
 
 // Every word of the lists must be the name of something registered.
-static bool kbi_check_names(const kbi_strings* lists, kbi_naming what, const char* noun) {
+static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
     for (int i = 0; i < lists->n; i++)
         for (const char* p = lists->of[i]; *p; p += strcspn(p, ","), p += *p == ',') {
             char word[128];
@@ -3862,7 +3878,7 @@ static bool kbi_check_names(const kbi_strings* lists, kbi_naming what, const cha
                 return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%s'", lists->of[i]), false;
             kbi_nearest best = { word, NULL, 64 };
             bool found = false;
-            for (const kb_entry* e = kbi_entries; e && !found; e = e->next) found = kbi_offer_entry(&best, e, what);
+            for (int e = 0; e < all->n && !found; e++) found = kbi_offer_entry(&best, all->of[e], what);
             if (!found && best.distance > 3)
                 kbi_error("unknown %s '%s' (--list%s shows what there is)", noun, word,
                           what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
@@ -3877,11 +3893,12 @@ static bool kbi_check_names(const kbi_strings* lists, kbi_naming what, const cha
     return true;
 }
 
-static bool kbi_plan_check(const kbi_options* o) {
-    return kbi_check_names(&o->op, KBI_NAMES_OP, "operation") &&
-           kbi_check_names(&o->impl, KBI_NAMES_IMPL, "implementation") &&
-           kbi_check_names(&o->dtype, KBI_NAMES_DTYPE, "dtype") &&
-           kbi_check_names(&o->size, KBI_NAMES_SIZE, "size") && kbi_check_names(&o->axis, KBI_NAMES_AXIS, "axis");
+static bool kbi_plan_check(const kbi_registered* all, const kbi_options* o) {
+    return kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
+           kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
+           kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
+           kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
+           kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
 }
 
 static void kbi_plan_free(kbi_plan* plan) {
@@ -3891,18 +3908,15 @@ static void kbi_plan_free(kbi_plan* plan) {
 }
 
 // false after an error message, also when nothing matched.
-static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o) {
-    int n;
+static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
-    kb_entry** entries = kbi_sorted_entries(&n);
-    if (!n)
+    if (!all->n)
         kbi_error(
             "no benchmark is registered in this program; a linker takes from a static library only what is called: "
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
             "an entry of its own");
-    bool good = n && kbi_plan_check(o);
-    for (int i = 0; good && i < n; i++) good = kbi_plan_entry(plan, o, entries[i]);
-    KBENCH_FREE(entries);
+    bool good = all->n && kbi_plan_check(all, o);
+    for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
     good = good && kbi_plan_filter(plan, o);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n) return kbi_plan_free(plan), false;
@@ -3951,7 +3965,7 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>list      plan: what --list, --list-ops and --list-sizes print.
-              Public: none      Used by: ?
+              Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_list_cases(const kbi_plan* plan) {
@@ -4004,7 +4018,7 @@ static void kbi_list_sizes(const kbi_plan* plan) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>run       measure: one benchmark function being run: its state, and the table of functions a device fills in.
-              Public: none      Used by: ?
+              Public: none      Used by: measure, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 struct kbi_run;
@@ -4249,8 +4263,8 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>lab       measure: all that a measuring process keeps from one case to the next, in one place.
-              Public: none      Used by: ?
+  >>lab       measure: all that a measuring process keeps from one case to the next.
+              Public: none      Used by: measure, >>program, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -4378,7 +4392,7 @@ static struct kbi_lab {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>host      measure: the cpu backend, and the tests' script backend, with their timers.
-              Public: none      Used by: ?
+              Public: none      Used by: measure, >>worker, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -4559,7 +4573,7 @@ static const kbi_backend kbi_scripted = {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
-              Public: kb_alloc, kb_to_host, kb_from_host      Used by: ?
+              Public: kb_alloc, kb_to_host, kb_from_host      Used by: programs, measure, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
@@ -4592,7 +4606,7 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
 }
 
-// --- what the block's outputs held before: kept, and put back for the last run, so that only that can have written them
+// --- what the block's outputs held before: put back for the last run, so that only that can have written them
 
 static const kbi_backend* kbi_block_home(const kbi_run* run, const kbi_block* block) {
     return block->place == KB_HOST ? &kbi_cpu : run->backend;
@@ -4840,7 +4854,7 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>device    measure: the GPU: stream, gate, events, eviction, clock.
-              Public: none      Used by: ?
+              Public: none      Used by: measure, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -5061,7 +5075,7 @@ static void kbi_gpu_abandon(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
-              Public: none      Used by: ?
+              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -5128,7 +5142,7 @@ static void kbi_gpu_sense(kbi_measured* m) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cupti     measure: durations of kernels as the driver records them, through CUPTI.
-              Public: none      Used by: ?
+              Public: none      Used by: >>timers, >>calibrate
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -5196,7 +5210,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>timers    measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI.
-              Public: none      Used by: ?
+              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -5459,7 +5473,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calibrate measure: what events read too much, against what an empty kernel takes.
-              Public: none      Used by: ?
+              Public: none      Used by: >>cuda, >>worker, >>supervisor
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -5513,14 +5527,14 @@ static double kbi_calibrate_graph(void) {
     CUPTI adds on an H200.                                                                                           */
 static double kbi_fit_empty(void) {
     static const uint64_t lengths[] = { 4000, 20000, 100000 };
-    enum { EACH = 24 };
+    enum { KBI_EACH = 24 };
     static const double in_and_out = 765; // ns
-    double ns[EACH], spans[EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0, tick = INFINITY;
+    double ns[KBI_EACH], spans[KBI_EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0, tick = INFINITY;
     void* to = kbi_lab.gpu.touch;
     for (int k = 0; k < 3; k++) {
         uint64_t cycles = lengths[k], seen[2];
         void* arguments[] = { &to, &cycles };
-        for (int i = 0; i < EACH; i++) {
+        for (int i = 0; i < KBI_EACH; i++) {
             kbi_sample_open(true, 1);
             kbi_launch_begin(false);
             kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
@@ -5529,9 +5543,9 @@ static double kbi_fit_empty(void) {
             spans[i] = (double)seen[0];
             ns[i] = kbi_lab.gpu.ns[0] - spans[i];
         }
-        x[k] = kbi_trimmed(spans, EACH, EACH / 4);
-        y[k] = kbi_trimmed(ns, EACH, EACH / 4);
-        tick = KBI_MIN(tick, kbi_least_gap(spans, EACH));
+        x[k] = kbi_trimmed(spans, KBI_EACH, KBI_EACH / 4);
+        y[k] = kbi_trimmed(ns, KBI_EACH, KBI_EACH / 4);
+        tick = KBI_MIN(tick, kbi_least_gap(spans, KBI_EACH));
         mean_x += x[k] / 3, mean_y += y[k] / 3;
     }
     kbi_lab.gpu.at = 0;
@@ -5565,16 +5579,16 @@ static void kbi_calibrate(kbi_machine* m) {
 
 // The truth, measured: CUPTI's durations. For a process of its own: CUPTI stays in it.
 static bool kbi_measure_truth(double truth[KBI_EVENT_MODES]) {
-    enum { LAUNCHES = 512 };
-    double ns[LAUNCHES];
+    enum { KBI_TRUTH_LAUNCHES = 512 };
+    double ns[KBI_TRUTH_LAUNCHES];
     if (!kbi_cupti_open()) return false;
     for (int i = 0; i < 200; i++) kbi_evict();
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++) {
         cudaStreamSynchronize(kbi_lab.gpu.stream);
-        kbi_cupti_read(1, ns, LAUNCHES);
-        for (int i = 0; i < LAUNCHES; i++) kbi_time_empty((kbi_mode)mode, true, 0);
-        if (kbi_cupti_read(1, ns, LAUNCHES) != LAUNCHES) return false;
-        truth[mode] = kbi_trimmed(ns, LAUNCHES, LAUNCHES / 4);
+        kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
+        for (int i = 0; i < KBI_TRUTH_LAUNCHES; i++) kbi_time_empty((kbi_mode)mode, true, 0);
+        if (kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES) != KBI_TRUTH_LAUNCHES) return false;
+        truth[mode] = kbi_trimmed(ns, KBI_TRUTH_LAUNCHES, KBI_TRUTH_LAUNCHES / 4);
     }
     return true;
 }
@@ -5592,7 +5606,7 @@ static void kbi_truth_set(const double truth[2]) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>audit     measure: the timed block seen once under stream capture, where nothing executes.
-              Public: none      Used by: ?
+              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -5763,7 +5777,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
-              Public: none      Used by: ?
+              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -5874,7 +5888,7 @@ static double kbi_matrix_roof(kb_dtype dtype) {
     typedef int (*gemm_fn)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int,
                            const void*, void*, int, int, int, int);
     static const char* const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so" };
-    enum { N = 8192, CUDA_R_16F_CODE = 2, CUDA_R_16BF_CODE = 14, COMPUTE_32F = 68 };
+    enum { KBI_SIDE = 8192, KBI_R_16F = 2, KBI_R_16BF = 14, KBI_COMPUTE_32F = 68 };
     void *library = NULL, *handle = NULL;
     char* data = NULL;
     create_fn create;
@@ -5886,16 +5900,16 @@ static double kbi_matrix_roof(kb_dtype dtype) {
     kbi_find(library, "cublasCreate_v2", &create);
     kbi_find(library, "cublasSetStream_v2", &stream);
     kbi_find(library, "cublasGemmEx", &gemm);
-    size_t bytes = (size_t)N * N * 2;
+    size_t bytes = (size_t)KBI_SIDE * KBI_SIDE * 2;
     if (!create || !stream || !gemm || create(&handle) != 0 || stream(handle, kbi_lab.gpu.stream) != 0) return NAN;
     if (cudaMalloc((void**)&data, 3 * bytes) != cudaSuccess) return cudaGetLastError(), (double)NAN;
-    kbi_gpu_fill(data, dtype, 2 * (int64_t)N * N, KB_NORMAL, 42, 0);
-    int code = dtype == KB_F16 ? CUDA_R_16F_CODE : CUDA_R_16BF_CODE;
+    kbi_gpu_fill(data, dtype, 2 * (int64_t)KBI_SIDE * KBI_SIDE, KB_NORMAL, 42, 0);
+    int code = dtype == KB_F16 ? KBI_R_16F : KBI_R_16BF;
     for (int i = 0; i < 6; i++) {
         float ms = 0;
         cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        int e = gemm(handle, 0, 0, N, N, N, &one, data, code, N, data + bytes, code, N, &zero, data + 2 * bytes, code,
-                     N, COMPUTE_32F, -1);
+        int e = gemm(handle, 0, 0, KBI_SIDE, KBI_SIDE, KBI_SIDE, &one, data, code, KBI_SIDE, data + bytes, code,
+                     KBI_SIDE, &zero, data + 2 * bytes, code, KBI_SIDE, KBI_COMPUTE_32F, -1);
         cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
         if (e != 0 || cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) break;
         cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
@@ -5903,7 +5917,7 @@ static double kbi_matrix_roof(kb_dtype dtype) {
     }
     cudaFree(data);
     cudaGetLastError();
-    return best > 0 ? (double)(2 * (int64_t)N * N * N) / best * 1e3 : NAN;
+    return best > 0 ? (double)(2 * (int64_t)KBI_SIDE * KBI_SIDE * KBI_SIDE) / best * 1e3 : NAN;
 }
 
 static void kbi_gpu_roofs(kbi_machine* m, kb_dtype dtype) {
@@ -5916,7 +5930,7 @@ static void kbi_gpu_roofs(kbi_machine* m, kb_dtype dtype) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cuda      measure: the cuda backend put together and opened; which backend a recipe asks for.
-              Public: none      Used by: ?
+              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -6057,7 +6071,7 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
 
 /*---------------------------------------------------------------------------------------------------------------
   >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
-              Public: none      Used by: ?
+              Public: none      Used by: programs, >>rounds, >>embed, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- samples, and when there are enough ---
@@ -6460,7 +6474,9 @@ static void kbi_measure_call(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
-              Public: kb_int, kb_real      Used by: ?
+              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_items, kb_queries, kb_check_typed,
+                      kb_check_norm_typed, kb_check_ulp_typed, kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
+              Used by: programs, >>memory, >>engine, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- run ---
@@ -6648,7 +6664,7 @@ void kb_expect(kb_state* kb, unsigned expectations) { kb->run->work.expect |= ex
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
-              Public: none      Used by: ?
+              Public: none      Used by: >>worker, >>supervisor
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
@@ -6777,9 +6793,8 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
 }
 
 // Order of the slots. Over n rounds (2 n where n is odd) everybody stands at every place and follows everybody else
-// equally often, so that drift, and what a predecessor leaves behind, fall on all alike (Williams, "Experimental designs
-// balanced for the estimation of residual effects of treatments", 1949). Who is who, and the order of the rounds, are
-// drawn anew each time.
+// equally often, so that drift, and what a predecessor leaves behind, fall on all alike (Williams 1949: designs that
+// are balanced for residual effects). Who is who, and the order of the rounds, are drawn anew each time.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], who[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -7072,7 +7087,7 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
 
 /*---------------------------------------------------------------------------------------------------------------
   >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
-              Public: none      Used by: ?
+              Public: none      Used by: >>supervisor, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
@@ -7332,7 +7347,7 @@ static kbi_contest_end kbi_judge_group(kb_result* results, const kbi_measured* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
-              Public: none      Used by: ?
+              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_record_identity(kb_result* r, const kbi_case* c) {
@@ -7516,7 +7531,7 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>json      record: one object per case; never NaN, never Infinity, never a comma for a point.
-              Public: none      Used by: ?
+              Public: none      Used by: >>store
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_text(kbi_text* t, const char* s) {
@@ -7619,7 +7634,7 @@ static void kbi_json_result(kbi_text* t, const kb_result* r) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>store     record: files that survive a crash.
-              Public: kb_write_json      Used by: ?
+              Public: kb_write_json      Used by: programs, >>supervisor, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_store {
@@ -7798,7 +7813,7 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>columns   render: what render is told beside the records, and what stands in a column.
-              Public: none      Used by: ?
+              Public: none      Used by: >>table, >>progress, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What render is told beside the records.
@@ -7929,7 +7944,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 
 /*---------------------------------------------------------------------------------------------------------------
   >>table     render: the terminal table and its summary.
-              Public: kb_print      Used by: ?
+              Public: kb_print      Used by: programs, >>supervisor, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
@@ -8395,7 +8410,7 @@ void kb_print(const kb_result* results, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>progress  render: the progress line on stderr.
-              Public: none      Used by: ?
+              Public: none      Used by: >>supervisor, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The time left, in seconds. What the options allow a group of cases is known before anything is measured; what the
@@ -8474,7 +8489,7 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
 
 /*---------------------------------------------------------------------------------------------------------------
   >>worker    program: the process that runs cases, told by pipe which, and answering.
-              Public: none      Used by: ?
+              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_message_type { KBI_HELLO = 1, KBI_ENTER, KBI_BEAT, KBI_RESULT, KBI_DONE } kbi_message_type;
@@ -8518,6 +8533,14 @@ static int kbi_truth_main(const kbi_options* o) {
     _exit(0);
 }
 
+// The plan of what is registered in this process.
+static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
+    kbi_registered all = kbi_registry();
+    bool good = kbi_plan_make(plan, o, &all);
+    KBENCH_FREE(all.of);
+    return good;
+}
+
 static int kbi_worker_main(const kbi_options* o) {
     kbi_plan plan;
     kbi_machine machine;
@@ -8530,7 +8553,7 @@ static int kbi_worker_main(const kbi_options* o) {
     signal(SIGINT, SIG_IGN); // the supervisor decides
     kbi_watch_stops();
     memset(&plan, 0, sizeof plan);
-    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_make(&plan, o))) return KBI_EXIT_USAGE;
+    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
     kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, &out };
     bool good = true;
     while (good && kbi_read_all(in, &job, sizeof job)) {
@@ -8553,7 +8576,7 @@ static int kbi_worker_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
-              Public: none      Used by: ?
+              Public: none      Used by: >>program, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_worker { // as the supervisor sees it
@@ -8594,12 +8617,17 @@ typedef struct kbi_supervisor {
     bool isolated;
 } kbi_supervisor;
 
-static volatile sig_atomic_t kbi_interrupted = 0, kbi_one_process = 0;
+// What the process keeps that owns the terminal and the files.
+static struct kbi_desk {
+    volatile sig_atomic_t interrupted, one_process;
+    kbi_supervisor run; // the one that is under way
+} kbi_desk;
+
 // In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
 // second one must not come between finished results and their file.
 static void kbi_interrupt(int number) {
-    signal(number, kbi_one_process || kbi_interrupted ? SIG_DFL : kbi_interrupt);
-    kbi_interrupted = number;
+    signal(number, kbi_desk.one_process || kbi_desk.interrupted ? SIG_DFL : kbi_interrupt);
+    kbi_desk.interrupted = number;
 }
 
 static void kbi_worker_end(kbi_worker* w, int* status) {
@@ -8788,7 +8816,7 @@ static void kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     for (;;) {
         bool ready = kbi_readable(s->worker.from, 100);
-        if (kbi_interrupted) return;
+        if (kbi_desk.interrupted) return;
         if (ready) {
             kbi_pump next = kbi_receive_message(s);
             if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
@@ -8848,14 +8876,14 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (!kbi_worker_start(s, device)) return false;
     double limit = KBI_MAX(120.0, s->o->timeout);
     kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    while (next == KBI_PUMP_ON && !kbi_interrupted && kbi_seconds_since(s->group.since) <= limit)
+    while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
         if (kbi_readable(s->worker.from, 100)) next = kbi_receive_message(s);
     KBENCH_FREE(nothing);
     if (next == KBI_PUMP_DONE) return s->known;
     kbi_worker_kill(&s->worker);
-    if (next == KBI_PUMP_LOST && !kbi_interrupted)
+    if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
         kbi_error("the worker ended before it began; --no-isolate shows why");
-    else if (!kbi_interrupted)
+    else if (!kbi_desk.interrupted)
         kbi_error("the device did not start in %.0f s", limit);
     return false;
 }
@@ -8885,7 +8913,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
     }
-    while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_interrupted) {
+    while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_desk.interrupted) {
         int device = s->worker.device;
         if (!s->worker.process && !kbi_worker_start(s, device)) {
             for (int i = 0; i < g->n; i++)
@@ -9003,7 +9031,7 @@ static void kbi_one_group(kbi_supervisor* s, int first, int n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
-              Public: none      Used by: ?
+              Public: none      Used by: >>selftest, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 // "cpu", "all", a number: false after an error message.
@@ -9032,7 +9060,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->group.n = 0;
     s->has_truth = false; // another GPU's is another
     s->done = 0;
-    if (!kbi_meet(s, device)) return kbi_interrupted ? 0 : KBI_EXIT_FAILED;
+    if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
     bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT;
     for (int i = 0; i < KBI_COUNT(kbi_gpu_options) && host; i++) // --cold is the default
         if (s->o->on[kbi_gpu_options[i]] && kbi_gpu_options[i] != KBI_OPTION_cold &&
@@ -9052,7 +9080,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         allowed += kbi_group_seconds(s->o, here);
     }
     kbi_progress_begin(&s->progress, allowed);
-    for (int first = 0, end; first < s->plan->n && !kbi_interrupted; first = end) {
+    for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
         end = kbi_group_end(s->plan, first);
         kbi_one_group(s, first, end - first);
     }
@@ -9066,7 +9094,7 @@ static void kbi_say_end(kbi_supervisor* s) {
     kbi_table_end(&s->table);
     if (s->absent)
         kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
-    if (kbi_interrupted) kbi_warn("interrupted: cases that were not finished have no record");
+    if (kbi_desk.interrupted) kbi_warn("interrupted: cases that were not finished have no record");
 }
 
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
@@ -9105,42 +9133,42 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
 
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
-    static kbi_supervisor s; // large
+    kbi_supervisor* s = &kbi_desk.run;
     int64_t first;
     bool all, stdout_taken = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
-    memset(&s, 0, sizeof s);
-    s.o = o;
-    s.plan = plan;
-    kbi_recipe_of(&s.recipe, o);
-    s.collect = collect;
-    s.collect_to = to;
-    s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s.store, o->json, o->jsonl)) return KBI_EXIT_USAGE;
-    s.store.keep = true;
-    kbi_session_open(&s.session, o->argc, o->argv, o->seed);
+    memset(s, 0, sizeof *s);
+    s->o = o;
+    s->plan = plan;
+    kbi_recipe_of(&s->recipe, o);
+    s->collect = collect;
+    s->collect_to = to;
+    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    if (!kbi_device_option(o, &first, &all) || !kbi_store_open(&s->store, o->json, o->jsonl)) return KBI_EXIT_USAGE;
+    s->store.keep = true;
+    kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout_taken ? stderr : stdout);
-    kbi_table_open(&s.table, &how);
-    if (!s.isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
-    kbi_progress_open(&s.progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
-    kbi_one_process = !s.isolated;
-    if (!s.isolated) kbi_watch_stops();
+    kbi_table_open(&s->table, &how);
+    if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
+    kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
+    kbi_desk.one_process = !s->isolated;
+    if (!s->isolated) kbi_watch_stops();
     signal(SIGINT, kbi_interrupt);
     signal(SIGTERM, kbi_interrupt);
     signal(SIGHUP, kbi_interrupt);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
-    bool required = o->device && s.recipe.target == KBI_ON_GPU;
-    int code = kbi_run_device(&s, (int)first, required);
-    for (int device = 1; !code && all && device < s.machine.devices && !kbi_interrupted; device++)
-        code = kbi_run_device(&s, device, true);
-    kbi_progress_clear(&s.progress);
-    if (!code && !collect) kbi_say_end(&s);
-    bool stored = kbi_store_close(&s.store);
-    KBENCH_FREE(s.session.command);
+    bool required = o->device && s->recipe.target == KBI_ON_GPU;
+    int code = kbi_run_device(s, (int)first, required);
+    for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++)
+        code = kbi_run_device(s, device, true);
+    kbi_progress_clear(&s->progress);
+    if (!code && !collect) kbi_say_end(s);
+    bool stored = kbi_store_close(&s->store);
+    KBENCH_FREE(s->session.command);
     if (code) return code;
-    if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
-    if (s.failed || !stored) return KBI_EXIT_FAILED;
-    return s.ok ? KBI_EXIT_FINE : kbi_nothing_measured(&s);
+    if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
+    if (s->failed || !stored) return KBI_EXIT_FAILED;
+    return s->ok ? KBI_EXIT_FINE : kbi_nothing_measured(s);
 }
 
 // --- what the kernel says of the processor, below /sys/devices/system/cpu ---
@@ -9214,32 +9242,32 @@ static void kbi_env_line(const char* name, double x, const char* unit) {
 
 // --env: what is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
-    static kbi_supervisor s;
+    kbi_supervisor* s = &kbi_desk.run;
     int64_t device;
     bool all;
     static const char* const modes[] = { "cold", "hot" };
-    memset(&s, 0, sizeof s);
-    s.o = o;
-    s.plan = plan;
-    kbi_recipe_of(&s.recipe, o);
-    s.isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    memset(s, 0, sizeof *s);
+    s->o = o;
+    s->plan = plan;
+    kbi_recipe_of(&s->recipe, o);
+    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
-    kbi_session_open(&s.session, o->argc, o->argv, o->seed);
+    kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
-    kbi_table_open(&s.table, &how);
+    kbi_table_open(&s->table, &how);
     signal(SIGPIPE, SIG_IGN);
-    s.worker.device = (int)device;
-    if (!kbi_meet(&s, (int)device)) return KBI_EXIT_FAILED;
-    kbi_worker_kill(&s.worker);
-    kbi_show_machine(&s);
-    printf("  %-34s %s, Linux %s\n", "host", s.session.host, s.session.kernel_version);
+    s->worker.device = (int)device;
+    if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
+    kbi_worker_kill(&s->worker);
+    kbi_show_machine(s);
+    printf("  %-34s %s, Linux %s\n", "host", s->session.host, s->session.kernel_version);
     kbi_env_host();
     kbi_env_compiler();
-    printf("  %-34s %s\n", "build", s.session.build);
+    printf("  %-34s %s\n", "build", s->session.build);
     kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
-    if (!s.machine.gpu_present) return KBI_EXIT_FINE;
-    const kbi_machine* m = &s.machine;
+    if (!s->machine.gpu_present) return KBI_EXIT_FINE;
+    const kbi_machine* m = &s->machine;
     printf("  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s\n", "GPU", m->multiprocessors,
            (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
            m->clocks_locked == 1 ? "locked" : "not locked");
@@ -9259,7 +9287,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
     kbi_env_line("    fitted to %globaltimer", m->fitted, "ns");
     printf("  %-34s %s\n", "    what was used", m->truth);
-    KBENCH_FREE(s.session.command);
+    KBENCH_FREE(s->session.command);
     return KBI_EXIT_FINE;
 }
 
@@ -9278,7 +9306,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>embed     program: measuring inside another program.
-              Public: kb_open_from, kb_close, kb_run_from      Used by: ?
+              Public: kb_open_from, kb_close, kb_run_from      Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A run without a registry, and what its case points to.
@@ -9412,7 +9440,7 @@ kb_result kb_run_from(const kb_desc* desc, void (*fn)(kb_stream stream, void* us
 
 /*---------------------------------------------------------------------------------------------------------------
   >>selftest  program: the measurement measured: known work, equal rivals, planted differences and planted mistakes.
-              Public: none      Used by: ?
+              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the benchmarks: on a GPU from the harness's own kernels, elsewhere from a counted loop ---
@@ -9565,8 +9593,8 @@ static kb_entry kbi_tests[] = {
 
 // In place of the program's own benchmarks: a worker of the self-test finds the same.
 static void kbi_selftest_register(void) {
-    kbi_entries = NULL;
-    kbi_entry_count = 0;
+    kbi_process.entries = NULL;
+    kbi_process.entry_count = 0;
     for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
 }
 
@@ -9613,10 +9641,10 @@ static bool kbi_bars_run(kbi_bars* b, const char* arguments) {
     if (b->o->device) argv[argc] = kbi_keep_text("--device"), argv[argc + 1] = kbi_keep_text(b->o->device), argc += 2;
     argv[argc] = NULL;
     kbi_options_default(&o);
-    if (!kbi_options_parse(&o, argc, argv) || !kbi_plan_make(&plan, &o)) return false;
+    if (!kbi_options_parse(&o, argc, argv) || !kbi_plan_here(&plan, &o)) return false;
     b->code = kbi_run_plan(&o, &plan, kbi_bars_collect, b);
     kbi_plan_free(&plan);
-    return b->n > 0 && !kbi_interrupted;
+    return b->n > 0 && !kbi_desk.interrupted;
 }
 
 KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, bool passed, const char* what, const char* format, ...) {
@@ -9734,7 +9762,7 @@ static int kbi_selftest(const kbi_options* o) {
     printf("kbench %s self-test%s\n", KBENCH_VERSION, fast ? ", in short" : "");
     fflush(stdout);
     kbi_bar_mistakes(&b);
-    if (!b.n && !kbi_interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
+    if (!b.n && !kbi_desk.interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
     if (b.gpu) {
         kbi_bar_accuracy(&b, "", fast ? 1 : 3);
         kbi_bar_accuracy(&b, "--hot", fast ? 1 : 3);
@@ -9744,7 +9772,7 @@ static int kbi_selftest(const kbi_options* o) {
     kbi_bar_pairs(&b, "equal", fast, true);
     kbi_bar_pairs(&b, "slower", fast, false);
     KBENCH_FREE(b.seen);
-    if (kbi_interrupted) return KBI_EXIT_INTERRUPTED;
+    if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
     printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",
            (double)(kbi_now() - began) * 1e-9);
     return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
@@ -9752,7 +9780,7 @@ static int kbi_selftest(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
-              Public: kb_main      Used by: ?
+              Public: kb_main      Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What was asked for and changes nothing.
@@ -9778,11 +9806,11 @@ static int kbi_main(int argc, char** argv) {
     kbi_options o;
     kbi_plan plan;
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-    kbi_program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
+    kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
     kbi_options_default(&o);
     if (!kbi_options_parse(&o, argc, argv)) return KBI_EXIT_USAGE;
-    kbi_quiet = o.on[KBI_OPTION_quiet];
+    kbi_process.quiet = o.on[KBI_OPTION_quiet];
     if (o.on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
     if (o.worker_in < 0 && !o.on[KBI_OPTION_truth]) kbi_warn_idle(&o);
@@ -9791,7 +9819,7 @@ static int kbi_main(int argc, char** argv) {
     if (o.on[KBI_OPTION_truth]) return kbi_truth_main(&o);
     if (o.worker_in >= 0) return kbi_worker_main(&o);
     if (o.on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(&o, &plan);
-    if (!kbi_plan_make(&plan, &o)) return KBI_EXIT_USAGE;
+    if (!kbi_plan_here(&plan, &o)) return KBI_EXIT_USAGE;
     int code = KBI_EXIT_FINE;
     if (o.on[KBI_OPTION_list])
         kbi_list_cases(&plan);
@@ -9815,7 +9843,7 @@ int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ptx       measure: the engine's device functions, as text that the driver compiles at start.
-              Public: none      Used by: ?
+              Public: none      Used by: >>device
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA

@@ -20,11 +20,11 @@ RESERVED = r"_[A-Z_]\w*"
 # the element types in templates: CUDA's own headers use these two in the same way
 TEMPLATES = r"T|U"
 # names of headers that are included, so that a user's macro of that name would break those first
-C_LIBRARY = "NULL NAN INFINITY HUGE_VAL FILE SEEK_END INT32_MAX INT64_MAX INT64_MIN UINT64_MAX SIZE_MAX EINTR EINVAL"
+C_LIBRARY = "NULL NAN INFINITY HUGE_VAL FILE SEEK_END INT32_MAX INT64_MAX INT64_MIN UINT64_MAX SIZE_MAX EINTR EINVAL EEXIST ESRCH"
 POSIX = """POLLIN FD_CLOEXEC S_ISREG WNOHANG WIFSIGNALED WTERMSIG WEXITSTATUS ITIMER_REAL TIOCGWINSZ
-           PR_SET_PDEATHSIG"""
+           PR_SET_PDEATHSIG DIR"""
 # signals; fcntl, open, mmap, dlopen, regcomp, setrlimit and clock_gettime give all their constants such a prefix
-POSIX_PREFIXES = "SIG F O MAP PROT RTLD REG RLIMIT CLOCK"
+POSIX_PREFIXES = "SIG F O MAP PROT RTLD REG RLIMIT CLOCK LOCK"
 CUDA = "CUDART_VERSION CUDA_R_32F CUDA_R_16F CUDA_R_16BF GCC"  # GCC: #pragma GCC
 CUDA_PREFIXES = "CUBLAS"
 PREFIXES = [r"SIG_?[A-Z]+" if p == "SIG" else p + r"_\w+" for p in (POSIX_PREFIXES + " " + CUDA_PREFIXES).split()]
