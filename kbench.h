@@ -7117,7 +7117,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    if (usable && s.median > 0 && !m->proven && s.min * 1e6 <= 1.1 * m->loop_ns) {
+    if (usable && m->loop_ns > 0 && s.median > 0 && !m->proven && s.min * 1e6 <= 1.1 * m->loop_ns) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
         r->message = "no longer than an empty loop: nothing of the block is left, or too little to be timed";

@@ -21,7 +21,7 @@ check "strict reader takes --jsonl" "$tmp/flat" --lines "$tmp/ln.jsonl"
 check_same "--json and --jsonl hold the same records" "$(cksum < "$tmp/lines.txt")" "$(cksum < "$tmp/flat.txt")"
 
 # every key of the header's table, in its order, in every record
-wanted=$(sed -n '/^#define KB_RECORD/,/[^\\]$/p' kbench.h | sed -n 's/^ *X([a-z]*, *\([a-z_0-9]*\),.*/\1/p' | tr '\n' ' ')
+wanted=$(sed -n '/^#define KB_RECORD/,/[^\\]$/p' kbench.h | sed -n 's/^ *x([a-z]*, *\([a-z_0-9]*\),.*/\1/p' | tr '\n' ' ')
 check_same "the header's table is found" "$(echo $wanted | wc -w | awk '{ print ($1 > 100) }')" 1
 records=$(awk -F'\t' '{ n = $1 } END { print n + 1 }' "$tmp/flat.txt")
 check_same "records" "$records" 24
