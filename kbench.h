@@ -24,7 +24,8 @@ WHAT IT REFUSES TO DO
     It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a
     synchronisation inside the timed block, a block without GPU work, a crash: each gives a word (see >>types,
     KB_FLAGS) and exit code 1, and the other cases go on.
-    It does not drop samples, and does not retry until a number looks good.
+    It drops no sample for its value, and does not retry until a number looks good; what was timed while the
+    process or the gate stood still is timed again, and counted (samples_retaken).
     It does not profile whole programs, has no window, and does not run on Windows.
 
 CONTENTS (search for the tag)
@@ -91,8 +92,15 @@ HOW A MEASUREMENT WORKS
     errors; kb_check after the block then decides whether there will be any timing at all. The second call
     runs the block once under stream capture (nothing executes; the audit sees copies, allocations,
     synchronisation, or no work at all), then warms up until times and clock have settled, then takes samples
-    until the 95 % interval of the median is within 0.5 % of it (30 to 2,000 samples, about 1 s); kb_check
-    then looks at what the last timed launch left behind. Host code inside the block runs in all of these.
+    until the 95 % interval of the median is within 0.5 % of it (30 to 2,000 samples, about 1 s). In the end
+    the buffers that kb_check or kb_to_host read are put back as they were when the loop was entered, the block
+    runs once more, and kb_check looks at what that run left: work done only in the first launch is STALE.
+    Host code inside the block runs in all of these.
+
+    Implementations of one operation are measured in rounds, each in its turn, on one stage: the same memory
+    for all of them (what each left there is swapped out and in, untimed), since where a buffer lies decides
+    1 to 3 % of a small kernel's time. The first runs of a turn, which belong to the one before, do not count;
+    who follows whom is balanced; and the baseline plays once more as a rival of itself, the noise floor.
 
     A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits in the
     stream behind a gate until it is queued, so that no launch latency lies between the events; a sample is
@@ -126,11 +134,12 @@ MEMORY RULES
 
 THE RECORD
 
-    --json FILE writes an array of flat objects, one a case; --jsonl FILE appends the same objects, one a
-    line, each synced before the next case starts. The keys stand in one table, KB_RECORD in >>types, with
+    --json FILE writes an array of objects, one a case; --jsonl FILE appends the same objects, one a line, each
+    synced before the next case starts. All values are scalars but params (an object of the axes), samples_ms,
+    process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with
     their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always
     present, null where they do not apply. A record says all that the table on the terminal shows of its case.
-    schema 2 (0.1.0): planned, winner, winner_certain, roof, the machine's roofs, tool and no_gpu, binary,
+    schema 2 (0.1.0): planned, stage_shared, winner, winner_certain, roof, the machine's roofs, tool and no_gpu, binary,
     launches_per_sample, samples_retaken, processes, process_ms came to 1; files of schema 1 lack these.
 
 LAST REVISIONS
@@ -503,6 +512,7 @@ typedef struct kb_param { // one axis's value in one case
     x(real,    noise_floor,           contest, "how far from 1 the baseline's ratio to itself may lie")               \
     x(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
     x(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
+    x(truth,   stage_shared,          contest, "whether all rivals had their data at the same addresses and pages")   \
     x(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
     x(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
     x(status,  status,                trust,   "ok, failed, skipped")                                                 \
@@ -4469,6 +4479,7 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)run->sampling.batch;
+    run->m.launches = (int32_t)KBI_MIN(run->sampling.batch, (int64_t)INT32_MAX);
     bool short_enough = ns <= (double)KBI_LOOP_NS * (double)run->sampling.batch;
     if (run->call.unit != KBI_SAMPLE || run->call.sampled || !short_enough || kbi_keeps(run->work.line)) return;
     double loop = kbi_time_loop(run->sampling.batch); // in turn with the block: what slows one slows the other
@@ -5219,10 +5230,10 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 static const double kbi_memory_ns[KBI_EVENT_MODES] = { 90, 65 };
 
 // What CUPTI says an empty kernel takes, cold and hot, in ns, on an H200 (driver 580.159, CUDA 13.0). It is used where
-// the fit to %globaltimer, made at every start, comes out within KBI_STATED_NEAR of it, whatever the GPU is called.
+// the fit to %globaltimer, made at every start, comes out within kbi_stated_near of it, whatever the GPU is called.
 // --env and --thorough measure it anew in a child process, as does every start on another GPU that has CUPTI.
 static const double kbi_stated_ns[KBI_EVENT_MODES] = { 576, 576 };
-enum { KBI_STATED_NEAR = 100 };
+static const double kbi_stated_near = 100;
 
 /*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would
     show in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us
@@ -5418,6 +5429,7 @@ static void kbi_graph_alone(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
     run->m.floor_ns = kbi_lab.calibration.graph_floor;
+    run->m.launches = (int32_t)g->launches;
     if (!kbi_failed(run)) kbi_add_sample(run, ns);
 }
 
@@ -5562,7 +5574,7 @@ static void kbi_calibrate(kbi_machine* m) {
         for (int i = 0; i < KBI_RECENT; i++) kbi_time_empty((kbi_mode)mode, true, 0);
     c->graph_floor = kbi_calibrate_graph();
     c->fitted = kbi_fit_empty();
-    m->stated = !isfinite(c->fitted) || fabs(c->fitted - kbi_stated_ns[KBI_HOT]) <= KBI_STATED_NEAR;
+    m->stated = !isfinite(c->fitted) || fabs(c->fitted - kbi_stated_ns[KBI_HOT]) <= kbi_stated_near;
     for (int mode = 0; mode < KBI_EVENT_MODES && !c->source; mode++)
         c->truth[mode] = m->stated ? kbi_stated_ns[mode] : c->fitted;
     if (!c->source) c->source = m->stated ? "stated for the H200" : "fitted to %globaltimer";
@@ -7398,6 +7410,10 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     if (m->mode[0]) r->mode = kbi_arena_text(r->owned, m->mode);
     r->wall_ms = m->wall_ns * 1e-6;
     r->bytes = m->bytes, r->flops = m->flops;
+    r->stage_shared = m->rounds ? m->stage : -1;
+    if (m->n <= 0) return;
+    r->samples_retaken = m->retaken;
+    if (m->launches > 0) r->launches_per_sample = m->launches;
 }
 
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
@@ -7745,7 +7761,8 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     char here[4096];
     if (s->json && *s->json != '/' && !kbi_is(s->json, "-") && getcwd(here, sizeof here))
         kbi_putf(&s->path, "%s/%s", here, s->json), s->json = s->path.s;
-    if ((!s->json || kbi_store_open_json(s)) && (!s->jsonl || kbi_store_open_jsonl(s))) return true;
+    bool json_opened = !s->json || kbi_store_open_json(s), jsonl_opened = !s->jsonl || kbi_store_open_jsonl(s);
+    if (json_opened && jsonl_opened) return true;
     if (s->json_file >= 0) close(s->json_file);
     if (s->jsonl_file >= 0) close(s->jsonl_file);
     if (s->temporary) unlink(s->temporary);
@@ -8223,7 +8240,8 @@ static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
     bool numbers = true;
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
-        if (kbi_is(p->name, "dtype") || kbi_is(p->name, "dir")) continue; // they stand elsewhere
+        bool elsewhere = kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS);
+        if (elsewhere) continue;
         numbers &= p->type != KB_AXIS_STRINGS;
         if (s->n) kbi_puts(s, axes ? "x" : " ");
         if (axes && axes->n) kbi_puts(axes, " x ");

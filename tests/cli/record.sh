@@ -40,7 +40,7 @@ for key in time_ms time_ms_mean time_ms_std time_ms_min time_ms_max time_ms_mad 
     case $(value 0 $key) in [0-9]*) pass ;; *) fail "$key is $(value 0 $key), expected a number" ;; esac
 done
 for key in direction gpu compute_capability driver sm_clock_mhz memory_clock_mhz power_w temperature_c kernel grid block registers \
-    occupancy_theoretical occupancy_achieved copy_roof_gbps read_roof_gbps write_roof_gbps tool roof launches_per_sample samples_retaken processes \
+    occupancy_theoretical occupancy_achieved copy_roof_gbps read_roof_gbps write_roof_gbps tool roof processes \
     process_ms binary shard; do
     check_same "$key on a CPU" "$(value 0 $key)" null
 done

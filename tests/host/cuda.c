@@ -839,6 +839,8 @@ int main(int argc, char** argv) {
     CHECK_INT(number(0, "samples"), 80);
     CHECK_THAT(number(0, "time_ms_max") < 0.0202, "stops: %g ms at most", number(0, "time_ms_max"));
     CHECK_THAT(!strstr(text(0, "flags"), "UNGATED"), "stops: %s", text(0, "flags"));
+    CHECK_THAT(number(0, "samples_retaken") >= 1, "stops: %s", text(0, "samples_retaken"));
+    CHECK_INT(number(0, "launches_per_sample"), 8);
     // under a tool that waits for every launch no gate can be used; the times are as right
     check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
     // a tool that is known by its library: everything runs and is checked, little of it, and nothing is timed
