@@ -181,7 +181,14 @@ __global__ void __launch_bounds__(256, 1) many_registers(const float* x, float* 
     int i = blockIdx.x * 256 + threadIdx.x;
     y[i] = mix<244, 8>(x + i, gridDim.x * 256);
 }
-__global__ void __launch_bounds__(512, 4) few_registers(const float* x, float* y) { // 32 each: most of v spills
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1200 && __CUDA_ARCH__ != 860 && \
+    __CUDA_ARCH__ != 890
+#define FEW_BLOCKS 4
+#else
+#define FEW_BLOCKS 2 // others hold fewer threads
+#endif
+__global__ void __launch_bounds__(512, FEW_BLOCKS)
+    few_registers(const float* x, float* y) { // 32 each: most of v spills
     int i = blockIdx.x * 512 + threadIdx.x;
     y[i] = mix<96, 8>(x + i, gridDim.x * 512);
 }
