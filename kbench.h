@@ -4184,6 +4184,7 @@ typedef struct kbi_work { // what is known of the timed block
     int64_t estimate_ns;    // the least that it was seen to take
     bool checked;           // in a call of its own
     int line;               // of KB_TIME in its file
+    bool called;            // a function of kb_run: no compiler can remove it
     int empty;              // which of the empty kernels has about as many bytes of arguments
     void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
 } kbi_work;
@@ -4482,7 +4483,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)run->sampling.batch;
     run->m.launches = (int32_t)KBI_MIN(run->sampling.batch, (int64_t)INT32_MAX);
-    bool short_enough = ns <= (double)KBI_LOOP_NS * (double)run->sampling.batch;
+    bool short_enough = ns <= (double)KBI_LOOP_NS * (double)run->sampling.batch && !run->work.called;
     if (run->call.unit != KBI_SAMPLE || run->call.sampled || !short_enough || kbi_keeps(run->work.line)) return;
     for (int i = 0; i < 3;
          i++) { // in turn with the block: what slows one slows the other; the least, as of the samples
@@ -7143,7 +7144,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    if (usable && m->loop_ns > 0 && s.median > 0 && !m->proven && s.min * 1e6 <= 1.1 * m->loop_ns) {
+    if (usable && m->loop_ns > 0 && s.median > 0 && !m->proven && s.min * 1e6 <= 1.5 * m->loop_ns) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
         r->message = "no longer than an empty loop: nothing of the block is left, or too little to be timed";
@@ -9468,6 +9469,7 @@ kb_result kb_run_from(const kb_desc* desc, void (*fn)(kb_stream stream, void* us
     kb_state* kb = kb_open_from(desc, build);
     if (kb) {
         kb->user = &callback;
+        kb->run->work.called = true;
         kbi_call_guarded(kb->run, kbi_callback_body);
     }
     return kb_close(kb);
