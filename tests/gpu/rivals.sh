@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# On a GPU: of equal rivals at most 5 % are called different, of those that are 2 % slower (from 5 us; 5 % from 1.5 us)
+# at least 95 % are found, cold and hot. About three minutes.
+. tests/lib.sh
+
+if ! have python3; then
+    skip "no python3"
+    finish
+fi
+build "rivals.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/rivals.cu -o "$tmp/rivals"
+for mode in cold hot; do
+    run python3 tests/gpu/rivals.py "$tmp/rivals" "$tmp/$mode.json" $mode
+    cat "$out"
+    check_rc "$mode" 0
+    # "cold all 0 of 210 39 of 40 70 of 70": called different, found, found
+    for bar in "5 <= 0.05 equal rivals called different" "8 >= 0.95 2 % slower found" "11 >= 0.95 5 % slower found"; do
+        set -- $bar
+        check "$mode: $*" awk -v c="$1" -v sign="$2" -v share="$3" '
+            $2 == "all" { n = $(c); found = $(c - 2); seen = 1; if (n > 0 && (sign == "<=" ? found <= share * n : found >= share * n)) good = 1 }
+            END { exit !(seen && good) }' "$out"
+    done
+done
+finish
