@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# tests/mutate.py on a header of a few lines: what it catches, what survives, what it does not count, what it leaves alone.
+. tests/lib.sh
+
+for need in python3 gcc gcov; do
+    have $need || { skip "no $need" && finish; }
+done
+toy=$tmp/toy
+mkdir -p "$toy/tests/host" "$toy/tests/cli"
+cp tests/test.h tests/json.h tests/lib.sh "$toy/tests"
+cat > "$toy/kbench.h" << 'end'
+#include <stdio.h>
+static int above(int x) { return x + 1; }
+/*---------------------------------------------------------------------------------------------------------------
+  Stop here if you only want the API.
+---------------------------------------------------------------------------------------------------------------*/
+/*---------------------------------------------------------------------------------------------------------------
+  >>looked    at
+---------------------------------------------------------------------------------------------------------------*/
+#if 1 + 1 == 2 // no + of the code's
+int sum(int a, int b) { return a + b; /* + */ }
+#endif
+static int weak(int n) { // calls itself for ever with another sign
+    if (n > 0) return weak(n - 1);
+    return above(n) == 0;
+}
+int ends(int n) { return weak(n); }
+/*---------------------------------------------------------------------------------------------------------------
+  >>not_looked at
+---------------------------------------------------------------------------------------------------------------*/
+int nobody(int a, int b) { return a + b; }
+int unlooked(int a) {
+    char room[64];
+    return snprintf(room, sizeof room, "%d + 1", a) + 2 * a;
+}
+int same(int a) { return a * 0 + 0 * above(a); }
+end
+cat > "$toy/tests/host/t.c" << 'end'
+#include "test.h"
+#include "kbench.h"
+int main(void) {
+    CHECK_INT(sum(2, 3), 5);
+    ends(3);
+    unlooked(1);
+    same(1);
+    return test_end();
+}
+end
+cat > "$toy/tests/cli/u.sh" << 'end'
+. tests/lib.sh
+echo '#include "kbench.h"
+int main(void) { return sum(1, 1) != 2; }' > "$tmp/u.c"
+build "u.c" $CC -I. "$tmp/u.c" -o "$tmp/u"
+check "u" "$tmp/u"
+finish
+end
+cp "$toy/kbench.h" "$tmp/before.h"
+unset MUTATE_COVERAGE
+mutate() { run env BUILD=build python3 tests/mutate.py --root "$toy" "$@"; }
+at() { grep -nF -e "$1" "$toy/kbench.h" | head -n 1 | cut -d: -f1; }
+
+mutate --coverage
+check_rc "--coverage" 0
+check_out "--coverage: what no test executes" "^>>not_looked .* [1-9][0-9]* not executed .*$(at 'int nobody')"
+check_out "--coverage: what tests execute" '^>>looked .* 0 not executed'
+mutate --list
+check_not_out "--list: comments, #if, sizes of arrays, what stands above" '(at|/\*) \[\+|room\[|#if|return x'
+check_out "--list: the code" '^looked .*a \[\+ -> -\] b'
+mutate --at "$(at 'int sum'):plus"
+check_rc "a sum that is a difference" 0
+check_out "a sum that is a difference: is caught, by what checks it" '^looked .* plus +caught'
+check_out "a sum that is a difference: by which test" '^ +(host/t: .*sum\(2, 3\) is -1, not 5|cli/u: )'
+mutate --at "$(at 'int unlooked'):plus" # a line that has none
+check_rc "nothing to be drawn is no success" 1
+mutate --at "$(at 'return snprintf'):plus"
+check_rc "what is executed and not looked at" 1
+check_out "what is executed and not looked at: survives" '^not_looked .* plus +SURVIVED'
+check_out "what is executed and not looked at: tests were run" '^ +1 tests'
+mutate --at "$(at 'int nobody'):plus"
+check_rc "what no test executes" 1
+check_out "what no test executes: survives at once" '^ +no test executes it'
+mutate --at "$(at 'int nobody'):plus" --least 0
+check_rc "--least" 0
+mutate --at "$(at 'int same'):plus"
+check_out "a mutant of the same object code is none" '0 of 0 caught; thrown away: 0 .* 1 of the same object code'
+mutate --at "$(at 'if (n > 0)'):plus" --json "$tmp/result.json"
+check_out "a mutant that ends the process is caught" '^looked .* plus +caught'
+check_out "a mutant that ends the process: how" '^ +host/t: (crash|time)'
+mutate --only looked --count 5 --seed 3 --json "$tmp/result.json"
+check_not_out "--only" '^not_looked '
+cp "$out" "$tmp/first"
+mutate --only looked --count 5 --seed 3
+check_same "a seed gives the same mutants" "$(grep -c '^looked' "$tmp/first") $(sed '/^ /d' "$tmp/first" | cksum)" \
+    "$(grep -c '^looked' "$out") $(sed '/^ /d' "$out" | cksum)"
+mutate --again "$tmp/result.json"
+check_same "--again: those that survived" "$(grep -c '^looked' "$out")" "$(grep -c 'looked .* SURVIVED' "$tmp/first")"
+mutate --only nowhere
+check_rc "an unknown section" 1
+check_err "an unknown section" 'no section nowhere'
+check "the header stays as it is" cmp "$toy/kbench.h" "$tmp/before.h"
+finish

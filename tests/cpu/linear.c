@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// Work of a known ratio: chains of multiplications, each of which waits for the one before, from 8 (some ns) to a
+// million (about a ms). The shorter ones are straight code, the longer ones loops of it whose own cost hides behind the
+// chain. They are measured in turn, so that the processor's clock is the same for all. tests/cpu/linear.sh compares.
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+// One step: the compiler may neither compute nor leave out what it cannot see through.
+#define X1                    \
+    x *= 0x9e3779b97f4a7c15u; \
+    __asm__ __volatile__("" : "+r"(x));
+#define X8 X1 X1 X1 X1 X1 X1 X1 X1
+#define X64 X8 X8 X8 X8 X8 X8 X8 X8
+#define X512 X64 X64 X64 X64 X64 X64 X64 X64
+
+// clang-format off
+#define CHAIN(steps, code)                                 \
+    KBENCH_IMPL(chain, x##steps) {                         \
+        uint64_t x = 3;                                    \
+        KB_TIME_HOST(kb) { code }                          \
+        kb_items(kb, steps);                               \
+        kb_check_that(kb, true, 0, 0, "nothing to check"); \
+    }
+#define LOOP(blocks) for (int i = 0; i < blocks; i++) { X512 }
+CHAIN(256, X64 X64 X64 X64)
+CHAIN(8, X8)
+CHAIN(16, X8 X8)
+CHAIN(32, X8 X8 X8 X8)
+CHAIN(64, X64)
+CHAIN(128, X64 X64)
+CHAIN(512, X512)
+CHAIN(1024, LOOP(2))
+CHAIN(2048, LOOP(4))
+CHAIN(8192, LOOP(16))
+CHAIN(32768, LOOP(64))
+CHAIN(131072, LOOP(256))
+CHAIN(524288, LOOP(1024))
+CHAIN(1048576, LOOP(2048))
+// clang-format on
+
+KBENCH_MAIN()

@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Time is linear in the work from 10 ns to 1 ms: what is taken off for reading the clock, and what the loop costs, are
+# right for blocks of every length.
+. tests/lib.sh
+
+build "linear.c" $CC -O2 -I. tests/cpu/linear.c -o "$tmp/linear" $libs
+build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+run "$tmp/linear" --fast --quiet --json "$tmp/linear.json"
+check_rc "run" 0
+# a line for each length: steps, ns of a launch, and a step over the baseline's, from common rounds
+"$tmp/flat" "$tmp/linear.json" | awk -F'\t' '
+    $2 == "implementation" { n = substr($3, 3) + 0; if (!first) first = n }
+    $2 == "time_ms" { ns = $3 * 1e6 }
+    $2 == "speedup" { printf "%d %.4f %.4f\n", n, ns, first / n / $3 }' | sort -n > "$tmp/steps.txt"
+check_same "lengths" "$(wc -l < "$tmp/steps.txt" | tr -d ' ')" 14
+while read -r n ns ratio; do
+    # 3 %, and more from 100 us on: the clock of a processor that others use changes within a round
+    check "$n steps take $ns ns, each $ratio of what it takes in 256" \
+        awk -v x="$ratio" -v ns="$ns" 'BEGIN { bar = ns < 1e5 ? 0.03 : 0.08; exit !(x > 1 - bar && x < 1 + bar) }'
+done < "$tmp/steps.txt"
+check "from 10 ns or so" awk 'NR == 1 { exit !($2 < 25) }' "$tmp/steps.txt"
+check "to a ms or so" awk 'END { exit !($2 > 2e5) }' "$tmp/steps.txt"
+cat "$tmp/steps.txt"
+finish

@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Of equal rivals on the CPU at most 5 % are called different.
+#
+#   sh tests/cpu/rivals.sh           in short: 36 comparisons in some 10 s
+#   sh tests/cpu/rivals.sh --full    210 comparisons in some minutes; where hardly anybody else used the machine, 95 % of
+#                                    those that are 5 % slower are found as well, from 1.5 us
+. tests/lib.sh
+
+if ! have python3; then
+    skip "no python3"
+    finish
+fi
+build "rivals.c" $CC -O2 -I. tests/cpu/rivals.c -o "$tmp/rivals" $libs
+if [ "${1-}" != --full ]; then set -- --short --exclude product -a n=1024,16384,131072 --max-time 0.1s; fi
+run python3 tests/cpu/rivals.py "$tmp/rivals" "$tmp/rivals.json" "$@"
+cat "$out"
+check_rc "rivals" 0
+finish

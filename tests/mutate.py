@@ -1,0 +1,693 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Unlicense
+"""mutate.py - do the tests notice what breaks? Changes one token of kbench.h at a time and runs the tests on it.
+
+    python3 tests/mutate.py                       100 mutants, spread evenly over the sections; exit 1 below 90 % caught
+    python3 tests/mutate.py --seed 7 --count 20   others, and fewer
+    python3 tests/mutate.py --only cli --count 9  of one section
+    python3 tests/mutate.py --at 3100:delete      of one line, and of one kind there
+    python3 tests/mutate.py --list                what would be drawn, before any is compiled
+    python3 tests/mutate.py --again FILE          those that survived in a --json file of before, on the same header
+    python3 tests/mutate.py --coverage            lines that no test executes, by section
+
+Drawn from the code below the "Stop here" line: no comment, string, #if, declared size of an array, or >>ptx. A mutant
+that does not compile, or whose object code at -O1 is that of the header, is none: another is drawn in its place. It is
+caught when a test fails on it (twice, so that no busy machine catches it), crashes, or runs out of its time. The tests
+are those of tests/host and tests/cli; on each mutant only those run that execute its line (gcov says which; where a
+line is data, all), the quickest first. They are built at -O0 and without warnings: neither may catch what a user's
+build would not. Python's standard library, gcc, gcov; the CUDA back end where CUDA's headers are (NVCC, CUDA_HOME).
+"""
+import argparse, concurrent.futures, glob, hashlib, json, os, random, re, selectors, shutil, signal, subprocess, sys
+import threading, time
+
+NOT_O0 = {"host/coverage": "-O1", "host/judge": "-O1", "cli/work": "-O2"}  # tests of what only optimised code does
+KINDS = "plus times less equal logic not number bool return break index swap delete minmax".split()
+REPLACED = {"+": ("plus", "-"), "-": ("plus", "+"), "+=": ("plus", "-="), "-=": ("plus", "+="), "++": ("plus", "--"),
+            "--": ("plus", "++"), "*": ("times", "/"), "/": ("times", "*"), "*=": ("times", "/="),
+            "/=": ("times", "*="), "<": ("less", "<="), "<=": ("less", "<"), ">": ("less", ">="),
+            ">=": ("less", ">"), "==": ("equal", "!="),
+            "!=": ("equal", "=="), "&&": ("logic", "||"), "||": ("logic", "&&"), "true": ("bool", "false"),
+            "false": ("bool", "true"), "break": ("break", ""), "continue": ("break", "")}
+KEYWORDS = set("return case if else for while do switch sizeof goto break continue default typedef static const struct "
+               "union enum extern inline volatile void unsigned signed".split())
+TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    |(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<word>[A-Za-z_]\w*)
+    |(?P<sign>->|\+\+|--|<<=|>>=|&&|\|\||\#\#|[-+*/%&|^<>=!]=|<<|>>|\.\.\.|.)""", re.X | re.S)
+# gcc leaves most of the header unoptimised by pragma, where 0 + x and x differ
+AS_FOR_OBJECT = (re.compile(r'GCC optimize\(\\"O[0g]\\"\)'), r'GCC optimize(\\"O1\\")')
+HARD_ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration".split()
+
+# What the tests call as CC. It builds a program of one mutant once for all tests, and what has no header in it once for
+# all mutants.
+COMPILER = """#!/bin/sh
+key= to= source= last=
+for a; do
+    case $last in -o) to=$a ;; *) key="$key $a" ;; esac
+    case $a in *.c) source=$a ;; esac
+    last=$a
+done
+case $key in *" -c "*|*.d/*) to= ;; esac # parts, and sources that a test has just written
+if [ -n "$MUTATE_COVERAGE" ]; then exec $MUTATE_CC "$@" $MUTATE_COVERAGE; fi
+if [ -z "$to" ] || [ ! -f "$source" ]; then exec $MUTATE_CC "$@" -w -g0 $MUTATE_O; fi
+store=$MUTATE_PROGRAMS
+grep -q 'kbench[.h_]' "$source" || store=$MUTATE_KEPT
+name=$store/$(printf '%s' "$key $MUTATE_O" | cksum | tr ' ' _)
+if [ ! -f "$name" ]; then $MUTATE_CC "$@" -w -g0 $MUTATE_O && cp "$to" "$name.$$" && mv "$name.$$" "$name"; exit; fi
+cp "$name" "$to"
+"""
+# processes that end without exit() leave their counts all the same: a worker that the supervisor kills is asked first
+DUMPS = """#include <signal.h>
+#include <unistd.h>
+extern void __gcov_dump(void);
+void __real__exit(int code);
+void __real_abort(void);
+int __real_raise(int number);
+int __real_kill(pid_t process, int number);
+static void dump(int number) { (void)number, __gcov_dump(); }
+__attribute__((constructor)) static void ready(void) {
+    struct sigaction a = { .sa_handler = dump, .sa_flags = SA_RESTART };
+    sigaction(SIGRTMIN + 3, &a, 0);
+}
+void __wrap__exit(int code) { __gcov_dump(), __real__exit(code); }
+void __wrap_abort(void) { __gcov_dump(), __real_abort(); }
+int __wrap_raise(int number) { return __gcov_dump(), __real_raise(number); }
+int __wrap_kill(pid_t process, int number) {
+    if (number == SIGKILL && __real_kill(process, SIGRTMIN + 3) == 0) usleep(200000);
+    return __real_kill(process, number);
+}
+"""
+
+
+class Token:
+    __slots__ = "kind text start end line macro".split()
+
+    def __init__(self, kind, text, start, line, macro):
+        self.kind, self.text, self.line, self.macro = kind, text, line, macro
+        self.start, self.end = start, start + len(text)
+
+
+class Source:
+    """The header's text, its tokens below the "Stop here" line, and where its sections are."""
+
+    def __init__(self, path):
+        self.text = open(path, encoding="utf-8").read()
+        stop = re.search(r"^.*Stop here.*\n(?:.*\*/)?", self.text, re.M)
+        if not stop:
+            sys.exit(f"mutate.py: {path} has no line 'Stop here'")
+        # a "Stop here" inside a comment ends with that
+        self.first = self.text.index("*/", stop.start()) + 2 if stop.group().lstrip().startswith(("/*", "*")) \
+            or "*/" in self.text[stop.start():stop.start() + 400] else stop.end()
+        self.sections = [(m.group(1), self.text.count("\n", 0, m.start()) + 1)
+                         for m in re.finditer(r"^  >>(\w+) ", self.text[:], re.M) if m.start() > self.first]
+        self.lines = self.text.split("\n")
+        self.tokens = self.tokenize()
+        self.extents()
+
+    def section(self, line):
+        found = None
+        for tag, at in self.sections:
+            if at <= line:
+                found = tag
+        return found
+
+    def tokenize(self):
+        tokens, macro, fresh = [], None, True
+        at, line, n = self.first, self.text.count("\n", 0, self.first) + 1, len(self.text)
+        while at < n:
+            if fresh and self.text[at] == "#":
+                directive = re.compile(r"#[ \t]*(\w+)([ \t]+(\w+)(\([^)]*\))?)?").match(self.text, at)
+                end = at if directive else n
+                if directive and directive.group(1) == "define" and directive.group(3):
+                    macro, end = directive.group(3), directive.end()
+                else:  # the whole of it, with the lines it goes on in
+                    while end < n and (self.text[end] != "\n" or self.text[end - 1] == "\\"):
+                        end += 1
+                line += self.text.count("\n", at, end)
+                at, fresh = end, False
+                continue
+            m = TOKEN.match(self.text, at)
+            kind, word = m.lastgroup, m.group()
+            if kind == "skip":
+                if "\n" in word and not word.startswith(("\\", "/*")):
+                    macro, fresh = None, True
+            else:
+                tokens.append(Token(kind, word, at, line, macro))
+                fresh = False
+            line += word.count("\n")
+            at = m.end()
+        return tokens
+
+    def extents(self):
+        """For each token its statement: index of the first token; for each line the lines of its statements."""
+        self.start_of, self.function_at, self.spans = [], {}, {}
+        start, depth, parens, name, opened = 0, 0, 0, None, None
+        for i, t in enumerate(self.tokens):
+            if i and (self.tokens[i - 1].macro != t.macro):
+                start = i
+            self.start_of.append(start)
+            if t.macro is None:
+                parens += (t.text == "(") - (t.text == ")")
+                if t.text == "{":
+                    depth += 1
+                    if depth == 1:
+                        opened = (self.tokens[start].line, i and self.tokens[i - 1].text == ")")
+                elif t.text == "}":
+                    depth -= 1
+                    if depth == 0 and opened and opened[1]:
+                        for k in range(opened[0], t.line + 1):
+                            self.function_at[k] = opened[0], t.line
+                self.spans.setdefault(t.line, set()).update((self.tokens[start].line, t.line))
+                self.spans.setdefault(self.tokens[start].line, set()).add(t.line)
+            if t.text in "{}" or (t.text == ";" and parens == 0):
+                start = i + 1
+
+    def declared_size(self, i):
+        """Whether the token stands in the brackets of a declaration: [64] of double ns[64]."""
+        depth, k = 0, i
+        while k > self.start_of[i]:
+            k -= 1
+            depth += {"]": 1, "[": -1}.get(self.tokens[k].text, 0)
+            if depth < 0:
+                break
+        return depth < 0 and self.declares(k)
+
+    def declares(self, bracket):
+        s, t = self.start_of[bracket], self.tokens
+        words = "static", "const", "typedef", "extern", "struct", "union", "unsigned", "volatile"
+        while s < bracket and t[s].text in words:
+            s += 1
+        k = s
+        if t[k].kind != "word" or t[k].text in ("return", "case", "if", "for", "while", "else", "do"):
+            return False
+        k += 1
+        while k < bracket and t[k].text in ("*", "const"):
+            k += 1
+        if t[k].kind != "word" or (t[k - 1].text == "*" and self.text[t[k - 1].end] == " "):
+            return False
+        parens = 0
+        for m in range(bracket - 1, s, -1):  # back to this declarator's start
+            parens += {")": 1, "}": 1, "(": -1, "{": -1}.get(t[m].text, 0)
+            if parens < 0 or t[m].text == "=":
+                return False
+            if parens == 0 and t[m].text == ",":
+                return True
+        return True
+
+
+def binary(s, i):
+    before, t = s.tokens[i - 1], s.tokens[i]
+    operand = before.kind == "number" or before.text in (")", "]") or \
+        (before.kind == "word" and before.text not in KEYWORDS)
+    return operand and (t.text not in "*-" or (s.text[t.start - 1] in " \n" and s.text[t.end] in " \n"))
+
+
+def statement_end(s, i):
+    depth = 0
+    for k in range(i, min(i + 200, len(s.tokens))):
+        w = s.tokens[k].text
+        depth += (w in "([") - (w in ")]")
+        if depth < 0 or w in "{}" or s.tokens[k].macro != s.tokens[i].macro:
+            return None
+        if w == ";" and depth == 0:
+            return k
+    return None
+
+
+def sites_of_number(s, i):
+    t = s.tokens[i]
+    if s.declared_size(i):
+        return
+    if re.fullmatch(r"0[uUlL]*|0*\.?0*f?", t.text):
+        yield "number", t.start, t.end, "1"
+    else:
+        yield "number", t.start, t.end, f"({t.text} + 1)"
+        yield "number", t.start, t.end, f"(2 * {t.text})"
+
+
+def sites_of_word(s, i):
+    t, tokens = s.tokens[i], s.tokens
+    before, after = tokens[i - 1].text, tokens[i + 1].text if i + 1 < len(tokens) else ""
+    if t.text == "return" and after != ";" and statement_end(s, i):
+        end = tokens[statement_end(s, i)]
+        if s.text[t.end:end.start].strip() not in ("0", "false", "NULL"):
+            yield "return", t.start, end.start, "return 0"
+    other = re.sub(r"(?:(?<=_)|(?<=^)|(?<=^f))(min|max|MIN|MAX)(?=_|$)",
+                   lambda m: {"min": "max", "max": "min", "MIN": "MAX", "MAX": "MIN"}[m.group()], t.text)
+    if other != t.text:
+        yield "minmax", t.start, t.end, other
+    if before in "(," and after == "," and i + 3 < len(tokens) and tokens[i + 2].kind == "word" \
+            and tokens[i + 3].text in ",)" and tokens[i + 2].text != t.text:
+        yield "swap", t.start, tokens[i + 2].end, tokens[i + 2].text + s.text[t.end:tokens[i + 2].start] + t.text
+    goes_on = "=", "+=", "-=", "*=", "/=", "|=", "&=", "^=", "(", "->", ".", "[", "++", "--"
+    if before in (";", "{", "}", ")", "else") and t.text not in KEYWORDS and after in goes_on and t.macro is None:
+        end = statement_end(s, i)
+        if end and t.line in s.function_at:
+            yield "delete", t.start, tokens[end].start, ""
+
+
+def sites(s):
+    """(section, line, kind, start, end, new text) of everything that can be changed."""
+    for i, t in enumerate(s.tokens):
+        if i == 0 or s.section(t.line) in (None, "ptx"):
+            continue
+        found = []
+        if t.kind == "number":
+            found += sites_of_number(s, i)
+        elif t.kind == "word":
+            found += sites_of_word(s, i)
+        if t.text in REPLACED and (t.kind == "word" or t.text in ("++", "--") or binary(s, i)):
+            kind, new = REPLACED[t.text]
+            found.append((kind, t.start, t.end, new))
+        if t.text == "!" and t.kind == "sign":
+            found.append(("not", t.start, t.end, ""))
+        before = s.tokens[i - 1]
+        if t.text == "[" and s.tokens[i + 1].text != "]" and (before.kind == "word" or before.text in ")]") \
+                and not s.declares(i):
+            depth, k = 1, i
+            while depth:
+                k += 1
+                depth += {"[": 1, "]": -1}.get(s.tokens[k].text, 0)
+            found.append(("index", t.end, s.tokens[k].start, f"({s.text[t.end:s.tokens[k].start]}) + 1"))
+        for kind, start, end, new in found:
+            yield s.section(t.line), t.line, kind, start, end, new
+
+
+class Mutant:
+    def __init__(self, section, line, kind, start, end, new):
+        self.section, self.line, self.kind, self.start, self.end, self.new = section, line, kind, start, end, new
+        self.verdict, self.why = None, ""
+
+    def key(self):
+        return self.start, self.end, self.new
+
+    def text(self, s):
+        return s.text[:self.start] + self.new + s.text[self.end:]
+
+    def words(self, s):
+        """The line's part around it, as in: n [< -> <=] size"""
+        first, last = s.text.rindex("\n", 0, self.start) + 1, s.text.index("\n", self.end)
+        old = s.text[self.start:self.end]
+        around = f"{s.text[first:self.start]}[{old} -> {self.new or 'nothing'}]{s.text[self.end:last]}"
+        around = " ".join(around.split())
+        at = around.index("[" + " ".join(old.split())[:8])
+        return around[max(0, at - 30):at + 110]
+
+
+def draw(s, seed, only, at):
+    """Mutants without end: each section in turn, in it each kind that it has as often as any other."""
+    pool, dice = {}, random.Random(seed)
+    for site in sites(s):
+        line, kind = (at.split(":") + [None])[:2] if at else (None, None)
+        if (only and site[0] not in only) or (at and (site[1] != int(line) or (kind and site[2] != kind))):
+            continue
+        pool.setdefault(site[0], {}).setdefault(site[2], []).append(site)
+    while pool:
+        order = sorted(pool)
+        dice.shuffle(order)
+        for section in order:
+            kinds = pool[section]
+            kind = dice.choice(sorted(kinds))
+            site = kinds[kind].pop(dice.randrange(len(kinds[kind])))
+            if not kinds[kind]:
+                del kinds[kind]
+            if not kinds:
+                del pool[section]
+            yield Mutant(*site)
+
+
+class Bench:
+    """A folder that looks like the repository but for its kbench.h, and what is needed to run tests in it."""
+
+    def __init__(self, root, scratch, name):
+        self.root, self.scratch, self.folder = root, scratch, os.path.join(scratch, name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+        for entry in os.listdir(root):
+            if entry not in ("kbench.h", "build", ".git") and not os.path.abspath(os.path.join(root, entry)) in scratch:
+                path = os.path.join(root, entry)
+                if entry == "tests":  # a copy: these are worked on while mutants run
+                    shutil.copytree(path, os.path.join(self.folder, entry))
+                else:
+                    os.symlink(os.path.abspath(path), os.path.join(self.folder, entry))
+        self.programs, self.kept = os.path.join(self.folder, "programs"), os.path.join(scratch, "kept")
+        self.cc = os.path.join(self.folder, "cc")
+        with open(self.cc, "w") as f:
+            f.write(COMPILER)
+        os.chmod(self.cc, 0o755)
+        self.cxx = os.path.join(self.folder, "cxx")
+        with open(self.cxx, "w") as f:
+            f.write('#!/bin/sh\nexec %s "$@" -w\n' % os.environ.get("CXX", "c++"))
+        os.chmod(self.cxx, 0o755)
+        with open(os.path.join(self.folder, "dumps.c"), "w") as f:
+            f.write(DUMPS)
+
+    def put(self, text):
+        shutil.rmtree(self.programs, ignore_errors=True)
+        os.makedirs(self.programs)
+        os.makedirs(self.kept, exist_ok=True)
+        with open(os.path.join(self.folder, "kbench.h"), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def environment(self, test, coverage):
+        e = dict(os.environ, CC=self.cc, CXX=self.cxx, BUILD="build", TEST_CFLAGS="-w", MUTATE_PROGRAMS=self.programs,
+                 MUTATE_KEPT=self.kept, MUTATE_O=NOT_O0.get(test, "-O0"), MUTATE_COVERAGE="", LC_ALL="C", CI="1")
+        quicker = "clang" if shutil.which("clang") and test not in NOT_O0 else None
+        e["MUTATE_CC"] = quicker or os.environ.get("CC", "cc")
+        if coverage:
+            e["MUTATE_CC"] = "gcc"
+            e["MUTATE_COVERAGE"] = f"{e['MUTATE_O']} -w --coverage -Wl,--wrap=_exit,--wrap=abort,--wrap=raise,--wrap=kill " \
+                f"{self.folder}/dumps.o"
+        return e
+
+    def run(self, test, limit, coverage=False):
+        """None where it passes, else the first thing that went wrong; stops there."""
+        e = self.environment(test, coverage)
+        base = os.path.join("tests", test)
+        script = os.path.exists(os.path.join(self.folder, base + ".sh")) and test != "host/check"  # all it builds is check.c
+        if script:
+            command = f"exec sh {base}.sh"
+        else:
+            os.makedirs(os.path.join(self.folder, "build/test/host"), exist_ok=True)
+            command = f"$CC -Wno-error -I. -Itests {base}.c -o build/test/{test} -lm -ldl -lpthread || exit 1\n" \
+                f"exec build/test/{test}"
+        p = subprocess.Popen(["sh", "-c", command], cwd=self.folder, env=e, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            return watch(p, time.monotonic() + limit, coverage)
+        finally:
+            try:
+                os.killpg(p.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            p.wait()
+            p.stdout.close()
+
+
+def watch(p, end, to_the_end):
+    """The first failure that a test prints or ends with."""
+    seen, failed = b"", None
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(p.stdout, selectors.EVENT_READ)
+        while True:
+            if not waiting.select(max(0.0, end - time.monotonic())):
+                return "time"
+            part = os.read(p.stdout.fileno(), 65536)
+            if not part:
+                break
+            seen += part
+            found = re.search(rb"^FAIL: (.*)\n", seen, re.M)
+            if found:
+                failed = found.group(1).decode(errors="replace")
+                if not to_the_end:
+                    return failed
+    code = p.wait()
+    summary = re.search(rb"^\d+ passed, \d+ failed, \d+ skipped$", seen, re.M)
+    if failed is None and (code or not summary):
+        return f"crash: exit code {code}"
+    return failed
+
+
+class Tests:
+    """The tests of tests/host and tests/cli, what lines each executes, and how long it takes without a mutation."""
+
+    def __init__(self, root, scratch, source, jobs):
+        self.root, self.scratch, self.source, self.jobs = root, scratch, source, jobs
+        self.names = []
+        folder = os.path.join(root, "tests")
+        for f in sorted(glob.glob(folder + "/host/*.c") + glob.glob(folder + "/cli/*.sh")):
+            self.names.append(os.path.relpath(f, folder).rsplit(".", 1)[0])
+        self.known, self.unused = {}, {}
+
+    def mark(self, name):
+        """Of all that a test is made of: where that has changed it has to be learnt anew."""
+        h = hashlib.sha256((self.source.text + COMPILER + DUMPS + NOT_O0.get(name, "")).encode())
+        files = [os.path.join(self.root, "tests", f) for f in ("lib.sh", "test.h", "json.h")]
+        files += glob.glob(os.path.join(self.root, "tests", name + ".*"))
+        if name.startswith("cli/"):
+            files += glob.glob(os.path.join(self.root, "tests/cli/*.[cp]*"))
+        for f in sorted(files):
+            if os.path.isfile(f):
+                h.update(open(f, "rb").read())
+        return h.hexdigest()
+
+    def learn(self, coverage_only=False):
+        store = os.path.join(self.scratch, "learnt.json")
+        learnt = json.load(open(store)) if os.path.exists(store) else {}
+        guard, benches = threading.Lock(), [Bench(self.root, self.scratch, f"learn{k}") for k in range(self.jobs)]
+
+        def one(name):
+            mark = self.mark(name)
+            old = learnt.get(name)
+            if not old or old["mark"] != mark:
+                with guard:
+                    bench = benches.pop()
+                print(f"learning {name}", file=sys.stderr)
+                old = self.look(bench, name, mark)
+                with guard:
+                    benches.append(bench)
+                    learnt[name] = old
+                    json.dump(learnt, open(store + ".new", "w"))
+                    os.replace(store + ".new", store)
+            if old["fails"]:
+                self.unused[name] = old["fails"]
+            self.known[name] = old
+
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            list(pool.map(one, self.names))
+        self.known = {n: self.known[n] for n in self.names}
+        self.executable = {int(line) for k in self.known.values() for line in k["lines"]}
+        self.by_line = {}
+        for name, k in self.known.items():
+            for line, count in k["lines"].items():
+                if count:
+                    self.by_line.setdefault(int(line), set()).add(name)
+
+    def look(self, bench, name, mark):
+        bench.put(self.source.text)
+        fails, seconds = None, 0
+        for _ in range(3):
+            began = time.monotonic()
+            fails = bench.run(name, 300)
+            seconds = time.monotonic() - began
+            if not fails:
+                break
+        shutil.rmtree(os.path.join(bench.folder, "build"), ignore_errors=True)
+        subprocess.run(["gcc", "-c", "dumps.c", "-o", "dumps.o"], cwd=bench.folder, check=True)
+        bench.run(name, 600, coverage=True)
+        return {"mark": mark, "fails": fails, "seconds": seconds, "lines": counts(bench.folder)}
+
+    def at(self, line):
+        """The tests that execute a line; those that execute its function where the line itself is no code; else all."""
+        s = self.source
+        usable = [n for n in self.names if n not in self.unused]
+        beside = set().union({line}, s.spans.get(line, set()))
+        code = beside & self.executable
+        if line in s.function_at:
+            first, last = s.function_at[line]
+            if not code or not any(k in self.by_line for k in code):
+                code = set(range(first, last + 1)) & self.executable
+                if not any(k in self.by_line for k in code):  # what runs only where no counter slows it down, if at all
+                    return [n for n in NOT_O0 if n in usable and any(str(k) in self.known[n]["lines"] for k in code)]
+        elif not code:
+            return sorted((n for n in usable if self.known[n]["lines"]), key=lambda n: self.known[n]["seconds"])
+        wanted = set().union(*(self.by_line.get(k, set()) for k in code))
+        return sorted((n for n in wanted if n in usable), key=lambda n: self.known[n]["seconds"])
+
+
+def counts(folder):
+    """Line of kbench.h -> how often it was executed, over all programs that left counts."""
+    lines = {}
+    found = [os.path.join(d, f) for d, _, files in os.walk(folder) for f in files if f.endswith(".gcda")]
+    for f in found:
+        text = subprocess.run(["gcov", "--json-format", "--stdout", f], capture_output=True, cwd=folder).stdout
+        for part in text.splitlines():
+            for file in json.loads(part)["files"] if part.startswith(b"{") else []:
+                if os.path.basename(file["file"]) == "kbench.h":
+                    for entry in file["lines"]:
+                        n = str(entry["line_number"])
+                        lines[n] = max(lines.get(n, 0), min(entry["count"], 1))
+    return lines
+
+
+class Compiled:
+    """The header's object code, in both builds, for comparison with a mutant's."""
+
+    def __init__(self, source, scratch, jobs):
+        self.folder = os.path.join(scratch, "object")
+        os.makedirs(self.folder, exist_ok=True)
+        nvcc = shutil.which(os.environ.get("NVCC") or "nvcc")
+        places = [os.path.join(p, "include") for p in (os.environ.get("CUDA_HOME"),) if p]
+        places += [os.path.join(os.path.dirname(nvcc), "../include")] if nvcc else []
+        places.append("/usr/local/cuda/include")
+        include = next((p for p in places if os.path.exists(p + "/cuda_runtime_api.h")), None)
+        self.builds = [["-DKBENCH_CUDA", "-isystem", include]] if include else []
+        self.builds.append([])
+        self.plain = [self.code(source.text, "header", b) for b in self.builds]
+        if None in self.plain:
+            sys.exit("mutate.py: the header itself does not compile")
+
+    def compile(self, text, name, build, *how):
+        h = os.path.join(self.folder, name)
+        os.makedirs(h, exist_ok=True)
+        with open(os.path.join(h, "kbench.h"), "w", encoding="utf-8") as f:
+            f.write(AS_FOR_OBJECT[0].sub(AS_FOR_OBJECT[1], text))
+        with open(os.path.join(h, "all.c"), "w") as f:
+            f.write('#define KBENCH_IMPLEMENTATION\n#include "kbench.h"\n')
+        return subprocess.run([os.environ.get("CC", "cc"), *how, *HARD_ERRORS, *build, "all.c"], cwd=h,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def code(self, text, name, build):
+        p = self.compile(text, name, build, "-S", "-O1", "-g0", "-o", "-")
+        return hashlib.sha256(p.stdout).digest() if p.returncode == 0 else None
+
+    def compiles(self, text, name):
+        return all(self.compile(text, name, build, "-fsyntax-only").returncode == 0 for build in self.builds)
+
+    def same(self, text, name):
+        return all(self.code(text, name, build) == plain for plain, build in zip(self.plain, self.builds))
+
+
+def judge(mutant, k, source, tests, compiled, bench):
+    """Runs the tests until one fails. Not 0: that is no mutant; 1: it does not compile, 2: has the same object code."""
+    text, name = mutant.text(source), f"slot{k}"
+    if not compiled.compiles(text, name):
+        return 1
+    bench.put(text)
+    names, compared = tests.at(mutant.line), False
+    mutant.verdict, mutant.why = "SURVIVED", f"{len(names)} tests" if names else "no test executes it"
+    for name_of_test in names:
+        if not compared and tests.known[name_of_test]["seconds"] > 2:  # what it takes to compare
+            compared = True
+            if compiled.same(text, name):
+                return 2
+        if caught_by(mutant, name_of_test, tests, bench):
+            return 0
+    return 0 if compared or not compiled.same(text, name) else 2
+
+
+def caught_by(mutant, name, tests, bench):
+    limit = 20 + 6 * tests.known[name]["seconds"]
+    why = bench.run(name, limit)
+    if why and why != "time":
+        again = bench.run(name, limit)
+        if not again:
+            mutant.why += f"; {name} failed once of twice: {why[:80]}"
+        why = again
+    if why:
+        mutant.verdict, mutant.why = "caught", f"{name}: {why[:140]}"
+    return why is not None
+
+
+def run_all(args, source, tests, compiled, candidates):
+    results, dropped, guard, began = [], [0, 0], threading.Lock(), time.monotonic()
+    benches = [Bench(args.root, args.scratch, f"slot{k}") for k in range(args.jobs)]
+
+    def worker(k):
+        while True:
+            with guard:
+                mutant = next(candidates, None) if len(results) < args.count else None
+                if mutant is None:
+                    return
+                results.append(mutant)
+            none = judge(mutant, k, source, tests, compiled, benches[k])
+            if none:
+                with guard:
+                    results.remove(mutant)
+                    dropped[none - 1] += 1
+                continue
+            with guard:
+                print(f"{time.monotonic() - began:5.0f} s  {row(mutant, source)}", file=sys.stderr, flush=True)
+                if args.json:
+                    save(args.json, results)
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for f in [pool.submit(worker, k) for k in range(args.jobs)]:
+            f.result()
+    return results, dropped
+
+
+def row(m, source):
+    return f"{m.section:<11} {m.line:>6}  {m.kind:<7} {m.verdict:<8}  {m.words(source)}\n{'':30}{m.why}"
+
+
+def save(path, results):
+    with open(path + ".new", "w") as f:
+        json.dump([vars(m) for m in results if m.verdict], f, indent=0)
+    os.replace(path + ".new", path)
+
+
+def show_coverage(source, tests):
+    for tag, _ in source.sections:
+        lines = [n for n in sorted(tests.executable) if source.section(n) == tag]
+        missed = [n for n in lines if n not in tests.by_line]
+        if not lines:
+            continue
+        runs, first = [], None
+        for k, n in enumerate(missed):  # one run as long as no executed line lies between
+            first = n if first is None else first
+            following = [x for x in lines if x > n][:1]
+            if not following or following[0] not in missed:
+                runs.append(f"{first}-{n}" if n > first else str(n))
+                first = None
+        print(f">>{tag:<11} {len(lines):>5} lines, {len(missed):>4} not executed  {' '.join(runs)}")
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--count", type=int, default=100)
+    p.add_argument("--skip", type=int, default=0, help="leave out the first so many that would be drawn")
+    p.add_argument("--only", action="append", help="a section by its tag; several: given several times")
+    p.add_argument("--at", help="LINE or LINE:KIND; kinds: " + " ".join(KINDS))
+    p.add_argument("--list", action="store_true")
+    p.add_argument("--again", help="a --json file")
+    p.add_argument("--coverage", action="store_true")
+    p.add_argument("--least", type=float, default=90, help="per cent caught; exit code 1 below")
+    p.add_argument("--json", help="results, as they come")
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--root", default=".", help="the repository")
+    p.add_argument("--scratch", help="folder for copies and what was learnt; build/mutate of the repository")
+    args = p.parse_args()
+    args.root = os.path.abspath(args.root)
+    args.scratch = os.path.abspath(args.scratch or os.path.join(args.root, os.environ.get("BUILD", "build"), "mutate"))
+    os.makedirs(args.scratch, exist_ok=True)
+    return args
+
+
+def main():
+    args = arguments()
+    source = Source(os.path.join(args.root, "kbench.h"))
+    only = {o.lstrip(">") for o in args.only or []}
+    unknown = only - {tag for tag, _ in source.sections}
+    if unknown:
+        sys.exit(f"mutate.py: no section {', '.join(sorted(unknown))} below the line 'Stop here'")
+    candidates = draw(source, args.seed, only, args.at)
+    if args.again:
+        survived = [m for m in json.load(open(args.again)) if m["verdict"] == "SURVIVED"]
+        candidates = iter([Mutant(*(m[k] for k in "section line kind start end new".split())) for m in survived])
+        args.count = len(survived)
+    for _ in range(args.skip):
+        next(candidates, None)
+    if args.list:
+        for _, m in zip(range(args.count), candidates):
+            print(f"{m.section:<11} {m.line:>6}  {m.kind:<7} {m.words(source)}")
+        return 0
+    tests = Tests(args.root, args.scratch, source, args.jobs)
+    tests.learn()
+    for name, why in tests.unused.items():
+        print(f"not used: {name} fails without any mutation: {why}")
+    if args.coverage:
+        return show_coverage(source, tests)
+    results, dropped = run_all(args, source, tests, Compiled(source, args.scratch, args.jobs), candidates)
+    if args.json:
+        save(args.json, results)
+    for m in sorted(results, key=lambda m: m.line):
+        print(row(m, source))
+    caught = sum(m.verdict == "caught" for m in results)
+    print(f"seed {args.seed}: {caught} of {len(results)} caught; thrown away: {dropped[0]} that do not compile, "
+          f"{dropped[1]} of the same object code")
+    return 0 if results and 100 * caught >= args.least * len(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
