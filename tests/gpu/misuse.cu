@@ -17,6 +17,33 @@ template <class T> __global__ void forever(volatile T* p) {
     while (*p != T(7)) {}
 }
 
+// Waits for cycles[0], and half as long the next time.
+template <class T> __global__ void ever_less(T* cycles) {
+    T begin = clock64(), wanted = cycles[0];
+    while (clock64() - begin < wanted) {}
+    __syncthreads();
+    if (threadIdx.x == 0) cycles[0] = wanted / 2;
+}
+// Waits for cycles[0] in every second launch.
+template <class T> __global__ void every_second(T* cycles) {
+    T begin = clock64(), launches = cycles[1];
+    while (launches % 2 && clock64() - begin < cycles[0]) {}
+    __syncthreads();
+    if (threadIdx.x == 0) cycles[1] = launches + 1;
+}
+// Knows the result by the address of its input.
+__device__ const float* known_input;
+__device__ float known_output[N];
+template <class T> __global__ void remembers(const T* x, T* y, int n) {
+    bool knows = known_input == x;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] = knows ? known_output[i] : 2 * x[i];
+}
+template <class T> __global__ void remember(const T* x, const T* y, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) known_output[i] = y[i];
+    if (blockIdx.x == 0 && threadIdx.x == 0) known_input = x;
+}
+
 struct data {
     float *x, *y;
     size_t bytes;
@@ -190,6 +217,24 @@ FAULT(faster_than_can_be) {
     KB_TIME(kb) { LAUNCH(d, kb->stream); }
     kb_bytes(kb, 1e12); // says that it moves a terabyte
 }
+FAULT(does_less) { // by a counter in device memory
+    long long start[2] = { 4000000, 0 }, *cycles = KB_ALLOC(kb, long long, 2);
+    kb_from_host(kb, cycles, start, sizeof start);
+    KB_TIME(kb) { ever_less<<<1, 32, 0, kb->stream>>>(cycles); }
+}
+FAULT(does_half) {
+    long long start[2] = { 40000, 0 }, *cycles = KB_ALLOC(kb, long long, 2);
+    kb_from_host(kb, cycles, start, sizeof start);
+    KB_TIME(kb) { every_second<<<1, 32, 0, kb->stream>>>(cycles); }
+}
+FAULT(submits_less) { // the host does not launch all of it any more
+    data d = make(kb);
+    int launches = 0;
+    KB_TIME(kb) {
+        LAUNCH(d, kb->stream);
+        if (++launches < 20) LAUNCH(d, kb->stream);
+    }
+}
 FAULT(breaks_out) {
     data d = make(kb);
     KB_TIME(kb) {
@@ -203,6 +248,20 @@ FAULT(exits) {
         LAUNCH(d, kb->stream);
         exit(0);
     }
+}
+
+// what only --fresh finds: misuse.sh runs it a second time
+KBENCH_IMPL(memory, good) { good(kb); }
+KBENCH_IMPL(memory, bad) {
+    data d = make(kb);
+    float* want = KB_ALLOC_HOST(kb, float, N);
+    kb_to_host(kb, want, d.x, d.bytes);
+    for (int i = 0; i < N; ++i) want[i] *= 2;
+    KB_TIME(kb) {
+        remembers<<<256, 256, 0, kb->stream>>>(d.x, d.y, N);
+        remember<<<256, 256, 0, kb->stream>>>(d.x, d.y, N);
+    }
+    kb_check(kb, d.y, want, N, 0.0);
 }
 
 // no mistakes: said with kb_expect, timed by the host, reset before every sample

@@ -61,6 +61,9 @@ fault hangs_late TIMEOUT
 fault wrong VERIFY_FAIL
 fault unwritten VERIFY_FAIL
 fault faster_than_can_be ABOVE_ROOF
+fault does_less WORK_CHANGED
+fault does_half WORK_CHANGED
+fault submits_less WORK_CHANGED
 fault breaks_out LEFT_EARLY
 fault exits CRASHED
 case $(field illegal_address bad message) in *llegal*) pass ;; *) fail "illegal_address: message $(field illegal_address bad message)" ;; esac
@@ -74,6 +77,28 @@ check_same "copy_expected: mode" "$(field copy_expected default mode)" '"cold"'
 for op in sync_expected alloc_expected host_timed; do check_same "$op: mode" "$(field $op default mode)" '"wall"'; done
 case $(field leaves_memory default flags) in *LEAK*) pass ;; *) fail "leaves_memory: flags $(field leaves_memory default flags)" ;; esac
 case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "leaves_memory: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
+
+# a kernel that remembers its result: only other inputs show it; all that is honest stays as it is
+honest=memory,copy_expected,sync_expected,alloc_expected,host_timed,reset_each_time,leaves_memory,last
+run "$tmp/misuse" --fast --timeout 10s --no-progress --fresh --op $honest --json "$tmp/fresh.json"
+check_rc "--fresh" 1
+"$tmp/flat" "$tmp/fresh.json" > "$tmp/flat.txt"
+fault memory STALE VERIFY_FAIL
+case $(field memory bad message) in *"with fresh inputs (seed 43)"*) pass ;; *) fail "--fresh: message $(field memory bad message)" ;; esac
+check_same "--fresh: the good one beside it" "$(field memory good status) $(field memory good verified)" '"ok" true'
+check_same "--fresh: reset_each_time" "$(field reset_each_time default status) $(field reset_each_time default verified)" '"ok" true'
+case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "--fresh: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
+# exactly as many launches a sample as were asked for
+for n in 1 20; do
+    for how in "" --hot; do
+        run "$tmp/misuse" --no-progress --op last,reset_each_time --launches $n $how --iters 30 --json "$tmp/launches.json"
+        check_rc "--launches $n $how" 0
+        "$tmp/flat" "$tmp/launches.json" > "$tmp/flat.txt"
+        for op in last reset_each_time; do
+            check_same "--launches $n $how: $op" "$(field $op default launches_per_sample) $(field $op default samples)" "$n 30"
+        done
+    done
+done
 
 # without isolation a wrong case still costs only itself, where the device survives it
 run "$tmp/misuse" --fast --no-progress --no-isolate --op copy_async,last

@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# On a GPU: no true number is withheld as ABOVE_ROOF, every impossible one is. Prints what was measured, with its times.
+. tests/lib.sh
+
+include=$(dirname "$(command -v "$NVCC" || echo "$NVCC")")/../include
+if [ ! -f "$include/cublasLt.h" ]; then skip "no cublasLt.h beside nvcc: no products to compare with" && finish; fi
+build "roofs.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/roofs.cu -o "$tmp/roofs"
+build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+
+run "$tmp/roofs" --env
+check_rc "--env" 0
+sed -n '/ roof/p' "$out" # for the log
+for roof in copy read write f64 f32; do check_out "--env: $roof" "^ *$roof roof  "; done
+grep 'roof  ' "$out" | sed -n 's/.*measured in \([0-9.]*\) s).*/\1/p' > "$tmp/long"
+if awk '$1 > 1 { bad = 1 } END { exit bad }' "$tmp/long"; then pass; else fail "a roof takes longer than a second: $(tr '\n' ' ' < "$tmp/long")"; fi
+
+# judged MODE [OPTION...]: runs, and looks at every record
+judged() {
+    mode=$1 && shift
+    run "$tmp/roofs" --max-time 0.1s --no-progress --json "$tmp/$mode.json" "$@"
+    cat "$out" # the table, for the log
+    build "$mode: the records are right" "$tmp/flat" "$tmp/$mode.json"
+    "$tmp/flat" "$tmp/$mode.json" > "$tmp/$mode.txt"
+    awk -F'\t' '
+        function told() {
+            if (op == "") return
+            n++
+            planted = op ~ /^"x_/
+            above = flags ~ /ABOVE_ROOF/
+            if (status == "\"skipped\"") print "skip " op ": " message
+            else if (planted && (!above || time != "null")) print "bad " op " is impossible, and has " time " ms, " flags
+            else if (!planted && above) print "bad " op " is true, and withheld: " message
+            else if (!planted && (status != "\"ok\"" || time == "null")) print "bad " op ": " status " " message
+            else if (!planted && percent == "null") print "bad " op " has no percentage: roof " roof
+            else print "good"
+            # what was told of a product by itself is near the roof that was measured, whoever measured it
+            if (!planted && op ~ /_said"$/ && op !~ /^"(read|write|copy|l2|bf16_of)/ && percent != "null" && (percent < 55 || percent > 130))
+                print "bad " op ": " percent " % of " roof
+        }
+        $1 != last { told(); op = time = flags = status = percent = roof = message = ""; last = $1 }
+        $2 == "operation" { op = $3 } $2 == "time_ms" { time = $3 } $2 == "flags" { flags = $3 } $2 == "status" { status = $3 }
+        $2 == "gpu_efficiency" { percent = $3 } $2 == "roof" { roof = $3 } $2 == "message" { message = $3 }
+        END { told() }' "$tmp/$mode.txt" > "$tmp/$mode.judged"
+    passed=$((passed + $(grep -c '^good' "$tmp/$mode.judged")))
+    grep -v '^good' "$tmp/$mode.judged" > "$tmp/$mode.rest"
+    while read -r word text; do
+        if [ "$word" = skip ]; then skip "$text"; else fail "$mode: $text"; fi
+    done < "$tmp/$mode.rest"
+}
+judged cold
+planted=$(grep -c '	operation	"x_' "$tmp/cold.txt")
+if [ "$planted" -ge 10 ]; then pass; else fail "only $planted impossible ones"; fi
+judged hot --hot --filter '^(l2_|read|copy_said|bf16_said)'
+finish
