@@ -52,11 +52,12 @@ run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(str
 EXAMPLES_C := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examples/suite.cu,$(wildcard examples/*.cu)))
 
-.PHONY: help run test test-gpu examples sanitize format clean FORCE
+.PHONY: help run tool test test-gpu examples sanitize format clean FORCE
 help:
 	@echo 'make run         build the suite and run it: table here, results.json beside it; needs no GPU'
 	@echo '                 make run ARGS="--fast --op layernorm"    a part, or less effort: $(BUILD)/results.json'
 	@echo '                 make run ARGS=--list-ops                 make run ARGS=--help    only look: no records'
+	@echo 'make tool        build $(BUILD)/kbench, which shows and converts records of any run: $(BUILD)/kbench --load FILE'
 	@echo 'make test        build and run every test that this machine can run; the others are counted as skipped'
 	@echo 'make test-gpu    the tests on the GPU; fails where there is none'
 	@echo 'make examples    build the suite and the examples into $(BUILD)/'
@@ -70,7 +71,7 @@ help:
 # results.json is the whole suite's at the usual effort or more: ARGS of these words leave it that. With any other word
 # (a filter, --op, --fast, --hot, --device, ...) the records go to $(BUILD)/, with one that only looks nowhere.
 WHOLE := --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
-LOOK := --list --list-ops --list-sizes --dry-run --env --selftest --help -h --version
+LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --selftest --help -h --version
 args = $(subst --jsonl ,--jsonl=,$(subst --timeout ,--timeout=,$(subst --seed ,--seed=,$(strip $(ARGS)))))
 part = $(filter-out $(WHOLE),$(args))
 results = $(if $(filter $(LOOK) --json --json=%,$(args)),,$(if $(part),$(BUILD)/results.json,results.json))
@@ -84,6 +85,11 @@ $(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command
 $(BUILD)/suite.command: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(suite_command)' | cmp -s - $@ || echo '$(suite_command)' > $@
+
+tool: $(BUILD)/kbench
+$(BUILD)/kbench: kbench.h
+	@mkdir -p $(@D)
+	$(compile_c) -x c -DKBENCH_TOOL kbench.h -o $@ $(LIBS)
 
 test:
 	$(run_tests)

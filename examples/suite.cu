@@ -284,6 +284,15 @@ static kb_place place_of(const kbk_variant* v, const kbk_tensor* t) {
     return t->place != KBK_ON_HOST ? KB_DEVICE : v->origin & KBK_PAGEABLE ? KB_HOST : KB_PINNED;
 }
 
+// What the memory does, where it is one thing: sums read, a map without an input writes, one array to another copies.
+static kb_traffic traffic_of(const kbk_op* op, const kbk_tensor* t, int n, int ins, int outs) {
+    for (int i = 0; i < n; i++)
+        if (t[i].place == KBK_ON_HOST) return KB_ANY_TRAFFIC;
+    if (op->family == KBK_SUM) return KB_READ;
+    if (op->family != KBK_MAP || outs != 1) return KB_ANY_TRAFFIC;
+    return ins == 0 ? KB_WRITE : ins == 1 ? KB_COPY : KB_ANY_TRAFFIC;
+}
+
 static void run_variant(kb_state* kb) {
     const kbk_variant* v = (const kbk_variant*)kb->user;
     int dtype = kb->dtype == KB_F32 ? KBK_F32 : kb->dtype == KB_F16 ? KBK_F16 : KBK_BF16;
@@ -323,8 +332,9 @@ static void run_variant(kb_state* kb) {
         if (text) why = text;
     }
     if (why) kb_skip(kb, "%s", why);
-    if (!allocates && v->op->bytes(&s) > 0) kb_bytes(kb, v->op->bytes(&s));
-    if (v->op->flops(&s) > 0) kb_flops(kb, v->op->flops(&s));
+    if (!allocates && v->op->bytes(&s) > 0) kb_bytes_as(kb, v->op->bytes(&s), traffic_of(v->op, t, n, ins, outs));
+    bool products = v->op->family == KBK_GEMM || v->op->family == KBK_ATTN; // the others compute in f32
+    if (v->op->flops(&s) > 0) kb_flops_as(kb, v->op->flops(&s), products ? kb->dtype : KB_F32);
     if (v->op->units(&s) > 0) verify(kb, v->op, &s, dtype, device);
 }
 
@@ -355,7 +365,7 @@ static void run_oracle(kb_state* kb) {
         kb_keep(out[0]);
     }
     kb_bytes(kb, op->bytes(&s));
-    kb_flops(kb, op->flops(&s));
+    kb_flops_as(kb, op->flops(&s), KB_F64);
     if (!again[0]) return;
     // units are independent: two halves are the whole
     double* half[2 * KBK_OUTS] = { NULL };

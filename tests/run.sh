@@ -3,7 +3,7 @@
 # run.sh - builds and runs the tests; POSIX sh, started from the repository's root (make test does that).
 #
 #   sh tests/run.sh                      everything this machine can run
-#   sh tests/run.sh host cli             some groups: host compile cli check gpu
+#   sh tests/run.sh host cli             some groups: host compile cli check cpu gpu
 #   sh tests/run.sh tests/host/stats.c   some tests
 #   sh tests/run.sh --sanitize host      host programs built with ASan and UBSan
 #   sh tests/run.sh --no-skip gpu        a skipped test is a failed one
@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ -n "$wanted" ] || wanted="check host compile cli gpu"
+[ -n "$wanted" ] || wanted="check host compile cli cpu gpu"
 logs=$BUILD/test/log
 mkdir -p "$logs" || exit 2
 : > "$logs/skips"
@@ -118,7 +118,7 @@ for w in $wanted; do
     host) set -- tests/host/*.c tests/host/*.sh ;;
     gpu) set -- tests/gpu/*.cu tests/gpu/*.sh ;;
     check) set -- tests/check_*.sh ;;
-    compile | cli) set -- tests/$w/*.sh ;;
+    compile | cli | cpu) set -- tests/$w/*.sh ;;
     *) set -- "$w" ;;
     esac
     for t; do

@@ -10,6 +10,7 @@ static long played_sysconf(int name) { // 64 MiB, if asked for
     return name == _SC_PHYS_PAGES && getenv("AROUND_SMALL") ? (64L << 20) / sysconf(_SC_PAGESIZE) : sysconf(name);
 }
 #define sysconf played_sysconf
+#include "../guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

@@ -98,4 +98,15 @@ check_same "memory for both: compared" "$(values verdict | grep -c -E 'null "[A-
 run env AROUND_SMALL=1 "$prog" --iters 200 --warmup 1 --no-progress --op memory --json "$json"
 check_same "memory for one: status" "$(values status)" '"ok" "ok" '
 check_same "memory for one: one after the other" "$(values verdict)" 'null null '
+# --- on a terminal a case that takes its time is seen to go on, with the time left from the first second on
+if script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
+    script -qec "'$prog' --op quick --iters 1000000 --warmup 1 --timeout 2500ms" /dev/null < /dev/null > "$tmp/terminal" 2>&1
+    shown=$(tr '\r' '\n' < "$tmp/terminal" | grep -c '^\[1/1\]')
+    if [ "$shown" -ge 5 ]; then pass; else fail "a case of 2.5 s on a terminal: its line was written $shown times"; fi
+    if tr '\r' '\n' < "$tmp/terminal" | grep -q '^\[1/1\]  [0-9]* s left  quick'; then pass; else
+        fail "a case of 2.5 s on a terminal: no time left: $(tr '\r' '\n' < "$tmp/terminal" | grep '^\[1/1\]' | tail -n 2)"
+    fi
+else
+    skip "no script(1) that plays a terminal: a case that goes on is not looked at"
+fi
 finish

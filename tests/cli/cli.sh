@@ -30,7 +30,7 @@ refuses() {
 run $prog --help
 check_rc "--help" 0
 for o in list list-ops list-sizes size filter exclude op impl dtype axis fast thorough device dry-run timeout no-isolate \
-    json jsonl version quiet no-color no-progress max-time min-time iters warmup precision no-verify no-audit shuffle seed sort columns; do
+    json jsonl version quiet no-color no-progress max-time min-time iters warmup launches precision no-verify fresh no-audit shuffle seed cpu procs sort columns; do
     check_out "--help names --$o" "^ *--$o( |$)"
 done
 for word in --quick -a -v FILTER 77 130; do check_out "--help says $word" "(^| |\()$word"; done
@@ -166,12 +166,17 @@ refuses "--warmup with a word" "--warmup" --warmup warm
 refuses "--precision 0" "--precision .*percentage" --precision 0
 refuses "--precision 200" "--precision .*percentage" --precision 200
 refuses "--precision with a word" "--precision .*percentage" --precision high
-for o in filter exclude op impl dtype size axis device json jsonl warmup precision; do
+for o in filter exclude op impl dtype size axis device cpu json jsonl warmup precision; do
     refuses "--$o without a value" "--$o needs" --$o
 done
 refuses "-a without a value" "needs" -a
 refuses "a value where none goes" "--fast takes no value" --fast=1
 refuses "--fast and --thorough" "exclude" --fast --thorough
+refuses "--launches 0" "--launches .*from 1 to 4096" --launches 0
+refuses "--launches 4097" "--launches .*from 1 to 4096" --launches 4097
+refuses "--launches and --rotate" "exclude.*equally often" --launches 4 --rotate
+refuses "--launches and --timer cupti" "every launch by itself" --launches 4 --timer CUPTI
+refuses "--fresh and --no-verify" "exclude.*checked" --fresh --no-verify
 refuses "--iters and --rounds" "exclude" --iters 3 --rounds 3
 refuses "--quiet and --verbose" "--quiet and --verbose exclude" --quiet --verbose
 refuses "-v and -q" "exclude" -v -q
@@ -182,7 +187,8 @@ refuses "--json and --jsonl into one file" "--json and --jsonl both write" --jso
 refuses "--list and --list-ops" "--list and --list-ops exclude" --list --list-ops
 refuses "--env and --selftest" "exclude" --env --selftest
 refuses "--dry-run and --list" "exclude" --dry-run --list
-for given in "json a" "jsonl a" "device cpu" "timer events" "precision 1" "max-time 1s" "min-time 1s" "timeout 1s" "rounds 20" "iters 3" \
+cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
+for given in "json a" "jsonl a" "device cpu" "timer events" "cpu ${cpu:-0}" "precision 1" "max-time 1s" "min-time 1s" "timeout 1s" "rounds 20" "iters 3" \
     "warmup 1" "seed 1"; do
     refuses "--$given twice" "--${given% *} is there twice" --$given --$given
     refuses "--$given twice, with =" "--${given% *} is there twice" --$given "--${given% *}=${given#* }"
@@ -252,7 +258,7 @@ if have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
 else
     skip "no script(1) that plays a terminal: colour and progress are not looked at"
 fi
-for o in --no-color --no-isolate --no-verify "--no-verify --no-verify" --no-audit --no-progress --quiet -v --verbose "--device cpu" \
+for o in --fresh "--launches 5" --no-color --no-isolate --no-verify "--no-verify --no-verify" --no-audit --no-progress --quiet -v --verbose "--device cpu" \
     "--seed 7" --shuffle "--timeout 5s" "--timeout=5s" "--max-time 20ms --warmup 1" "--max-time=20ms" "--min-time 1ms" \
     "--precision 5" "--precision=5%" "--warmup 2" "--warmup 5ms" "--iters=4" -q "-q --quiet"; do
     case $o in *-time* | *precision* | *iters* | *warmup*) few=--fast ;; *) few="--iters 3 --warmup 1" ;; esac

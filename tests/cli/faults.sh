@@ -108,7 +108,7 @@ if [ $rc -ne 0 ]; then pass; else fail "exit(3) in one process: exit code 0"; fi
 
 # --- killed from outside: the worker, then the supervisor
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
-"$tmp/faults" --no-progress --timeout 20s --iters 30 --op first,hangs,last --json "$tmp/kill.json" --jsonl "$tmp/kill.jsonl" > "$tmp/kill.out" 2>&1 < /dev/null &
+"$tmp/faults" --no-progress --timeout 4s --iters 30 --op first,hangs,last --json "$tmp/kill.json" --jsonl "$tmp/kill.jsonl" > "$tmp/kill.out" 2>&1 < /dev/null &
 pid=$!
 sleep 1
 worker=$(child_of $pid)
@@ -117,7 +117,8 @@ if [ -n "$worker" ]; then
     wait $pid
     check_same "the worker killed from outside: exit code" $? 1
     "$tmp/flat" "$tmp/kill.json" > "$tmp/flat.txt"
-    case $(field hangs bad flags) in *CRASHED*) pass ;; *) fail "the worker killed from outside: flags $(field hangs bad flags)" ;; esac
+    # nobody knows whose fault that was, so the case is tried once more, alone: there it hangs by itself
+    case $(field hangs bad message) in *longer\ than*died\ in\ it,\ signal\ 9*) pass ;; *) fail "the worker killed from outside: $(field hangs bad message)" ;; esac
     check_same "the worker killed from outside: the case after it" "$(field last good status)" '"ok"'
 else
     kill -9 $pid

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // A program with several operations, implementations, axes, dtypes and sizes: what cli.sh and record.sh
 // drive.
+#include "../guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Everything that a table can show, with times from a script (--device script) or from the clock: what table.sh compares
 // with the table that another program makes of the records.
+#include "../guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

@@ -141,6 +141,67 @@ KBENCH(stopped) { // in its 100th run, in the middle of the samples
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
+
+// --- launches that differ from each other ---
+
+static volatile int spent;
+static void spend(int64_t turns) {
+    for (int64_t i = 0; i < turns; i++) spent = spent + 1;
+}
+static int by_size(const void* a, const void* b) {
+    float x = *(const float*)a, y = *(const float*)b;
+    return (x > y) - (x < y);
+}
+KBENCH(halves) {
+    int64_t turns = 1 << 22;
+    KB_TIME_HOST(kb) { spend(turns /= 2); }
+}
+KBENCH(halves_for_good) { // the next call of the function goes on where this one ended
+    static int64_t turns = 1 << 24;
+    KB_TIME_HOST(kb) { spend(turns /= 2); }
+}
+KBENCH(runs_out) { // in the middle of its warm-up
+    int launches = 0;
+    KB_TIME_HOST(kb) { spend(++launches < 20 ? 100000 : 10); }
+}
+KBENCH(every_second) {
+    int launches = 0;
+    KB_TIME_HOST(kb) { spend(++launches % 2 ? 10000 : 10); }
+}
+KBENCH(every_second_long) { // its samples are launches
+    int launches = 0;
+    KB_TIME_HOST(kb) { spend(++launches % 2 ? 500000 : 1000); }
+}
+KBENCH(every_fourth_not) {
+    int launches = 0;
+    KB_TIME_HOST(kb) { spend(++launches % 4 ? 10000 : 10); }
+}
+KBENCH(sorts) { // honest: each launch sorts the same numbers
+    float *x = numbers(kb), *y = KB_ALLOC_HOST(kb, float, N);
+    if (!y) return;
+    KB_SAMPLE(kb) {
+        memcpy(y, x, N * sizeof(float));
+        KB_TIME_HOST(kb) { qsort(y, N, sizeof(float), by_size); }
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+KBENCH(starts_slowly) { // honest: pages, tables and branches that only the first launch meets
+    int launches = 0;
+    KB_TIME_HOST(kb) { spend(launches++ ? 10000 : 1000000); }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+KBENCH(varies) { // honest: now and then a launch takes longer
+    uint64_t state = 1;
+    KB_TIME_HOST(kb) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        spend(state >> 61 ? 10000 : 20000);
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+KBENCH(brief) { // some 20 ns
+    KB_TIME_HOST(kb) { spend(12); }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
 static void own_main(void) { // the same without a registry
     kb_desc d;
     memset(&d, 0, sizeof d);

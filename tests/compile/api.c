@@ -23,6 +23,8 @@ KBENCH(api_all) {
     }
     kb_bytes(kb, 2.0 * sizeof to);
     kb_flops(kb, 1.0);
+    kb_bytes_as(kb, 2.0 * sizeof to, KB_COPY);
+    kb_flops_as(kb, 1.0, KB_TF32);
     kb_items(kb, 1.0);
     kb_queries(kb, 1.0);
     kb_to_host(kb, y, x, sizeof(float));

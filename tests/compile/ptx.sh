@@ -11,30 +11,45 @@ cat > "$tmp/print.c" << 'EOT'
 #include <stdio.h>
 #include <string.h>
 #include "block.h"
-int main(void) {
+static size_t print(const char* path, const char* const* pieces, size_t n) {
     size_t longest = 0;
-    for (size_t i = 0; i < sizeof kbi_ptx / sizeof *kbi_ptx; i++) {
-        if (strlen(kbi_ptx[i]) > longest) longest = strlen(kbi_ptx[i]);
-        fputs(kbi_ptx[i], stdout);
+    FILE* to = fopen(path, "w");
+    for (size_t i = 0; i < n && to; i++) {
+        if (strlen(pieces[i]) > longest) longest = strlen(pieces[i]);
+        fputs(pieces[i], to);
     }
-    fprintf(stderr, "%d\n", (int)longest);
+    return to && fclose(to) == 0 ? longest : 1000000;
+}
+int main(int argc, char** argv) {
+    if (argc != 3) return 2;
+    size_t one = print(argv[1], kbi_ptx, sizeof kbi_ptx / sizeof *kbi_ptx);
+    size_t two = print(argv[2], kbi_ptx_proving, sizeof kbi_ptx_proving / sizeof *kbi_ptx_proving);
+    printf("%d\n", (int)(one > two ? one : two));
     return 0;
 }
 EOT
 build "the text in kbench.h" $CC -std=c11 -Wall -Wextra -Wpedantic -Werror -I. -I"$tmp" "$tmp/print.c" -o "$tmp/print"
-run "$tmp/print"
-cp "$out" "$tmp/engine.ptx"
-if [ "$(cat "$err")" -le 4095 ]; then pass; else fail "a literal of $(cat "$err") characters; C promises 4095"; fi
-check_same "version and target" "$(sed -n '1,3p' "$tmp/engine.ptx" | tr '\n' ' ')" ".version 6.4 .target sm_70 .address_size 64 "
-
-# --- entries and parameters: what >>device launches, and with what
-tr '\n' ' ' < "$tmp/engine.ptx" | grep -oE '\.entry [a-z_]+\([^)]*\)' |
-    sed -E 's/\.entry //; s/\.param \.//g; s/ kbi_[a-z]+_[0-9]+//g; s/, +/ /g' | sort > "$tmp/entries"
-check_same "entries and their parameters" "$(tr '\n' ';' < "$tmp/entries")" \
-    "kbi_clock(u64 u64);kbi_copy(u64 u64 u64);kbi_fill(u64 u64 u32 u32 u64 u32);kbi_fma(u64 u64);kbi_gate(u64 u64);kbi_null();kbi_read(u64 u64 u64);kbi_spin(u64);kbi_write(u64 u64 u32);"
-for name in $(sed -n '/kbi_function_names\[\] = {/,/};/p' kbench.h | grep -oE '"kbi_[a-z]+"' | tr -d '"'); do
-    if grep -q "^$name(" "$tmp/entries"; then pass; else fail "the engine loads $name, which the text does not have"; fi
+run "$tmp/print" "$tmp/engine.ptx" "$tmp/proving.ptx"
+if [ "$(cat "$out")" -le 4095 ]; then pass; else fail "a literal of $(cat "$out") characters; C promises 4095"; fi
+for module in engine proving; do
+    check_same "$module: version and target" "$(sed -n '1,3p' "$tmp/$module.ptx" | tr '\n' ' ')" ".version 6.4 .target sm_70 .address_size 64 "
 done
+
+# --- entries and parameters: what >>device and >>proving launch, and with what
+# entries MODULE
+entries() {
+    tr '\n' ' ' < "$tmp/$1.ptx" | grep -oE '\.entry [a-z_0-9]+\([^)]*\)' |
+        sed -E 's/\.entry //; s/\.param \.//g; s/ kbi_[a-z0-9]+_[0-9]+//g; s/, +/ /g' | sort
+}
+# loaded ARRAY: the names in it
+loaded() { sed -n "/$1\\[\\] = {/,/};/p" kbench.h | grep -oE '"kbi_[a-z0-9]+"' | tr -d '"' | sort; }
+check_same "entries and their parameters" "$(entries engine | tr '\n' ';')" \
+    "kbi_clock(u64 u64);kbi_copy(u64 u64 u64);kbi_fill(u64 u64 u32 u32 u64 u32);kbi_fma(u64 u64);kbi_fma64(u64 u64);kbi_gate(u64 u64);kbi_null();kbi_read(u64 u64 u64);kbi_spin(u64);kbi_write(u64 u64 u32);"
+same="(u64 u64 u32 u64 u64);"
+check_same "the self-test's" "$(entries proving | tr '\n' ';')" \
+    "kbi_axpy${same}kbi_gather${same}kbi_histogram${same}kbi_product${same}kbi_sums$same"
+check_same "what the engine loads" "$(loaded kbi_function_names)" "$(entries engine | sed 's/(.*//')"
+check_same "what the self-test loads" "$(loaded kbi_proof_names)" "$(entries proving | sed 's/(.*//')"
 
 # --- the assembler
 ptxas=
@@ -45,17 +60,19 @@ if [ -z "$ptxas" ]; then
     skip "no ptxas (beside nvcc, on the PATH, in CUDA_HOME, in /usr/local/cuda)"
 else
     sed -n '1,3p' "$tmp/engine.ptx" > "$tmp/nothing.ptx"
-    for sm in 70 75 80 90 100 120; do
+    for sm in 70 75 80 90 90a 100 120; do
         if ! "$ptxas" -arch=sm_$sm "$tmp/nothing.ptx" -o "$tmp/o" > /dev/null 2>&1; then
             # releases from 13.0 on know no sm_70, earlier ones no later GPU: either way one of the others stands for it
             [ $sm = 70 ] || skip "sm_$sm: this ptxas does not know it"
             continue
         fi
-        run "$ptxas" -v -arch=sm_$sm "$tmp/engine.ptx" -o "$tmp/o"
-        check_rc "ptxas for sm_$sm" 0
-        check_same "sm_$sm: entries assembled" "$(cat "$out" "$err" | grep -c 'Compiling entry function')" 9
-        check_same "sm_$sm: entries that spill or have a stack" \
-            "$(cat "$out" "$err" | grep 'spill stores' | grep -vcE '^ *0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads')" 0
+        for module in engine proving; do
+            run "$ptxas" -v -arch=sm_$sm "$tmp/$module.ptx" -o "$tmp/o"
+            check_rc "ptxas for sm_$sm, $module" 0
+            check_same "sm_$sm: entries assembled" "$(cat "$out" "$err" | grep -c 'Compiling entry function')" "$(entries $module | wc -l)"
+            check_same "sm_$sm: entries that spill or have a stack" \
+                "$(cat "$out" "$err" | grep 'spill stores' | grep -vcE '^ *0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads')" 0
+        done
     done
 fi
 
@@ -73,7 +90,7 @@ else
     *) fail "the text is not what its source gives: $(said)" ;;
     esac
     run $python tests/ptx/make.py --text
-    check_same "make.py reads the text as C does" "$(cksum < "$out")" "$(cksum < "$tmp/engine.ptx")"
+    check_same "make.py reads the text as C does" "$(cksum < "$out")" "$(cat "$tmp/engine.ptx" "$tmp/proving.ptx" | cksum)"
     # a text that was edited by hand is found, and made anew
     sed '/kbi_write_2\];/s/%r1,/%r2,/' kbench.h > "$tmp/edited.h"
     run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"

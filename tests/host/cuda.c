@@ -21,12 +21,14 @@ static void* virtual_mmap(void* at, size_t n, int protection, int flags, int fil
     if (getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
     return mmap(at, n, protection, flags, file, offset);
 }
-static void virtual_signal(int number, void (*handler)(int)) {
-    struct sigaction a;
+typedef void (*handling)(int);
+static handling virtual_signal(int number, handling handler) {
+    struct sigaction a, before;
     memset(&a, 0, sizeof a);
     a.sa_handler = handler;
     a.sa_flags = getenv("VIRTUAL_SYSTEM_V") ? (int)SA_RESETHAND : SA_RESTART;
-    sigaction(number, &a, NULL);
+    sigaction(number, &a, &before);
+    return before.sa_handler;
 }
 static pid_t virtual_fork(void) {
     static int processes;
@@ -35,11 +37,14 @@ static pid_t virtual_fork(void) {
 }
 static void* virtual_dlopen(const char* name, int mode);
 static void* virtual_dlsym(void* library, const char* name);
+static int virtual_dlclose(void* library);
 #define mmap virtual_mmap
 #define signal virtual_signal
 #define fork virtual_fork
 #define dlopen virtual_dlopen
 #define dlsym virtual_dlsym
+#define dlclose virtual_dlclose
+#include "guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #undef mmap
@@ -47,20 +52,29 @@ static void* virtual_dlsym(void* library, const char* name);
 #undef fork
 #undef dlopen
 #undef dlsym
+#undef dlclose
 
 // --- the runtime ---
 
 typedef struct function { // also what a kernel's node says
     char name[64];
-    size_t bytes; // of arguments
+    size_t bytes;                // of arguments
+    int blocks, threads, shared; // of its launches, where not 0
+    int cluster;
+    bool dry; // cannot write
 } function;
 
+// The self-test's kernels, of each module.
+static function proofs[8][KBI_PROOFS];
+static bool is_proof(const function* of) { return of >= proofs[0] && of < proofs[8]; }
+
 typedef struct operation {
-    enum { KERNEL, EVENT, WAIT, COPY } kind;
+    enum { KERNEL, EVENT, WAIT, COPY, HOST, ALLOCATION, SET } kind;
     const function* of;
     double ns;
     struct CUevent_st* event;
     volatile unsigned* flag;
+    int* counter; // that a kernel adds 1 to; or NULL
 } operation;
 
 struct CUevent_st {
@@ -88,17 +102,34 @@ static struct device {
     int launches, events;
     int device;            // the one that this process has chosen
     bool evicted, pending; // the arguments left the cache; an event waits for its kernel
+    int cluster;           // of the launch, blocks
+    int lost;              // page tables of the command buffers that left it, too
     bool idle;             // has nothing to do: its clock falls, it does not throttle
+    bool aside;            // a kernel's data lie in the part of L2 that is set aside, which an eviction leaves alone
+    double cycles;         // a ns; 0: 1.98
     bool no_copies;        // copies fail
+    bool preempted;        // the next wait for all work takes longer than that
     struct CUgraph_st* capture;
     cudaError_t spoiled, last; // the capture; what cudaGetLastError gives
     cudaError_t broken;        // a kernel failed: nothing works from then on
     size_t used;
+    bool zeros; // are what was written last
     struct {
         void* p;
         size_t bytes;
     } blocks[4096];
+    struct { // what lies in L2, besides what is evicted with; what persists there, where the window is
+        const char* p;
+        size_t bytes;
+    } cached, window;
+    bool persists; // what is cached does
+    size_t limit;  // bytes of L2 that the program has set aside
+    int modules;
 } gpu;
+
+static size_t memory_of_device(void) {
+    return getenv("VIRTUAL_MIB") ? (size_t)atoi(getenv("VIRTUAL_MIB")) << 20 : (size_t)8 << 30;
+}
 
 static cudaError_t did(cudaError_t e) {
     if (gpu.broken != cudaSuccess) return gpu.broken;
@@ -112,7 +143,57 @@ static bool forbidden(void) {
     return gpu.capture != NULL;
 }
 
+// --- CUPTI: durations of kernels, if VIRTUAL_CUPTI is set ---
+
+static struct tracing {
+    void (*request)(uint8_t**, size_t*, size_t*);
+    void (*done)(void*, uint32_t, uint8_t*, size_t, size_t);
+    bool on;
+    kbi_activity records[1 << 14];
+    int n;
+} tracing;
+
+static void trace(const function* of, double start, double ns) {
+    if (!tracing.on || tracing.n == 1 << 14) return;
+    kbi_activity* r = &tracing.records[tracing.n++];
+    memset(r, 0, sizeof *r);
+    r->kind = KBI_ACTIVITY_KERNEL;
+    r->start = (uint64_t)start;
+    r->end = (uint64_t)(start + ns);
+    r->name = of->name;
+}
+static int trace_callbacks(void (*request)(uint8_t**, size_t*, size_t*),
+                           void (*done)(void*, uint32_t, uint8_t*, size_t, size_t)) {
+    return tracing.request = request, tracing.done = done, 0;
+}
+static int trace_enable(int kind) { return tracing.on = kind == KBI_ACTIVITY_KERNEL, 0; }
+static int trace_flush(uint32_t flags) {
+    (void)flags;
+    for (int at = 0; at < tracing.n;) {
+        uint8_t* buffer;
+        size_t size, most;
+        tracing.request(&buffer, &size, &most);
+        int n =
+            tracing.n - at < (int)(size / sizeof(kbi_activity)) ? tracing.n - at : (int)(size / sizeof(kbi_activity));
+        memcpy(buffer, tracing.records + at, sizeof(kbi_activity) * (size_t)n);
+        at += n;
+        tracing.done(NULL, 0, buffer, size, sizeof(kbi_activity) * (size_t)n);
+    }
+    return tracing.n = 0;
+}
+static int trace_next(uint8_t* buffer, size_t valid, kbi_activity** r) {
+    kbi_activity* next = *r ? *r + 1 : (kbi_activity*)(void*)buffer;
+    if ((uint8_t*)(next + 1) > buffer + valid) return 1;
+    return *r = next, 0;
+}
+
 static double cost_of_arguments(size_t bytes) { return bytes <= 8 ? 0 : bytes < 200 ? 170 : bytes < 600 ? 380 : 600; }
+
+// What events read more of a launch for its shape.
+static double cost_of_shape(const function* f) {
+    return 90.0 * (KBI_MIN(f->blocks, 132) > 1) + 0.05 * f->threads + 0.001 * f->shared + 40.0 * (f->cluster > 1) +
+           110.0 * !f->dry;
+}
 
 static void execute(const operation* o, int kernels_behind) {
     if (o->kind == WAIT) {
@@ -127,13 +208,30 @@ static void execute(const operation* o, int kernels_behind) {
         if (strcmp(o->of->name, "faulty") == 0) gpu.broken = cudaErrorIllegalAddress;
         if (gpu.pending) gpu.now += 1200 + 700 * gpu.device + gpu.drift + (kernels_behind > 8 ? 550 : 0);
         if (gpu.pending && gpu.evicted) gpu.now += cost_of_arguments(o->of->bytes) * (1 + gpu.device);
-        gpu.now += o->ns + 889;
-        gpu.evicted = strcmp(o->of->name, "kbi_read") == 0;
+        if (gpu.pending) gpu.now += cost_of_shape(o->of);
+        gpu.now += 310.0 * KBI_MIN(gpu.lost, kernels_behind + 1);
+        gpu.lost = KBI_MAX(gpu.lost - 1, 0);
+        bool persists = getenv("VIRTUAL_ASIDE") && strcmp(o->of->name, "known") == 0;
+        if (is_proof(o->of) && getenv("VIRTUAL_LATE")) gpu.now += 500;
+        trace(o->of, gpu.now, o->ns);
+        gpu.now += (persists && gpu.aside ? o->ns / 2 : o->ns) + 889;
+        gpu.aside |= persists;
+        if (o->counter) ++*o->counter;
+        if (strcmp(o->of->name, "kbi_read") == 0)
+            gpu.evicted = true, gpu.lost = 4;
+        else if (strcmp(o->of->name, "kbi_null") != 0)
+            gpu.evicted = false;
         gpu.pending = false;
-        gpu.drift = 60 * sin(++gpu.launches / 900.0);
+        gpu.launches += strcmp(o->of->name, "kbi_null") != 0;
+        gpu.drift = 60 * sin(gpu.launches / 900.0);
         gpu.now += 13.7; // so that times lie anywhere between two steps of the events
     } else
         gpu.now += o->ns;
+}
+
+static void count(const struct CUgraph_st* g) {
+    for (int i = 0; i < g->n; i++)
+        if (g->nodes[i].counter) ++*g->nodes[i].counter;
 }
 
 static void drain(cudaStream_t s) {
@@ -186,19 +284,27 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* p, int d) {
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "Virtual GPU");
     p->major = getenv("VIRTUAL_SM") ? atoi(getenv("VIRTUAL_SM")) / 10 : 9;
-    p->totalGlobalMem = (size_t)8 << 30;
-    p->l2CacheSize = 60 << 20;
+    p->totalGlobalMem = memory_of_device();
+    p->l2CacheSize = (getenv("VIRTUAL_L2") ? atoi(getenv("VIRTUAL_L2")) : 60) << 20;
+    p->ECCEnabled = 1;
     p->multiProcessorCount = 132;
     p->maxThreadsPerMultiProcessor = 2048;
+    p->persistingL2CacheMaxSize = getenv("VIRTUAL_NO_ASIDE") ? 0 : 32 << 20;
+    p->accessPolicyMaxWindowSize = 128 << 20;
     return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** p, size_t bytes) {
     int i = 0;
     if (forbidden()) return gpu.spoiled;
     if (gpu.broken != cudaSuccess) return gpu.broken;
-    if (bytes + gpu.used > (size_t)8 << 30) return did(cudaErrorMemoryAllocation);
+    if (bytes + gpu.used > memory_of_device()) return did(cudaErrorMemoryAllocation);
     while (gpu.blocks[i].p) i++;
-    *p = gpu.blocks[i].p = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const char* base = getenv("VIRTUAL_BASE"); // of the addresses that are given out, in steps of 64 MiB
+    static uintptr_t next;
+    if (base && !next) next = (uintptr_t)0x200000000000 + ((uintptr_t)atoi(base) << 26);
+    if (base) next += (bytes + (4 << 20)) & ~(uintptr_t)((2 << 20) - 1);
+    *p = gpu.blocks[i].p =
+        mmap((void*)next, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     gpu.used += gpu.blocks[i].bytes = bytes ? bytes : 1;
     return cudaSuccess;
 }
@@ -220,12 +326,16 @@ cudaError_t cudaHostGetDevicePointer(void** d, void* p, unsigned f) { return (vo
 cudaError_t cudaMallocAsync(void** p, size_t n, cudaStream_t s) { return (void)s, cudaMalloc(p, n); }
 cudaError_t cudaFreeAsync(void* p, cudaStream_t s) { return (void)s, cudaFree(p); }
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
-    *all = (size_t)8 << 30;
+    *all = memory_of_device();
     *free_bytes = *all - gpu.used;
     return cudaSuccess;
 }
 cudaError_t cudaMemset(void* p, int value, size_t n) {
-    if (n <= (size_t)64 << 20) memset(p, value, n); // not what is only evicted with
+    if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20) // both ends, where somebody will look
+        memset(p, value, 1 << 13), memset((char*)p + n - (1 << 13), value, 1 << 13);
+    else if (n <= (size_t)64 << 20)
+        memset(p, value, n); // not what is only evicted with
+    gpu.zeros = value == 0;
     return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t s) { return (void)s, cudaMemset(p, v, n); }
@@ -235,10 +345,13 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t n, enum cudaMemcpyKind
     return memcpy(to, from, n), cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) {
-    operation o = { COPY, NULL, (double)n / 2000, NULL, NULL };
+    operation o = { COPY, NULL, (double)n / 2000, NULL, NULL, NULL };
     (void)kind;
     if (gpu.no_copies) return did(cudaErrorInvalidValue);
-    if (!gpu.capture && n <= (size_t)64 << 20) memcpy(to, from, n);
+    if (!gpu.capture && getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20)
+        memcpy(to, from, 1 << 13), memcpy((char*)to + n - (1 << 13), (const char*)from + n - (1 << 13), 1 << 13);
+    else if (!gpu.capture && n <= (size_t)64 << 20)
+        memcpy(to, from, n);
     return submit(s, o);
 }
 // 100 MiB of the pool are in use all the time: not the cases' doing
@@ -249,8 +362,28 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t p, enum cudaMemPoolAttr a, voi
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t p, enum cudaMemPoolAttr a, void* v) {
     return (void)p, (void)a, (void)v, cudaSuccess;
 }
-cudaError_t cudaCtxResetPersistingL2Cache(void) { return cudaSuccess; }
-cudaError_t cudaDeviceGetLimit(size_t* n, enum cudaLimit limit) { return (void)limit, *n = 0, cudaSuccess; }
+cudaError_t cudaCtxResetPersistingL2Cache(void) {
+    gpu.aside = false;
+    if (!getenv("VIRTUAL_STICKY")) gpu.persists = false;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetLimit(size_t* n, enum cudaLimit limit) {
+    return *n = limit != cudaLimitPersistingL2CacheSize ? 0
+                : getenv("VIRTUAL_ASIDE")               ? 30 << 20
+                                                        : gpu.limit,
+           cudaSuccess;
+}
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t n) {
+    if (limit == cudaLimitPersistingL2CacheSize) gpu.limit = n;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSetAttribute(cudaStream_t s, cudaStreamAttrID id, const cudaStreamAttrValue* value) {
+    (void)s;
+    if (id != cudaStreamAttributeAccessPolicyWindow) return cudaErrorInvalidValue;
+    gpu.window.p = (const char*)value->accessPolicyWindow.base_ptr;
+    gpu.window.bytes = value->accessPolicyWindow.num_bytes;
+    return cudaSuccess;
+}
 cudaError_t cudaStreamCreate(cudaStream_t* s) {
     return *s = (cudaStream_t)calloc(1, sizeof(struct CUstream_st)), cudaSuccess;
 }
@@ -261,14 +394,17 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     return drain(s), did(cudaSuccess);
 }
 static cudaStream_t the_stream;
-cudaError_t cudaDeviceSynchronize(void) { return the_stream ? cudaStreamSynchronize(the_stream) : cudaSuccess; }
+cudaError_t cudaDeviceSynchronize(void) {
+    if (gpu.preempted) usleep(200), gpu.preempted = false; // the host's processor was somebody else's
+    return the_stream ? cudaStreamSynchronize(the_stream) : cudaSuccess;
+}
 cudaError_t cudaEventCreate(cudaEvent_t* e) {
     *e = (cudaEvent_t)calloc(1, sizeof(struct CUevent_st));
     (*e)->index = gpu.events++ / 2;
     return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
-    operation o = { EVENT, NULL, 0, e, NULL };
+    operation o = { EVENT, NULL, 0, e, NULL, NULL };
     the_stream = s;
     return submit(s, o);
 }
@@ -286,6 +422,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
     *graph = gpu.spoiled == cudaSuccess ? gpu.capture : NULL;
     if (gpu.spoiled != cudaSuccess) free(gpu.capture);
     gpu.capture = NULL;
+    if (gpu.spoiled == cudaErrorStreamCaptureUnjoined) return did(gpu.spoiled);
     return did(gpu.spoiled == cudaSuccess ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus* status) {
@@ -300,14 +437,35 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t* nodes, size_t* n) 
 }
 static const operation* node_of(cudaGraphNode_t n) { return (const operation*)(const void*)n; }
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t n, enum cudaGraphNodeType* type) {
-    *type = node_of(n)->kind == KERNEL ? cudaGraphNodeTypeKernel : cudaGraphNodeTypeMemcpy;
-    return cudaSuccess;
+    static const enum cudaGraphNodeType types[] = { cudaGraphNodeTypeKernel, cudaGraphNodeTypeEventRecord,
+                                                    cudaGraphNodeTypeEmpty,  cudaGraphNodeTypeMemcpy,
+                                                    cudaGraphNodeTypeHost,   cudaGraphNodeTypeMemAlloc,
+                                                    cudaGraphNodeTypeMemset };
+    return *type = types[node_of(n)->kind], cudaSuccess;
 }
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     memset(p, 0, sizeof *p);
     p->func = (void*)(uintptr_t)node_of(n)->of;
     p->gridDim.x = p->gridDim.y = p->gridDim.z = p->blockDim.x = p->blockDim.y = p->blockDim.z = 1;
+    if (node_of(n)->of->blocks) p->gridDim.x = (unsigned)node_of(n)->of->blocks;
+    if (node_of(n)->of->threads) p->blockDim.x = (unsigned)node_of(n)->of->threads;
+    p->sharedMemBytes = (unsigned)node_of(n)->of->shared;
+    static uint64_t zeros[512];
+    static void* given[] = { zeros };
+    if (node_of(n)->of->dry) p->kernelParams = given;
+    if (strcmp(node_of(n)->of->name, "boxed") == 0) { // as many blocks and threads, in all directions
+        p->gridDim.x = 7, p->gridDim.y = 5, p->gridDim.z = 3;
+        p->blockDim.x = 32, p->blockDim.y = 4, p->blockDim.z = 2;
+    }
     return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void* p) {
+    return (void)a, (void)p, cudaErrorInvalidValue;
+}
+cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
+                                            cudaLaunchAttributeValue* v) {
+    (void)n, (void)id, (void)v; // what the kernels here were compiled for is not what they are launched with
+    return cudaErrorInvalidValue;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* e, cudaGraph_t g, unsigned long long flags) {
     (void)flags;
@@ -316,11 +474,12 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* e, cudaGraph_t g, uns
     return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
-    static const function whole = { "graph", 0 };
-    operation o = { KERNEL, &whole, 0, NULL, NULL };
+    static const function whole = { "graph", 0, 0, 0, 0, 0, false };
+    operation o = { KERNEL, &whole, 0, NULL, NULL, NULL };
     static int launches;
     for (int i = 0; i < e->graph.n; i++) o.ns += e->graph.nodes[i].ns + 400; // the gap between nodes
     if (getenv("VIRTUAL_HICCUP") && ++launches % 11 == 0) o.ns += 5e6;
+    count(&e->graph); // at once: nothing else of a graph's is looked at before it ends
     return submit(s, o);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) { return free(e), cudaSuccess; }
@@ -328,52 +487,129 @@ cudaError_t cudaGraphDestroy(cudaGraph_t g) { return free(g), cudaSuccess; }
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* a, const void* f) {
     (void)f;
     memset(a, 0, sizeof *a);
-    a->numRegs = 16;
+    a->numRegs = 42, a->localSizeBytes = 24, a->sharedSizeBytes = 4096;
     return cudaSuccess;
 }
 cudaError_t cudaFuncGetName(const char** name, const void* f) {
     return *name = ((const function*)f)->name, cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, const void* f, int threads, size_t shared) {
-    return (void)f, (void)threads, (void)shared, *n = 16, cudaSuccess;
+    return (void)f, *n = threads == 256 && shared == 1000 ? 5 : 1, cudaSuccess;
 }
 
 // --- the driver ---
 
-static int load_module(void** module, const void* image) { return (void)image, *module = &gpu, 0; }
+static int load_module(void** module, const void* image) {
+    bool good = strstr((const char*)image, ".visible .entry") != NULL;
+    return *module = (void*)(uintptr_t)++gpu.modules, good ? 0 : 218;
+}
 static int get_function(void** f, void* module, const char* name) {
     function* made = (function*)calloc(1, sizeof *made);
     int i;
-    (void)module;
     snprintf(made->name, sizeof made->name, "%s", name);
+    for (i = 0; i < KBI_PROOFS; i++)
+        if (strcmp(name, kbi_proof_names[i]) == 0) {
+            made->bytes = 40;
+            proofs[(uintptr_t)module % 8][i] = *made;
+            free(made);
+            return *f = &proofs[(uintptr_t)module % 8][i], 0;
+        }
     if (sscanf(name, "kbi_empty_%d", &i) == 1) made->bytes = (size_t)kbi_empty_bytes[i];
     *f = made;
     return 0;
 }
+// A read of a part of what is cached is fast; what is larger than L2 takes its place, unless that persists.
+static double read_ns(const char* p, size_t bytes, bool one_warp) {
+    bool hit = p >= gpu.cached.p && p + bytes <= gpu.cached.p + gpu.cached.bytes;
+    if (bytes > (size_t)60 << 20 && !gpu.persists) gpu.cached.p = NULL, gpu.cached.bytes = 0;
+    if (bytes <= (size_t)60 << 20 && !hit) {
+        gpu.cached.p = p, gpu.cached.bytes = bytes;
+        gpu.persists = gpu.limit && p >= gpu.window.p && p + bytes <= gpu.window.p + gpu.window.bytes;
+    }
+    return one_warp ? (hit ? 20000 : 50000) : 1500 + (double)bytes / 4300;
+}
+
+// The self-test's kernels: they write what will be looked at, and last as their sizes and their wait say.
+static double proof_ns(const function* of, void** a) {
+    static struct {
+        int kernel;
+        uint32_t n;
+        float want[KBI_PROOF_CHECKED];
+    } known[64];
+    static int n_known;
+    kb_state kb;
+    kbi_proof p;
+    double ns = 2500, wait = (double)*(uint64_t*)a[4] / 1.98;
+    int at = 0;
+    memset(&kb, 0, sizeof kb);
+    kb.operation = of->name + 4, kb.implementation = "same_0", kb.seed = 42;
+    kbi_proof_open(&p, &kb, *(uint32_t*)a[2]);
+    int64_t checked = p.out < KBI_PROOF_CHECKED ? p.out : KBI_PROOF_CHECKED, first = p.out - checked;
+    while (at < n_known && (known[at].kernel != (int)p.kernel || known[at].n != p.n)) at++;
+    if (at == n_known && p.kernel != KBI_HISTOGRAM) {
+        known[n_known].kernel = (int)p.kernel;
+        known[n_known].n = p.n;
+        for (int64_t i = 0; i < checked; i++) known[at].want[i] = kbi_proof_want(&kb, &p, first + i);
+        n_known++;
+    }
+    if (p.kernel == KBI_HISTOGRAM)
+        (*(uint32_t**)a[1])[7] += p.n;
+    else
+        memcpy(*(float**)a[1] + first, known[at].want, sizeof(float) * (size_t)checked);
+    ns += p.kernel == KBI_PRODUCT ? 30.0 * p.n : 4.0 * (double)(p.in + p.out) / 4300;
+    if (getenv("VIRTUAL_SKEW") && (of - proofs[0]) / KBI_PROOFS == 3)
+        ns *= 1.04; // of the second rival, by where its code lies
+    if (getenv("VIRTUAL_BLUNT")) wait *= 0.1;
+    return ns + wait;
+}
+
 static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                   unsigned shared, kb_stream stream, void** a, void** extra) {
-    const function* of = (const function*)f;
-    operation o = { KERNEL, of, 576, NULL, NULL };
-    (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)extra;
+    function* of = (function*)f;
+    operation o = { KERNEL, of, 576, NULL, NULL, NULL };
+    if (strstr(of->name, "empty") || is_proof(of))
+        of->blocks = (int)gx, of->threads = (int)bx, of->shared = (int)shared, of->cluster = gpu.cluster,
+        of->dry = !((void**)a[0])[0];
     the_stream = stream;
 #define IS(what) (strcmp(of->name, "kbi_" what) == 0)
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
-    if (IS("read")) o.ns = 1500 + 16 * NUMBER(1) / 4300;
+    bool one = IS("null") || IS("gate") || IS("clock"),
+         as_the_block_s = strstr(of->name, "empty") || is_proof(of) || IS("spin"); // a thread; any shape
+    if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
+        (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
+        printf("wrong launch of %s: %ux%ux%u, %ux%ux%u\n", of->name, gx, gy, gz, bx, by, bz);
+    if (IS("read")) o.ns = read_ns(*(const char**)a[0], 16 * (size_t)NUMBER(1), gx == 1);
+    if (IS("fill") && *(uint32_t*)a[3] == KB_ZERO && NUMBER(1) <= 4096)
+        memset(*(void**)a[0], 0, 4 * (size_t)NUMBER(1));
+    if (is_proof(of)) o.ns = proof_ns(of, a);
     if (IS("copy")) o.ns = 1500 + 32 * NUMBER(2) / 4300;
     if (IS("write")) o.ns = 1500 + 16 * NUMBER(1) / 4300;
     if (IS("spin")) o.ns = 576 + NUMBER(0) / 1.98;
     if (IS("fma")) o.ns = 576 + 512.0 * NUMBER(1) * gx * bx / 50000;
+    if (IS("fma64")) o.ns = 576 + 64.0 * NUMBER(1) * gx * bx / 25000;
+    if (IS("fill")) gpu.zeros = false;
     if (IS("gate")) o.kind = WAIT, o.flag = *(volatile unsigned**)a[0], o.ns = 0.9 * NUMBER(1); // its clock is fast
     if (IS("clock")) { // starts at an edge of a clock of 32 ns
         uint64_t* out = *(uint64_t**)a[0];
         out[0] = (uint64_t)(NUMBER(1) / 1.98 / 32) * 32;
-        out[1] = (uint64_t)((double)out[0] * (gpu.idle ? 1.4 : 1.98));
+        out[1] = (uint64_t)((double)out[0] * (gpu.idle ? 1.4 : gpu.cycles > 0 ? gpu.cycles : 1.98));
         o.ns = (double)out[0] + 765 + 16;
     }
     return submit(stream, o), 0;
 }
+static int launch_as(const kbi_cu_config* c, void* f, void** arguments, void** extra) {
+    gpu.cluster = (int)c->attributes->value[0];
+    int error = launch(f, c->grid[0], 1, 1, c->block[0], 1, 1, c->shared, c->stream, arguments, extra);
+    gpu.cluster = 1;
+    return error;
+}
+static int set_attribute(void* f, int attribute, int value) { return (void)f, (void)attribute, (void)value, 0; }
+static int get_attribute(int* value, int attribute, void* f) {
+    *value = attribute == KBI_CU_CLUSTER_X ? ((const function*)f)->cluster : 0;
+    return 0;
+}
 static int wait_value(kb_stream s, unsigned long long address, unsigned value, unsigned flags) {
-    operation o = { WAIT, NULL, 0, NULL, (volatile unsigned*)(uintptr_t)address };
+    operation o = { WAIT, NULL, 0, NULL, (volatile unsigned*)(uintptr_t)address, NULL };
     (void)value, (void)flags;
     return submit(s, o), 0;
 }
@@ -392,6 +628,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
     kbi_cu_wait d = wait_value;
     kbi_cu_node e = node_parameters;
     kbi_cu_arguments g = argument;
+    kbi_cu_launch_as h = launch_as;
+    kbi_cu_set i = set_attribute;
+    kbi_cu_get j = get_attribute;
     bool gates = !getenv("VIRTUAL_NO_WAIT"); // then a kernel spins instead
     *f = NULL;
     if (strcmp(name, "cuModuleLoadData") == 0) memcpy(f, &a, sizeof a);
@@ -400,6 +639,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
     if (strcmp(name, "cuStreamWaitValue32") == 0 && gates) memcpy(f, &d, sizeof d);
     if (strcmp(name, "cuGraphKernelNodeGetParams") == 0) memcpy(f, &e, sizeof e);
     if (strcmp(name, "cuFuncGetParamInfo") == 0) memcpy(f, &g, sizeof g);
+    if (strcmp(name, "cuLaunchKernelEx") == 0) memcpy(f, &h, sizeof h);
+    if (strcmp(name, "cuFuncSetAttribute") == 0) memcpy(f, &i, sizeof i);
+    if (strcmp(name, "cuFuncGetAttribute") == 0) memcpy(f, &j, sizeof j);
     *found = *f ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
 }
@@ -409,19 +651,155 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
 static int nvml_init(void) { return 0; }
 static int nvml_handle(const char* bus, void** device) { return (void)bus, *device = &gpu, 0; }
 static int nvml_power(void* device, unsigned* milliwatts) { return (void)device, *milliwatts = 700000, 0; }
-static int nvml_reasons(void* device, unsigned long long* mask) { // power cap, or idle
-    return (void)device, *mask = gpu.idle || !getenv("VIRTUAL_THROTTLE") ? 1 : 4, 0;
+static int nvml_driver(char* text, unsigned n) { return snprintf(text, n, "580.1"), 0; }
+static int nvml_temperature(void* device, int sensor, unsigned* c) { return (void)device, *c = sensor ? 0 : 61, 0; }
+static int nvml_clock(void* device, int which, unsigned* mhz) {
+    return (void)device, *mhz = which == 2 ? 3201 : 1, 0;
 }
+static int nvml_mig(void* device, unsigned* now, unsigned* pending) {
+    return (void)device, *now = getenv("VIRTUAL_SHARED") != NULL, *pending = 0, 0;
+}
+static int nvml_processes(void* device, unsigned* n, void* out) { // this one, and another one's
+    return (void)device, (void)out, *n = getenv("VIRTUAL_SHARED") ? 2 : 1, 0;
+}
+static int nvml_reasons(void* device, unsigned long long* mask) { // 1: idle
+    const char* reasons = getenv("VIRTUAL_THROTTLE");
+    return (void)device, *mask = gpu.idle || !reasons ? 1 : strtoul(reasons, NULL, 0), 0;
+}
+
+// --- the library for products: VIRTUAL_CUBLAS=13 has it as that version, =14,13 beside one that does not start ---
+
+typedef struct matrix {
+    int type;
+    double side;
+} matrix;
+static int lt_version[] = { 13, 14 }; // a library is known by its address here
+static int lt_create(void** handle) { return *handle = &gpu, 0; }
+static int lt_refuse(void** handle) { return (void)handle, 1; }
+static int lt_destroy(void* handle) { return (void)handle, 0; }
+static int lt_describe(void** what, int compute, int scale) {
+    int* made = (int*)calloc(3, sizeof *made);
+    made[0] = compute, made[1] = scale;
+    return *what = made, 0;
+}
+static int lt_describe_more(void* what, int attribute, const void* value, size_t bytes) {
+    if (attribute == 3 && bytes == 4) ((int*)what)[2] = *(const int*)value;
+    return (attribute == 3 && bytes == 4) || (attribute == 25 && bytes == 1) ? 0 : 7;
+}
+static int lt_layout(void** out, int type, uint64_t rows, uint64_t columns, int64_t stride) {
+    matrix* m = (matrix*)calloc(1, sizeof *m);
+    m->type = type, m->side = (double)rows;
+    return *out = m, rows == columns && (int64_t)rows == stride ? 0 : 7;
+}
+static int lt_prefer(void** out) { return *out = calloc(1, 8), 0; }
+static int lt_prefer_more(void* p, int attribute, const void* value, size_t bytes) {
+    return (void)p, (void)value, attribute == 1 && bytes == sizeof(size_t) ? 0 : 7;
+}
+static int lt_free(void* p) { return free(p), 0; }
+static int lt_search(void* handle, void* what, void* a, void* b, void* c, void* d, void* preference, int wanted,
+                     kbi_algorithm* found, int* n) {
+    (void)handle, (void)b, (void)c, (void)d, (void)preference;
+    if (((matrix*)a)->type == 28 && getenv("VIRTUAL_NO_FP8")) return 15;
+    if (((int*)what)[2] != 1) return 15; // what is 8 bits wide has to be given transposed
+    memset(found, 0, sizeof *found * (size_t)wanted);
+    for (*n = 0; *n < wanted; ++*n) found[*n].data[0] = (uint64_t)*n; // the second is the faster one
+    return 0;
+}
+static int lt_multiply(void* handle, void* what, const void* alpha, const void* a, void* of_a, const void* b,
+                       void* of_b, const void* beta, const void* c, void* of_c, void* d, void* of_d,
+                       const kbi_algorithm* algorithm, void* workspace, size_t bytes, kb_stream stream) {
+    static const function product = { "product", 0, 0, 0, 0, 0, false };
+    static const struct {
+        int compute, scale, in, out;
+        double tflops;
+    } rows[] = { { 70, 1, 1, 1, 60 },    { 77, 0, 0, 0, 400 },    { 68, 0, 2, 2, 700 },   { 64, 2, 2, 2, 650 },
+                 { 68, 0, 14, 14, 720 }, { 68, 0, 28, 14, 1400 }, { 72, 10, 3, 10, 1500 } };
+    operation o = { KERNEL, &product, 0, NULL, NULL, NULL };
+    const int* is = (const int*)what;
+    const matrix *in = (const matrix*)of_a, *out = (const matrix*)of_d;
+    uint64_t one = 0, zero = 1;
+    size_t size = is[1] == 1 ? 8 : is[1] == 2 ? 2 : 4;
+    (void)handle, (void)b, (void)of_b, (void)c, (void)of_c, (void)workspace, (void)bytes, (void)a, (void)d;
+    memcpy(&one, alpha, size), memcpy(&zero, beta, 8);
+    double value = 1;
+    float value32 = 1;
+    uint64_t want = is[1] == 10 ? 1 : is[1] == 2 ? 0x3c00 : 0;
+    if (is[1] == 1) memcpy(&want, &value, 8);
+    if (is[1] == 0) memcpy(&want, &value32, 4);
+    if (one != want || zero) return 7;
+    for (int i = 0; i < 7; i++)
+        if (is[0] == rows[i].compute && is[1] == rows[i].scale && in->type == rows[i].in && out->type == rows[i].out)
+            o.ns = 2e-3 * in->side * in->side * in->side / rows[i].tflops;
+    if (!(o.ns > 0)) return 15;
+    if (gpu.zeros) o.ns /= 1.2;
+    if (!algorithm->data[0]) o.ns *= 1.1;
+    return submit(stream, o), 0;
+}
+#define LT(symbol, f) \
+    { symbol, (void (*)(void))f }
+static const struct {
+    const char* name;
+    void (*f)(void);
+} lt_functions[] = { LT("cublasLtCreate", lt_create),
+                     LT("cublasLtDestroy", lt_destroy),
+                     LT("cublasLtMatmulDescCreate", lt_describe),
+                     LT("cublasLtMatmulDescSetAttribute", lt_describe_more),
+                     LT("cublasLtMatmulDescDestroy", lt_free),
+                     LT("cublasLtMatrixLayoutCreate", lt_layout),
+                     LT("cublasLtMatrixLayoutDestroy", lt_free),
+                     LT("cublasLtMatmulPreferenceCreate", lt_prefer),
+                     LT("cublasLtMatmulPreferenceSetAttribute", lt_prefer_more),
+                     LT("cublasLtMatmulPreferenceDestroy", lt_free),
+                     LT("cublasLtMatmulAlgoGetHeuristic", lt_search),
+                     LT("cublasLtMatmul", lt_multiply) };
+static void* lt_symbol(const int* library, const char* name) {
+    void (*refuse)(void) = (void (*)(void))lt_refuse;
+    void* p = NULL;
+    for (size_t i = 0; i < sizeof lt_functions / sizeof *lt_functions; i++)
+        if (strcmp(name, lt_functions[i].name) == 0) memcpy(&p, &lt_functions[i].f, sizeof p);
+    if (*library == 14 && strcmp(name, "cublasLtCreate") == 0) memcpy(&p, &refuse, sizeof p);
+    return p;
+}
+
 static void* virtual_dlopen(const char* name, int mode) {
-    return strstr(name, "nvidia-ml") ? (void*)&gpu : dlopen(name, mode);
+    const char *versions = getenv("VIRTUAL_CUBLAS"), *dot = strrchr(name, '.');
+    if (strstr(name, "libcupti")) return getenv("VIRTUAL_CUPTI") ? (void*)&tracing : NULL;
+    if (!strstr(name, "cublas")) return strstr(name, "nvidia-ml") ? (void*)&gpu : dlopen(name, mode);
+    for (int i = 0; versions && i < 2; i++)
+        if (atoi(dot + 1) == lt_version[i] && strstr(versions, dot + 1)) return &lt_version[i];
+    return NULL;
+}
+static int virtual_dlclose(void* library) { // what was never opened here is not closed
+    return library == &lt_version[0] || library == &lt_version[1] ? 0 : dlclose(library);
 }
 static void* virtual_dlsym(void* library, const char* name) {
     int (*init)(void) = nvml_init;
     int (*handle)(const char*, void**) = nvml_handle;
     int (*power)(void*, unsigned*) = nvml_power;
     int (*reasons)(void*, unsigned long long*) = nvml_reasons;
+    int (*callbacks)(void (*)(uint8_t**, size_t*, size_t*), void (*)(void*, uint32_t, uint8_t*, size_t, size_t)) =
+        trace_callbacks;
+    int (*enable)(int) = trace_enable;
+    int (*flush)(uint32_t) = trace_flush;
+    int (*next)(uint8_t*, size_t, kbi_activity**) = trace_next;
     void* f = NULL;
+    int (*driver)(char*, unsigned) = nvml_driver;
+    int (*temperature)(void*, int, unsigned*) = nvml_temperature;
+    int (*clock)(void*, int, unsigned*) = nvml_clock;
+    int (*mig)(void*, unsigned*, unsigned*) = nvml_mig;
+    int (*processes)(void*, unsigned*, void*) = nvml_processes;
+    if (strstr(name, "RegisterCallbacks")) memcpy(&f, &callbacks, sizeof f);
+    if (strstr(name, "ActivityEnable")) memcpy(&f, &enable, sizeof f);
+    if (strstr(name, "FlushAll")) memcpy(&f, &flush, sizeof f);
+    if (strstr(name, "GetNextRecord")) memcpy(&f, &next, sizeof f);
+    if (library == &tracing) return f;
+    if (library == &lt_version[0] || library == &lt_version[1]) return lt_symbol((const int*)library, name);
     if (library != &gpu) return dlsym(library, name);
+    if (strstr(name, "DriverVersion")) memcpy(&f, &driver, sizeof f);
+    if (strstr(name, "GetTemperature")) memcpy(&f, &temperature, sizeof f);
+    if (strstr(name, "GetClockInfo")) memcpy(&f, &clock, sizeof f);
+    if (strstr(name, "MigMode")) memcpy(&f, &mig, sizeof f);
+    if (strstr(name, "RunningProcesses")) memcpy(&f, &processes, sizeof f);
     if (strstr(name, "Init")) memcpy(&f, &init, sizeof f);
     if (strstr(name, "HandleByPciBusId")) memcpy(&f, &handle, sizeof f);
     if (strstr(name, "PowerUsage")) memcpy(&f, &power, sizeof f);
@@ -432,14 +810,24 @@ static void* virtual_dlsym(void* library, const char* name) {
 // --- benchmarks ---
 
 static void kernel(double ns, size_t bytes, kb_stream s) {
-    static function of[4] = { { "known", 8 }, { "known", 24 }, { "known", 256 }, { "known", 1024 } };
-    operation o = { KERNEL, &of[bytes == 8 ? 0 : bytes == 24 ? 1 : bytes == 256 ? 2 : 3], ns, NULL, NULL };
+    static function of[4] = { { "known", 8, 0, 0, 0, 0, false },
+                              { "known", 24, 0, 0, 0, 0, false },
+                              { "known", 256, 0, 0, 0, 0, false },
+                              { "known", 1024, 0, 0, 0, 0, false } };
+    operation o = { KERNEL, &of[bytes == 8 ? 0 : bytes == 24 ? 1 : bytes == 256 ? 2 : 3], ns, NULL, NULL, NULL };
     submit(s, o);
 }
 
 KBENCH_IMPL(known, one, KB_AXIS("ns", 600, 900, 2000, 5600, 20000, 600000), KB_AXIS("bytes", 8, 24, 256, 1024)) {
     int64_t ns = kb_int(kb, "ns"), bytes = kb_int(kb, "bytes");
     KB_TIME(kb) { kernel((double)ns, (size_t)bytes, kb->stream); }
+}
+KBENCH_IMPL(shaped, one, KB_AXIS("shape", 0, 1, 2, 3, 4, 5), KB_AXIS("ns", 2000, 8000)) {
+    static function of[6] = { { "shaped", 24, 132, 32, 0, 1, false },   { "shaped", 24, 4000, 256, 0, 1, false },
+                              { "shaped", 24, 132, 1024, 0, 1, false }, { "shaped", 24, 8, 256, 163840, 1, false },
+                              { "shaped", 24, 128, 256, 0, 8, false },  { "shaped", 24, 132, 128, 0, 1, true } };
+    operation o = { KERNEL, &of[kb_int(kb, "shape")], (double)kb_int(kb, "ns"), NULL, NULL, NULL };
+    KB_TIME(kb) { submit(kb->stream, o); }
 }
 KBENCH(several) {
     KB_TIME(kb) { kernel(3000, 24, kb->stream), kernel(4000, 24, kb->stream); }
@@ -475,21 +863,79 @@ KBENCH(stops) { // behind its closed gate, for longer than the watchdog waits
         kernel(20000, 24, kb->stream);
     }
 }
+KBENCH(stops_briefly) { // so that no watchdog sees it
+    int launches = 0;
+    KB_TIME(kb) {
+        if (++launches == 400) stop_for(200);
+        kernel(20000, 24, kb->stream);
+    }
+}
+KBENCH(waits_late) { // behind its closed gate, in the middle of its samples
+    int launches = 0;
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        launches += kb->run->call.phase == KBI_PHASE_SAMPLE;
+        if (launches > 300) cudaStreamSynchronize(kb->stream);
+    }
+}
 KBENCH(waits_too) {
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         cudaStreamSynchronize(kb->stream);
     }
 }
+KBENCH(moved) { // says how many pages were taken before, and where in one its data lies
+    char *p = KB_ALLOC(kb, char, 100000), *q = KB_ALLOC(kb, char, 3 << 20);
+    int pages = 0;
+    for (int i = 0; i < 4096; i++) pages += gpu.blocks[i].p && gpu.blocks[i].bytes == 2 << 20;
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+    if (kb->run->memory.stage)
+        fprintf(stderr, "moved %d: %d %lu %lu\n", (int)getpid(), pages, (unsigned long)((uintptr_t)p % (2 << 20)),
+                (unsigned long)((uintptr_t)q % (2 << 20)));
+}
 KBENCH(turns) {
     KB_ALLOC(kb, char, 4 << 20);
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
+// Each instance of an implementation, copies for --rotate among them, has a mark of its own in its data, and a counter
+// that all of its launches add to; in the end it says where that lay and whether the mark still stands.
+static void in_turn(kb_state* kb, int64_t bytes, int64_t later) {
+    static const function of = { "known", 24, 0, 0, 0, 0, false };
+    static int instances;
+    int mark = ++instances, *x = KB_ALLOC(kb, int, bytes / 4), *more = later ? KB_ALLOC(kb, int, later / 4) : NULL;
+    if (!x) return;
+    for (int64_t i = 1; i < bytes / 4; i += 1000) x[i] = mark;
+    x[0] = 0;
+    gpu.preempted = kb->run->place.stand_in && getenv("VIRTUAL_PREEMPTED");
+    KB_TIME(kb) {
+        operation o = { KERNEL, &of, 5000, NULL, NULL, x };
+        submit(kb->stream, o);
+    }
+    bool stands = !more || (unsigned char)more[0] == 0xFF;
+    for (int64_t i = 1; i < bytes / 4; i += 1000) stands &= x[i] == mark;
+    if (kb->run->call.last == KBI_PHASE_CHECK) return;
+    fprintf(stderr, "%s/%s copy %d at %llx counts %d %s\n", kb->operation, kb->implementation,
+            kb->run->place.stand_in, (unsigned long long)(uintptr_t)x, x[0], stands ? "stands" : "is gone");
+}
+KBENCH_IMPL(in_turn, one) { in_turn(kb, 1 << 20, 0); }
+KBENCH_IMPL(in_turn, two) { in_turn(kb, 1 << 20, 0); }
+KBENCH_IMPL(in_turn, more) { in_turn(kb, 1 << 20, 1 << 18); }
+KBENCH_IMPL(unsteady, one) { in_turn(kb, 1 << 20, 0); }
+KBENCH_IMPL(unsteady, other) { // needs more in its second call than in its first
+    static int calls;
+    in_turn(kb, 1 << 20, calls++ > 0 ? 1 << 20 : 4096);
+}
+KBENCH_IMPL(broken, one) { in_turn(kb, 1 << 20, 0); }
+KBENCH_IMPL(broken, other) { // its third copy fails: the first two wait while others play
+    static int calls;
+    if (++calls == 5) kb_fail(kb, "once too often");
+    in_turn(kb, 1 << 20, 0);
+}
 KBENCH(faults) { // in its 50th launch
-    static const function of = { "known", 8 }, faulty = { "faulty", 8 };
+    static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     static int launches;
     KB_TIME(kb) {
-        operation o = { KERNEL, ++launches < 50 ? &of : &faulty, 5000, NULL, NULL };
+        operation o = { KERNEL, ++launches < 50 ? &of : &faulty, 5000, NULL, NULL, NULL };
         submit(kb->stream, o);
     }
 }
@@ -508,10 +954,10 @@ KBENCH_IMPL(rivals, slower) {
     KB_TIME(kb) { kernel(5200, 24, kb->stream); }
 }
 static void break_late(kb_state* kb, int launch) { // counts from the samples on: after every rival's check
-    static const function of = { "known", 8 }, faulty = { "faulty", 8 };
+    static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     static int launches;
     launches += kb->run->call.phase == KBI_PHASE_SAMPLE;
-    operation o = { KERNEL, launches < launch ? &of : &faulty, 5000, NULL, NULL };
+    operation o = { KERNEL, launches < launch ? &of : &faulty, 5000, NULL, NULL, NULL };
     submit(kb->stream, o);
 }
 KBENCH_IMPL(duel, first) {
@@ -564,6 +1010,193 @@ KBENCH(idles) { idles_later(kb); }
 KBENCH_IMPL(idle_rivals, one) { idles_later(kb); }
 KBENCH_IMPL(idle_rivals, other) { idles_later(kb); }
 
+// --- launches that differ ---
+
+KBENCH(shrinks) { // by a counter in device memory, which nobody sets again
+    static double ns = 4e6;
+    KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
+}
+KBENCH(shrinks_again) { // that every call of the function sets again
+    double ns = 4e6;
+    KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
+}
+KBENCH(wears_off) { // over all of the samples
+    double ns = 60000;
+    KB_TIME(kb) { kernel(ns = ns > 2000 ? ns - 60 : 2000, 24, kb->stream); }
+}
+KBENCH(every_second) {
+    int launches = 0;
+    KB_TIME(kb) { kernel(++launches % 2 ? 9000 : 700, 24, kb->stream); }
+}
+KBENCH(every_third_not) {
+    int launches = 0;
+    KB_TIME(kb) { kernel(++launches % 3 ? 9000 : 700, 24, kb->stream); }
+}
+KBENCH(every_second_long) {
+    int launches = 0;
+    KB_TIME(kb) { kernel(++launches % 2 ? 900000 : 700000, 24, kb->stream), kernel(5, 24, kb->stream); }
+}
+KBENCH(submits_less) { // the host stops to launch the second kernel
+    int launches = 0;
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        if (++launches < 300) kernel(600, 24, kb->stream);
+    }
+}
+KBENCH(submits_in_turn) { // as long, but another one each second time
+    int launches = 0;
+    KB_TIME(kb) { kernel(5000, ++launches % 2 ? 24 : 256, kb->stream); }
+}
+KBENCH(waits_later) {
+    int launches = 0;
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        if (++launches > 300 && kb->run->call.unit == KBI_COMPARED) cudaStreamSynchronize(kb->stream);
+    }
+}
+KBENCH(wakes_up) { // honest: the clock is low at first, which the launches' times follow
+    int launches = 0;
+    KB_TIME(kb) {
+        gpu.cycles = ++launches < 40 ? 0.6 : 1.8;
+        kernel(20000 * 1.8 / gpu.cycles, 24, kb->stream);
+    }
+    gpu.cycles = 0.6;
+}
+KBENCH_IMPL(shrinking_rival, first) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+KBENCH_IMPL(shrinking_rival, shrinks) {
+    double ns = 4e6;
+    KB_TIME(kb) { kernel(ns = ns > 4000 ? ns / 2 : 2000, 24, kb->stream); }
+}
+// the clock falls in the middle of the samples, and the time with it
+KBENCH(slows_down) {
+    KB_TIME(kb) {
+        gpu.cycles = kb->run->m.n < 100 ? 1.98 : 1.5;
+        kernel(5000 * 1.98 / gpu.cycles, 24, kb->stream);
+    }
+    gpu.cycles = 0;
+}
+// Where a buffer lies decides what a kernel takes: up to 9 % more.
+static void by_place(kb_state* kb) {
+    char* p = KB_ALLOC(kb, char, 4 << 20);
+    kb_note(kb, "at %p", (void*)p);
+    uint64_t page = (uint64_t)(uintptr_t)p >> 21;
+    KB_TIME(kb) { kernel(20000 + 600 * (double)(page * 0x9e3779b97f4a7c15u >> 62), 24, kb->stream); }
+}
+KBENCH_IMPL(placed, one) { by_place(kb); }
+KBENCH_IMPL(placed, two) { by_place(kb); }
+KBENCH_IMPL(placed, three) { by_place(kb); }
+// a kernel that knows its result by its input's address; device memory is the host's here
+KBENCH(caches) {
+    static const float* known;
+    static float result[64];
+    float *x = KB_ALLOC(kb, float, 64), *y = KB_ALLOC(kb, float, 64), want[64];
+    for (int i = 0; i < 64; i++) want[i] = (float)(100 * kb->seed + (uint64_t)i);
+    kb_from_host(kb, x, want, sizeof want);
+    KB_TIME(kb) {
+        if (!gpu.capture && x != known) memcpy(result, x, sizeof result), known = x;
+        if (!gpu.capture) memcpy(y, result, sizeof result);
+        kernel(5000, 24, kb->stream);
+    }
+    kb_check(kb, y, want, 64, 1e-6);
+}
+KBENCH(leaks) {
+    void* p;
+    float* x = KB_ALLOC(kb, float, 64);
+    cudaMalloc(&p, 1 << 20);
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+    kb_check_that(kb, x != NULL, 0, 0, "nothing to check");
+}
+KBENCH(computes) {
+    float *x = KB_ALLOC(kb, float, 64), *y = KB_ALLOC(kb, float, 64), want[64];
+    for (int i = 0; i < 64; i++) want[i] = (float)(100 * kb->seed + (uint64_t)i);
+    kb_from_host(kb, x, want, sizeof want);
+    KB_TIME(kb) {
+        if (!gpu.capture) memcpy(y, x, sizeof want);
+        kernel(5000, 24, kb->stream);
+    }
+    kb_check(kb, y, want, 64, 1e-6);
+}
+
+KBENCH_IMPL(product, unsaid, KB_AXIS("tflops", 40, 650, 2500)) {
+    double tflops = (double)kb_int(kb, "tflops");
+    KB_TIME(kb) { kernel(200000, 24, kb->stream); }
+    kb_flops(kb, tflops * 1e12 * 200e-6);
+}
+KBENCH_IMPL(stored, f64, KB_DTYPE("f64", "f32", "tf32", "f16", "bf16", "e4m3", "i8"),
+            KB_AXIS("percent", 90, 115, 140)) {
+    static const double roofs[] = { 60, 720, 400, 720, 720, 1400, 1500 }; // the highest that may be meant
+    static const kb_dtype dtypes[] = { KB_F64, KB_F32, KB_TF32, KB_F16, KB_BF16, KB_E4M3, KB_I8 };
+    double tflops = 0;
+    for (int i = 0; i < 7; i++)
+        if (dtypes[i] == kb->dtype) tflops = roofs[i];
+    KB_TIME(kb) { kernel(200000, 24, kb->stream); }
+    kb_flops(kb, 0.01 * (double)kb_int(kb, "percent") * tflops * 1e12 * 200e-6);
+}
+// whether a block is one of the device's own
+static bool on_device(const void* p) {
+    for (int i = 0; i < 4096; i++)
+        if ((const char*)p >= (char*)gpu.blocks[i].p && (const char*)p < (char*)gpu.blocks[i].p + gpu.blocks[i].bytes)
+            return true;
+    return false;
+}
+static void places_of(kb_state* kb, double ns) {
+    char *d = KB_ALLOC(kb, char, 1 << 20), *h = KB_ALLOC_HOST(kb, char, 3 << 20),
+         *p = KB_ALLOC_PINNED(kb, char, 4096);
+    static const function shaped = { "boxed", 24, 105, 256, 1000, 0, false };
+    operation o = { KERNEL, &shaped, ns, NULL, NULL, NULL };
+    KB_TIME(kb) { submit(kb->stream, o); }
+    kb_bytes(kb, 4.25e6); // 2e-5 s: a twentieth of what a copy reaches
+    kb_check_that(kb, on_device(d) && !on_device(h) && !on_device(p), on_device(d), 0,
+                  "where KB_ALLOC and its kin put it");
+}
+KBENCH_IMPL(places, one) { places_of(kb, 20000); }
+KBENCH_IMPL(places, other) { places_of(kb, 20000); }
+
+// what an audit finds beside kernels
+static void beside(kb_state* kb, int kind) {
+    KB_TIME(kb) {
+        operation o = { KERNEL, NULL, 3000, NULL, NULL, NULL };
+        o.kind = kind == HOST ? HOST : kind == SET ? SET : ALLOCATION;
+        if (kind != SET) kernel(5000, 24, kb->stream);
+        submit(kb->stream, o);
+    }
+}
+KBENCH(hosts) { beside(kb, HOST); }
+KBENCH(allocates) { beside(kb, ALLOCATION); }
+KBENCH(sets) { beside(kb, SET); }
+static void refused(kb_state* kb, cudaError_t inside, cudaError_t end) {
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        if (gpu.capture) gpu.last = inside, gpu.spoiled = end;
+    }
+}
+KBENCH(by_default) { refused(kb, cudaErrorStreamCaptureImplicit, cudaErrorStreamCaptureInvalidated); }
+KBENCH(isolated) { refused(kb, cudaErrorStreamCaptureIsolation, cudaErrorStreamCaptureInvalidated); }
+KBENCH(unjoined) { refused(kb, cudaSuccess, cudaErrorStreamCaptureUnjoined); }
+KBENCH(invalidates) { refused(kb, cudaSuccess, cudaErrorStreamCaptureInvalidated); }
+KBENCH(errs) { refused(kb, cudaErrorInvalidValue, cudaSuccess); }
+KBENCH(leaves_audit) {
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        if (gpu.capture) break;
+    }
+}
+KBENCH(leaves_gate) {
+    int launches = 0;
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        if (++launches == 60) break;
+    }
+}
+KBENCH(resets) { // a reset is no part of the time
+    KB_SAMPLE(kb) {
+        kernel(9000, 24, kb->stream);
+        KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+    }
+}
+
 KBENCH(skips) { kb_skip(kb, "does not apply"); }
 static void five(kb_state* kb) {
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -579,6 +1212,21 @@ static const char* self;
 static json_file file;
 static int code; // of the last run
 
+static const char* output(void) {
+    static char all[20000];
+    FILE* f = fopen("build/test/host/cuda.out", "r");
+    size_t n = f ? fread(all, 1, sizeof all - 1, f) : 0;
+    all[n] = 0;
+    if (f) fclose(f);
+    return all;
+}
+static void check_output(const char* what) {
+    CHECK_THAT(strstr(output(), what) != NULL, "no '%s' in: %.300s", what, output());
+}
+static void check_no_output(const char* what) {
+    CHECK_THAT(strstr(output(), what) == NULL, "'%s' in: %.300s", what, output());
+}
+
 // arguments: of the program, which settings NAME=VALUE of the environment may precede.
 static void start(const char* arguments) {
     char command[1000];
@@ -589,6 +1237,7 @@ static void start(const char* arguments) {
     int status = system(command);
     CHECK(status != -1);
     code = WEXITSTATUS(status);
+    check_no_output("wrong launch");
 }
 static void run(const char* arguments) {
     char all[500];
@@ -609,17 +1258,21 @@ static const char* text(int i, const char* key) {
     return s ? s : "(none)";
 }
 
-// Times within 50 ns of the kernel's own, whatever the arguments; raw ones are 2 to 3 us too long.
+// Times within 60 ns of the kernel's own, whatever the arguments; raw ones are 2 to 3 us too long.
 static void check_known(const char* arguments, int want) {
     run(arguments);
     CHECK_INT(file.n, want);
     for (int i = 0; i < file.n; i++) {
         const char* ns = strstr(text(i, "name"), "ns=");
         double known = ns ? atof(ns + 3) : 0, got = 1e6 * number(i, "time_ms"), raw = 1e6 * number(i, "time_ms_raw");
-        CHECK_THAT(fabs(got - known) <= 50 + 1e-4 * known, "%s %s: %.0f ns for %.0f", arguments, text(i, "name"), got,
+        CHECK_THAT(fabs(got - known) <= 60 + 1e-4 * known, "%s %s: %.0f ns for %.0f", arguments, text(i, "name"), got,
                    known);
         CHECK_THAT(raw - known > 1900 && raw - known < (strstr(arguments, "TOOL") ? 10000 : 3000),
                    "%s %s: raw %.0f ns for %.0f", arguments, text(i, "name"), raw, known);
+        // what was taken off, and what events read around an empty kernel, which takes 576 ns
+        double bias = 1e6 * number(i, "bias_ms"), floor_ns = 1e6 * number(i, "floor_ms");
+        CHECK_THAT(fabs(raw - bias - got) < 1e-6 * raw, "%s: bias %.0f ns of %.0f", text(i, "name"), bias, raw);
+        CHECK_THAT(fabs(floor_ns - bias - 576) < 30, "%s: floor %.0f ns, bias %.0f", text(i, "name"), floor_ns, bias);
     }
 }
 
@@ -630,19 +1283,45 @@ static void check_word(const char* arguments, const char* word) {
     CHECK_STR(text(0, "time_ms"), "null");
 }
 
-static const char* output(void) {
-    static char all[20000];
-    FILE* f = fopen("build/test/host/cuda.out", "r");
-    size_t n = f ? fread(all, 1, sizeof all - 1, f) : 0;
-    all[n] = 0;
-    if (f) fclose(f);
-    return all;
+// Every process of --procs has its data on other pages and at another offset, the first where it always is; a case's
+// memory is its own all the same.
+typedef struct moved {
+    int process, pages;
+    unsigned long at, large;
+} moved;
+static int moved_to(moved* of, int most) { // what each process says, which may call its body more than once
+    int n = 0;
+    for (const char* s = output(); (s = strstr(s, "moved ")) != NULL; s++) {
+        moved now;
+        if (sscanf(s, "moved %d: %d %lu %lu", &now.process, &now.pages, &now.at, &now.large) != 4) continue;
+        if (n && of[n - 1].process == now.process) n--;
+        if (n < most) of[n++] = now;
+    }
+    return n;
 }
-static void check_output(const char* what) {
-    CHECK_THAT(strstr(output(), what) != NULL, "no '%s' in: %.300s", what, output());
-}
-static void check_no_output(const char* what) {
-    CHECK_THAT(strstr(output(), what) == NULL, "'%s' in: %.300s", what, output());
+static void test_moved(void) {
+    moved of[8];
+    run("--op moved --fast");
+    CHECK_INT(moved_to(of, 8), 1);
+    CHECK(of[0].pages == 0 && of[0].at == KBI_GUARD && of[0].large == KBI_GUARD);
+    double memory = number(0, "memory_bytes"), ns = 1e6 * number(0, "time_ms");
+    run("--op moved --fast --procs 5");
+    CHECK_INT(number(0, "processes"), 5);
+    CHECK_REAL(number(0, "memory_bytes"), memory, 1e-12);
+    CHECK_THAT(fabs(1e6 * number(0, "time_ms") - ns) <= 100, "moved: %g ns and %g ms", ns, number(0, "time_ms"));
+    CHECK_INT(moved_to(of, 8), 5);
+    CHECK(of[0].pages == 0 && of[0].at == KBI_GUARD);
+    for (int i = 1; i < 5; i++) {
+        CHECK_THAT(of[i].pages >= 1 && of[i].pages <= 64, "process %d: %d pages", i, of[i].pages);
+        CHECK_THAT(of[i].at % 512 == 0 && of[i].at == of[i].large, "process %d: at %lu and %lu", i, of[i].at,
+                   of[i].large);
+        for (int k = 0; k < i; k++) CHECK_THAT(of[i].at != of[k].at, "processes %d and %d: at %lu", k, i, of[i].at);
+    }
+    run("--op turns --fast --rotate"); // copies, which have no stage
+    memory = number(0, "memory_bytes");
+    run("--op turns --fast --rotate --procs 2");
+    CHECK_INT(number(0, "processes"), 2);
+    CHECK_REAL(number(0, "memory_bytes"), memory, 1e-12);
 }
 
 static void test_errors(void) {
@@ -692,7 +1371,7 @@ static void test_nothing(void) {
     run("--op skips --fast"); // its function says that it does not apply
     CHECK_INT(code, 0);
     check_output("nothing was measured: all that was selected was skipped");
-    run("VIRTUAL_FORKS=1 --op faults,lazy --fast"); // a second worker cannot be started
+    run("VIRTUAL_FORKS=2 --op faults,lazy --fast"); // after the one that asks CUPTI; a second worker cannot be started
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 2);
     CHECK_THAT(strstr(text(1, "flags"), "CRASHED") != NULL, "flags %s", text(1, "flags"));
@@ -705,7 +1384,7 @@ static void test_devices(void) {
     CHECK_INT(file.n, 4);
     for (int i = 0; i < file.n; i++) {
         CHECK_INT(number(i, "device"), i / 2);
-        CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i % 2 ? 20000 : 2000)) < 50, "device %d: %g ms", i / 2,
+        CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i % 2 ? 20000 : 2000)) < 60, "device %d: %g ms", i / 2,
                    number(i, "time_ms"));
     }
     // a case that chooses another device does so for itself; memory of the pool that is no case's counts for none
@@ -726,7 +1405,7 @@ static void test_devices(void) {
     } else
         SKIP("no script(1) that plays a terminal: progress over two devices is not looked at");
     // what the device does after the last sample is not what was measured
-    run("VIRTUAL_THROTTLE=1 --op idles,idle_rivals --fast");
+    run("VIRTUAL_THROTTLE=4 --op idles,idle_rivals --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
         CHECK_THAT(strstr(text(i, "flags"), "THROTTLED") != NULL, "%s: flags %s", text(i, "name"), text(i, "flags"));
@@ -768,6 +1447,362 @@ static void test_timers(void) {
                    number(i, "time_ms"), text(i, "message"));
 }
 
+// Launches that do not do what the first one did.
+static void test_differing(void) {
+    check_word("--op shrinks --fast", "WORK_CHANGED");
+    check_word("--op shrinks_again --fast --hot", "WORK_CHANGED");
+    CHECK_HAS(text(0, "message"), "the first launches of the warm-up took");
+    check_word("--op wears_off --iters 60 --warmup 4", "WORK_CHANGED");
+    CHECK_HAS(text(0, "message"), "ever less");
+    check_word("--op every_second --fast", "WORK_CHANGED");
+    CHECK_HAS(text(0, "message"), "one launch in 2");
+    check_word("--op every_third_not --fast --hot", "WORK_CHANGED");
+    CHECK_HAS(text(0, "message"), "one launch in 3");
+    check_word("--op submits_less --fast", "WORK_CHANGED");
+    CHECK_HAS(text(0, "message"), "submits other work");
+    check_word("--op submits_in_turn --fast", "WORK_CHANGED");
+    check_word("--op waits_later --fast", "SYNC_INSIDE");
+    run("--op wakes_up,every_second_long --fast"); // what the clock explains, and what is less than half
+    CHECK_INT(file.n, 2);
+    for (int i = 0; i < file.n; i++)
+        CHECK_THAT(number(i, "time_ms") > 0.01, "%s: %s, %s", text(i, "name"), text(i, "flags"), text(i, "message"));
+    run("--op shrinking_rival --fast");
+    CHECK_THAT(strstr(text(1, "flags"), "WORK_CHANGED") != NULL, "a rival: flags %s", text(1, "flags"));
+    CHECK_STR(text(1, "speedup"), "null");
+    CHECK_REAL(number(0, "time_ms"), 0.005, 0.02);
+}
+
+static void test_launches(void) {
+    static const int counts[] = { 1, 3, 16 };
+    char arguments[128];
+    for (int i = 0; i < KBI_COUNT(counts); i++) {
+        snprintf(arguments, sizeof arguments, "--op known --fast -a bytes=24 --launches %d%s", counts[i],
+                 i % 2 ? " --hot" : "");
+        run(arguments);
+        CHECK_INT(file.n, 6);
+        for (int k = 0; k < file.n; k++) {
+            double known = atof(strstr(text(k, "name"), "ns=") + 3), got = 1e6 * number(k, "time_ms");
+            CHECK_INT(number(k, "launches_per_sample"), counts[i]);
+            CHECK_THAT(fabs(got - known) < 150, "%s: %g ns for %g", arguments, got,
+                       known); // few empty kernels beside
+        }
+    }
+    run("--op known --fast -a bytes=24 -a ns=20000"); // its own choice
+    CHECK_INT(number(0, "launches_per_sample"), 8);
+}
+
+static void test_fresh(void) {
+    for (int i = 0; i < 2; i++) {
+        run(i ? "--op leaks --fast --fresh" : "--op leaks --fast"); // of one call, however many there are
+        CHECK_INT(number(0, "leaked_bytes"), 1 << 20);
+        CHECK_STR(text(0, "verified"), "true");
+    }
+    run("--op caches,computes --fast");
+    for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");
+    run("--op caches,computes --fast --fresh");
+    CHECK_INT(file.n, 2);
+    CHECK_THAT(strstr(text(0, "flags"), "STALE") != NULL, "flags %s", text(0, "flags"));
+    CHECK_HAS(text(0, "message"), "with fresh inputs (seed 43) before the samples");
+    CHECK_STR(text(1, "status"), "\"ok\"");
+    CHECK_STR(text(1, "verified"), "true");
+    CHECK_INT(number(1, "leaked_bytes"), 0);
+    CHECK_REAL(number(1, "time_ms"), 0.005, 0.03);
+}
+
+// States that no GPU takes on demand.
+static void test_states(void) {
+    static const struct {
+        const char *mask, *reasons;
+    } throttles[] = { { "0x4", "\"power cap\"" },
+                      { "0x8", "\"hardware slowdown\"" },
+                      { "0x20", "\"thermal (software)\"" },
+                      { "0x40", "\"thermal (hardware)\"" },
+                      { "0x80", "\"power brake\"" },
+                      { "0x48", "\"hardware slowdown, thermal (hardware)\"" },
+                      { "0x3", "null" } }; // idle, and clocks that somebody set: no reason
+    char arguments[128];
+    for (int i = 0; i < KBI_COUNT(throttles); i++) {
+        snprintf(arguments, sizeof arguments, "VIRTUAL_THROTTLE=%s --op several --fast", throttles[i].mask);
+        run(arguments);
+        CHECK_STR(text(0, "throttle"), throttles[i].reasons);
+        CHECK_INT(strstr(text(0, "flags"), "THROTTLED") != NULL, strcmp(throttles[i].reasons, "null") != 0);
+        CHECK_STR(text(0, "clocks_locked"), i == 6 ? "true" : "false");
+    }
+    run("--op slows_down --iters 200");
+    CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
+    CHECK_HAS(text(0, "message"), "from 1980 MHz (burst) to 1500 MHz (sustained)");
+    CHECK_REAL(number(0, "sm_clock_mhz"), 1500, 0.01);
+    // what the program sets aside in L2 is given up before each launch, or it would be warm
+    run("VIRTUAL_ASIDE=1 --op known --fast -a bytes=24 -a ns=5600,20000");
+    for (int i = 0; i < file.n; i++)
+        CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i ? 20000 : 5600)) < 60, "set aside: %g ms",
+                   number(i, "time_ms"));
+    run("VIRTUAL_ASIDE=1 --op known --fast --hot -a bytes=24 -a ns=20000");
+    CHECK_REAL(number(0, "time_ms"), 0.010, 0.02); // warm is what was asked for
+    // rivals lie at the same addresses, wherever these are
+    char at[3][32];
+    double ms[3];
+    for (int base = 0; base < 3; base++) {
+        snprintf(arguments, sizeof arguments, "VIRTUAL_BASE=%d --op placed --fast", 5 * base + 1);
+        run(arguments);
+        CHECK_INT(file.n, 3);
+        for (int i = 0; i < file.n; i++) {
+            const char* last = strrchr(text(i, "message"), ' ');
+            if (!i) snprintf(at[base], sizeof at[base], "%s", last ? last : "");
+            CHECK_STR(last ? last : "", at[base]);
+            CHECK_THAT(!i || strstr(text(i, "verdict"), "EQUIVALENT") != NULL, "%s: %s %s", text(i, "name"),
+                       text(i, "verdict"), text(i, "speedup"));
+            CHECK_STR(text(i, "stage_shared"), "true");
+        }
+        ms[base] = number(0, "time_ms");
+    }
+    CHECK_THAT(strcmp(at[0], at[1]) != 0 && strcmp(at[1], at[2]) != 0, "the stage lies at %s, %s, %s", at[0], at[1],
+               at[2]);
+    CHECK_THAT(fabs(ms[0] - ms[1]) > 4e-4 || fabs(ms[1] - ms[2]) > 4e-4, "another place changes nothing: %g %g %g",
+               ms[0], ms[1], ms[2]);
+}
+
+// What tensor cores reach is measured by products through cuBLAS, if there is one, when a case asks for it.
+static void test_roofs(void) {
+    run("VIRTUAL_CUBLAS=13 --op product,stored --fast");
+    CHECK_INT(file.n, 24);
+    for (int i = 0; i < file.n; i++) {
+        const char *name = text(i, "name"), *percent = strstr(name, "percent=");
+        bool impossible = strstr(name, "tflops=2500") || strstr(name, "percent=140");
+        CHECK_THAT(!strstr(text(i, "flags"), "ABOVE_ROOF") == !impossible, "%s: flags %s, %s", name, text(i, "flags"),
+                   text(i, "message"));
+        CHECK_THAT(isnan(number(i, "time_ms")) == impossible, "%s: %s ms", name, text(i, "time_ms"));
+        bool highest = !strstr(name, "dtype=f32") && !strstr(name, "dtype=f16"); // others are not nearest to theirs
+        if (percent && !impossible && highest)
+            CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.05); // the way into a kernel is in it
+    }
+    static const char* const roofs[] = { "f32", "f16" };
+    for (int i = 0; i < 2; i++) CHECK_HAS(text(i, "roof"), roofs[i]);
+    CHECK_REAL(number(0, "gpu_efficiency"), 80, 0.02);
+    CHECK_REAL(number(1, "gpu_efficiency"), 100 * 650.0 / 700, 0.02);
+    const char* most = strstr(text(2, "message"), "where the machine reaches "); // with zeros 1.2 times 1500
+    CHECK_REAL(most ? atof(most + 26) : 0, 1.8e6, 0.05);
+    CHECK_HAS(text(2, "message"), "(int8)");
+    // a newer library that does not start, and none at all
+    run("VIRTUAL_CUBLAS=14,13 --op product --fast -a tflops=650");
+    CHECK_HAS(text(0, "roof"), "f16");
+    run("--op product,stored --fast -a tflops=40,650,2500 -a percent=30,90");
+    for (int i = 0; i < file.n; i++) {
+        const char* name = text(i, "name");
+        bool known = strstr(name, "tflops=40/") || strstr(name, "tflops=40\"") ||
+                     (strstr(name, "dtype=f64") && strstr(name, "percent=30")); // by FMA, though not by tensor cores
+        CHECK_THAT(!strstr(text(i, "flags"), "ABOVE_ROOF"), "%s: flags %s", name, text(i, "flags"));
+        CHECK_THAT(number(i, "time_ms") > 0.19, "%s: %s ms", name, text(i, "time_ms"));
+        CHECK_THAT(isnan(number(i, "gpu_efficiency")) == !known, "%s: %s %%", name, text(i, "gpu_efficiency"));
+    }
+    // a device without fp8: what is stored so is held against what it is computed in
+    run("VIRTUAL_CUBLAS=13 VIRTUAL_NO_FP8=1 --op stored --fast -a dtype=e4m3 -a percent=45");
+    CHECK_HAS(text(0, "roof"), "f16");
+    start("VIRTUAL_CUBLAS=13 --env");
+    check_output("read roof ");
+    check_output("bf16 roof");
+    check_output("Top/s  (measured in");
+    check_output("copy roof, one core");
+    start("--env");
+    check_no_output("bf16 roof");
+    check_output("f64 roof");
+}
+
+// What instances said in the end: how many there were, at how many different places, and of the copies the least and
+// most launches.
+static struct ends {
+    int said, places, gone, least, most;
+} ends_of(const char* operation, const char* implementation) {
+    static unsigned long long at[1000];
+    struct ends e = { 0, 0, 0, 1 << 30, 0 };
+    char name[64];
+    snprintf(name, sizeof name, "%s/%s", operation, implementation);
+    for (const char* line = output(); line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        unsigned long long place;
+        char who[64], state[16];
+        int copy, counts, seen = 0;
+        if (sscanf(line, "%63s copy %d at %llx counts %d %15s", who, &copy, &place, &counts, state) != 5) continue;
+        if (strncmp(who, name, strlen(name)) != 0 || e.said == 1000) continue;
+        for (int i = 0; i < e.said; i++) seen |= at[i] == place;
+        at[e.said++] = place;
+        e.places += !seen;
+        e.gone += strcmp(state, "stands") != 0;
+        if (!copy) continue;
+        e.least = KBI_MIN(e.least, counts);
+        e.most = KBI_MAX(e.most, counts);
+    }
+    return e;
+}
+
+// --rotate: copy for copy the rivals' data lies at the same places, and each finds what it left there.
+static void test_rotation(void) {
+    run("VIRTUAL_L2=4 --op in_turn --fast --rotate");
+    CHECK_INT(file.n, 3);
+    for (int i = 0; i < file.n; i++) {
+        CHECK_STR(text(i, "mode"), "\"rotate\"");
+        CHECK_STR(text(i, "stage_shared"), "true");
+        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 18, 0.02); // the case's own, without copies
+        CHECK_THAT(fabs(1e6 * number(i, "time_ms") - 5400) < 30, "%s: %g ms", text(i, "name"), number(i, "time_ms"));
+    }
+    struct ends all = ends_of("in_turn", ""), one = ends_of("in_turn", "one"), two = ends_of("in_turn", "two");
+    CHECK_INT(two.said, 10); // of 1 MiB: twice 4 MiB of L2, and more
+    CHECK_INT(one.said, 20); // the baseline, and its equal
+    CHECK_INT(one.places, 10);
+    CHECK_INT(all.places, 10);
+    CHECK_INT(all.gone, 0);
+    CHECK_INT(two.least, two.most); // each copy as often as any other
+    CHECK_THAT(two.least > 100, "a copy was launched %d times", two.least);
+    run("VIRTUAL_L2=4 --op in_turn --impl two --fast --rotate"); // alone
+    CHECK_STR(text(0, "stage_shared"), "null");
+    two = ends_of("in_turn", "two");
+    CHECK_INT(two.places, 10);
+    CHECK_INT(two.gone, 0);
+    run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=4 --op in_turn --impl one,two --fast --rotate"); // in the audit of each copy
+    for (int i = 0; i < 2; i++) CHECK_STR(text(i, "mode"), "\"rotate\"");
+    CHECK_STR(text(1, "verdict"), "\"EQUIVALENT\"");
+    // who allocates otherwise in its second call has copies beside the stage, and is measured all the same
+    run("VIRTUAL_L2=4 --op unsteady --fast --rotate");
+    for (int i = 0; i < file.n; i++) {
+        CHECK_STR(text(i, "status"), "\"ok\"");
+        CHECK_STR(text(i, "stage_shared"), i ? "false" : "true");
+    }
+    CHECK_INT(ends_of("unsteady", "").gone, 0);
+    run("VIRTUAL_L2=4 --op broken --fast --rotate");
+    CHECK_STR(text(0, "status"), "\"ok\"");
+    CHECK_STR(text(1, "status"), "\"failed\"");
+    CHECK_HAS(text(1, "message"), "once too often");
+    CHECK_THAT(ends_of("broken", "other").said >= 3, "%d instances", ends_of("broken", "other").said);
+    CHECK_INT(ends_of("broken", "").gone, 0);
+    // no room for the copies of all of them: each by itself, and nobody is compared
+    run("VIRTUAL_L2=4 VIRTUAL_MIB=100 --op in_turn --fast --rotate");
+    CHECK_INT(file.n, 3);
+    for (int i = 0; i < file.n; i++) {
+        CHECK_STR(text(i, "status"), "\"ok\"");
+        CHECK_STR(text(i, "verdict"), "null");
+    }
+}
+
+// The self-test passes what is right, and fails what is planted, by name and size.
+static void test_selftest(void) {
+    static const char* const bars[] = { "evicted",
+                                        "evicted, L2 set aside",
+                                        "agrees with CUPTI, cold",
+                                        "agrees with CUPTI, hot",
+                                        "equal rivals, cold",
+                                        "equal rivals, hot",
+                                        "2 % slower, cold",
+                                        "2 % slower, hot",
+                                        "5 % slower, cold",
+                                        "5 % slower, hot" };
+    char line[64];
+    start("VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 --selftest --fast");
+    for (int i = 0; i < 10; i++) {
+        snprintf(line, sizeof line, "pass  %-30s ", bars[i]);
+        check_output(line);
+    }
+    check_output("100 % of what persists in 32 MiB was gone; without the reset 0 %");
+    check_output("12 of 12 within max(0.15 us, 1 %)");
+    // this device has no other streams: those mistakes are not seen on it, and said so
+    check_output("      SIDE_STREAM/impl=side_stream: not found");
+    check_output("FAIL  planted mistakes");
+    CHECK_INT(code, 1);
+    start("VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 VIRTUAL_LATE=1 VIRTUAL_SKEW=1 VIRTUAL_BLUNT=1 VIRTUAL_STICKY=1 "
+          "--selftest --fast");
+    for (int i = 1; i < 10; i++) {
+        snprintf(line, sizeof line, "FAIL  %-30s ", bars[i]);
+        check_output(line);
+    }
+    check_output("100 % of what persists in 32 MiB was still there");
+    check_output("      gather/impl=same_1/n=1048576 ");
+    check_output("      product/impl=slower_2/n=384 ");
+    check_output("      axpy/impl=same_0/n=65536 ");
+    start("VIRTUAL_LIGHT=1 VIRTUAL_NO_ASIDE=1 --selftest --fast");
+    check_output("skip  evicted, L2 set aside          this GPU sets nothing of L2 aside");
+    check_output("skip  agrees with CUPTI, cold        --timer cupti: libcupti.so is not found");
+}
+
+// What a record says of the kernel, the memory and the machine.
+static void test_facts(void) {
+    run("VIRTUAL_SHARED=1 --op places --fast");
+    CHECK_INT(file.n, 2);
+    for (int i = 0; i < file.n; i++) {
+        static const char* const texts[][2] = { { "kernel", "\"boxed\"" },
+                                                { "grid", "\"7x5x3\"" },
+                                                { "block", "\"32x4x2\"" },
+                                                { "registers", "42" },
+                                                { "shared_bytes", "5096" },
+                                                { "local_bytes", "24" },
+                                                { "occupancy_theoretical", "62.5" },
+                                                { "gpu", "\"Virtual GPU\"" },
+                                                { "compute_capability", "\"9.0\"" },
+                                                { "driver", "\"580.1\"" },
+                                                { "ecc", "true" },
+                                                { "mig", "true" },
+                                                { "clocks_locked", "false" },
+                                                { "power_w", "700" },
+                                                { "temperature_c", "61" },
+                                                { "memory_clock_mhz", "3201" },
+                                                { "memory_bytes", "1056768" },
+                                                { "memory_mb", "1.0078125" }, // with its guards
+                                                { "host_memory_mb", "3.00390625" },
+                                                { "verified", "true" },
+                                                { "bound", "\"latency\"" } };
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+            CHECK_THAT(strcmp(text(i, texts[k][0]), texts[k][1]) == 0, "%s: %s is %s, not %s", text(i, "name"),
+                       texts[k][0], text(i, texts[k][0]), texts[k][1]);
+        CHECK_REAL(number(i, "sm_clock_mhz"), 1980, 0.001);
+        CHECK_REAL(number(i, "time_ms"), 0.02, 0.01);
+        CHECK_HAS(text(i, "flags"), "\"SHARED_GPU\"");
+        // 4300 GB/s, but for the 10 us that events read too much without a gate
+        CHECK_REAL(number(i, "copy_roof_gbps"), 4216, 0.001), CHECK_REAL(number(i, "read_roof_gbps"), 4136, 0.003);
+        CHECK_REAL(number(i, "gpu_efficiency"), 5, 0.02);
+    }
+}
+
+// What the audit makes of a block, and that one which is left in its middle leaves the device to the next.
+static void test_audit(void) {
+    static const char* const rows[][3] = {
+        { "hosts", "SYNC_INSIDE", "a host function in the timed block's stream" },
+        { "allocates", "ALLOC_INSIDE", "cudaMallocAsync or cudaFreeAsync in the timed block" },
+        { "by_default", "SIDE_STREAM", "work on the default stream, or a synchronous copy" },
+        { "isolated", "SIDE_STREAM", "a stream that kb->stream does not wait for" },
+        { "unjoined", "SIDE_STREAM", "a stream that kb->stream does not wait for" },
+        { "invalidates", "SYNC_INSIDE", "a synchronisation, cudaMalloc or cudaFree" },
+        { "errs", "CUDA_ERROR", "under stream capture" },
+        { "nothing", "NO_WORK", "no GPU work was submitted to kb->stream" },
+        { "copies", "TRANSFER", "1 copy in the timed block" },
+        { "leaves_audit", "LEFT_EARLY", "left in its middle" },
+        { "leaves_gate", "LEFT_EARLY", "left in its middle" },
+    };
+    enum { ROWS = sizeof rows / sizeof *rows };
+    // in one process: each finds the device as the one before has left it
+    run("--fast --no-isolate --op known,sets,resets,hosts,allocates,by_default,isolated,unjoined,invalidates,errs,nothing,"
+        "copies,leaves_audit,leaves_gate -a ns=5600 -a bytes=24");
+    CHECK_INT(file.n, ROWS + 3);
+    for (int i = 0; i < file.n; i++) {
+        const char* name = text(i, "operation");
+        int k = 0;
+        while (k < ROWS && strncmp(name + 1, rows[k][0], strlen(rows[k][0])) != 0) k++;
+        if (k < ROWS) {
+            CHECK_THAT(strstr(text(i, "flags"), rows[k][1]) != NULL, "%s: flags %s", name, text(i, "flags"));
+            CHECK_HAS(text(i, "message"), rows[k][2]);
+            CHECK_STR(text(i, "time_ms"), "null");
+        } else {
+            CHECK_STR(text(i, "status"), "\"ok\"");
+            double ns = 1e6 * number(i, "time_ms"), want = strstr(name, "known") ? 5600 : 5000;
+            if (strcmp(name, "\"sets\"") == 0)
+                CHECK_STR(text(i, "kernel"), "null");
+            else
+                CHECK_THAT(fabs(ns - want) < 50, "%s: %g ns, not %g", name, ns, want);
+        }
+    }
+    check_word("--op several --fast --rotate", "NOT_COLD");
+    CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
+    run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");
+    CHECK_INT(code, 2);
+    check_output("no GPU 2: this machine has 2");
+}
+
 static void launch_5us(kb_stream stream, void* user) {
     (void)user;
     kernel(5000, 24, stream);
@@ -784,6 +1819,11 @@ static void test_in_process(void) {
     kb_result r = kb_close(kb);
     CHECK_INT(r.status, KB_OK);
     CHECK(!((r.flags >> KB_FLAG_LEAK) & 1));
+    // what was found out at the start
+    CHECK_INT(kbi_lab.gpu.multiprocessors, 132), CHECK_INT(kbi_lab.gpu.max_threads, 2048);
+    CHECK_INT(kbi_lab.gpu.clean_bytes, (int64_t)4 * 60 << 20), CHECK(!kbi_lab.gpu.ungated);
+    CHECK_REAL(kbi_lab.calibration.quantum, 32, 1e-6), CHECK_REAL(kbi_lab.calibration.fitted, 576, 0.06);
+    CHECK_REAL(kbi_lab.calibration.graph_floor, 576 + 400, 1e-3);
     kb_result_free(&r);
     d.device = 1; // one that is not the first one's
     r = kb_run(&d, launch_5us, NULL);
@@ -802,6 +1842,8 @@ int main(int argc, char** argv) {
     self = argv[0];
     check_known("--op known --fast", 24);
     check_known("--op known --fast --hot", 24);
+    check_known("--op shaped --fast", 12);
+    check_known("--op shaped --fast --hot", 12);
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
     check_known("--op known --fast --no-isolate -a bytes=24", 6);
     // the first kernel's start to the last one's end: 3 us, the way from one to the next, 4 us
@@ -830,8 +1872,14 @@ int main(int argc, char** argv) {
     // a block that waits behind its gate is let go by the watchdog, and is then timed without one
     run("--op waits --fast --no-audit --no-isolate");
     CHECK_INT(file.n, 1);
-    CHECK_THAT(number(0, "time_ms") > 0.004 && number(0, "time_ms") < 0.02, "waits: %g ms", number(0, "time_ms"));
+    // less what events read without a gate, but for the arguments, which nobody looked at: 0.17 us
+    CHECK_THAT(fabs(number(0, "time_ms") - 0.00517) < 0.0001, "waits: %g ms", number(0, "time_ms"));
     CHECK_HAS(text(0, "flags"), "UNGATED");
+    CHECK_THAT(number(0, "samples_retaken") >= 2, "waits: %s taken again", text(0, "samples_retaken"));
+    run("--op waits_late --iters 60 --no-audit"); // what was timed behind the gate is no sample beside what was not
+    CHECK_HAS(text(0, "flags"), "UNGATED");
+    CHECK_INT(number(0, "samples"), 60);
+    CHECK_THAT(number(0, "samples_retaken") > 30, "waits_late: %s taken again", text(0, "samples_retaken"));
     // a process that was stopped is no such block: what was timed meanwhile is timed again, and the gate stays
     run("--op stops --iters 80");
     CHECK_INT(file.n, 1);
@@ -841,6 +1889,9 @@ int main(int argc, char** argv) {
     CHECK_THAT(!strstr(text(0, "flags"), "UNGATED"), "stops: %s", text(0, "flags"));
     CHECK_THAT(number(0, "samples_retaken") >= 1, "stops: %s", text(0, "samples_retaken"));
     CHECK_INT(number(0, "launches_per_sample"), 8);
+    run("--op stops_briefly --iters 80");
+    CHECK_INT(number(0, "samples_retaken"), 1);
+    CHECK_REAL(number(0, "time_ms"), 0.020, 0.01);
     // under a tool that waits for every launch no gate can be used; the times are as right
     check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
     // a tool that is known by its library: everything runs and is checked, little of it, and nothing is timed
@@ -853,22 +1904,31 @@ int main(int argc, char** argv) {
                    text(i, "message"));
         CHECK_THAT(number(i, "wall_ms") < 200, "%s took %s ms", text(i, "name"), text(i, "wall_ms"));
     }
-    check_output("compute-sanitizer: not timed");
+    check_output("under compute-sanitizer:"), check_output("\nnot timed\n"); // the heading, on two lines
     check_output("5 cases: 0 ok, 5 skipped");
     check_no_output("refused");
     run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults");
     CHECK_STR(text(0, "status"), "\"skipped\"");
     run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults --iters 10"); // 8 launches each
     CHECK_STR(text(0, "status"), "\"failed\"");
-    // a GPU that nothing is stated for, without CUPTI: fitted, and as right
-    check_known("VIRTUAL_SM=80 --op known --fast -a bytes=24", 6);
-    start("VIRTUAL_SM=80 --env");
+    // without CUPTI an empty kernel's own duration is fitted, and as right
+    start("--env");
     check_output("fitted to %globaltimer");
+    test_moved();
     test_errors();
     test_nothing();
     test_devices();
+    test_facts();
+    test_audit();
     test_timers();
+    test_differing();
+    test_launches();
+    test_fresh();
+    test_states();
+    test_rotation();
     test_in_process();
+    test_roofs();
+    test_selftest();
     json_free(&file);
     return test_end();
 }

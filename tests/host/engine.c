@@ -3,6 +3,7 @@
 // before every timed run, the unregistered and the callback face. Bounds are wide, for machines that others
 // use too.
 #include "test.h"
+#include "guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
@@ -137,6 +138,7 @@ static void test_desc(void) {
     d.samples = 12;
     d.bytes = 100;
     d.flops = 200;
+    d.items = 300;
     d.implementation = "mine";
     d.dtype = "f32";
     kb_result r = kb_run(&d, spin_1ms, NULL);
@@ -147,6 +149,8 @@ static void test_desc(void) {
     CHECK_REAL(r.bytes, 100, 0);
     CHECK_REAL(r.flops, 200, 0);
     CHECK_REAL(r.throughput_gbps, 100 / r.time_ms / 1e6, 1e-12);
+    CHECK_REAL(r.gflops, 200 / r.time_ms / 1e6, 1e-12);
+    CHECK_REAL(r.items_per_second, 300 / (r.time_ms / 1000), 1e-12);
     CHECK_INT(r.samples_ms.n, 12);
     kb_result_free(&r);
 

@@ -5,6 +5,7 @@
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
+#include "guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
@@ -17,17 +18,22 @@ static double noise(int64_t i) { // -1 to 1, the same on every run: SplitMix64
 
 // a time in ns for sample i of a case; the case's operation says what is planted
 static double script(const char* name, int64_t i, uint64_t* flags) {
-    static double state; // of the autocorrelated one
 #define IS(op) (strncmp(name, op "/", strlen(op) + 1) == 0)
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (IS("steady")) return steady;
     if (IS("drifts")) return steady * (1 + 0.001 * (double)i);
+    if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);    // to 0.2 of what it was, over 200 samples
+    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // to 0.76
+    if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);        // as when somebody else's program ends
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
     if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.3);
-    if (IS("outliers")) return steady * (i % 13 == 4 ? 3 : 1);
+    if (IS("outliers"))
+        return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1); // so many that the median moves
+    if (IS("stragglers")) return steady * (i % 13 == 4 ? 3 : 1);        // moves no median
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
-    if (IS("wanders")) return 10000 + (state = 0.9 * state + 20 * noise(i));
+    if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
+    if (IS("halves")) return noise(3 * i) < 0 ? 7000 : 10000; // either may be the median
     if (IS("constant")) return 10000;
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
     if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
@@ -35,6 +41,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("nothing")) return i % 10 == 0 ? 20 : 0; // shorter than a step of the clock
     if (IS("dips")) return i == 20 ? -100 : steady; // a difference of two times, of which one was disturbed
     if (IS("pace")) return strstr(name, "impl=slow") ? 500 * steady : steady;
+    if (IS("apart") || IS("beside"))
+        return steady * (strstr(name, "impl=little") ? 1.02 : strstr(name, "impl=more") ? 1.05 : 1);
     if (IS("throttled")) *flags = (uint64_t)1 << KB_FLAG_THROTTLED;
     if (IS("faulty") && i == 25) *flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
     if (IS("contest"))
@@ -49,15 +57,21 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
 // clang-format off
 #define BODY(...) { KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); } __VA_ARGS__; kb_check_that(kb, true, 0, 0, "fine"); }
 #define UNCHECKED { KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); } }
+#define STAGED { KB_ALLOC(kb, float, 4); BODY() }
 #define WRONG { KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); } kb_check_that(kb, false, 1, 0, "wrong"); }
 KBENCH(steady) BODY(kb_bytes(kb, 5e6), kb_flops(kb, 2e4))
 KBENCH(drifts) BODY()
+KBENCH(shrinks) BODY()
+KBENCH(wears_off) BODY()
+KBENCH(falls_once) BODY()
 KBENCH(steps) BODY()
 KBENCH(bimodal) BODY()
 KBENCH(outliers) BODY()
+KBENCH(stragglers) BODY()
 KBENCH(quantised) BODY()
 KBENCH(wanders) BODY()
 KBENCH(noisy) BODY()
+KBENCH(halves) BODY()
 KBENCH(constant) BODY()
 KBENCH(nan) BODY()
 KBENCH(infinite) BODY()
@@ -71,13 +85,22 @@ KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice what the machine can do
 KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6)) // below 4 times the L2 cache: never above here
 KBENCH(queries) BODY(kb_queries(kb, 100))
 KBENCH(items) BODY(kb_items(kb, 100))
-KBENCH_IMPL(contest, one) BODY()
-KBENCH_IMPL(contest, half) BODY()
-KBENCH_IMPL(contest, triple) BODY()
-KBENCH_IMPL(contest, tenfold) BODY()
-KBENCH_IMPL(contest, twin) BODY()
-KBENCH_IMPL(contest, unchecked) UNCHECKED
+KBENCH_IMPL(contest, one) STAGED
+KBENCH_IMPL(contest, half) STAGED
+KBENCH_IMPL(contest, triple) STAGED
+KBENCH_IMPL(contest, tenfold) STAGED
+KBENCH_IMPL(contest, twin) STAGED
+KBENCH_IMPL(contest, unchecked) { KB_ALLOC(kb, float, 4); UNCHECKED }
 KBENCH_IMPL(contest, wrong) WRONG
+KBENCH_IMPL(too_fast_first, above) BODY(kb_bytes(kb, 2e7))
+KBENCH_IMPL(too_fast_first, right) BODY()
+KBENCH_IMPL(beside, one) STAGED
+KBENCH_IMPL(beside, little) STAGED
+KBENCH_IMPL(beside, more) STAGED
+KBENCH_IMPL(apart, one) BODY()
+KBENCH_IMPL(apart, twin) BODY()
+KBENCH_IMPL(apart, little) STAGED // of its own, but the baseline is not there
+KBENCH_IMPL(apart, more) BODY()
 KBENCH_IMPL(wrong_first, wrong) WRONG
 KBENCH_IMPL(wrong_first, right) BODY()
 KBENCH_IMPL(pace, quick) BODY()
@@ -165,10 +188,17 @@ static void test_flags(void) {
     run("--iters 200");
     CHECK_FLAGS(OF("steady"), "[]");
     CHECK_FLAGS(OF("noisy"), "[]");
-    CHECK_FLAGS(OF("drifts"), "[\"DRIFT\", \"AUTOCORR\"]");
+    CHECK_HAS(get(OF("halves"), "flags"), "\"NOISY\"");
+    CHECK_FLAGS(OF("drifts"), "[\"DRIFT\", \"NOISY\"]");
+    CHECK_FLAGS(OF("shrinks"), "[\"WORK_CHANGED\"]");
+    CHECK_STR(get(OF("shrinks"), "time_ms"), "null");
+    CHECK_HAS(get(OF("shrinks"), "message"), "ever less");
+    CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]"); // clocks do as much
+    CHECK(!strstr(get(OF("falls_once"), "flags"), "WORK_CHANGED"));
     CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // two modes, or drift
     CHECK_FLAGS(OF("bimodal"), "[\"BIMODAL\"]");
     CHECK_FLAGS(OF("outliers"), "[\"OUTLIERS\"]");
+    CHECK_FLAGS(OF("stragglers"), "[]");
     CHECK_FLAGS(OF("quantised"), "[\"QUANTISED\"]");
     CHECK_HAS(get(OF("wanders"), "flags"), "AUTOCORR");
     CHECK_FLAGS(OF("throttled"), "[\"THROTTLED\"]");
@@ -271,6 +301,29 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
+// where rivals did not share a stage, up to 3 % may be where data lies: no verdict, and a word where there had been one
+static void test_apart(void) {
+    run("--op beside,apart --rounds 40");
+#ifndef TEST_SANITIZE // which looks between allocations: no stage
+    CHECK_STR(get(record("beside", "little"), "verdict"), "\"SLOWER\"");
+    CHECK_FLAGS(record("beside", "little"), "[]");
+    CHECK(number(record("beside", "little"), "noise_floor") < 0.01);
+    CHECK_STR(get(record("beside", "one"), "winner"), "\"one\"");
+    CHECK_STR(get(record("beside", "one"), "winner_certain"), "true");
+#endif
+    int little = record("apart", "little"), more = record("apart", "more"), twin = record("apart", "twin");
+    CHECK_STR(get(little, "verdict"), "\"UNRESOLVED\"");
+    CHECK_FLAGS(little, "[\"PLACEMENT\"]");
+    CHECK_REAL(number(little, "noise_floor"), 0.03, 1e-12);
+    CHECK_REAL(number(little, "speedup"), 1 / 1.02, 2e-3); // which is told all the same
+    CHECK_STR(get(more, "verdict"), "\"SLOWER\"");
+    CHECK_FLAGS(more, "[]");
+    CHECK_STR(get(twin, "verdict"), "\"EQUIVALENT\"");
+    CHECK_FLAGS(twin, "[]");
+    CHECK_STR(get(twin, "stage_shared"), "false");
+    CHECK_STR(get(twin, "winner_certain"), "false");
+}
+
 static void test_withheld(void) {
     int rc = run("--iters 200");
     CHECK(rc != 0);
@@ -337,9 +390,15 @@ static void test_contest(void) {
     CHECK_STR(get(right, "status"), "\"ok\"");
     CHECK_STR(get(right, "speedup"), "null");
     CHECK_STR(get(right, "rating"), "\"excellent\"");
+    // nor is a baseline whose time is withheld for being too short
+    withheld("too_fast_first", "above", "ABOVE_ROOF");
+    CHECK_STR(get(record("too_fast_first", "right"), "speedup"), "null");
+    CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
     CHECK_STR(get(OF("steady"), "speedup"), "null"); // alone in its group
     // so many samples and no second ones of the baseline: what noise does is not known, which is not "nothing"
+#ifndef TEST_SANITIZE // no stage: 0.03
     CHECK_STR(get(half, "noise_floor"), "null");
+#endif
     // a slot of the quick one is eight samples, of the slow one a single one: it is in rounds that the other is not in
     int slow = record("pace", "slow");
     CHECK_INT(number(slow, "samples"), 200);
@@ -354,6 +413,17 @@ static void test_contest(void) {
     CHECK_REAL(number(other, "speedup"), 1, 2e-3);
     CHECK_STR(get(other, "verdict"), "null");
     CHECK_STR(get(other, "speedup_low"), "null");
+    CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
+    // the same beside the baseline's own rival, which is the 65th
+    run("--rounds 16 --op many");
+    CHECK_INT(file.n, MANY);
+    for (int i = 0; i < MANY; i++) {
+        bool met = i > 0 && i < 64;
+        CHECK_THAT(strcmp(get(i, "status"), "\"ok\"") == 0, "rival %d: %s", i, get(i, "message"));
+        CHECK_THAT((number(i, "noise_floor") >= 0) == met && (number(i, "speedup_low") > 0.99) == met,
+                   "rival %d: %s to %s, noise %s", i, get(i, "speedup_low"), get(i, "speedup_high"),
+                   get(i, "noise_floor"));
+    }
     // steady times are resolved well before the last round
     run("--op contest --impl one,half,twin");
     double samples = number(record("contest", "half"), "samples");
@@ -411,6 +481,7 @@ int main(int argc, char** argv) {
     test_rates();
     test_withheld();
     test_contest();
+    test_apart();
     test_constant_data();
     test_stopping();
     test_table();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The time left: what is shown over whole runs that are played, case by case, without any being measured.
 #include "test.h"
+#include "guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

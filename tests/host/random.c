@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* The random numbers and the 16-bit floats: known answers, conversions against definitions, moments,
+/* The random numbers and the floats of 16 and 8 bits: known answers, conversions against definitions, moments,
  * splitting. */
 #include "test.h"
 #include <stdlib.h>
@@ -50,11 +50,66 @@ static void test_conversions(void) {
 }
 
 /* any start, length and alignment gives the same elements; nothing beside them is written */
+/* OCP's 8-bit floats, by their definition: the value of each code; between two neighbours the nearer one, in their
+ * middle the even one; above the largest the largest, as GPUs convert */
+static void test_8_bits(int dtype, int fraction, int bias, int most, float largest) {
+    int code, bad = 0;
+    for (code = 0; code < 256; code++) {
+        int e = (code & 0x7f) >> fraction, m = code & ((1 << fraction) - 1);
+        uint8_t at = (uint8_t)code;
+        double is = kbi_load_double(&at, 0, dtype),
+               v = ldexp(e ? 1 << fraction | m : m, (e ? e : 1) - bias - fraction);
+        bad += (code & 0x7f) <= most && is != (code & 0x80 ? -v : v);
+    }
+    CHECK_INT(bad, 0);
+    for (code = 0; code < most; code++) {
+        uint8_t low = (uint8_t)code, high = (uint8_t)(code + 1), even = code & 1 ? high : low;
+        float a = (float)kbi_load_double(&low, 0, dtype), b = (float)kbi_load_double(&high, 0, dtype),
+              middle = (a + b) / 2;
+        const float x[] = { a, nextafterf(middle, a), middle, nextafterf(middle, b), b };
+        const uint8_t want[] = { low, low, even, high, high };
+        for (int i = 0; i < 5; i++) {
+            bad += (uint8_t)kbi_value_bits(x[i], dtype) != want[i];
+            bad += (uint8_t)kbi_value_bits(-x[i], dtype) != (want[i] | 0x80);
+        }
+    }
+    CHECK_INT(bad, 0);
+    const float above[] = { nextafterf(largest, INFINITY), 1.03f * largest, 1e30f, INFINITY };
+    for (int i = 0; i < 4; i++) {
+        CHECK_INT((int)kbi_value_bits(above[i], dtype), most);
+        CHECK_INT((int)kbi_value_bits(-above[i], dtype), most | 0x80);
+    }
+    uint8_t nan = (uint8_t)kbi_value_bits(NAN, dtype), tiny = (uint8_t)kbi_value_bits(1e-40, dtype);
+    CHECK(isnan(kbi_load_double(&nan, 0, dtype)));
+    CHECK_INT(tiny, 0);
+    uint8_t first = (uint8_t)most; /* known answers */
+    CHECK(kbi_load_double(&first, 0, dtype) == largest);
+    CHECK_INT((int)kbi_value_bits(1, dtype), bias << fraction);
+    CHECK(kbi_ulp(1, (kb_dtype)dtype) == ldexp(1, -fraction) &&
+          kbi_ulp(0, (kb_dtype)dtype) == ldexp(1, 1 - bias - fraction));
+}
+
+static void test_fill_8_bits(void) {
+    uint8_t h[600];
+    float f[300];
+    int bad = 0, i;
+    kbi_fill_host(h, 0, 600, KB_E4M3, KB_IOTA, 0, 0);
+    CHECK(h[0] == 0 && h[1] == 0x38 && h[2] == 0x40 && h[17] == 0x58 && h[447] == 0x7e && h[599] == 0x7e);
+    kbi_fill_host(h, 0, 300, KB_E4M3, KB_NORMAL, 7, 3);
+    kbi_fill_host(h + 300, 0, 300, KB_E5M2, KB_NORMAL, 7, 3);
+    kbi_fill_host(f, 0, 300, KB_F32, KB_NORMAL, 7, 3);
+    for (i = 0; i < 300; i++) {
+        bad += fabs(kbi_load_double(h, i, KB_E4M3) - f[i]) > fabs(f[i]) / 16 + 0.001;
+        bad += fabs(kbi_load_double(h + 300, i, KB_E5M2) - f[i]) > fabs(f[i]) / 8 + 0.00001;
+    }
+    CHECK_INT(bad, 0);
+}
+
 static void test_splitting(void) {
     enum { N = 1003 };
     static unsigned char whole[8 * N], part[8 * N + 32];
     int dtype, kind;
-    for (dtype = KB_F32; dtype <= KB_U64; dtype++)
+    for (dtype = KB_F32; dtype <= KB_E5M2; dtype++)
         for (kind = KB_ZERO; kind <= KB_IOTA; kind++) {
             size_t size = kbi_dtype_size(dtype);
             int first, n, bad = 0;
@@ -107,7 +162,7 @@ static void test_values(void) {
 }
 
 static void test_load(void) {
-    static const uint64_t bits[13] = { 0,
+    static const uint64_t bits[16] = { 0,
                                        0xc0200000,
                                        0xc004000000000000u,
                                        0xc100,
@@ -119,19 +174,22 @@ static void test_load(void) {
                                        0xfffffffdu,
                                        0xfffffffdu,
                                        0xfffffffffffffffdu,
-                                       0xfffffffffffffffdu };
-    static const double value[13] = {
-        0, -2.5, -2.5, -2.5, -2.5, -3, 253, -3, 65533, -3, 4294967293.0, -3, 18446744073709551616.0
+                                       0xfffffffffffffffdu,
+                                       0xc0200000,
+                                       0xc2,
+                                       0xc1 };
+    static const double value[16] = {
+        0, -2.5, -2.5, -2.5, -2.5, -3, 253, -3, 65533, -3, 4294967293.0, -3, 18446744073709551616.0, -2.5, -2.5, -2.5
     };
-    static const size_t size[13] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8 };
+    static const size_t size[16] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8, 4, 1, 1 };
     unsigned char at[40];
     int dtype;
-    for (dtype = 0; dtype < 13; dtype++) {
+    for (dtype = 0; dtype < 16; dtype++) {
         CHECK(kbi_dtype_size(dtype) == size[dtype]);
         memcpy(at + 1 + 2 * size[dtype], &bits[dtype], size[dtype]); /* little-endian hosts */
         CHECK(kbi_load_double(at + 1, 2, dtype) == value[dtype]);
     }
-    CHECK(kbi_dtype_size(-1) == 0 && kbi_dtype_size(13) == 0);
+    CHECK(kbi_dtype_size(-1) == 0 && kbi_dtype_size(16) == 0);
 }
 
 /* 2^20 deviates: each bound is 5 standard errors */
@@ -155,6 +213,9 @@ static void test_moments(void) {
 int main(void) {
     test_philox();
     test_conversions();
+    test_8_bits(KB_E4M3, 3, 7, 0x7e, 448);
+    test_8_bits(KB_E5M2, 2, 15, 0x7b, 57344);
+    test_fill_8_bits();
     test_splitting();
     test_values();
     test_load();

@@ -3,6 +3,7 @@
 // hold and whatever decimal point the program's locale has.
 #include "test.h"
 #include "json.h"
+#include "guarded.h"
 #include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>

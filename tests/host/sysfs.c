@@ -3,6 +3,7 @@
 // nothing.
 #include "test.h"
 #include <stdlib.h>
+#include "guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
@@ -27,6 +28,96 @@ static void check_cores(int most, int cores, int threads) {
     kbi_host_cores(root, most, &c, &t);
     CHECK_INT(c, cores);
     CHECK_INT(t, threads);
+}
+
+static void test_clock(void) {
+    char governor[32] = "";
+    CHECK(!kbi_cpu_says(root, 1, "scaling_governor", governor, (int)sizeof governor)); // a virtual machine
+    CHECK(isnan(kbi_cpu_mhz(root, 1)));
+    CHECK_INT(kbi_cpu_boost(root), -1);
+    kbi_machine m;
+    kbi_machine_clear(&m, "cpu");
+    kbi_machine_cpus(&m, root);
+    CHECK_STR(m.governor, "");
+    CHECK_INT(m.boost, -1);
+    put("cpu1/cpufreq/scaling_governor", "powersave");
+    put("cpu1/cpufreq/scaling_cur_freq", "2345678");
+    CHECK(kbi_cpu_says(root, 1, "scaling_governor", governor, (int)sizeof governor));
+    CHECK_STR(governor, "powersave");
+    CHECK_REAL(kbi_cpu_mhz(root, 1), 2345.678, 1e-12);
+    CHECK(isnan(kbi_cpu_mhz(root, 0)));
+    put("cpu1/cpufreq/scaling_cur_freq", "<unknown>");
+    CHECK(isnan(kbi_cpu_mhz(root, 1)));
+    put("cpufreq/boost", "1"); // acpi-cpufreq and others
+    CHECK_INT(kbi_cpu_boost(root), 1);
+    put("cpufreq/boost", "0");
+    CHECK_INT(kbi_cpu_boost(root), 0);
+    put("intel_pstate/no_turbo", "0"); // the other way round
+    CHECK_INT(kbi_cpu_boost(root), 1);
+    put("intel_pstate/no_turbo", "1");
+    CHECK_INT(kbi_cpu_boost(root), 0);
+    char here[60];
+    snprintf(here, sizeof here, "cpu%d/cpufreq/scaling_governor", kbi_cpu_now());
+    put(here, "schedutil"); // the process may have moved since
+    put(kbi_cpu_now() ? "cpu0/cpufreq/scaling_governor" : "cpu1/cpufreq/scaling_governor", "schedutil");
+    kbi_machine_cpus(&m, root);
+    CHECK_INT(m.boost, 0);
+    kbi_cpus allowed;
+    if (!kbi_cpus_allowed(&allowed)) return SKIP("this system tells of no processors");
+    CHECK(m.cpus[0] != 0);
+}
+
+// Everything is counted from the begin of the samples on.
+static void test_load(void) {
+    kbi_measured m;
+    kbi_measured_clear(&m);
+    kbi_load then = kbi_load_now(root); // nothing there but what getrusage says
+    CHECK(isnan(then.waited) && isnan(then.busy) && isnan(then.stolen));
+    then.at -= 1000000000;
+    kbi_note_load(&m, &then, root, root);
+    CHECK(isnan(m.cpu_waited) && isnan(m.cpu_stolen));
+    CHECK(m.preemptions >= 0);
+    put("stat", "cpu  1000 10 200 90000 50 5 15 70 8 9\ncpu0 1 2 3 4 5 6 7 8 9 10");
+    put("thread-self/schedstat", "7000000000 2000000000 77");
+    then = kbi_load_now(root);
+    CHECK_REAL(then.busy, 1300, 0);
+    CHECK_REAL(then.stolen, 70, 0);
+    CHECK_REAL(then.waited, 2e9, 0);
+    put("stat", "cpu  1060 10 210 99000 950 5 15 100 8 9");
+    put("thread-self/schedstat", "7700000000 2250000000 80");
+    then.at = kbi_now() - 1000000000;
+    kbi_note_load(&m, &then, root, root);
+    CHECK_THAT(m.cpu_waited > 20 && m.cpu_waited <= 25, "waited %g %%", m.cpu_waited); // 0.25 s of a little over 1 s
+    CHECK_REAL(m.cpu_stolen, 30, 1e-12);                                               // 30 ticks of 100
+    then = kbi_load_now(root);
+    then.at -= 1000000000;
+    kbi_note_load(&m, &then, root, root);
+    CHECK_REAL(m.cpu_stolen, 0, 0); // no tick passed
+    put("stat", "cpu  1060 10 210");
+    CHECK(isnan(kbi_load_now(root).busy));
+}
+
+static void test_lists(void) {
+    static const char* const good[][2] = {
+        { "0", "0" },      { "3,1", "1,3" }, { "0-3", "0-3" }, { "0,1,2", "0-2" }, { "62-65,8191", "62-65,8191" },
+        { "5-5,4", "4-5" }
+    };
+    static const char* const bad[] = {
+        "", "x", "1,", ",1", "1-", "-1", "3-1", "1--2", "8192", "1 2", "0x1", "1.5", "99999999999999999999"
+    };
+    kbi_cpus c, one, beyond;
+    char text[80];
+    for (int i = 0; i < KBI_COUNT(good); i++) {
+        CHECK(kbi_cpus_parse(good[i][0], &c));
+        CHECK_STR(kbi_cpus_show(&c, text, sizeof text), good[i][1]);
+    }
+    for (int i = 0; i < KBI_COUNT(bad); i++) CHECK_THAT(!kbi_cpus_parse(bad[i], &c), "'%s' is taken", bad[i]);
+    CHECK(kbi_cpus_parse("0,2,4,6,8,10,12,14,16", &c)); // as many as there is room for
+    CHECK_STR(kbi_cpus_show(&c, text, 16), "0,2,4,6,8,...");
+    CHECK(kbi_cpus_parse("1,3", &c) && kbi_cpus_parse("0-2", &one));
+    CHECK(kbi_cpus_beyond(&c, &one, &beyond));
+    CHECK_STR(kbi_cpus_show(&beyond, text, sizeof text), "3");
+    CHECK(kbi_cpus_parse("0-3", &one) && !kbi_cpus_beyond(&c, &one, &beyond));
 }
 
 int main(int argc, char** argv) {
@@ -61,6 +152,9 @@ int main(int argc, char** argv) {
     kbi_host_caches(root, &caches);
     CHECK_STR(caches.s, "L1d 48K, L2 2048K, L3 107520K");
     kbi_text_free(&caches);
+    test_clock();
+    test_load();
+    test_lists();
     char command[300];
     snprintf(command, sizeof command, "rm -r '%s'", root);
     CHECK(system(command) == 0);

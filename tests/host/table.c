@@ -3,6 +3,7 @@
 // handed over, and whatever their texts hold.
 #include "test.h"
 #include <stdlib.h>
+#include "guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
@@ -99,6 +100,7 @@ static void test_groups(void) {
               " slow                  2.000 ms  0.10%    100.0  50.0%    1.00\n"
               " fast                  1.000 ms  0.10%    100.0  50.0%    2.00 fastest?\n"
               "\n"
+              "+-: 95 % of the median within one process (--procs N: over N)\n"
               "~, fastest?: not certain at 95 %.\n"
               "\n"
               "6 cases: 6 ok\n");
@@ -214,6 +216,26 @@ static void test_flags(void) {
     clear();
 }
 
+// what the intervals cover stands once under the table, where any are shown
+static void test_intervals(void) {
+    add("one", "default", 1, 1);
+    add("two", "default", 1, 1);
+    CHECK_HAS(shown(80, 0, NULL, NULL),
+              "\n\n+-: 95 % of the median within one process (--procs N: over N)\n\n2 cases");
+    CHECK_HAS(shown(45, 0, NULL, NULL), "one process\n(--procs N: over N)\n\n2 cases");
+    records[0].processes = records[1].processes = 5;
+    CHECK_HAS(shown(80, 1, NULL, NULL), "\n\n+-: 95 % over 5 processes\n\n2 cases");
+    CHECK_INT(times("+-:"), 1);
+    CHECK(!strstr(shown(80, 1, NULL, "time,samples"), "+-"));
+    records[1].processes = 3; // an interrupted run
+    CHECK_HAS(shown(80, 0, NULL, NULL), "\n\n+-: 95 % over 3 to 5 processes\n\n2 cases");
+    records[0].precision = NAN; // too few samples, say
+    CHECK_HAS(shown(80, 0, NULL, NULL), "\n\n+-: 95 % over 3 processes\n\n2 cases");
+    records[1].status = KB_FAILED;
+    CHECK(!strstr(shown(80, 0, NULL, NULL), "+-:"));
+    clear();
+}
+
 static void test_texts(void) {
     kb_result* r = add("caf\xc3\xa9", "bad\xff", 2, 1);
     r = add("caf\xc3\xa9", "\x1b[31mred", 2, 1);
@@ -231,6 +253,7 @@ int main(void) {
     test_sort();
     test_columns();
     test_flags();
+    test_intervals();
     test_texts();
     return test_end();
 }

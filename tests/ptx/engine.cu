@@ -11,7 +11,7 @@
 #define BOTH static __forceinline__ __host__ __device__ // for the host as well, where a test compares its bits
 
 // the codes of kb_dtype and kb_kind, as the header checks them beside the text; an unsigned type has an even one
-enum { F32 = 1, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64 };
+enum { F32 = 1, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64, TF32, E4M3, E5M2 };
 enum { ZERO, NORMAL, UNIFORM, IOTA };
 
 static __device__ uint64_t nanoseconds() {
@@ -141,6 +141,24 @@ extern "C" __global__ void kbi_fma(float* out, uint64_t iters) {
     if (sum != sum) *out = sum;
 }
 
+#define FMA64(i) "fma.rn.f64 %" #i ", %" #i ", %8, %9;\n"
+#define STEP64 FMA64(0) FMA64(1) FMA64(2) FMA64(3) FMA64(4) FMA64(5) FMA64(6) FMA64(7)
+#define Y4(i) "+d"(x[i]), "+d"(x[i + 1]), "+d"(x[i + 2]), "+d"(x[i + 3])
+
+// kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
+extern "C" __global__ void kbi_fma64(double* out, uint64_t iters) {
+    double a = 0.5 + 1e-6 * threadIdx.x, b = 1, x[8], sum;
+    if (iters == 0) return;
+#pragma unroll
+    for (int i = 0; i < 8; i++) x[i] = i;
+#pragma unroll 1
+    do { asm volatile(STEP64 STEP64 STEP64 STEP64 : Y4(0), Y4(4) : "d"(a), "d"(b)); } while (--iters);
+    sum = x[0];
+#pragma unroll
+    for (int i = 1; i < 8; i++) sum += x[i];
+    if (sum != sum) *out = sum;
+}
+
 // The rest makes the same bits as kbi_fill_host in kbench.h by the same operations in the same order; why they are
 // these is explained there, in section >>random.
 
@@ -212,13 +230,27 @@ BOTH void normal(uint32_t word0, uint32_t word1, double z[2]) {
     z[1] = (double)(float)(r * s);
 }
 
+// a float of 8 bits, 3 of them fraction or 2; never NaN
+BOTH uint32_t float8(uint32_t u, uint32_t fraction) {
+    uint32_t a = u & 0x7fffffffu, e = a >> 23, shift = 23 - fraction;
+    uint32_t most = fraction == 3 ? 0x7e : 0x7b, least = fraction == 3 ? 121 : 113;
+    uint32_t r = a - ((least - 1) << 23);
+    if (e < least) {
+        r = (a & 0x7fffffu) | 0x800000u;
+        shift = min(shift + least - e, 25u); // where it is 0
+    }
+    r = (r + (1u << (shift - 1)) - 1 + (r >> shift & 1u)) >> shift;
+    return (u >> 24 & 0x80u) | min(r, most);
+}
+
 // the bits of one element, from its value (floats) or its deviate (integers)
 BOTH uint64_t value_bits(double v, uint32_t dtype) {
     float f = (float)v;
     uint32_t u;
     uint64_t bits;
     memcpy(&u, &f, sizeof u);
-    if (dtype == F32) return u;
+    if (dtype == F32 || dtype == TF32) return u;
+    if (dtype > TF32) return float8(u, dtype == E4M3 ? 3 : 2);
     if (dtype == F64) {
         memcpy(&bits, &v, sizeof bits);
         return bits;
@@ -237,7 +269,7 @@ BOTH void block_bits(uint64_t bits[4], uint64_t block, uint32_t dtype, uint32_t 
                      uint32_t tensor) {
     uint32_t w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
     if (kind != ZERO) {
-        int purpose = kind == UNIFORM && dtype >= I64;
+        int purpose = kind == UNIFORM && dtype - I64 < 2;
 #pragma unroll 1
         do { // under purpose 1 first, which then is the high half
             for (int j = 0; j < 4; j++) high[j] = w[j];
@@ -254,7 +286,7 @@ BOTH void block_bits(uint64_t bits[4], uint64_t block, uint32_t dtype, uint32_t 
         if (kind == NORMAL && !(j & 1u)) normal(word, w[0], z);
         uint64_t index = block * 4 + j;
         bits[3] = kind == IOTA ? index : word | (uint64_t)top << 32;
-        if (kind == NORMAL || dtype <= BF16) {
+        if (kind == NORMAL || dtype <= BF16 || dtype >= TF32) {
             double uniform = (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
             double v = kind == NORMAL ? z[0] : kind == IOTA ? (double)(int64_t)index : uniform;
             bits[3] = value_bits(v, dtype);
@@ -294,7 +326,7 @@ BOTH void fill_block(void* p, uint64_t n, uint64_t block, uint32_t dtype, uint32
                      uint32_t tensor) {
     uint64_t bits[4];
     block_bits(bits, block, dtype, kind, seed, tensor);
-    store_block(p, n, block, (uint32_t)(0x3322110011320ull >> (4 * dtype)) & 15u,
+    store_block(p, n, block, (uint32_t)(0x0023322110011320ull >> (4 * dtype)) & 15u,
                 bits); // log2 of the size: 4 bits each
 }
 
@@ -305,4 +337,78 @@ extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_
     uint64_t block = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, all = gridDim.x * (uint64_t)blockDim.x;
 #pragma unroll 1
     for (; block * 4 < n; block += all) fill_block(p, n, block, dtype, kind, seed, tensor);
+}
+
+// --- from here on: kbi_ptx_proving, a module of its own that only the self-test loads ---
+// Kernels with memory, 256 threads a block. The block that ends last waits for so many cycles more and leaves the
+// counter as it found it: rivals that are slower by a known time are the same code as those that are equal.
+
+static __device__ void ending(uint32_t* ended, uint64_t wait) {
+    __syncthreads();
+    if (threadIdx.x || atomicInc(ended, gridDim.x - 1) != gridDim.x - 1) return;
+    uint64_t begin = cycle();
+#pragma unroll 1
+    while (cycle() - begin < wait) {}
+}
+
+// kbi_axpy(x, y, n, ended, wait): y = 0.5 x + 1.
+extern "C" __global__ void kbi_axpy(const float* x, float* y, uint32_t n, uint32_t* ended, uint64_t wait) {
+#pragma unroll 1
+    for (uint32_t i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) y[i] = __fmaf_rn(0.5f, x[i], 1.0f);
+    ending(ended, wait);
+}
+
+// kbi_sums(x, y, n, ended, wait): y[r] = the sum of row r of x, rows of 1024; a block takes a row.
+extern "C" __global__ void kbi_sums(const float* x, float* y, uint32_t n, uint32_t* ended, uint64_t wait) {
+    __shared__ float part[8];
+#pragma unroll 1
+    for (uint32_t row = blockIdx.x; row < n / 1024; row += gridDim.x) {
+        const float* from = x + row * 1024u + threadIdx.x;
+        float sum = (from[0] + from[256]) + (from[512] + from[768]);
+#pragma unroll
+        for (int o = 16; o; o /= 2) sum += __shfl_xor_sync(~0u, sum, o);
+        if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            y[row] = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+        __syncthreads();
+    }
+    ending(ended, wait);
+}
+
+// kbi_product(x, y, n, ended, wait): y = x x, n by n, n a multiple of 16; a block takes tiles of 16 by 16.
+extern "C" __global__ void kbi_product(const float* x, float* y, uint32_t n, uint32_t* ended, uint64_t wait) {
+    __shared__ float a[16][17], b[16][17];
+    uint32_t r = threadIdx.x / 16, c = threadIdx.x % 16, tiles = n / 16;
+#pragma unroll 1
+    for (uint32_t tile = blockIdx.x; tile < tiles * tiles; tile += gridDim.x) {
+        uint32_t row = tile / tiles * 16 + r, column = tile % tiles * 16 + c;
+        float sum = 0;
+#pragma unroll 1
+        for (uint32_t k = 0; k < n; k += 16) {
+            a[r][c] = x[row * n + k + c];
+            b[r][c] = x[(k + r) * n + column];
+            __syncthreads();
+#pragma unroll 4
+            for (int i = 0; i < 16; i++) sum = __fmaf_rn(a[r][i], b[i][c], sum);
+            __syncthreads();
+        }
+        y[row * n + column] = sum;
+    }
+    ending(ended, wait);
+}
+
+// kbi_histogram(x, y, n, ended, wait): adds 1 to y[the lowest 12 bits of x[i]].
+extern "C" __global__ void kbi_histogram(const uint32_t* x, uint32_t* y, uint32_t n, uint32_t* ended, uint64_t wait) {
+#pragma unroll 1
+    for (uint32_t i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) atomicAdd(&y[x[i] & 4095], 1);
+    ending(ended, wait);
+}
+
+// kbi_gather(x, y, n, ended, wait): y[i] = x[j], j anywhere below n, from the bits of x[i].
+extern "C" __global__ void kbi_gather(const uint32_t* x, uint32_t* y, uint32_t n, uint32_t* ended, uint64_t wait) {
+#pragma unroll 1
+    for (uint32_t i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256)
+        y[i] = x[__umulhi(x[i] * 2654435761u, n)];
+    ending(ended, wait);
 }

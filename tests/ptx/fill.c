@@ -51,7 +51,7 @@ static void test_offsets(int dtype, int kind, uint64_t seed, uint32_t tensor) {
 
 int main(void) {
     static const uint64_t seeds[] = { 0, 42, 0x9e3779b97f4a7c15u };
-    for (int dtype = KB_F32; dtype <= KB_U64; dtype++)
+    for (int dtype = KB_F32; dtype <= KB_E5M2; dtype++)
         for (int kind = KB_ZERO; kind <= KB_IOTA; kind++)
             for (int s = 0; s < 3; s++) {
                 test_arrays(dtype, kind, seeds[s], s == 2 ? 0xffffffffu : (uint32_t)s);

@@ -4,7 +4,8 @@
 
     python3 tests/ptx/make.py                    compares kbench.h's text with what nvcc makes of engine.cu here
     python3 tests/ptx/make.py --write kbench.h   replaces it; format and layout are this script's, so edit nothing there
-    python3 tests/ptx/make.py --text             prints the header's text as the driver gets it; needs no nvcc
+    python3 tests/ptx/make.py --text             prints the header's text as the driver gets it, one module behind the
+                                                 other; needs no nvcc
 
 --header FILE names another header, --nvcc FILE another nvcc. Exit code 0: the same (or written); 1: differs, although
 this nvcc is the one that the block in the header names; 3: differs, and this nvcc is another one; 2: cannot be run.
@@ -31,7 +32,8 @@ END = "// clang-format on"
 VERSION, TARGET, ARCH = "6.4", "sm_70", 70
 COLUMNS = 118  # of a line of the header
 LITERAL = 4095  # C promises no longer one
-DTYPES = "F32 F64 F16 BF16 I8 U8 I16 U16 I32 U32 I64 U64".split()
+APART = re.compile(r"^// --- from here on: (\w+), a module of its own", re.M)  # in engine.cu: the second array's kernels
+DTYPES = "F32 F64 F16 BF16 I8 U8 I16 U16 I32 U32 I64 U64 TF32 E4M3 E5M2".split()
 KINDS = "ZERO NORMAL UNIFORM IOTA".split()
 
 
@@ -93,8 +95,8 @@ def statements(body):
     for s in found:
         if not s.endswith((";", ":")) or s.count(";") > 1:
             stop("a line that is not one statement: %s" % s)
-        if s.startswith(".") and not s.startswith((".reg ", ".pragma ")):
-            stop("only registers may be declared, not: %s" % s)
+        if s.startswith(".") and not s.startswith((".reg ", ".pragma ", ".shared ")):
+            stop("only registers and shared memory may be declared, not: %s" % s)
         if s.startswith("call"):
             stop("a function is called: %s" % s)
     return found
@@ -161,6 +163,7 @@ def lower(ptx):
     for name, params, body in entry.findall(ptx):
         lines = straighten(statements(body))
         lines = [re.sub(r"\$L__BB(\d+_\d+)", r"$L\1", s).replace(name + "_param_", name + "_") for s in lines]
+        lines = [re.sub(r"\b_ZZ%d%sE\d*(\w+?)\b" % (len(name), name), r"\1", s) for s in lines]  # its shared arrays
         found.append((name, parameters(name, params) + ["{"] + layout(lines) + ["}"]))
     return found
 
@@ -232,15 +235,19 @@ def block(release, ptx, source):
     said = comments(source)
     text = ("%s (no contraction, no flush to zero) and lowered to PTX %s for %s, so that every driver since CUDA 10.1 "
             "loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made the text, "
-            "with nvcc %s: change it there. The pieces of kbi_ptx are to be joined in order; C promises no more than %d "
-            "characters in one literal. The numbers of dtypes and kinds are compiled into kbi_fill: a change of the "
-            "enums stops the division." % (BEGIN[3:], VERSION, TARGET, release, LITERAL))
+            "with nvcc %s: change it there. The pieces of an array are to be joined in order; C promises no more than %d "
+            "characters in one literal. kbi_ptx is loaded at start, kbi_ptx_proving by the self-test. The numbers of "
+            "dtypes and kinds are compiled into kbi_fill: a change of the enums stops the division." % (BEGIN[3:], VERSION, TARGET, release, LITERAL))
     macros = []
-    array = ["static const char* const kbi_ptx[] = {"]
-    array += pieces([".version " + VERSION, ".target " + TARGET, ".address_size 64"])
+    apart = APART.search(source) or stop("engine.cu does not say where its second module begins")
+    second = re.findall(r"__global__ void (\w+)", source[apart.end():])
+    begin = pieces([".version " + VERSION, ".target " + TARGET, ".address_size 64"])
+    array = ["static const char* const kbi_ptx[] = {"] + begin
     for name, lines in lower(ptx):
         if name not in said:
             stop("%s has no comment right above it in engine.cu" % name)
+        if name == second[0]:
+            array += ["};", "", "static const char* const %s[] = {" % apart.group(1)] + begin
         macro, code = macro_of(name, lines)
         macros += macro
         array += textwrap.wrap("// " + said[name], COLUMNS, initial_indent="    ", subsequent_indent="    // ") + code
@@ -265,7 +272,7 @@ def find_block(path):
 
 
 def header_text(lines):
-    """The PTX that the lines of a block hold."""
+    """The PTX that the lines of a block hold, one module behind the other."""
     macros, name = {}, None
     out = []
     for line in lines:

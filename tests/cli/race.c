@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// Planted work: MORE percent beside what the program does without.
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+#ifndef MORE
+#define MORE 0
+#endif
+
+KBENCH(work) {
+    KB_TIME_HOST(kb) {
+        volatile uint32_t x = 1;
+        for (int i = 0; i < 10000 + 100 * MORE; i++) x = x * 1664525u + 1013904223u;
+    }
+}
+KBENCH_MAIN()

@@ -1,0 +1,114 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# --race: built programs in alternating fresh processes. Most programs here have times by a script (gate.c), with the
+# noise of a process that others disturb; two do planted work.
+#
+#   sh tests/cli/race.sh            10 races of a program against itself, 10 against one that is 3 % slower
+#   sh tests/cli/race.sh --full     100 of each, and 20 with real work that is 3 % more
+. tests/lib.sh
+
+build "gate.c" $CC -O1 -I. tests/cli/gate.c -o "$tmp/old" $libs
+build "gate.c, 3 % slower" $CC -O1 -DSLOWER=3 -I. tests/cli/gate.c -o "$tmp/slow3" $libs
+build "gate.c, 15 % slower" $CC -O1 -DSLOWER=15 -I. tests/cli/gate.c -o "$tmp/slow15" $libs
+build "race.c" $CC -O1 -I. tests/cli/race.c -o "$tmp/work" $libs
+build "race.c, 60 % more" $CC -O1 -DMORE=60 -I. tests/cli/race.c -o "$tmp/more60" $libs
+build "race.c, 3 % more" $CC -O1 -DMORE=3 -I. tests/cli/race.c -o "$tmp/more3" $libs
+old=$tmp/old
+TMPDIR=$(cd "$tmp" && pwd)
+export TMPDIR
+races=10
+if [ "${1-}" = --full ]; then races=100; fi
+quick="--device script --iters 10"
+
+# --- the table, the exit code, nothing left behind
+run "$old" --race "$old" "$tmp/slow15" -- $quick
+check_rc "15 % slower" 3
+check_out "15 % slower" '^ *\+15\.0% +\[\+1[45]\.[0-9]%, \+15\.[0-9]%\] +REGRESSED moderate +op/impl=default/n=3$'
+check_out "quiet programs take the fewest rounds" "slow15 against .*old: 6 rounds in"
+check_out "what it rests on" "rest on the rounds of the race"
+check_not_err "no progress where nobody looks" "round"
+run "$old" --race "$tmp/slow15" "$old" -- $quick
+check_rc "an improvement" 0
+check_out "an improvement" "IMPROVED"
+run "$old" --race "$old" "$tmp/slow15" --threshold 20 -- $quick
+check_rc "a threshold of its own" 0
+run "$old" --race "$old" "$tmp/slow15" --fail-on never -- $quick
+check_rc "--fail-on never" 0
+run "$old" --race "$old" "$tmp/slow3" "$tmp/slow15" -- $quick --axis n=3,4
+check_rc "three programs" 3
+check_out "three programs" 'SLOWER +[^ ]*slow3: op/impl=default/n=3$'
+check_out "three programs" 'REGRESSED moderate +[^ ]*slow15: op/impl=default/n=3$'
+check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
+
+# --- the budget ends it, and it says so
+run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s -- $quick
+check_rc "a budget that is too short" 0
+check_err "a budget that is too short" "ended at its --budget: changes are known to .*, not to the 1.6%"
+run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on noise -- $quick
+check_rc "a budget that is too short, --fail-on noise" 4
+
+# --- what cannot race
+run "$old" --race "$old"
+check_rc "one program" 2
+run "$old" --race "$old" "$tmp/nothing"
+check_rc "a program that is not there" 2
+check_err "a program that is not there" "nothing: No such file"
+run "$old" --race "$old" tests/lib.sh
+check_rc "no program" 2
+run "$old" --race "$old" "$tmp/slow3" -- $quick --bogus
+check_rc "options that the programs refuse" 2
+check_err "options that the programs refuse" "unknown option --bogus"
+run "$old" --race "$old" "$tmp/slow3" --iters 10
+check_rc "the programs' options beside the race's" 2
+check_err "the programs' options beside the race's" "stands behind --"
+run "$old" --race "$old" "$tmp/slow3" -- --jsonl x
+check_rc "the records' own file" 2
+run "$old" --race "$old" "$tmp/work" -- --device cpu --iters 10 --exclude op
+check_rc "no case in common" 2
+run env FAILS=1 "$old" --race "$old" "$tmp/slow3" -- $quick
+check_rc "a case that fails in both" 1
+check_out "a case that fails in both" "failed .*n=10"
+run env GONE=1 "$old" --race "$old" "$tmp/slow15" -- $quick
+check_rc "a case that is skipped" 3
+
+# --- a signal ends it, and what it runs
+"$old" --race "$tmp/work" "$tmp/more60" -- --iters 20000 > "$tmp/signal.out" 2>&1 < /dev/null &
+pid=$!
+sleep 1
+kill -TERM $pid
+wait $pid
+check_same "a signal" $? 130
+check_same "files after a signal" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
+
+# --- real work: 60 % more is seen on any machine
+run "$tmp/work" --race "$tmp/work" "$tmp/more60" --budget 20s --threshold 10
+check_rc "60 % more work" 3
+check_out "60 % more work" "REGRESSED severe +work/"
+
+# --- a program against itself, and against one that is 3 % slower in one of its cases
+different=0 regressed=0 found=0 i=0
+while [ $i -lt $races ]; do
+    run env NOISE=1.2 "$old" --race "$old" "$old" -- $quick
+    if grep -qE ' (SLOWER|FASTER|REGRESSED|IMPROVED)' "$out"; then different=$((different + 1)); fi
+    if [ "$rc" -ne 0 ]; then regressed=$((regressed + 1)); fi
+    run env NOISE=1.2 "$old" --race "$old" "$tmp/slow3" -- $quick
+    if grep -qE ' (SLOWER|REGRESSED).*n=3$' "$out"; then found=$((found + 1)); fi
+    i=$((i + 1))
+done
+printf 'of %d races: against itself %d called different, %d a regression; 3 %% slower found in %d\n' $races $different \
+    $regressed $found
+if [ $different -le $((races / 20 + 3)) ]; then pass; else fail "$different of $races called different"; fi
+if [ $regressed -le $((races / 20)) ]; then pass; else fail "$regressed of $races called a regression"; fi
+if [ $found -ge $((races * 95 / 100 - 1)) ]; then pass; else fail "3 % slower found in $found of $races"; fi
+
+if [ "${1-}" = --full ]; then
+    found=0 i=0
+    while [ $i -lt 20 ]; do
+        run "$tmp/work" --race "$tmp/work" "$tmp/more3" --budget 120s
+        if grep -qE ' (SLOWER|REGRESSED).*work/' "$out"; then found=$((found + 1)); fi
+        i=$((i + 1))
+    done
+    printf 'of 20 races with real work 3 %% more was found in %d\n' $found
+    if [ $found -ge 19 ]; then pass; else fail "3 % more work found in $found of 20"; fi
+fi
+finish

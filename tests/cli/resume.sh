@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# --resume: a run that was killed goes on where it was, and every case has one record in the end. Whoever is killed,
+# and when: RESUME_KILLS=N kills N times.
+. tests/lib.sh
+
+build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
+build "prog.c, another build" $CC -O2 -I. tests/cli/prog.c -o "$tmp/other" $libs
+build "faults.c" $CC -O1 -I. tests/cli/faults.c -o "$tmp/faults" $libs
+build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+prog=$tmp/prog
+options="--iters 3 --warmup 1 --no-progress"
+lines=$tmp/l.jsonl
+count() { wc -l < "$1" | tr -d ' '; }
+# each WHAT FILE CASES: every line is a record, and each case has one
+each() {
+    check "$1: the lines" "$tmp/flat" --lines "$2"
+    check_same "$1: each case once" "$(sed 's/^{"name": "\([^"]*\)".*/\1/' "$2" | sort | uniq -c | awk '$1 == 1' | wc -l | tr -d ' ') of $(count "$2")" "$3 of $3"
+}
+all=$("$prog" --op softmax,layernorm --list | wc -l | tr -d ' ')
+some="$options --op softmax,layernorm"
+
+run "$prog" $some --resume
+check_rc "without --jsonl" 2
+check_err "without --jsonl" '--resume needs --jsonl'
+run "$prog" $some --resume --jsonl "$lines"
+check_rc "no file yet: everything runs" 0
+each "no file yet" "$lines" $all
+cp "$lines" "$tmp/whole"
+run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
+check_rc "all is done" 0
+check_err "all is done" "$all of $all cases have a record"
+check "all is done: nothing is written" cmp "$lines" "$tmp/whole"
+check_same "all is done: the array has the records that were there" "$("$tmp/flat" "$tmp/r.json" | cut -f 2- | cksum)" "$("$tmp/flat" --lines "$lines" | cut -f 2- | cksum)"
+run "$prog" $some --list --resume --jsonl "$lines"
+check_rc "--list, all is done" 0
+check_same "--list, all is done" "$(wc -c < "$out" | tr -d ' ')" 0
+
+# a line that was half written, and a group that lacks a case
+head -n 8 "$tmp/whole" > "$lines"
+sed -n 9p "$tmp/whole" | head -c 700 >> "$lines"
+run "$prog" $some --list --resume --jsonl "$lines"
+left=$(count "$out")
+if [ "$left" -ge $((all - 8)) ] && [ "$left" -lt "$all" ]; then pass; else fail "--list: $left left of $all, 8 done"; fi
+run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
+check_rc "half a line" 0
+each "half a line" "$lines" $all
+check_same "half a line: the array has all" "$("$tmp/flat" "$tmp/r.json" | grep -c '	operation	')" $all
+check_same "half a line: what was done is kept" "$(head -n 6 "$lines" | cksum)" "$(head -n 6 "$tmp/whole" | cksum)"
+sed 2d "$tmp/whole" > "$lines"
+run "$prog" $some --resume --jsonl "$lines"
+each "a group that lacks a case" "$lines" $all
+check_same "a group that lacks a case is measured as a whole" "$(grep -cvxF -f "$tmp/whole" "$lines")" 2
+
+# what is not the same is not taken for it
+cp "$tmp/whole" "$lines"
+run "$tmp/other" $some --resume --jsonl "$lines"
+check_err "another build" "0 of $all cases"
+check_same "another build: its records come to the others" "$(count "$lines")" $((2 * all))
+cp "$tmp/whole" "$lines"
+run "$prog" $some --seed 7 --resume --jsonl "$lines"
+check_err "another seed" "0 of $all cases"
+
+# failed cases run again, with their group
+rm -f "$lines"
+run "$tmp/faults" $options --op wrong,first --jsonl "$lines"
+cp "$lines" "$tmp/whole"
+run "$tmp/faults" $options --op wrong,first --resume --jsonl "$lines"
+check_rc "a failed case" 1
+each "a failed case" "$lines" 3
+check_same "a failed case: what was fine is kept" "$(grep -cxF -f "$tmp/whole" "$lines")" 1
+
+# --- killed at any moment: worker, supervisor, both
+child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
+kills=${RESUME_KILLS:-9} seed=42 k=0 struck=0
+some="--no-progress --precision 100 --min-time 20ms --max-time 20ms --warmup 1 --op softmax,layernorm"
+rm -f "$lines" "$tmp/r.json"*
+while [ $k -lt $kills ]; do
+    seed=$(((seed * 1103515245 + 12345) % 2147483648))
+    "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json" > "$tmp/out" 2> "$tmp/err" < /dev/null &
+    pid=$!
+    sleep "0.$(printf '%03d' $((seed / 65536 % 600 + 50)))" 2> /dev/null || sleep 1
+    worker=$(child_of $pid)
+    case $((k % 3)) in
+    0) kill -9 $pid 2> /dev/null ;;
+    1) [ -n "$worker" ] && kill -9 "$worker" 2> /dev/null ;;
+    2) kill -9 $pid $worker 2> /dev/null ;;
+    esac && struck=$((struck + 1))
+    wait $pid 2> /dev/null
+    grep '}$' "$lines" > "$tmp/finished" 2> /dev/null # the last line may be torn
+    if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a finished line cannot be read"; fi
+    # a sweep that is done begins anew, after a look at it
+    if [ "$(count "$tmp/finished")" -ge "$all" ]; then each "after kill $k" "$lines" $all && rm -f "$lines"; fi
+    k=$((k + 1))
+done
+if [ $struck -gt 0 ]; then pass; else fail "nobody was killed"; fi
+run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
+check_rc "after $struck kills" 0
+each "after $struck kills" "$lines" $all
+check_same "after $struck kills: the array has all" "$("$tmp/flat" "$tmp/r.json" | grep -c '	operation	')" $all
+check_same "after $struck kills: no temporary file" "$(ls "$tmp" | grep -c 'tmp[0-9]')" 0
+finish

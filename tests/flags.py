@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""The share of each flag in record files: a flag that stands beside most rows is read by nobody.
+
+    python3 tests/flags.py FILE...    records of --json or --jsonl; what the times of these files say, and how often.
+                                      Exit code 1 where FLOOR, OUTLIERS, UNSETTLED or AUTOCORR stands beside more than
+                                      5 % of them.
+"""
+import json
+import sys
+
+BARRED = ("FLOOR", "OUTLIERS", "UNSETTLED", "AUTOCORR")
+BAR = 0.05
+
+
+def records(path):
+    with open(path) as f:
+        text = f.read()
+    try:
+        found = json.loads(text)
+    except ValueError:  # one a line
+        found = [json.loads(line) for line in text.splitlines() if line.strip()]
+    if isinstance(found, dict):  # evidence that holds other things beside the records
+        found = found["kbench"] if isinstance(found.get("kbench"), list) else [found]
+    return [r for r in found if r.get("status", "ok") == "ok" and r.get("time_ms") is not None]
+
+
+def main(paths):
+    times, beside = 0, dict.fromkeys(BARRED, 0)
+    for path in paths:
+        for r in records(path):
+            times += 1
+            for flag in r.get("flags") or []:
+                beside[flag] = beside.get(flag, 0) + 1
+    if not times:
+        print("no times in %s" % " ".join(paths), file=sys.stderr)
+        return 2
+    failed = False
+    print("%d times" % times)
+    for flag, n in sorted(beside.items(), key=lambda item: (-item[1], item[0])):
+        over = flag in BARRED and n > BAR * times
+        failed |= over
+        bar = "   at most 5 %" + (": FAIL" if over else "") if flag in BARRED else ""
+        print("%-14s %5d  %5.1f %%%s" % (flag, n, 100.0 * n / times, bar))
+    return int(failed)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// Records read back: every key as it was written, from arrays and lines, old files and damaged ones.
+#include "test.h"
+#include <stdlib.h>
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+static const char* const path = "build/test/reader_host.json";
+static const char* const said_path = "build/test/reader_host.txt";
+
+static void put_file(const char* text, size_t n) {
+    FILE* f = fopen(path, "wb");
+    if (f && n) fwrite(text, 1, n, f);
+    if (f) fclose(f);
+}
+
+// What reading the file says on stderr, in one of a few buffers.
+static const char* said(kbi_records* r, bool* good) {
+    static char out[4][2000];
+    static int turn;
+    char* to = out[turn = (turn + 1) % 4];
+    fflush(stderr);
+    int kept = dup(2), file = open(said_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    dup2(file, 2);
+    close(file);
+    memset(r, 0, sizeof *r);
+    *good = kbi_read_records(r, path);
+    fflush(stderr);
+    dup2(kept, 2);
+    close(kept);
+    FILE* f = fopen(said_path, "rb");
+    size_t n = f ? fread(to, 1, sizeof out[0] - 1, f) : 0;
+    to[n] = 0;
+    if (f) fclose(f);
+    return to;
+}
+
+// A record with something in every field.
+static void fill(kb_result* r) {
+    static const kb_param params[] = { { "rows", KB_AXIS_INTS, -3, 0, NULL },
+                                       { "alpha", KB_AXIS_REALS, 0, 0.1, NULL },
+                                       { "none", KB_AXIS_REALS, 0, NAN, NULL },
+                                       { "di\"r", KB_AXIS_STRINGS, 0, 0,
+                                         "f\\w\nd \xc3\xa4\xf0\x9f\x98\x80\x7f\x01" } };
+    static const double samples[] = { 0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 0, 123456789012345678.0 };
+    char text[64];
+    kbi_result_clear(r);
+    for (int i = 0; i < KBI_COUNT(kbi_keys); ++i) {
+        char* field = (char*)r + kbi_keys[i].offset;
+        snprintf(text, sizeof text, "text %d of %s", i, kbi_keys[i].name);
+        switch (kbi_keys[i].kind) {
+        case KBI_KIND_text: *(kbi_field_text*)field = kbi_arena_text(r->owned, text); break;
+        case KBI_KIND_real: *(kbi_field_real*)field = 1.0 / (3 + i); break;
+        case KBI_KIND_whole: *(kbi_field_whole*)field = i % 2 ? INT64_MAX - i : -i; break;
+        case KBI_KIND_truth: *(kbi_field_truth*)field = i % 2; break;
+        case KBI_KIND_params: r->params.of = params, r->params.n = 4; break;
+        case KBI_KIND_samples:
+            ((kbi_field_samples*)field)->of = samples;
+            ((kbi_field_samples*)field)->n = 6;
+            break;
+        case KBI_KIND_flags: r->flags = 1 | (uint64_t)1 << (KB_FLAG_COUNT - 1); break;
+        case KBI_KIND_status: r->status = KB_SKIPPED; break;
+        case KBI_KIND_verdict: r->verdict = KB_UNRESOLVED; break;
+        }
+    }
+    r->schema = KBI_SCHEMA;
+}
+
+static void test_round_trip(void) {
+    kb_result all, none;
+    kbi_records r;
+    bool good;
+    fill(&all);
+    kbi_result_clear(&none);
+    none.name = "none";
+    none.operation = "nothing";
+    kbi_text lines = { NULL, 0, 0 }, again = { NULL, 0, 0 };
+    kbi_json_result(&lines, &all), kbi_puts(&lines, "\n");
+    kbi_json_result(&lines, &none), kbi_puts(&lines, "\n");
+    for (int as_lines = 0; as_lines < 2; ++as_lines) {
+        kbi_text file = { NULL, 0, 0 };
+        if (!as_lines) kbi_puts(&file, "[\n"), kbi_json_result(&file, &all), kbi_puts(&file, ",\n");
+        if (!as_lines) kbi_json_result(&file, &none), kbi_puts(&file, "\n]\n");
+        put_file(as_lines ? lines.s : file.s, as_lines ? lines.n : file.n);
+        CHECK_STR(said(&r, &good), "");
+        CHECK(good);
+        CHECK_INT(r.n, 2);
+        again.n = 0;
+        for (int64_t i = 0; i < r.n; ++i) kbi_json_result(&again, &r.of[i]), kbi_puts(&again, "\n");
+        CHECK_STR(again.s, lines.s);
+        CHECK(r.n == 2 && r.of[0].params.of[0].type == KB_AXIS_INTS && r.of[0].params.of[1].type == KB_AXIS_REALS);
+        CHECK(r.n == 2 && r.of[1].planned == KB_NONE && r.of[1].verified == -1 && isnan(r.of[1].time_ms));
+        kbi_records_free(&r);
+        kbi_text_free(&file);
+    }
+    // the file cut off at every byte: never more than what is whole, and never a wrong value
+    for (size_t n = 0; n<lines.n; n += n + 300> lines.n ? 1 : 7) {
+        put_file(lines.s, n);
+        const char* text = said(&r, &good);
+        const char* first = strchr(lines.s, '\n');
+        int64_t whole = (n >= (size_t)(first - lines.s)) + (n >= lines.n - 1);
+        CHECK_THAT(good && r.n == whole, "%zu bytes: %lld records, not %lld: %s", n, (long long)r.n, (long long)whole,
+                   text);
+        bool torn = n > 0 && n != (size_t)(first - lines.s) && n != (size_t)(first - lines.s) + 1 && n < lines.n - 1;
+        CHECK_THAT(torn == (strstr(text, "breaks off") != NULL), "%zu bytes: %s", n, text);
+        kbi_records_free(&r);
+    }
+    kbi_text_free(&lines);
+    kbi_text_free(&again);
+    kb_result_free(&all);
+    kb_result_free(&none);
+}
+
+#define A "{\"name\": \"a\", \"operation\": \"o\""
+// Files, how many records they have (-1: the file is refused), and a part of what is said of them.
+static const struct file {
+    const char* text;
+    int n;
+    const char* says;
+} files[] = {
+    { "", 0, "" },
+    { " \n\n", 0, "" },
+    { "[]", 0, "" },
+    { "[" A "}]", 1, "" },
+    { "\xef\xbb\xbf[\r\n" A "}\r\n]\r\n", 1, "" },
+    { A "}", 1, "" },
+    { A "}\r\n\r\n" A "}\r\n", 2, "" },
+    { A ", \"later\": {\"x\": [1, {\"y\": null}, \"z\", -1.5e3, true]}, \"time_ms\": 2}\n", 1, "" },
+    { A ", \"time_ms\": null, \"samples_ms\": [], \"params\": {}, \"flags\": []}\n", 1, "" },
+    { A ", \"samples_ms\": [1, null, 2]}\n", 1, "" },
+    { A ", \"rung\": 1e2, \"samples\": 3.0}\n", 1, "" },
+    { A ", \"message\": \"\\u00e4\\ud83d\\ude00\\ud83d \\u0000\\/\"}\n", 1, "" },
+    { A ", \"schema\": 99}\n", 1, ":1: written by a later version" },
+    { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version knows no flag LATER" },
+    // lines that break off
+    { A "}\n" A ", \"time_ms\": 1.2", 1, ":2: this line breaks off" },
+    { A "}\n" A ", \"time_ms\"\n" A "}\n", 2, ":2: this line breaks off" },
+    { A "}\n{\"na\n" A "}", 2, ":2: this line breaks off" },
+    { A "}\n{\"name\": \"\\u12\n" A "}", 2, ":2: this line breaks off" },
+    { A "}\n{\"name\": tr\n" A "}", -1, ":2: name is a text or null, not 't'" },
+    { A "}\n" A ", \"verified\": tr\n" A "}", 2, ":2: this line breaks off" },
+    { A "}\n" A ", \"later\": [[1, 2\n" A "}", 2, ":2: this line breaks off" },
+    // files of others, and damaged ones
+    { "hello", -1, ":1: records have to begin with [ or {, not 'h'" },
+    { "\x7f"
+      "ELF",
+      -1, "not byte 0x7f" },
+    { "42", -1, "records have to begin with" },
+    { "[42]", -1, "a record has to begin with {, not '4'" },
+    { "[[" A "}]]", -1, "a record has to begin with {" },
+    { "[" A "}", -1, ":1: the file ends in the middle" },
+    { "[" A "},", -1, ":1: the file ends in the middle" },
+    { "[" A ", \"time_ms\": 1", -1, ":1: the file ends in the middle" },
+    { "[\n" A "},\n" A ", \"name", -1, ":3: the file ends in the middle" },
+    { "[" A "},]", -1, "a record has to begin with {, not ']'" },
+    { "[" A "}] x", -1, "nothing may follow the records, not 'x'" },
+    { "[" A "}" A "}]", -1, "a comma or ] has to stand here" },
+    { A "}" A "}\n", -1, "a record ends with its line" },
+    { A ",}\n", -1, "a text has to stand here, not '}'" },
+    { "{\"context\": {\"date\": \"x\"}, \"benchmarks\": []}", -1, ":1: a record without its name" },
+    { "{\"name\": \"a\"}", -1, ":1: a record without its operation" },
+    { A ", \"time_ms\": \"1\"}", -1, "time_ms is a number or null, not '\"'" },
+    { A ", \"time_ms\": NaN}", -1, "time_ms is a number or null, not 'N'" },
+    { A ", \"time_ms\": Infinity}", -1, "time_ms is a number or null" },
+    { A ", \"time_ms\": 1e999}", -1, "1e999 is more than a number can be" },
+    { A ", \"time_ms\": 01}", -1, "a number has to stand here" },
+    { A ", \"time_ms\": 1.}", -1, "a number has to stand here" },
+    { A ", \"time_ms\": -}", -1, "a number has to stand here" },
+    { A ", \"time_ms\": 1e+}", -1, "a number has to stand here" },
+    { A ", \"time_ms\": 0x10}", -1, "a comma or } has to stand here, not 'x'" },
+    { A ", \"samples\": 1.5}", -1, "samples is a whole number" },
+    { A ", \"samples\": 9223372036854775808}", -1, "samples is a whole number" },
+    { A ", \"samples\": -9223372036854775808}", -1, "samples is a whole number" },
+    { A ", \"samples\": 1e300}", -1, "samples is a whole number" },
+    { A ", \"verified\": 1}", -1, "verified is true or false or null" },
+    { A ", \"verified\": truth}", -1, "true has to stand here, not 't'" },
+    { A ", \"params\": [1]}", -1, "params is an object of axes" },
+    { A ", \"params\": {\"n\": [1]}}", -1, "a number has to stand here" },
+    { A ", \"params\": {\"n\": 1, \"n\": 2}}", -1, "params: n is there twice" },
+    { A ", \"samples_ms\": [\"1\"]}", -1, "a number has to stand here" },
+    { A ", \"samples_ms\": [1 2]}", -1, "a comma or ] has to stand here" },
+    { A ", \"flags\": [1]}", -1, "a text has to stand here" },
+    { A ", \"status\": \"fine\"}", -1, "status is ok, failed or skipped, not 'fine'" },
+    { A ", \"verdict\": \"BEST\"}", -1, "verdict is FASTER" },
+    { A ", \"name\": \"b\"}", -1, "name is there twice in a record" },
+    { A ", \"message\": \"\xff\"}", -1, "no UTF-8" },
+    { A ", \"message\": \"\xc0\xaf\"}", -1, "no UTF-8" },
+    { A ", \"message\": \"\xed\xa0\x80\"}", -1, "no UTF-8" },
+    { A ", \"message\": \"a\tb\"}", -1, "a text has to end with a quotation mark on its line, not byte 0x09" },
+    { A ", \"message\": \"\\x\"}", -1, "a backslash makes" },
+    { A ", \"message\": \"\\u12g4\"}", -1, "four hexadecimal digits" },
+};
+
+static void test_files(void) {
+    for (int i = 0; i < KBI_COUNT(files); ++i) {
+        kbi_records r;
+        bool good;
+        put_file(files[i].text, strlen(files[i].text));
+        const char* text = said(&r, &good);
+        CHECK_THAT(good == (files[i].n >= 0), "'%s' is %s: %s", files[i].text, good ? "taken" : "refused", text);
+        CHECK_THAT(!good || r.n == files[i].n, "'%s' has %lld records", files[i].text, (long long)r.n);
+        CHECK_THAT(*files[i].says ? strstr(text, files[i].says) != NULL : !*text, "'%s': '%s' is said, not '%s'",
+                   files[i].text, text, files[i].says);
+        kbi_records_free(&r);
+    }
+}
+
+// Files that are too much of something, of which a table has no text.
+static void test_large(void) {
+    kbi_records r;
+    bool good;
+    static const struct {
+        const char *before, *again, *after;
+        int times;
+        const char* says; // "": it is taken
+    } large[] = { { A ", \"later\": ", "[", "", 100000, "lists in lists" },
+                  { A ", \"later\": ", "{\"a\": ", "", 100000, "lists in lists" },
+                  { A ", \"later\": ", "[", "]]]]]]]]]]}", 10, "" },
+                  { A ", \"message\": \"", "\\u00e4", "\"}", 400000, "" },
+                  { A ", \"message\": \"", "0123456789", "\"}", 200000, "more than 1 MiB" },
+                  { A ", \"time_ms\": ", "1", "}", 200, "a comma or } has to stand here, not '1'" },
+                  { A ", \"later\": ", "1", "}", 200, "a comma or } has to stand here, not '1'" },
+                  { A ", \"samples_ms\": [0", ", 1.25", "]}", 300000, "" },
+                  { A ", \"flags\": [\"FLOOR\"", ", \"FLOOR\"", "]}", 30000, "" },
+                  { A "}", "\n", "", 200000, "" } };
+    for (int i = 0; i < KBI_COUNT(large); ++i) {
+        kbi_text t = { NULL, 0, 0 };
+        kbi_puts(&t, large[i].before);
+        for (int k = 0; k < large[i].times; ++k) kbi_puts(&t, large[i].again);
+        kbi_puts(&t, large[i].after);
+        put_file(t.s, t.n);
+        const char* text = said(&r, &good);
+        bool taken = !*large[i].says;
+        CHECK_THAT(taken ? good && r.n == 1 && !*text : !good && strstr(text, large[i].says) != NULL, "large %d: %s",
+                   i, text);
+        if (good && large[i].times == 300000) CHECK_INT(r.of[0].samples_ms.n, 300001);
+        kbi_records_free(&r);
+        kbi_text_free(&t);
+    }
+    kbi_text axes = { NULL, 0, 0 };
+    kbi_puts(&axes, A ", \"params\": {\"n\": 1");
+    for (int k = 0; k < 300; ++k) kbi_putf(&axes, ", \"n%d\": 1", k);
+    kbi_puts(&axes, "}}");
+    put_file(axes.s, axes.n);
+    CHECK_HAS(said(&r, &good), "more than 256 axes");
+    kbi_records_free(&r);
+    kbi_text_free(&axes);
+    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // what a machine leaves that lost its power
+    CHECK_HAS(said(&r, &good), ":2: this line breaks off");
+    CHECK(good && r.n == 1);
+    kbi_records_free(&r);
+}
+
+// A record takes the place of one of the same case, device and run; of another run it stands behind.
+static void test_again(void) {
+    kbi_records r;
+    bool good;
+    const char* text =
+        A ", \"run_id\": \"1\", \"device\": 0, \"time_ms\": 1}\n"
+          "{\"name\": \"b\", \"operation\": \"o\", \"run_id\": \"1\", \"device\": 0, \"time_ms\": 2}\n" A
+          ", \"run_id\": \"1\", \"device\": 1, \"time_ms\": 3}\n" A
+          ", \"run_id\": \"2\", \"device\": 0, \"time_ms\": 4}\n" A
+          ", \"run_id\": \"1\", \"device\": 0, \"time_ms\": 5}\n" A ", \"time_ms\": 6}\n" A ", \"time_ms\": 7}\n";
+    static const double want[] = { 5, 2, 3, 4, 6, 7 };
+    put_file(text, strlen(text));
+    CHECK_STR(said(&r, &good), "");
+    CHECK_INT(r.n, 6);
+    CHECK_INT(r.replaced, 1);
+    for (int i = 0; i < 6 && i < r.n; ++i) CHECK_REAL(r.of[i].time_ms, want[i], 0);
+    kbi_records_free(&r);
+}
+
+static void test_env(void) {
+    kb_result a, b;
+    kbi_text what = { NULL, 0, 0 };
+    kbi_result_clear(&a);
+    kb_result_free(&a);
+    a.backend = "cuda", a.gpu = "G", a.driver = "580.1", a.cpu = "C", a.mode = "cold",
+    a.build = "gcc, optimised, CUDA";
+    b = a;
+    b.driver = "580.9", b.build = "nvcc, optimised; kbench: gcc, not optimised", b.git_commit = "other";
+    CHECK(!kbi_env_differs(&a, &b, &what));
+    b = a, b.cpu = NULL, b.mode = NULL, b.driver = NULL, b.build = NULL; // not known is not different
+    CHECK(!kbi_env_differs(&a, &b, &what));
+    b = a, b.gpu = "H", b.driver = "590.1";
+    CHECK(kbi_env_differs(&a, &b, &what));
+    CHECK_STR(what.s, "GPU (G, H)");
+    b = a, b.driver = "58.1", b.cpu = "D", b.mode = "hot", b.build = "gcc, not optimised, CUDA";
+    CHECK(kbi_env_differs(&a, &b, &what));
+    CHECK_STR(
+        what.s,
+        "GPU (G, H), driver (580.1, 58.1), CPU (C, D), mode (cold, hot), optimisation (optimised, not optimised)");
+    what.n = 0;
+    b = a, b.backend = "cpu", b.gpu = NULL, b.driver = NULL;
+    CHECK(kbi_env_differs(&a, &b, &what));
+    CHECK_STR(what.s, "backend (cuda, cpu)");
+    kbi_text_free(&what);
+}
+
+int main(void) {
+    test_round_trip();
+    test_files();
+    test_large();
+    test_again();
+    test_env();
+    return test_end();
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// The self-test itself: its kernels do what they say, what is planted takes as much longer, its bars stand where they
+// should, and on this CPU it says of each whether it was passed. Started with arguments it is a program of benchmarks.
+#include "test.h"
+#include <stdlib.h>
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+static void test_bars(void) {
+    // the least k for which the tail of a binomial of 5 % beyond k is below 1 %, summed in rationals elsewhere
+    static const int n[] = { 0, 1, 2, 10, 14, 50, 210 }, most[] = { 0, 1, 1, 3, 3, 7, 18 };
+    for (int i = 0; i < KBI_COUNT(n); i++) CHECK_INT(kbi_binomial_most(n[i], 0.05), most[i]);
+    double theirs[] = { 0.0100, 0.0102, 0.0103 }, inside[] = { 0.001, 0.0101, 1 }, below[] = { 0, 0.0097, 1 };
+    double above[] = { 0, 0.01045, 1 }, none[] = { 0, INFINITY, INFINITY };
+    CHECK_REAL(kbi_bar_error(inside, theirs, 3), 0, 1e-9);
+    CHECK_REAL(kbi_bar_error(below, theirs, 3), 2, 1e-9); // 0.3 us of 0.15
+    CHECK_REAL(kbi_bar_error(above, theirs, 3), 1, 1e-9);
+    CHECK(isinf(kbi_bar_error(none, theirs, 3)) && isinf(kbi_bar_error(inside, none, 3)));
+}
+
+static kbi_judged judged(const char* implementation, int percent, double us, kb_verdict verdict, double noise,
+                         bool gpu) {
+    kbi_bars b;
+    kbi_seen_result s;
+    memset(&b, 0, sizeof b);
+    memset(&s, 0, sizeof s);
+    b.gpu = gpu;
+    snprintf(s.implementation, sizeof s.implementation, "%s", implementation);
+    s.ms = us * 1e-3, s.verdict = verdict, s.noise = noise;
+    return kbi_rival_judge(&b, &s, percent);
+}
+
+static void test_judge(void) {
+    CHECK_INT(judged("same_0", 0, 9, KB_NO_VERDICT, 0, true), KBI_UNJUDGED); // the baseline
+    CHECK_INT(judged("same_1", 0, 9, KB_EQUIVALENT, 0, true), KBI_RIGHT);
+    CHECK_INT(judged("same_1", 0, 9, KB_UNRESOLVED, 0, true), KBI_RIGHT);
+    CHECK_INT(judged("same_1", 0, 9, KB_SLOWER, 0, true), KBI_WRONG);
+    CHECK_INT(judged("same_1", 0, 9, KB_FASTER, 0, true), KBI_WRONG);
+    CHECK_INT(judged("same_1", 0, (double)NAN, KB_NO_VERDICT, 0, true), KBI_LOST);
+    CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED); // of another sort
+    CHECK_INT(judged("slower_2", 2, 9, KB_SLOWER, 0, true), KBI_RIGHT);
+    CHECK_INT(judged("slower_2", 2, 9, KB_EQUIVALENT, 0.02, false), KBI_WRONG);
+    CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.005, false), KBI_WRONG);
+    CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, false), KBI_DROWNED);
+    CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, true), KBI_WRONG); // a GPU's noise is no excuse
+    CHECK_INT(judged("slower_2", 2, 4.9, KB_EQUIVALENT, 0, true), KBI_UNJUDGED);
+    CHECK_INT(judged("slower_5", 5, 4.9, KB_EQUIVALENT, 0, true), KBI_WRONG);
+    CHECK_INT(judged("slower_5", 5, 1.4, KB_EQUIVALENT, 0, true), KBI_UNJUDGED);
+    CHECK_INT(judged("slower_5", 5, (double)NAN, KB_NO_VERDICT, 0, false), KBI_LOST);
+}
+
+// Each kernel's last outputs against what is wanted of them, and a wrong one.
+static void test_kernels(void) {
+    for (int k = 0; k < KBI_COUNT(kbi_proof_names); k++) {
+        kb_state kb;
+        kbi_proof p;
+        int64_t total = 0;
+        memset(&kb, 0, sizeof kb);
+        kb.operation = kbi_proof_names[k] + 4, kb.implementation = "slower_5", kb.seed = 42;
+        kbi_proof_open(&p, &kb, k == KBI_PRODUCT ? 48 : 8192);
+        CHECK_INT(p.kernel, k);
+        CHECK_REAL(p.percent, 5, 0);
+        p.x = (float*)malloc(sizeof(float) * (size_t)p.in);
+        p.y = calloc((size_t)p.out, sizeof(float));
+        kbi_fill_host(p.x, 0, p.in, KB_F32, KB_NORMAL, 42, 0);
+        kbi_proof_host(&p);
+        for (int64_t i = 0; i < p.out; i++) {
+            float got = ((float*)p.y)[i];
+            if (k == KBI_HISTOGRAM)
+                total += ((uint32_t*)p.y)[i];
+            else
+                CHECK_THAT(fabsf(got - kbi_proof_want(&kb, &p, i)) <= 1e-4f * (1 + fabsf(got)), "%s [%d]: %g, not %g",
+                           kb.operation, (int)i, (double)got, (double)kbi_proof_want(&kb, &p, i));
+        }
+        if (k == KBI_HISTOGRAM) CHECK_INT(total, 8192);
+        free(p.x), free(p.y);
+    }
+}
+
+static void test_run(const char* self) {
+    char command[600], line[400];
+    int passed = 0, failed = 0, skipped = 0, mistakes = 0, end = 0;
+    snprintf(command, sizeof command, "'%s' --selftest --fast 2>&1", self);
+    FILE* f = popen(command, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        passed += strncmp(line, "pass  ", 6) == 0;
+        failed += strncmp(line, "FAIL  ", 6) == 0; // others may use this machine: which, is not this test's to say
+        skipped += strncmp(line, "skip  ", 6) == 0;
+        mistakes += strstr(line, "pass  planted mistakes               8 of 8") != NULL;
+        if (strstr(line, "on the CPU, in ")) end = line[0];
+    }
+    int code = f ? pclose(f) : -1;
+    CHECK_INT(mistakes, 1);
+    CHECK_INT(passed + failed + skipped, 5);
+    CHECK_INT(end, failed ? 'F' : 'p');
+    CHECK_INT(WEXITSTATUS(code), failed ? 1 : 0);
+}
+
+int main(int argc, char** argv) {
+    if (argc > 1) return kb_main(argc, argv);
+    test_bars();
+    test_judge();
+    test_kernels();
+    test_run(argv[0]);
+    return test_end();
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// What is read by people, and what it is made with: texts that grow, numbers with their units, what a column shows, the
+// progress line, kb_print; names that are nearly right.
+#include "test.h"
+#include "guarded.h"
+#include <stdlib.h>
+#include <unistd.h>
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+// What a stream gets until it is caught again.
+static struct {
+    FILE* to;
+    int stream, kept;
+    char text[8192];
+} held;
+static void hold(FILE* f) {
+    fflush(f);
+    held.to = tmpfile();
+    held.stream = fileno(f), held.kept = dup(held.stream);
+    dup2(fileno(held.to), held.stream);
+}
+static const char* caught(FILE* f) {
+    fflush(f);
+    dup2(held.kept, held.stream), close(held.kept);
+    rewind(held.to);
+    held.text[fread(held.text, 1, sizeof held.text - 1, held.to)] = 0;
+    fclose(held.to);
+    return held.text;
+}
+
+static void test_growing(void) {
+    char long_one[2000];
+    kbi_text t = { NULL, 0, 0 };
+    size_t n = 0;
+    for (int size = 509; size < 515; size++) { // about what fits in one go
+        memset(long_one, 'a' + size % 26, sizeof long_one), long_one[size] = 0;
+        kbi_putf(&t, "%s", long_one);
+        n += (size_t)size;
+        CHECK_INT(t.n, n), CHECK_INT(strlen(t.s), n), CHECK_INT(t.s[n - 1], 'a' + size % 26), CHECK(t.size > n);
+        kbi_puts(&t, "|"), n++;
+    }
+    kbi_text_free(&t);
+    CHECK(!t.s && !t.n && !t.size);
+    for (int i = 0; i < 300; i++) kbi_putf(&t, "%c%d,", 'x', i % 10);
+    CHECK_INT(t.n, 900), CHECK(strncmp(t.s + 897, "x9,", 4) == 0 && strncmp(t.s, "x0,x1,", 6) == 0);
+    kbi_text_free(&t);
+    // an arena's pieces: aligned, zero, each its own
+    kbi_arena a;
+    char* pieces[200];
+    memset(&a, 0, sizeof a);
+    for (int i = 0; i < 200; i++) {
+        size_t size = (size_t)(i * 53 % 400 + (i % 50 == 7 ? 9000 : 1));
+        pieces[i] = (char*)kbi_arena_alloc(&a, size);
+        CHECK_INT((uintptr_t)pieces[i] % 16, 0);
+        for (size_t k = 0; k < size; k++)
+            if (pieces[i][k]) CHECK_THAT(0, "piece %d is not zero at %d", i, (int)k);
+        memset(pieces[i], i, size);
+    }
+    for (int i = 0; i < 200; i++) CHECK_INT((unsigned char)pieces[i][i * 53 % 400], i);
+    kbi_arena_free(&a);
+    CHECK(!a.block && !a.used && !a.size);
+}
+
+static void test_names(void) {
+    static const struct {
+        const char *a, *b;
+        int apart;
+    } rows[] = { { "rows", "rows", 0 }, { "rows", "ROWS", 0 }, { "rows", "row", 1 },       { "row", "rows", 1 },
+                 { "rows", "raws", 1 }, { "rows", "orws", 2 }, { "kitten", "sitting", 3 }, { "", "abc", 3 },
+                 { "abc", "", 3 },      { "flaw", "lawn", 2 }, { "ab", "ba", 2 },          { "gelu", "silu", 2 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        CHECK_THAT(kbi_distance(rows[i].a, rows[i].b) == rows[i].apart, "%s and %s are %d apart", rows[i].a,
+                   rows[i].b, kbi_distance(rows[i].a, rows[i].b));
+    kbi_nearest best = { "tanhh", NULL, 64 };
+    static const char* const offered[] = { "relu", "tanh", "tanh2", NULL };
+    for (int i = 0; i < 4; i++) kbi_offer(&best, offered[i]);
+    CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1); // of two that are as near the first
+    CHECK(kbi_same_name("LayerNorm", "layer-norm") && kbi_same_name("a_b", "AB") && !kbi_same_name("ab", "abc"));
+    CHECK(!kbi_same_name("abc", "ab") && !kbi_same_name(NULL, "a") && !kbi_same_name("a", NULL));
+    CHECK(kbi_lists("a,bc,d", "BC") && kbi_lists("a,bc,d", "d") && !kbi_lists("a,bc,d", "b") && !kbi_lists("", "a"));
+    CHECK_STR(kb_dtype_name(KB_BF16), "bf16"), CHECK_STR(kb_dtype_name(KB_NODTYPE), "none");
+    for (int i = KB_F32; i <= KB_U64; i++) CHECK_INT(kb_dtype_of(kb_dtype_name((kb_dtype)i)), i);
+    CHECK_INT(kb_dtype_of("f3"), KB_NODTYPE);
+    static const int bytes[] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8 };
+    for (int i = 0; i <= KB_U64; i++) CHECK_INT(kb_dtype_size((kb_dtype)i), bytes[i]);
+    for (int i = 0; i < KB_FLAG_COUNT; i++)
+        CHECK_THAT(kb_flag_is_error((kb_flag)i) == (i <= KB_FLAG_BAD_CASE), "%s", kb_flag_name((kb_flag)i));
+}
+
+static void test_numbers(void) {
+    char out[40];
+    static const struct {
+        double ms;
+        const char* want;
+    } times[] = { { 1, "1.000 ms" },      { 0.99994, "999.9 us" }, { 0.99999, "1.000 ms" },  { 0.001, "1.000 us" },
+                  { 0.0009, "900.0 ns" }, { 999.9, "999.9 ms" },   { 1000, "1.000 s" },      { 0.04123, "41.23 us" },
+                  { 999.99, "1.000 s" },  { 61000, "61.00 s" },    { 0.0000012, "1.200 ns" } };
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        CHECK_STR(kbi_show_time(times[i].ms, out), times[i].want);
+    static const struct {
+        double x;
+        int digits;
+        const char* want;
+    } digits[] = { { 9.9999, 4, "10.00" },    { 0, 3, "0.00" },    { 123456, 3, "123456" },
+                   { 0.012345, 3, "0.0123" }, { -2.5, 2, "-2.5" }, { 1e-12, 3, "0.000000000" } };
+    for (size_t i = 0; i < sizeof digits / sizeof *digits; i++)
+        CHECK_STR(kbi_digits(digits[i].x, digits[i].digits, out), digits[i].want);
+    CHECK_STR(kbi_number(0.1, out), "0.1"), CHECK_STR(kbi_number(1.0 / 3, out), "0.3333333333333333");
+    CHECK_STR(kbi_number(0.1 + 0.2, out), "0.30000000000000004"), CHECK_STR(kbi_number(1e300, out), "1e+300");
+    // UTF-8: of each length the first and the last, and what is none
+    static const struct {
+        const char* s;
+        int n;
+    } bytes[] = { { "a", 1 },
+                  { "\xc2\x80", 2 },
+                  { "\xdf\xbf", 2 },
+                  { "\xe0\xa0\x80", 3 },
+                  { "\xef\xbf\xbf", 3 },
+                  { "\xf0\x90\x80\x80", 4 },
+                  { "\xf4\x8f\xbf\xbf", 4 },
+                  { "\x80", 0 },
+                  { "\xc1\xbf", 0 },
+                  { "\xe0\x9f\xbf", 0 },
+                  { "\xed\xa0\x80", 0 },
+                  { "\xed\x9f\xbf", 3 },
+                  { "\xf0\x8f\xbf\xbf", 0 },
+                  { "\xf4\x90\x80\x80", 0 },
+                  { "\xf5\x80\x80\x80", 0 },
+                  { "\xc3(", 0 },
+                  { "\xe1\x80(", 0 } };
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        CHECK_THAT(kbi_utf8((const unsigned char*)bytes[i].s) == bytes[i].n, "sequence %d: %d", (int)i,
+                   kbi_utf8((const unsigned char*)bytes[i].s));
+}
+
+// --- a column ---
+
+static kb_result rows[3];
+static const kb_result* const all[] = { &rows[0], &rows[1], &rows[2] };
+static kbi_cell cell_of(const char* name) {
+    kbi_cell c;
+    memset(&c, 0, sizeof c);
+    CHECK(kbi_shown_named("columns", name, &c.what));
+    c.scale = 1, c.width = 8;
+    return c;
+}
+static const char* cell(const char* name) {
+    static char out[80];
+    kbi_cell c = cell_of(name);
+    kbi_text t = { NULL, 0, 0 };
+    kbi_cell_text(&t, &c, &rows[0]);
+    snprintf(out, sizeof out, "%s", t.s);
+    kbi_text_free(&t);
+    return out;
+}
+static void test_columns(void) {
+    for (int i = 0; i < 3; i++) kbi_result_clear(&rows[i]);
+    kb_result* r = &rows[0];
+    CHECK_STR(cell("time"), "-"), CHECK_STR(cell("samples"), "-"), CHECK_STR(cell("verdict"), "-"),
+        CHECK_STR(cell("ecc"), "-");
+    r->time_ms = 0.5, r->precision = 0.0123, r->gpu_efficiency = 87.6, r->samples = 31, r->speedup = 1.234;
+    r->verdict = KB_EQUIVALENT, r->throughput_gbps = 12.3456, r->gflops = 0.0012345, r->memory_bytes = 0, r->ecc = 0;
+    r->kernel = "a\tb", r->status = KB_FAILED;
+    CHECK_STR(cell("time"), "500.0 us"), CHECK_STR(cell("time_ms"), "0.5000"), CHECK_STR(cell("samples"), "31");
+    CHECK_STR(cell("+-"), "1.2%"), CHECK_STR(cell("roof"), "87.6%"), CHECK_STR(cell("GB/s"), "12.35");
+    CHECK_STR(cell("speedup"), "1.23="), CHECK_STR(cell("GFLOP/s"), "0.001234"), CHECK_STR(cell("memory"), "-");
+    CHECK_STR(cell("ecc"), "no"), CHECK_STR(cell("kernel"), "a b"), CHECK_STR(cell("status"), "failed");
+    CHECK_STR(cell("verdict"), "EQUIVALENT");
+    r->verdict = KB_UNRESOLVED, r->memory_bytes = 1, r->ecc = 1, r->time_ms = 0;
+    CHECK_STR(cell("speedup"), "1.23~"), CHECK_STR(cell("memory"), "1 B"), CHECK_STR(cell("ecc"), "yes");
+    r->verdict = KB_FASTER;
+    CHECK_STR(cell("speedup"), "1.23");
+    // the unit that the largest can be read in, until one cannot
+    kbi_cell c = cell_of("items/s");
+    static const struct {
+        double a, b, scale;
+        const char* title;
+    } units[] = { { 5, 999, 1, "items/s" },
+                  { 5, 1000, 1e-3, "kitems/s" },
+                  { 5, 2e6, 1e-6, "Mitems/s" },
+                  { 3e9, 2e6, 1e-9, "Gitems/s" },
+                  { 0.1, 0.2, 1, "items/s" } };
+    for (int i = 0; i < 5; i++) {
+        rows[0].items_per_second = units[i].a, rows[1].items_per_second = units[i].b;
+        kbi_cell_unit(&c, all, 3);
+        CHECK_STR(c.title, units[i].title), CHECK_REAL(c.scale, units[i].scale, 0);
+        CHECK(kbi_cell_reads(&c, all, 3));
+    }
+    rows[0].items_per_second = 2e5, rows[1].items_per_second = 5; // 200000 items/s would be better kitems
+    CHECK(!kbi_cell_reads(&c, all, 3));
+    rows[0].items_per_second = 99999;
+    CHECK(kbi_cell_reads(&c, all, 3));
+    for (int i = 0; i < 3; i++) kb_result_free(&rows[i]);
+}
+
+// --- lines that come and go ---
+
+static void test_progress(void) {
+    kbi_progress p;
+    memset(&p, 0, sizeof p);
+    unsetenv("COLUMNS");
+    hold(stderr);
+    kbi_progress_open(&p, true);
+    kbi_progress_show(&p, 0, 7, "first");
+    CHECK_STR(caught(stderr), ""); // that is no terminal
+    p.on = true;
+    kbi_progress_begin(&p, 400);
+    kbi_progress_group(&p, 100);
+    hold(stderr);
+    kbi_progress_show(&p, 0, 7, "first");
+    kbi_progress_show(&p, 0, 7, "at once again");
+    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K");
+    static const struct {
+        double over;
+        const char* says;
+    } left[] = { { 380, "  10 s left" }, { 90, "  5 min left" }, { 300, "  90 s left" }, { 295, "  2 min left" } };
+    for (int i = 0; i < 4; i++) { // 10 s have gone, and so much is over, which took no less than it might
+        p.last = 0, p.began = kbi_now() - 10 * (int64_t)1000000000;
+        p.pace.over = left[i].over, p.pace.took = left[i].over,
+        p.pace.now = i == 0   ? 20
+                     : i == 1 ? 10
+                     : i == 2 ? 100
+                              : 105;
+        p.pace.said = -1, p.pace.began = 0;
+        hold(stderr);
+        kbi_progress_show(&p, 2, 7, "a_name_of_sixty_characters_that_is_cut_off_at_the_line's_end_is_it");
+        const char* line = caught(stderr);
+        CHECK_THAT(strncmp(line, "\r[3/7]  ", 8) == 0 && strstr(line, left[i].says), "line %d: %s", i, line + 1);
+        CHECK_HAS(line, "  a_name_of_sixty_characters_that_is_cut_off_at_the_\033[K"); // 50 of them
+        CHECK_REAL(p.pace.said_at, 10, 0.05);
+    }
+    hold(stderr);
+    kbi_progress_clear(&p), kbi_progress_clear(&p);
+    CHECK_STR(caught(stderr), "\r\033[K");
+    kbi_progress_begin(&p, 50); // another device
+    CHECK_REAL(p.pace.all, 50, 0), CHECK_REAL(p.pace.said, -1, 0);
+    p.began -= 5 * (int64_t)1000000000;
+    kbi_progress_group(&p, 20);
+    CHECK_REAL(p.pace.now, 20, 0), CHECK_REAL(p.pace.over, 0, 0), CHECK_REAL(p.pace.took, 0, 0);
+    p.began -= 3 * (int64_t)1000000000;
+    kbi_progress_group(&p, 30);
+    CHECK_REAL(p.pace.over, 20, 0), CHECK_REAL(p.pace.took, 3, 0.02), CHECK_REAL(p.pace.now, 30, 0);
+}
+
+static void test_print(void) {
+    kb_result r;
+    kbi_result_clear(&r);
+    r.operation = r.name = "mine", r.implementation = "default", r.time_ms = 0.25, r.precision = 0.001,
+    r.samples = 30;
+    hold(stdout);
+    kb_print(&r, 1);
+    const char* text = caught(stdout);
+    CHECK_HAS(text, "mine"), CHECK_HAS(text, "250.0 us"), CHECK(!strstr(text, "1 case"));
+    kb_result_free(&r);
+}
+
+static void test_width(void) {
+    kbi_how how;
+    static const struct {
+        const char* columns;
+        int width;
+    } widths[] = { { "39", 80 }, { "40", 40 }, { "132", 132 }, { "1000", 1000 }, { "1001", 80 }, { "wide", 80 } };
+    FILE* f = tmpfile();
+    for (int i = 0; i < 6; i++) {
+        setenv("COLUMNS", widths[i].columns, 1);
+        kbi_how_default(&how, f);
+        CHECK_THAT(how.width == widths[i].width && !how.colour, "COLUMNS=%s: %d", widths[i].columns, how.width);
+    }
+    fclose(f);
+}
+
+int main(void) {
+    test_growing();
+    test_names();
+    test_numbers();
+    test_columns();
+    test_progress();
+    test_print();
+    test_width();
+    return test_end();
+}
