@@ -40,7 +40,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     (void)flags, (void)i;
     if (strcmp(name, last) != 0) { // a process lies where it lies
         snprintf(last, sizeof last, "%s", name);
-        level = 1 + number("NOISE", 0) / 100 * normal();
+        level = exp(number("NOISE", 0) / 100 * normal());
         if (n && strtol(n + 2, NULL, 10) % 10 == 3) level *= 1 + number("SLOWER", SLOWER) / 100;
     }
     return 10000 * level * (1 + 0.002 * (uniform() - 0.5));
