@@ -41,10 +41,14 @@ check_out "three programs" 'REGRESSED moderate +[^ ]*slow15: op/impl=default/n=3
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
 # --- the budget ends it, and it says so
-run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s -- $quick
+run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on never -- $quick
 check_rc "a budget that is too short" 0
 check_err "a budget that is too short" "ended at its --budget: changes are known to .*, not to the 1.6%"
-run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on noise -- $quick
+cp "$old" "$tmp/twin"
+for try in 1 2 3; do # of equal programs one race in twenty may find one slower
+    run env NOISE=30 "$old" --race "$old" "$tmp/twin" --budget 1s --fail-on noise -- $quick
+    [ "$rc" = 3 ] || break
+done
 check_rc "a budget that is too short, --fail-on noise" 4
 
 # --- what cannot race
