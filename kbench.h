@@ -223,6 +223,8 @@ LAST REVISIONS
     KBENCH_NO_CUDA            no GPU support, also under nvcc
     KBENCH_NO_REPORT          leaves out what reads records and writes other formats: --load, --csv, ... are refused
     KBENCH_TOOL               makes this file a program of its own: cc -O2 -x c -DKBENCH_TOOL kbench.h -o kbench -lm
+    KBENCH_SHARED             makes it a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
+                              -o libkbench.so -lm (with a GPU: -DKBENCH_CUDA -I$CUDA/include -L$CUDA/lib64 -lcudart)
     KBENCH_MALLOC(bytes), KBENCH_REALLOC(p, bytes), KBENCH_FREE(p)
                               the host allocator of the harness itself; define all three or none  */
 
@@ -235,7 +237,7 @@ LAST REVISIONS
 #error "kbench.h: define all of KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE, or none of them"
 #endif
 
-#ifdef KBENCH_TOOL
+#if defined(KBENCH_TOOL) || defined(KBENCH_SHARED)
 #define KBENCH_IMPLEMENTATION
 #endif
 // strict -std=c11 hides POSIX; this must come before the first system header, and cannot when the user's came
@@ -391,6 +393,7 @@ typedef struct kb_axis {
 
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
+typedef void (*kb_function)(kb_stream stream, void* user); // what kb_run and kb_compare time
 
 // How a file was compiled: what the record says of the one that registers or opens a benchmark.
 typedef struct kb_build {
@@ -433,7 +436,15 @@ struct kb_state {
     struct kbi_run* run;   // the engine's own
 };
 
-// What kb_open and kb_run take. Zero means default; fields stand in the order people write them.
+typedef struct kb_param { // one axis's value in one case: in i, r or s, by its type
+    const char* name;
+    kb_axis_type type;
+    int64_t i;
+    double r;
+    const char* s;
+} kb_param;
+
+// What kb_open, kb_run and kb_compare take. Zero means default; fields stand in the order people write them.
 typedef struct kb_desc {
     const char* name;                             // the operation; required
     const char* implementation;                   // "default"
@@ -448,7 +459,11 @@ typedef struct kb_desc {
     uint64_t seed;                                // 42
     int device;                                   // which GPU, 0 first; the same in all of a process
     bool host;                                    // kb_run: the function is host code, as with KB_TIME_HOST
-    uint32_t end_canary;                          // leave zero: guards against an uninitialised struct
+    void (*check)(kb_state* kb, void* user);      // kb_run: after the first run of the function and after its last
+    const char* mode;                             // "cold" or "hot", for GPU work; "cold"
+    const kb_param* params;                       // n_params of them, as axes give them: in the record and its name
+    int n_params;
+    uint32_t end_canary; // leave zero: guards against an uninitialised struct
 } kb_desc;
 
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
@@ -497,14 +512,6 @@ typedef enum kb_verdict {
     KB_UNRESOLVED  // too few rounds, or too much noise, to say any of these
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
-
-typedef struct kb_param { // one axis's value in one case
-    const char* name;
-    kb_axis_type type;
-    int64_t i;
-    double r;
-    const char* s;
-} kb_param;
 
 // The record of a case. One table gives the struct, the JSON with its order, and what --columns and --sort can name.
 // Kinds: text (NULL is null), real (NaN is null), whole (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null),
@@ -670,13 +677,21 @@ int kb_main(int argc, char** argv);
 // kb_add, kb_open and kb_run (see the end of this section) for other languages: build may be NULL.
 void kb_add_from(kb_entry* entry, const kb_build* build);
 kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
-kb_result kb_run_from(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user,
-                      const kb_build* build);
+kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build);
+bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
+                     const kb_build* build);
 kb_result kb_close(kb_state* kb); // of a kb_open
 void kb_result_free(kb_result* result);
 // Results as the table (stdout), or as a JSON array in a file, replaced as a whole; false: see stderr.
 void kb_print(const kb_result* results, int64_t n);
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
+// For other languages. A record as JSON, as snprintf puts text: at most size bytes with the 0; gives the length of all.
+int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
+// What a library is: of "version" 10000 major + 100 minor + patch; of "cuda" whether it measures GPUs; of "kb_desc",
+// "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis" the bytes of that struct; -1 of anything else.
+int64_t kb_abi(const char* what);
+// The case whose function, or check, kb_run or kb_compare is calling: for its kb_fail, kb_note, kb_bytes. Or NULL.
+kb_state* kb_current(void);
 
 // --- the case: values of this case's axes; an unknown name fails the case and lists the axes ---
 
@@ -786,8 +801,16 @@ KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
 // of memory; a bad description gives a state whose KB_TIME does not run and whose result says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Callback form: opens, times fn(stream, user) as the block, closes.
-KBI_INLINE kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user) {
+KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
     return kb_run_from(desc, fn, user, kbi_build());
+}
+// A contest of n functions, as between the implementations of an operation in a program: checked, warmed up, timed in
+// turn, judged against the first. What the contest is about is the first description's: name, params, host, mode,
+// samples, precision, max_time, seed, device; of the others it may be left zero. users: one for each, or NULL. Gives n
+// records, each for kb_result_free; true: all were measured.
+KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n,
+                           kb_result* results) {
+    return kb_compare_from(descs, fns, users, n, results, kbi_build());
 }
 
 #ifdef __cplusplus
@@ -3002,7 +3025,8 @@ typedef struct kbi_case {
     const kb_param* params; // every axis but dir
     int n_params;
     int group;
-    uint64_t key; // hash of operation and params in whatever order: equal inside a comparison group
+    uint64_t key;        // hash of operation and params in whatever order: equal inside a comparison group
+    const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
 } kbi_case;
 
 typedef enum kbi_roof {
@@ -4350,7 +4374,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
-              Public: none      Used by: >>plan
+              Public: none      Used by: >>plan, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_dimension { // an axis with the values that are to be run
@@ -4584,15 +4608,15 @@ static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
         kbi_putf(t, "%lld", (long long)p->i);
 }
 
-// Adds the case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
+// The case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
 // while numbers of that name are an axis like any).
-static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, const kb_param* const* values, int n) {
+static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
     kbi_case c;
     kbi_text name, key;
     memset(&c, 0, sizeof c);
     memset(&name, 0, sizeof name);
     memset(&key, 0, sizeof key);
-    kb_param* params = (kb_param*)kbi_arena_alloc(&plan->arena, sizeof(kb_param) * (size_t)(n + 1));
+    kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
     const kb_param* dtype = NULL;
     for (int i = 0; i < n; i++) {
         if (kbi_is(values[i]->name, "dir") && values[i]->type == KB_AXIS_STRINGS)
@@ -4616,14 +4640,18 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     }
     c.entry = e;
-    c.size = size;
     c.params = params;
-    c.name = kbi_arena_text(&plan->arena, name.s);
-    if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
-        plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
-    plan->cases[plan->n++] = c;
+    c.name = kbi_arena_text(a, name.s);
     kbi_text_free(&name);
     kbi_text_free(&key);
+    return c;
+}
+
+static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, const kb_param* const* values, int n) {
+    if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
+        plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
+    plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
+    plan->cases[plan->n++].size = size;
 }
 
 // The cartesian product, first axis slowest.
@@ -5155,7 +5183,9 @@ typedef enum kbi_order { // what the conductor of several runs wants of this one
 
 typedef struct kbi_place { // among those that are measured in turn
     kbi_order order;
-    kbi_fiber* fiber; // where the body rests; NULL: it runs to its end
+    bool in_turn;     // others are measured between its samples
+    kbi_fiber* fiber; // where the body rests; NULL: it rests by returning, and goes on when it is called again
+    bool resting;     // it returned so
     int64_t slot_end; // samples to have before another one's turn
     int settling;     // runs of the block to come that settle it in its slot, and are no samples
     double* settled;  // where the times of these go; NULL: nowhere
@@ -5188,7 +5218,7 @@ typedef struct kbi_work { // what is known of the timed block
     int64_t estimate_ns;    // the least that it was seen to take
     bool checked;           // in a call of its own
     int line;               // of KB_TIME in its file
-    bool called;            // a function of kb_run: no compiler can remove it
+    bool called;            // a function of kb_run or kb_compare: no compiler can remove it
     int empty;              // which of the empty kernels has about as many bytes of arguments
     uint64_t shape;         // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
     void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
@@ -8028,17 +8058,27 @@ static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
     run->call.unit = KBI_NO_UNIT;
 }
 
+// Rests until the conductor lets it go on. false: the body has to return, and to be called again.
+static bool kbi_rest(kbi_run* run) {
+    run->place.resting = !run->place.fiber;
+    if (run->place.fiber) kbi_fiber_rest(run->place.fiber);
+    return !run->place.resting;
+}
+
 // At the end of its slot a run rests until it is given another, or told that it is enough.
+static bool kbi_slot_is_full(const kbi_run* run) {
+    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
+    return run->place.order == KBI_SLOT && full && !run->sampling.open;
+}
+
 static bool kbi_wants_sample(kbi_run* run) {
     if (run->place.order == KBI_BY_ITSELF) return !kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began));
-    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
-    if (run->place.order == KBI_SLOT && full) kbi_fiber_rest(run->place.fiber);
     return run->place.order != KBI_FINISH;
 }
 
 // Warm-up, but first what the conductor wants. KBI_NO_UNIT: look again.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
-    if (run->place.order == KBI_HOLD) kbi_fiber_rest(run->place.fiber);
+    if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
     if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
     if (!run->sampling.timer) kbi_warm_begin(run);
@@ -8054,6 +8094,7 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
 }
 
 static kbi_unit kbi_choose_sample(kbi_run* run) {
+    if (kbi_slot_is_full(run) && !kbi_rest(run)) return KBI_NO_UNIT;
     if (!run->sampling.open && !kbi_wants_sample(run)) {
         if (run->place.order == KBI_BY_ITSELF) { // now: the clock falls, and throttling ends, when the device idles
             kbi_note_clock(run, kbi_clock_mhz(run));
@@ -8101,7 +8142,8 @@ static bool kbi_compares(const kbi_run* run) {
 // The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
-    while (unit == KBI_NO_UNIT && !kbi_failed(run) && run->call.phase <= run->call.last) switch (run->call.phase) {
+    while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->place.resting && run->call.phase <= run->call.last)
+        switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
             if (kbi_wants_audit(run))
@@ -8195,7 +8237,8 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
         if (!kbi_can_run(run, host)) return 0;
     } else {
         if (!kbi_can_run(run, host)) return 0;
-        if (run->call.looped) kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
+        if (run->call.looped && !run->work.called)
+            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
         kbi_enter_loop(run);
         unit = kbi_choose_unit(run);
     }
@@ -8262,6 +8305,10 @@ static void kbi_stray(void) {
 static void kbi_call_function(kbi_run* run) {
     volatile pid_t here = getpid();
     uintptr_t of = (uintptr_t)run->of;
+    if (run->of->desc) { // the process is somebody else's, with its own timers, folder and children
+        kbi_call_guarded(run, run->of->entry->body);
+        return;
+    }
     kbi_call_clear();
     kbi_lab.running = of;
     if (!kbi_lab.strays) {
@@ -8345,7 +8392,7 @@ static void kbi_body_ended(kbi_run* run) {
     kbi_stop_on_error(run, "after the timed block");
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), keeps = kbi_wants_fresh(run);
-    if (!run->place.fiber && !run->call.fresh)
+    if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
     if (!lost) kbi_check_guards(run);
     bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
@@ -8357,7 +8404,7 @@ static void kbi_body_ended(kbi_run* run) {
     else
         kbi_memory_free(run->backend, &run->memory, lost);
     int64_t left = kbi_free_bytes(run->backend);
-    if (left != KB_NONE && !lost && !keeps && !run->place.fiber)
+    if (left != KB_NONE && !lost && !keeps && !run->place.in_turn)
         run->m.leaked =
             KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
 }
@@ -8398,6 +8445,12 @@ static void kbi_run_case(kbi_run* run, const kbi_case* c) {
     run->kb.dtype = c->dtype;
     run->kb.user = c->entry->user;
     run->m.debug_build = kbi_debug_build(c->entry);
+    if (!c->desc) return;
+    run->work.called = c->entry->body != NULL;
+    run->work.expect = c->desc->expect;
+    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
+    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
+    if (c->desc->items > 0) run->m.items = c->desc->items;
 }
 
 // --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
@@ -8439,10 +8492,13 @@ static void kbi_check_call(kbi_run* run) {
     run->work.checked = true;
 }
 
-// The second call: audit, warm-up, samples, and the check of what the last one left.
+// The second call: audit, warm-up, samples, and the check of what the last one left. One that rests by returning is
+// made in parts: it is over when place.resting is false.
 static void kbi_measure_call(kbi_run* run) {
-    kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_PROVE);
+    if (!run->place.resting) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_PROVE);
+    run->place.resting = false;
     kbi_call_function(run);
+    if (run->place.resting) return;
     kbi_body_ended(run);
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
@@ -8663,7 +8719,7 @@ void kb_expect(kb_state* kb, unsigned expectations) { kb->run->work.expect |= ex
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
-              Public: none      Used by: >>worker, >>supervisor
+              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
@@ -8701,7 +8757,7 @@ static kbi_arm* kbi_contest_arm(const kbi_contest* c, int i) { return i < c->n ?
 static void kbi_arm_main(void* p) {
     kbi_arm* a = (kbi_arm*)p;
     kbi_measure_call(&a->run);
-    a->over = true;
+    a->over = !a->run.place.resting;
 }
 
 // Lets an arm go on until it rests again or is over.
@@ -8761,6 +8817,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         copy->index = a->index;
         copy->run.place.order = KBI_HOLD;
         copy->run.place.stand_in = true;
+        copy->run.place.in_turn = true;
         copy->run.place.fiber = &copy->fiber;
         if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
@@ -8963,7 +9020,8 @@ static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
     const kbi_recipe* r = c->recipe;
     bool rotate = r->mode == KBI_ROTATE, energy = r->mode == KBI_HOT && r->energy;
     bool many = (rotate || energy) && a->run.backend->capture.repeats && !a->run.work.host;
-    a->run.place.fiber = c->n > 1 || many ? &a->fiber : NULL;
+    a->run.place.in_turn = c->n > 1 || many;
+    a->run.place.fiber = a->run.place.in_turn && !a->run.work.called ? &a->fiber : NULL;
     a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
     a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
     if (a->over)
@@ -9073,7 +9131,7 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     int64_t device = room.device + room.largest;
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = KBI_FIBERS && fits, good = true;
+    bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);
@@ -10303,7 +10361,7 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>json      record: one object per case; never NaN, never Infinity, never a comma for a point.
-              Public: none      Used by: >>store, >>resume, >>gate
+              Public: kb_json      Used by: programs, >>store, >>resume, >>gate
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
@@ -10372,6 +10430,15 @@ static void kbi_json_result(kbi_text* t, const kb_result* r) {
         kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
     }
     kbi_puts(t, "}");
+}
+
+int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
+    kbi_text t = { NULL, 0, 0 };
+    kbi_json_result(&t, result);
+    int64_t all = (int64_t)t.n, n = KBI_MIN(all, size - 1);
+    if (n >= 0) memcpy(buffer, t.s, (size_t)n), buffer[n] = 0;
+    kbi_text_free(&t);
+    return all;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -15319,32 +15386,36 @@ static int kbi_race_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>embed     program: measuring inside another program.
-              Public: kb_open_from, kb_close, kb_run_from      Used by: programs
+              Public: kb_open_from, kb_close, kb_current, kb_compare_from, kb_abi, kb_run_from
+              Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A run without a registry, and what its case points to.
-typedef struct kbi_embedded {
-    kbi_run run; // first: the one is found from the other
-    kbi_recipe recipe;
-    kbi_case of;
+// A function that a program hands over, with what it says of it; without a function, a block between kb_open and
+// kb_close.
+typedef struct kbi_given {
+    kb_desc desc;
     kb_entry entry;
-    kbi_arena arena;
-} kbi_embedded;
+    kb_function fn;
+    void* user;
+    const char* fault; // what is wrong with the description; NULL: nothing
+} kbi_given;
 
-static struct kbi_host_program { // the process of somebody else's main: what kb_open measures on, opened once
+static struct kbi_host_program { // the process of somebody else's main: what it measures on, opened once
     const kbi_backend* backend;
     kbi_machine machine;
     int device;
+    kb_state* current;
 } kbi_host_program;
 
-static void kbi_recipe_of_desc(kbi_recipe* r, const kb_desc* d) {
-    kbi_recipe_default(r);
-    r->device = d->device;
-    r->expect = d->expect;
-    if (d->precision > 0) r->precision = d->precision;
-    if (d->max_time > 0) r->max_time = d->max_time;
-    if (d->samples > 0) r->samples = d->samples;
-    if (d->seed) r->seed = d->seed;
+static const char* kbi_params_fault(const kb_desc* d) {
+    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
+        return "kb_desc.n_params: as many as params has, at most 15";
+    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
+        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
+        if (!p->name || !*p->name || !known)
+            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
+    }
+    return NULL;
 }
 
 static const char* kbi_desc_fault(const kb_desc* d) {
@@ -15354,46 +15425,105 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
-    return NULL;
+    if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot"))
+        return "kb_desc.mode is cold or hot; it is another word";
+    if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
+        return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
+    return kbi_params_fault(d);
 }
 
-kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
-    static const kb_desc nothing = { "unnamed", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
-    kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
-    const char* fault = kbi_desc_fault(desc);
-    kb_desc named = nothing; // of a description at fault the record still says whose it is
-    if (fault && desc && !desc->end_canary && desc->name && *desc->name) {
-        named.name = desc->name;
-        named.implementation = desc->implementation;
-        named.user = desc->user;
-        named.device = KBI_MAX(desc->device, 0);
+// Of a description at fault the record still says whose it is.
+static void kbi_given_take(kbi_given* g, const kb_desc* d) {
+    g->fault = kbi_desc_fault(d);
+    if (!g->fault) {
+        g->desc = *d;
+        return;
     }
-    const kb_desc* d = fault ? &named : desc;
+    memset(&g->desc, 0, sizeof g->desc);
+    g->desc.name = "unnamed";
+    if (!d || d->end_canary || !d->name || !*d->name) return;
+    g->desc.name = d->name;
+    g->desc.implementation = d->implementation;
+}
+
+// Its texts are kept in the arena: the program may give up its own at once.
+static kbi_case kbi_given_case(kbi_given* g, kbi_arena* a, kb_body body, const kb_build* build) {
+    const kb_param* values[KBI_DIMENSIONS];
+    const kb_desc* d = &g->desc;
+    kb_param dtype;
+    int n = 0;
+    memset(&dtype, 0, sizeof dtype);
+    dtype.name = "dtype", dtype.type = KB_AXIS_STRINGS, dtype.s = kbi_arena_text(a, d->dtype);
+    if (dtype.s) values[n++] = &dtype;
+    for (int i = 0; i < d->n_params; i++) {
+        kb_param* p = (kb_param*)kbi_arena_alloc(a, sizeof *p);
+        *p = d->params[i];
+        p->name = kbi_arena_text(a, p->name);
+        if (p->type == KB_AXIS_STRINGS) p->s = kbi_arena_text(a, p->s);
+        values[n++] = p;
+    }
+    g->entry.operation = kbi_arena_text(a, d->name);
+    g->entry.implementation = kbi_arena_text(a, d->implementation ? d->implementation : "default");
+    g->entry.body = body;
+    g->entry.build = build;
+    g->entry.user = body ? (void*)g : d->user;
+    kbi_case c = kbi_case_of(a, &g->entry, values, n);
+    c.desc = &g->desc;
+    return c;
+}
+
+static void kbi_recipe_of_desc(kbi_recipe* r, const kb_desc* d) {
+    kbi_recipe_default(r);
+    r->device = d->device;
+    if (d->mode && kbi_is(d->mode, "hot")) r->mode = KBI_HOT;
+    if (d->precision > 0) r->precision = d->precision;
+    if (d->max_time > 0) r->max_time = d->max_time;
+    if (d->samples > 0) r->samples = d->samples;
+    if (d->seed) r->seed = d->seed;
+}
+
+static void kbi_host_program_open(const kbi_recipe* recipe) {
+    if (kbi_host_program.backend) return;
+    kbi_host_program.backend = kbi_backend_open(recipe, &kbi_host_program.machine);
+    kbi_host_program.device = recipe->device;
+}
+
+static kb_result kbi_given_result(const kbi_case* c, kbi_measured* m, const double* samples,
+                                  const kbi_recipe* recipe) {
+    kb_result r;
+    kbi_session session;
+    m->leaked = KB_NONE; // the program may keep what it likes
+    kbi_judge(&r, m, samples, &kbi_host_program.machine);
+    kbi_record_case(&r, c, m, &kbi_host_program.machine);
+    kbi_session_open(&session, 0, NULL, recipe->seed);
+    kbi_record_session(&r, &session);
+    KBENCH_FREE(session.command);
+    return r;
+}
+
+// --- a block between two calls ---
+
+typedef struct kbi_embedded {
+    kbi_run run; // first: the one is found from the other
+    kbi_recipe recipe;
+    kbi_case of;
+    kbi_given given;
+    kbi_arena arena;
+} kbi_embedded;
+
+kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
+    kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
     if (!e) return NULL;
     memset(e, 0, sizeof *e);
-    kbi_recipe_of_desc(&e->recipe, d);
-    if (!kbi_host_program.backend) {
-        kbi_host_program.backend = kbi_backend_open(&e->recipe, &kbi_host_program.machine);
-        kbi_host_program.device = d->device;
-    }
-    if (!fault && KBI_CUDA && d->device != kbi_host_program.device)
-        fault = "kb_desc.device: a process measures on one GPU, that of its first kb_open";
-    kbi_run* run = &e->run;
-    kbi_run_init(run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe);
-    e->entry.operation = kbi_arena_text(&e->arena, d->name);
-    e->entry.implementation = kbi_arena_text(&e->arena, d->implementation ? d->implementation : "default");
-    e->entry.build = build;
-    e->entry.user = d->user;
-    e->of.entry = &e->entry;
-    e->of.name = e->entry.operation;
-    e->of.dtype = d->dtype ? kb_dtype_of(d->dtype) : KB_NODTYPE;
-    kbi_run_case(run, &e->of);
-    if (d->bytes > 0) run->m.bytes = d->bytes;
-    if (d->flops > 0) run->m.flops = d->flops;
-    if (d->items > 0) run->m.items = d->items;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
-    if (fault) kbi_stop(run, KB_FLAG_BAD_CASE, "%s", fault);
-    return &run->kb;
+    kbi_given_take(&e->given, desc);
+    kbi_recipe_of_desc(&e->recipe, &e->given.desc);
+    kbi_host_program_open(&e->recipe);
+    e->of = kbi_given_case(&e->given, &e->arena, NULL, build);
+    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe);
+    kbi_run_case(&e->run, &e->of);
+    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
+    if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
+    return &e->run.kb;
 }
 
 kb_result kb_close(kb_state* kb) {
@@ -15405,51 +15535,162 @@ kb_result kb_close(kb_state* kb) {
         return r;
     }
     kbi_embedded* e = (kbi_embedded*)kb->run;
-    kbi_run* run = &e->run;
-    kbi_session session;
-    kbi_body_ended(run);
-    run->m.leaked = KB_NONE; // the program may keep what it likes, and no second call tells what code took
-    kbi_run_finish(run);
-    kbi_judge(&r, &run->m, run->sampling.samples, run->machine);
-    kbi_record_case(&r, run->of, &run->m, run->machine);
-    kbi_session_open(&session, 0, NULL, run->recipe->seed);
-    kbi_record_session(&r, &session);
-    KBENCH_FREE(session.command);
-    KBENCH_FREE(run->sampling.samples);
+    kbi_body_ended(&e->run);
+    kbi_run_finish(&e->run);
+    r = kbi_given_result(&e->of, &e->run.m, e->run.sampling.samples, &e->recipe);
+    KBENCH_FREE(e->run.sampling.samples);
     kbi_arena_free(&e->arena);
     KBENCH_FREE(e);
     return r;
 }
 
-typedef struct kbi_callback {
-    const kb_desc* desc;
-    void (*fn)(kb_stream stream, void* user);
-    void* user;
-} kbi_callback;
+// --- functions ---
 
-static void kbi_callback_body(kb_state* kb) {
-    const kbi_callback* c = (const kbi_callback*)kb->user;
-    bool host = c->desc && c->desc->host;
-    if (c->desc && c->desc->before) {
+kb_state* kb_current(void) { return kbi_host_program.current; }
+
+static void kbi_given_body(kb_state* kb) {
+    const kbi_given* g = (const kbi_given*)kb->run->of->entry->user;
+    bool host = g->desc.host;
+    kb->user = g->user;
+    kbi_host_program.current = kb;
+    if (g->fault) {
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", g->fault);
+    } else if (g->desc.before) {
         KB_SAMPLE(kb) {
-            c->desc->before(kb->stream, c->user);
-            KBI_TIME(kb, host) c->fn(kb->stream, c->user);
+            g->desc.before(kb->stream, g->user);
+            KBI_TIME(kb, host) g->fn(kb->stream, g->user);
         }
     } else {
-        KBI_TIME(kb, host) c->fn(kb->stream, c->user);
+        KBI_TIME(kb, host) g->fn(kb->stream, g->user);
     }
+    if (g->desc.check && !kb->run->place.resting) g->desc.check(kb, g->user);
+    kbi_host_program.current = NULL;
 }
 
-kb_result kb_run_from(const kb_desc* desc, void (*fn)(kb_stream stream, void* user), void* user,
-                      const kb_build* build) {
-    kbi_callback callback = { desc, fn, user };
-    kb_state* kb = kb_open_from(desc, build);
-    if (kb) {
-        kb->user = &callback;
-        kb->run->work.called = true;
-        kbi_call_guarded(kb->run, kbi_callback_body);
+// What the contest is about is said once; whoever says something else is in the wrong one.
+static void kbi_given_join(kbi_given* g, const kb_desc* first) {
+    kb_desc* d = &g->desc;
+    bool apart = (d->device && d->device != first->device) || (d->seed && d->seed != first->seed) ||
+                 (d->samples && d->samples != first->samples) || (d->host && !first->host);
+    if (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold")) apart = true;
+    if (d->precision > 0 && (d->precision < first->precision || d->precision > first->precision)) apart = true;
+    if (d->max_time > 0 && (d->max_time < first->max_time || d->max_time > first->max_time)) apart = true;
+    if (g->fault) return;
+    if (!kbi_is(d->name, first->name))
+        g->fault = "kb_compare: a contest is about one operation; kb_desc.name is not the first one's";
+    else if (apart)
+        g->fault =
+            "kb_compare: host, mode, samples, precision, max_time, seed and device are the first one's, or zero";
+    d->host = first->host;
+    if (!d->n_params) d->params = first->params, d->n_params = first->n_params;
+}
+
+typedef struct kbi_found { // what became of each
+    kbi_measured* m;
+    double** samples; // NULL: nothing
+} kbi_found;
+
+static void kbi_found_enter(void* to, int index) { (void)to, (void)index; }
+static void kbi_found_beat(void* to) { (void)to; }
+static void kbi_found_result(void* to, int index, const kbi_measured* m, const double* samples) {
+    kbi_found* f = (kbi_found*)to;
+    size_t n = (size_t)KBI_MAX(m->n + m->rounds + m->again, (int64_t)0);
+    f->m[index] = *m;
+    f->samples[index] = (double*)kbi_grow(NULL, sizeof(double) * (n + 1));
+    if (n) memcpy(f->samples[index], samples, sizeof(double) * n);
+}
+
+static void kbi_found_lost(kbi_measured* m) {
+    kbi_measured_clear(m);
+    m->status = KB_FAILED;
+    m->flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
+    kbi_remark(m, "another function of the contest lost the device, and this process cannot get it back");
+}
+
+static void kbi_found_judge(kbi_found* f, int n, kb_result* results) {
+    kbi_pools pools;
+    kbi_rivals c;
+    memset(&pools, 0, sizeof pools);
+    memset(&c, 0, sizeof c);
+    c.results = results;
+    c.n = n;
+    c.processes = 1;
+    c.samples = f->samples;
+    c.m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)n);
+    for (int i = 0; i < n; i++) c.m[i] = &f->m[i], results[i].planned = n;
+    kbi_rivals_open(&c, &pools);
+    kbi_judge_group(&c);
+    kbi_record_contest(results, n, c.end);
+    KBENCH_FREE(c.m);
+}
+
+bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
+                     const kb_build* build) {
+    if (n < 1 || n > KBI_CASES || !fns || !results)
+        return kbi_error("kb_compare needs functions, and room for as many results"), false;
+    size_t count = (size_t)n;
+    kbi_given* given = (kbi_given*)kbi_grow(NULL, sizeof(kbi_given) * count);
+    kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
+    char* wanted = (char*)kbi_grow(NULL, count);
+    kbi_found found = { (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count),
+                        (double**)kbi_grow(NULL, sizeof(double*) * count) };
+    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, kbi_found_result, &found };
+    kbi_arena arena;
+    kbi_recipe recipe;
+    bool good = true;
+    memset(&arena, 0, sizeof arena);
+    memset(given, 0, sizeof(kbi_given) * count);
+    memset(wanted, 1, count);
+    memset(found.samples, 0, sizeof(double*) * count);
+    for (int i = 0; i < (int)n; i++) {
+        kbi_given* g = &given[i];
+        kbi_given_take(g, descs ? &descs[i] : NULL);
+        g->fn = fns[i];
+        g->user = users ? users[i] : NULL;
+        if (!g->fn && !g->fault) g->fault = "the function is NULL";
+        kbi_given_join(g, &given[0].desc);
+        cases[i] = kbi_given_case(g, &arena, kbi_given_body, build);
     }
-    return kb_close(kb);
+    kbi_recipe_of_desc(&recipe, &given[0].desc);
+    kbi_host_program_open(&recipe);
+    kbi_run_cases(cases, &recipe, kbi_host_program.backend, &kbi_host_program.machine, 0, (int)n, wanted, &sink);
+    for (int i = 0; i < (int)n; i++) {
+        if (!found.samples[i]) kbi_found_lost(&found.m[i]);
+        results[i] = kbi_given_result(&cases[i], &found.m[i], found.samples[i], &recipe);
+        good = good && results[i].status == KB_OK;
+    }
+    kbi_found_judge(&found, (int)n, results);
+    for (int i = 0; i < (int)n; i++) KBENCH_FREE(found.samples[i]);
+    KBENCH_FREE(found.samples);
+    KBENCH_FREE(found.m);
+    KBENCH_FREE(wanted);
+    KBENCH_FREE(cases);
+    KBENCH_FREE(given);
+    kbi_arena_free(&arena);
+    return good;
+}
+
+int64_t kb_abi(const char* what) {
+    static const struct {
+        const char* name;
+        size_t value;
+    } known[] = { { "version", KBENCH_VERSION_MAJOR * 10000 + KBENCH_VERSION_MINOR * 100 + KBENCH_VERSION_PATCH },
+                  { "cuda", KBI_CUDA },
+                  { "kb_desc", sizeof(kb_desc) },
+                  { "kb_param", sizeof(kb_param) },
+                  { "kb_result", sizeof(kb_result) },
+                  { "kb_state", sizeof(kb_state) },
+                  { "kb_entry", sizeof(kb_entry) },
+                  { "kb_axis", sizeof(kb_axis) } };
+    for (int i = 0; i < KBI_COUNT(known); i++)
+        if (kbi_is(what, known[i].name)) return (int64_t)known[i].value;
+    return -1;
+}
+
+kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build) {
+    kb_result r;
+    kb_compare_from(desc, &fn, &user, 1, &r, build);
+    return r;
 }
 
 /*---------------------------------------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ static void test_desc(void) {
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "dtype");
     CHECK_STR(r.operation, "unknown dtype"); // whose it is is known all the same
-    CHECK_STR(r.name, "unknown dtype");
+    CHECK_STR(r.name, "unknown dtype/impl=default");
     CHECK_STR(r.implementation, "default");
     CHECK_STR(r.dtype, NULL);
     kb_result_free(&r);

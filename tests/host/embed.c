@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// A contest of functions inside another program: kb_compare, its checks, its records, and what it leaves alone.
+#include "test.h"
+#include "guarded.h"
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+typedef struct job {
+    double ns; // how long it runs
+    int runs, resets, stale, checks;
+    int wrong_from; // run from which its result is wrong; 0: never
+    int fails_at;   // run in which it gives up
+    bool dirty;
+} job;
+
+static void spin(kb_stream stream, void* user) {
+    job* j = (job*)user;
+    int64_t end = kbi_now() + (int64_t)j->ns;
+    (void)stream;
+    j->runs++;
+    j->stale += j->dirty;
+    j->dirty = true;
+    if (j->runs == j->fails_at) kb_fail(kb_current(), "planted in run %d", j->runs);
+    while (kbi_now() < end) {}
+}
+
+static void reset(kb_stream stream, void* user) {
+    (void)stream;
+    ((job*)user)->resets++;
+    ((job*)user)->dirty = false;
+}
+
+static void check(kb_state* kb, void* user) {
+    job* j = (job*)user;
+    CHECK(kb->user == user);
+    CHECK(kb == kb_current());
+    j->checks++;
+    kb_check_that(kb, !j->wrong_from || j->runs < j->wrong_from, 1, 0, "planted");
+}
+
+static kb_desc desc_of(const char* implementation) {
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = "spin";
+    d.implementation = implementation;
+    d.host = true;
+    d.check = check;
+    return d;
+}
+
+enum { RIVALS = 3 };
+typedef struct game {
+    kb_desc descs[RIVALS];
+    job jobs[RIVALS];
+    void* users[RIVALS];
+    kb_function fns[RIVALS];
+    kb_result results[RIVALS];
+} game;
+
+static void game_of(game* g, double first, double second, double third) {
+    const char* const names[RIVALS] = { "one", "two", "three" };
+    double ns[RIVALS] = { first, second, third };
+    memset(g, 0, sizeof *g);
+    for (int i = 0; i < RIVALS; i++) {
+        g->descs[i] = desc_of(names[i]);
+        g->jobs[i].ns = ns[i];
+        g->users[i] = &g->jobs[i];
+        g->fns[i] = spin;
+    }
+    g->descs[0].max_time = 0.1;
+}
+static bool play(game* g) { return kb_compare(g->descs, g->fns, g->users, RIVALS, g->results); }
+static void game_free(game* g) {
+    for (int i = 0; i < RIVALS; i++) kb_result_free(&g->results[i]);
+}
+
+static void test_contest(void) {
+    game g;
+    kb_param params[2];
+    char unit[] = "rows", value[] = "wide";
+    memset(params, 0, sizeof params);
+    params[0].name = unit, params[0].type = KB_AXIS_INTS, params[0].i = 512;
+    params[1].name = "shape", params[1].type = KB_AXIS_STRINGS, params[1].s = value;
+    game_of(&g, 200000, 400000, 100000);
+    for (int i = 0; i < RIVALS; i++) g.descs[i].params = params, g.descs[i].n_params = 2;
+    g.descs[0].dtype = g.descs[1].dtype = g.descs[2].dtype = "f32";
+    CHECK(play(&g));
+    unit[0] = value[0] = '?'; // the records keep nothing of ours
+    const kb_result* r = g.results;
+    CHECK_STR(r[1].name, "spin/impl=two/dtype=f32/rows=512/shape=wide");
+    CHECK_INT(r[0].params.n, 3);
+    CHECK_REAL(r[0].time_ms, 0.2, 0.1);
+    CHECK_REAL(r[1].speedup, 0.5, 0.1);
+    CHECK_REAL(r[2].speedup, 2, 0.1);
+    CHECK(r[1].speedup_low <= r[1].speedup && r[1].speedup <= r[1].speedup_high);
+    CHECK_INT(r[1].verdict, KB_SLOWER);
+    CHECK_INT(r[2].verdict, KB_FASTER);
+    CHECK_STR(r[1].winner, "three");
+    CHECK_STR(r[2].baseline, "one");
+    CHECK_INT(r[1].planned, RIVALS);
+    for (int i = 0; i < RIVALS; i++) {
+        CHECK_INT(r[i].verified, 1);
+        CHECK_INT(g.jobs[i].checks, i ? 2 : 3); // before any time is taken, and when all is; its equal's is nobody's
+        CHECK(r[i].samples > 10 && g.jobs[i].runs > r[i].samples);
+    }
+    CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // its equal rival is itself once more
+    game_free(&g);
+}
+
+// who is wrong gets no time, and the others do
+static void test_wrong(void) {
+    game g;
+    game_of(&g, 50000, 50000, 50000);
+    g.jobs[1].wrong_from = 1;
+    g.jobs[2].wrong_from = 20;
+    CHECK(!play(&g));
+    CHECK_INT(g.results[0].status, KB_OK);
+    CHECK_INT(g.results[1].status, KB_FAILED);
+    CHECK_INT(g.jobs[1].runs, 1);
+    CHECK(isnan(g.results[1].time_ms));
+    CHECK_INT(g.results[2].status, KB_FAILED); // only its last launch is wrong
+    CHECK(isnan(g.results[2].time_ms));
+    CHECK(g.results[2].flags >> KB_FLAG_VERIFY_FAIL & 1);
+    game_free(&g);
+
+    game_of(&g, 50000, 50000, 50000);
+    g.jobs[1].fails_at = 30;
+    CHECK(!play(&g));
+    CHECK_INT(g.jobs[1].runs, 30);
+    CHECK_HAS(g.results[1].message, "planted in run 30");
+    CHECK_INT(g.results[0].status, KB_OK);
+    CHECK_INT(g.results[2].status, KB_OK);
+    CHECK(kb_current() == NULL);
+    game_free(&g);
+}
+
+static void test_resets(void) {
+    game g;
+    game_of(&g, 20000, 20000, 20000);
+    for (int i = 0; i < RIVALS; i++) g.descs[i].before = reset;
+    CHECK(play(&g));
+    for (int i = 0; i < RIVALS; i++) {
+        CHECK_INT(g.jobs[i].stale, 0);
+        CHECK_INT(g.jobs[i].resets, g.jobs[i].runs);
+        CHECK(g.results[i].samples > 10);
+    }
+    game_free(&g);
+}
+
+static void test_descriptions(void) {
+    game g;
+    game_of(&g, 20000, 20000, 20000);
+    g.descs[0].samples = 25;
+    g.descs[1].samples = 26;
+    g.descs[2].name = "another";
+    CHECK(!play(&g));
+    CHECK_INT(g.results[0].samples, 25);
+    CHECK_HAS(g.results[1].message, "are the first one's, or zero");
+    CHECK_HAS(g.results[2].message, "one operation");
+    CHECK_STR(g.results[2].operation, "another");
+    CHECK_INT(g.jobs[1].runs + g.jobs[2].runs, 0);
+    game_free(&g);
+
+    game_of(&g, 20000, 20000, 20000);
+    g.fns[1] = NULL;
+    memset(&g.descs[2], 0x55, sizeof g.descs[2]);
+    CHECK(!play(&g));
+    CHECK_INT(g.results[0].status, KB_OK);
+    CHECK_HAS(g.results[1].message, "function is NULL");
+    CHECK_HAS(g.results[2].message, "not initialised");
+    game_free(&g);
+
+    const char* const wrong[] = { "warm", "" };
+    for (int i = 0; i < 2; i++) {
+        game_of(&g, 20000, 20000, 20000);
+        g.descs[0].mode = wrong[i];
+        kb_result r = kb_run(&g.descs[0], spin, &g.jobs[0]);
+        CHECK_HAS(r.message, "mode");
+        kb_result_free(&r);
+    }
+    game_of(&g, 20000, 20000, 20000);
+    g.descs[0].n_params = 1;
+    kb_result r = kb_run(&g.descs[0], spin, &g.jobs[0]);
+    CHECK_HAS(r.message, "n_params");
+    kb_result_free(&r);
+}
+
+// the process is the program's own: its folder, its timers, its children
+static void test_left_alone(void) {
+    struct itimerval timer, now;
+    char before[4096], after[4096];
+    game g;
+    memset(&timer, 0, sizeof timer);
+    timer.it_value.tv_sec = 1000;
+    game_of(&g, 20000, 20000, 20000);
+    CHECK(play(&g));
+    game_free(&g);
+    CHECK(chdir("tests") == 0 && getcwd(before, sizeof before));
+    setitimer(ITIMER_REAL, &timer, NULL);
+    game_of(&g, 20000, 20000, 20000);
+    CHECK(play(&g));
+    game_free(&g);
+    CHECK(getcwd(after, sizeof after) != NULL);
+    CHECK_STR(after, before);
+    getitimer(ITIMER_REAL, &now);
+    CHECK(now.it_value.tv_sec > 900);
+    memset(&timer, 0, sizeof timer);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    CHECK(chdir("..") == 0);
+}
+
+static void test_other_languages(void) {
+    game g;
+    char text[20000], small[8], none = 'x';
+    CHECK_INT(kb_abi("kb_desc"), sizeof(kb_desc));
+    CHECK_INT(kb_abi("kb_result"), sizeof(kb_result));
+    CHECK_INT(kb_abi("version"), 100);
+    CHECK_INT(kb_abi("cuda"), 0);
+    CHECK_INT(kb_abi("bogus"), -1);
+    CHECK_INT(kb_abi(NULL), -1);
+    game_of(&g, 20000, 20000, 20000);
+    g.descs[0].samples = 10;
+    kb_result r = kb_run(&g.descs[0], spin, &g.jobs[0]);
+    int64_t n = kb_json(&r, text, sizeof text);
+    CHECK(n > 1000 && n < (int64_t)sizeof text);
+    CHECK_INT(strlen(text), n);
+    CHECK(text[0] == '{' && text[n - 1] == '}');
+    CHECK_HAS(text, "\"implementation\": \"one\"");
+    CHECK_INT(kb_json(&r, small, sizeof small), n);
+    CHECK_INT(strlen(small), 7);
+    CHECK_INT(kb_json(&r, &none, 0), n);
+    CHECK_INT(none, 'x');
+    kb_result_free(&r);
+}
+
+int main(void) {
+    test_contest();
+    test_wrong();
+    test_resets();
+    test_descriptions();
+    test_left_alone();
+    test_other_languages();
+    return test_end();
+}
