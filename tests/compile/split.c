@@ -4,6 +4,7 @@
 // says of the build, face by face, and then runs as any program.
 #include "kbench.h"
 #include <stdio.h>
+#include <string.h>
 #ifndef ONLY
 #define ONLY 0
 #endif
@@ -40,8 +41,8 @@ static int said(const char* face, kb_result r) {
     return fine;
 }
 static kb_desc described(const char* name) {
-    static const kb_desc none = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };
-    kb_desc d = none;
+    kb_desc d;
+    memset(&d, 0, sizeof d);
     d.name = name;
     d.samples = 5;
     d.host = true;
