@@ -509,7 +509,7 @@ typedef enum kb_verdict {
     KB_FASTER,     // the whole interval lies above 1 and above the noise floor
     KB_SLOWER,     // the whole interval lies below 1 and below the noise floor
     KB_EQUIVALENT, // the whole interval lies within the margin; goes before FASTER and SLOWER
-    KB_UNRESOLVED  // too few rounds, or too much noise, to say any of these
+    KB_UNRESOLVED  // too few rounds together, or none, or too much noise, to say any of these
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
@@ -9684,7 +9684,10 @@ static void kbi_judge_speedup(const kbi_rivals* c, int i, double noise) {
         if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
     if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, 0, i, 0.05 / (arms - 1), &lo, &hi);
     r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
-    if (!kbi_finite(ratio)) return;
+    if (!kbi_finite(ratio)) {
+        if (i > 0 && kbi_judge_has_time(base)) r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
+        return;
+    }
     r->speedup_low = lo, r->speedup_high = hi;
     r->noise_floor = kbi_judge_floor(c, 0, i, noise);
     r->verdict = kbi_judge_ratio(lo, hi, kbi_delta, r->noise_floor);
