@@ -56,6 +56,7 @@ CONTENTS (search for the tag)
     >>arguments    plan: the command line read into the options
     >>line         plan: the command line as a whole: what its options mean together
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
+    >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -628,7 +629,8 @@ typedef struct kb_param { // one axis's value in one case
     x(text,    git_commit,            run,     "of the folder in which the program ran")                              \
     x(text,    build,                 run,     "compiler and options")                                                \
     x(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
-    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")
+    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")                         \
+    x(whole,   place,                 run,     "of the case in the plan, from 1, all shards together")
 // clang-format on
 
 typedef const char* kbi_field_text;
@@ -3002,6 +3004,7 @@ typedef struct kbi_case {
     const kb_param* params; // every axis but dir
     int n_params;
     int group;
+    int place;    // in the plan, from 1, all shards together
     uint64_t key; // hash of operation and params in whatever order: equal inside a comparison group
 } kbi_case;
 
@@ -3662,6 +3665,7 @@ enum {
     x(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1024:8192:*2") \
     x(filter,         "filter",       "RE",            "choose",     "cases whose name matches (as does FILTER)")    \
     x(exclude,        "exclude",      "RE",            "choose",     "cases whose name does not match")              \
+    x(shard,          "shard",        "K/N|auto",      "choose",     "part K of N; auto: as a Slurm array's task")    \
     x(device,         "device",       "N|all|cpu",     "choose",     "which GPU, every GPU in turn, or none; 0")     \
     x(fast,           "fast",         NULL,            "how long",   "0.2 s and 2 % a case, sizes small and medium") \
     x(quick,          "quick",        NULL,            NULL,         NULL)                                           \
@@ -3744,7 +3748,7 @@ static const kbi_option kbi_options_table[] = {
 #undef KBI_X
 };
 
-enum { KBI_LISTS = 64 };
+enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
 typedef struct kbi_strings { // the values of an option given more than once
     const char* of[KBI_LISTS];
     int n;
@@ -3757,6 +3761,7 @@ typedef struct kbi_options {
     const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
+    int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
     uint64_t seed;
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
     double threshold, memory_threshold, alpha, noise, budget; // shares; seconds
@@ -4029,6 +4034,64 @@ static bool kbi_option_cpu(const char* value) {
     return false;
 }
 
+// A variable that is a number from low up; false after an error message. Where it is not set the value stays.
+static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
+    const char* s = getenv(variable);
+    if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
+    return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
+}
+
+// Which task of how many of its array this is; those that stand at irregular places cannot be counted.
+static bool kbi_shard_of_slurm(kbi_options* o) {
+    int64_t id = -1, first = 0, last = -1, step = 1, count = -1;
+    if (!kbi_environment_count("SLURM_ARRAY_TASK_ID", 0, &id) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_MIN", 0, &first) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_MAX", 0, &last) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_STEP", 1, &step) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_COUNT", 1, &count))
+        return false;
+    if (id < 0 || last < 0)
+        return kbi_error("--shard auto is for a task of a Slurm job array (sbatch --array=1-8), and this is none; "
+                         "elsewhere --shard K/N"),
+               false;
+    o->shards = (last - first) / step + 1;
+    o->shard = (id - first) / step + 1;
+    if (id >= first && id <= last && (id - first) % step == 0 && (count < 0 || count == o->shards)) return true;
+    return kbi_error(
+               "--shard auto: the task ids of this array are no row with equal steps; sbatch --array=1-%lld has "
+               "as many, or --shard K/N says which part this is",
+               (long long)KBI_MAX(count, (int64_t)1)),
+           false;
+}
+
+static bool kbi_option_shard(const char* value, kbi_options* o) {
+    const char* slash = strchr(value, '/');
+    char k[24];
+    if (kbi_is(value, "auto")) return kbi_shard_of_slurm(o);
+    snprintf(k, sizeof k, "%.*s", (int)KBI_MIN(slash ? slash - value : 0, (ptrdiff_t)23), value);
+    if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
+        return true;
+    return kbi_error("--shard takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", value), false;
+}
+
+// What test runners that split a program's tests set (they count from 0); --shard goes before.
+static bool kbi_shard_of_runner(kbi_options* o) {
+    int64_t index = -1, total = -1;
+    if (o->on[KBI_OPTION_shard]) return true;
+    if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
+        !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
+        return false;
+    if ((index < 0) != (total < 0))
+        return kbi_error("GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS belong together, and one of them is not set"),
+               false;
+    if (total >= 0 && index >= total)
+        return kbi_error("GTEST_SHARD_INDEX is %lld of GTEST_TOTAL_SHARDS %lld; it counts from 0", (long long)index,
+                         (long long)total),
+               false;
+    if (total > 0) o->shard = index + 1, o->shards = total;
+    return true;
+}
+
 // What --cpu says, for this process; false after an error message.
 static bool kbi_options_pin(const kbi_options* o) {
     kbi_cpus list;
@@ -4123,6 +4186,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_dtype: return kbi_add_string(name, &o->dtype, value);
     case KBI_OPTION_size: return kbi_add_string(name, &o->size, value);
     case KBI_OPTION_axis: return kbi_add_string(name, &o->axis, value);
+    case KBI_OPTION_shard: return kbi_option_shard(value, o);
     case KBI_OPTION_device: o->device = value; return true;
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
     case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
@@ -4343,7 +4407,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return kbi_error("--compare takes two names or files, the older one first"), false;
         o->compare[1] = argv[++i];
     }
-    if (!kbi_options_agree(o)) return false;
+    if (!kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
     kbi_options_effort(o);
     return true;
 }
@@ -4510,15 +4574,98 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: >>list, program
+  >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
+              Public: none      Used by: >>plan, >>list, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
     kbi_case* cases; // a group's cases stand together, the baseline first
-    int n, groups;
+    int n, groups;   // of this shard; behind its cases stand those of the others
+    int n_all;
     kbi_arena arena;
 } kbi_plan;
+
+// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
+// which the baseline of a comparison has twice as many.
+static double kbi_group_seconds(const kbi_options* o, int n) {
+    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(o->max_time, 2.0);
+    return KBI_MIN(n * warm + (n + (n > 1)) * o->max_time, n * o->timeout);
+}
+
+// Where a group begins, and where the next does.
+static int kbi_group_end(const kbi_plan* plan, int first) {
+    int end = first;
+    while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
+    return end;
+}
+
+typedef struct kbi_dealt { // a group
+    int64_t cost;          // us: whole numbers are the same on every machine
+    int first, n;          // its cases
+} kbi_dealt;
+
+static int kbi_order_dealt(const void* a, const void* b) { // the longest first
+    const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
+    return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
+                              : (x->first > y->first) - (x->first < y->first);
+}
+
+// Which of n shards each group goes to: the longest first, each to the one that has least so far (Graham 1969). Of
+// those that have the same it is the first, then the last, in turns: sizes and types come round in a rhythm, and no
+// shard is to have all that are large.
+static void kbi_deal(const kbi_dealt* of, int groups, int n, int* to) {
+    int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
+    memset(load, 0, sizeof(int64_t) * (size_t)n);
+    for (int g = 0; g < groups; g++) {
+        bool back = g / n % 2 == 1;
+        int best = back ? n - 1 : 0;
+        for (int k = 1; k < n; k++) {
+            int s = back ? n - 1 - k : k;
+            if (load[s] < load[best]) best = s;
+        }
+        load[best] += of[g].cost;
+        to[g] = best;
+    }
+    KBENCH_FREE(load);
+}
+
+// Puts the cases of this shard before those of the others, in their order.
+static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
+    int groups = 0, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)plan->groups + 1); // more have nothing
+    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)plan->groups);
+    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
+    char* ours = (char*)kbi_grow(NULL, (size_t)plan->n);
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        dealt[groups].cost = (int64_t)(kbi_group_seconds(o, end - first) * 1e6 + 0.5);
+        dealt[groups].first = first;
+        dealt[groups++].n = end - first;
+    }
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    kbi_deal(dealt, groups, shards, to);
+    plan->groups = 0;
+    for (int g = 0; g < groups; g++) {
+        bool here = to[g] == o->shard - 1;
+        memset(ours + dealt[g].first, here, (size_t)dealt[g].n);
+        plan->groups += here;
+    }
+    for (int i = 0; i < plan->n; i++)
+        if (ours[i]) sorted[n++] = plan->cases[i];
+    for (int i = 0, rest = n; i < plan->n; i++)
+        if (!ours[i]) sorted[rest++] = plan->cases[i];
+    KBENCH_FREE(plan->cases);
+    plan->cases = sorted;
+    plan->n = n;
+    KBENCH_FREE(ours);
+    KBENCH_FREE(to);
+    KBENCH_FREE(dealt);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
+              Public: none      Used by: >>list, program
+---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -4924,6 +5071,9 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (!good || !plan->n) return kbi_plan_free(plan), false;
     kbi_plan_unique(plan);
     kbi_plan_group(plan, o);
+    plan->n_all = plan->n;
+    for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
+    if (o->shards > 1) kbi_plan_shard(plan, o);
     return true;
 }
 
@@ -4951,20 +5101,6 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->min_samples = o->min_samples;
     r->max_samples = o->max_samples;
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
-}
-
-// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
-// which the baseline of a comparison has twice as many.
-static double kbi_group_seconds(const kbi_options* o, int n) {
-    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(o->max_time, 2.0);
-    return KBI_MIN(n * warm + (n + (n > 1)) * o->max_time, n * o->timeout);
-}
-
-// Where a group begins, and where the next does.
-static int kbi_group_end(const kbi_plan* plan, int first) {
-    int end = first;
-    while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
-    return end;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -10081,6 +10217,7 @@ static void kbi_record_identity(kb_result* r, const kbi_case* c) {
     r->direction = kbi_arena_text(r->owned, c->direction);
     r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
+    if (c->place) r->place = c->place;
     if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
     for (int i = 0; i < c->n_params; i++) {
         const kb_param* p = &c->params[i];
@@ -10171,7 +10308,8 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
 }
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24], binary[24];
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24], binary[24],
+        shard[24];
     char* command;
     uint64_t seed;
 } kbi_session;
@@ -10296,6 +10434,7 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
     r->run_id = kbi_arena_text(r->owned, s->run_id);
     if (s->binary[0]) r->binary = kbi_arena_text(r->owned, s->binary);
     r->command = kbi_arena_text(r->owned, s->command);
+    if (s->shard[0]) r->shard = kbi_arena_text(r->owned, s->shard);
     r->seed = (int64_t)s->seed;
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
@@ -11795,8 +11934,8 @@ static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { 
 // Whether two stand under one heading, so that --sort orders them together.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
-    return kbi_is(a->run_id, b->run_id) && a->device == b->device && single == kbi_table_single(b) &&
-           (single || kbi_same_operation(a, b));
+    bool one_run = kbi_is(a->run_id, b->run_id) || (a->shard && b->shard);
+    return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
 // --- records ---
@@ -13909,10 +14048,10 @@ static void kbi_count(kbi_supervisor* s, const kb_result* r) {
         s->skipped++;
 }
 
-// How many cases of the plan have the operation and direction of this one.
+// How many cases of the plan, all shards together, have the operation and direction of this one.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     int64_t n = 0;
-    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n; c++)
+    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++)
         n += kbi_is(c->entry->operation, like->entry->operation) &&
              (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
     return n;
@@ -14321,6 +14460,8 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_discard(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
+    if (o->shards)
+        snprintf(s->session.shard, sizeof s->session.shard, "%lld/%lld", (long long)o->shard, (long long)o->shards);
     kbi_how how = kbi_how_of(o, stdout_taken ? stderr : stdout);
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
@@ -14336,7 +14477,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = kbi_run_device(s, (int)first, required);
+    int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++)
         code = kbi_run_device(s, device, true);
     kbi_progress_clear(&s->progress);
@@ -14348,7 +14489,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (code) return code;
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
     if (s->failed || !stored) return KBI_EXIT_FAILED;
-    return s->ok || s->resumed ? KBI_EXIT_FINE : kbi_nothing_measured(s);
+    return s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE : kbi_nothing_measured(s);
 }
 
 // --- what the kernel says of the processor, below /sys/devices/system/cpu ---
@@ -14496,8 +14637,10 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
         end = kbi_group_end(plan, first);
         seconds += (double)o->procs * kbi_group_seconds(o, end - first);
     }
-    printf("%d case%s in %d comparison group%s; at most about %s\n", plan->n, plan->n == 1 ? "" : "s", plan->groups,
+    printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
            plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
+    if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
+    printf("\n");
     return KBI_EXIT_FINE;
 }
 
@@ -14936,6 +15079,74 @@ static void kbi_load_warn(const kbi_records* r) {
     kbi_set_free(&said);
 }
 
+typedef struct kbi_sharded {
+    int64_t again, device, place, at; // again: how often its case was there before
+} kbi_sharded;
+
+static int kbi_order_sharded(const void* a, const void* b) {
+    const kbi_sharded *x = (const kbi_sharded*)a, *y = (const kbi_sharded*)b;
+    if (x->again != y->again) return x->again < y->again ? -1 : 1;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+// Puts what shards of a plan have measured in the plan's order, one sweep behind the other.
+static void kbi_load_order(kbi_records* r) {
+    kbi_sharded* order = (kbi_sharded*)kbi_grow(NULL, sizeof(kbi_sharded) * (size_t)r->n);
+    kb_result* sorted = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)r->n);
+    kbi_map seen;
+    int64_t n = 0;
+    memset(&seen, 0, sizeof seen);
+    for (int64_t i = 0; i < r->n; i++) {
+        const kb_result* x = &r->of[i];
+        char device[32];
+        if (!x->shard || x->place == KB_NONE) continue;
+        snprintf(device, sizeof device, "|%lld|", (long long)x->device);
+        uint64_t key = kbi_hash(kbi_hash(14695981039346656037u, device), x->name);
+        kbi_mapped* slot = kbi_map_find(&seen, key);
+        order[n].again = slot->key ? (int64_t)++slot->at : 0;
+        if (!slot->key) kbi_map_take(&seen, slot, key, 0);
+        order[n].device = x->device;
+        order[n].place = x->place;
+        order[n++].at = i;
+    }
+    qsort(order, (size_t)n, sizeof *order, kbi_order_sharded);
+    for (int64_t i = 0; i < n; i++) sorted[i] = r->of[order[i].at];
+    for (int64_t i = 0, k = 0; i < r->n; i++)
+        if (r->of[i].shard && r->of[i].place != KB_NONE) r->of[i] = sorted[k++];
+    KBENCH_FREE(seen.slots);
+    KBENCH_FREE(sorted);
+    KBENCH_FREE(order);
+}
+
+// Which shards have left nothing, of those that these records are of.
+static void kbi_load_absent(const kbi_records* r) {
+    kbi_set there = { NULL, 0, 0 };
+    const char* of = NULL; // "/8"
+    kbi_text absent = { NULL, 0, 0 };
+    for (int64_t i = 0; i < r->n; i++) {
+        const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
+        if (!slash) continue;
+        if (of && !kbi_is(of, slash)) {
+            kbi_warn("shards of different numbers, K%s and K%s: a case may be there twice, or not at all", of, slash);
+            of = NULL;
+            break;
+        }
+        of = slash;
+        kbi_set_add(&there, (uint64_t)strtoll(r->of[i].shard, NULL, 10));
+    }
+    int64_t shards = of ? KBI_MIN(strtoll(of + 1, NULL, 10), (long long)KBI_SHARDS) : 0, n = 0;
+    for (int64_t k = 1; k <= shards; k++)
+        if (kbi_set_add(&there, (uint64_t)k) && n++ < 8)
+            kbi_putf(&absent, "%s%lld%s", n > 1 ? ", " : "", (long long)k, of);
+    if (n)
+        kbi_warn("no record of shard%s %s%s: not run yet, or there was nothing for %s", n > 1 ? "s" : "", absent.s,
+                 n > 8 ? ", ..." : "", n > 1 ? "them" : "it");
+    kbi_text_free(&absent);
+    kbi_set_free(&there);
+}
+
 // --jsonl appends: to a file that was read it would add what it has.
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
@@ -14951,6 +15162,8 @@ static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
         if (!kbi_read_records(r, o->load[i])) return false;
     if (!r->n) return kbi_error("%s: no record is there", o->load[0]), false;
     if (!kbi_load_choose(o, r)) return false;
+    kbi_load_order(r);
+    kbi_load_absent(r);
     kbi_load_warn(r);
     return true;
 }
@@ -16244,10 +16457,23 @@ static void kbi_warn_idle(const kbi_options* o) {
     if (o->procs > 1 && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
         kbi_warn("--procs is without effect: --%s has a number of its own",
                  o->on[KBI_OPTION_env] ? "env" : "selftest");
+    if (o->on[KBI_OPTION_shard] && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
+        kbi_warn("--shard is without effect: --%s has no cases of a plan",
+                 o->on[KBI_OPTION_env] ? "env" : "selftest");
     for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]); i++)
         if (o->on[kbi_choosing_options[i]] || (kbi_choosing_options[i] == KBI_OPTION_filter && o->filter.n))
             kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks",
                      kbi_options_table[kbi_choosing_options[i]].name, o->on[KBI_OPTION_env] ? "env" : "selftest");
+}
+
+// A runner that splits a program's tests asks in this way whether the program knows of it.
+static bool kbi_shard_noted(void) {
+    const char* path = getenv("GTEST_SHARD_STATUS_FILE");
+    if (!path || !*path) return true;
+    int file = kbi_open_file(path, O_WRONLY | O_CREAT);
+    if (file < 0) return kbi_error("GTEST_SHARD_STATUS_FILE %s: %s", path, strerror(errno)), false;
+    close(file);
+    return true;
 }
 
 static int kbi_main(int argc, char** argv) {
@@ -16274,7 +16500,10 @@ static int kbi_main(int argc, char** argv) {
     if (o.race.n) return kbi_race_main(&o);
 #endif
     if (o.on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(&o, &plan);
-    if (!kbi_plan_here(&plan, &o)) return KBI_EXIT_USAGE;
+    if (!kbi_shard_noted() || !kbi_plan_here(&plan, &o)) return KBI_EXIT_USAGE;
+    if (!plan.n)
+        kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o.shard,
+                 (long long)o.shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o.on, kbi_idle_options, KBI_COUNT(kbi_idle_options));
     if (looks && o.on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o.jsonl)) return KBI_EXIT_USAGE;
