@@ -91,6 +91,7 @@ CONTENTS (search for the tag)
     >>report       render: report.md: every case, summaries by size, the best of each operation, what holds it back
     >>progress     render: the progress line on stderr
     >>resume       program: which cases an earlier run has left records of, and what is still to be done
+    >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: what a run or --load writes when all records are there: opened before, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
@@ -176,6 +177,10 @@ COMMAND LINE
     compared (backend, GPU, driver, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
     memory and cases added or removed are 3 too; noise: 4 where some case is not known to lie within the threshold or
     beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
+
+    Many machines: --shard K/N runs part K of N, whole comparison groups, dealt out by what they may take; --shard auto
+    is that of a Slurm array's task (examples/slurm), GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX a test runner's.
+    --load A.jsonl B.jsonl ... puts the records of shards in the plan's order.
 
 MEMORY RULES
 
@@ -3673,6 +3678,7 @@ enum {
     x(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
     x(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
     x(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
+    x(budget,         "budget",       "T",             "how long",   "of all cases together, or of a --race (60s)") \
     x(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
     x(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
     x(launches,       "launches",     "N",             "how long",   "exactly N launches a sample; 8, on a CPU more")  \
@@ -3721,7 +3727,6 @@ enum {
     x(ignore_env,     "ignore-env",   NULL,            "then",       "compare runs of different machines")           \
     x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
-    x(budget,         "budget",       "T",             "again",      "time of a race at most; 60s")                  \
     x(env,            "env",          NULL,            "look inside", "the machine and its calibration")            \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
@@ -3764,9 +3769,10 @@ typedef struct kbi_options {
     int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
     uint64_t seed;
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
-    double threshold, memory_threshold, alpha, noise, budget; // shares; seconds
-    char** race_options;                                      // what stands behind -- of a race; NULL: nothing
-    const char** load;                                        // the files of --load
+    double threshold, memory_threshold, alpha, noise; // shares
+    double budget;                                    // seconds; 0: there is none
+    char** race_options;                              // what stands behind -- of a race; NULL: nothing
+    const char** load;                                // the files of --load
     int n_load;
     int argc;
     char** argv;
@@ -3786,7 +3792,6 @@ static void kbi_options_default(kbi_options* o) {
     o->threshold = o->alpha = 0.05;
     o->memory_threshold = 0.1;
     o->noise = 0.03;
-    o->budget = 60;
 }
 
 // What chooses cases; each of these may be there more than once.
@@ -3888,8 +3893,7 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_fail_on,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
-                                          KBI_OPTION_race,
-                                          KBI_OPTION_budget };
+                                          KBI_OPTION_race };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
@@ -4264,6 +4268,7 @@ static void kbi_options_effort(kbi_options* o) {
         o->max_samples = 20000;
     }
     if (o->min_time > o->max_time) o->max_time = o->min_time;
+    if (o->race.n && !o->on[KBI_OPTION_budget]) o->budget = 60;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4319,7 +4324,6 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
                    false;
     if (o->fail_on && !any && !o->goal.n)
         return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
-    if (o->on[KBI_OPTION_budget] && !o->race.n) return kbi_error("--budget is that of a --race"), false;
     if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
     for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
         for (int k = 0; k < KBI_COUNT(of_runs) && o->on[kbi_idle_options[i]]; k++)
@@ -4587,9 +4591,9 @@ typedef struct kbi_plan {
 
 // What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
 // which the baseline of a comparison has twice as many.
-static double kbi_group_seconds(const kbi_options* o, int n) {
-    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(o->max_time, 2.0);
-    return KBI_MIN(n * warm + (n + (n > 1)) * o->max_time, n * o->timeout);
+static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
+    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
+    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout);
 }
 
 // Where a group begins, and where the next does.
@@ -4638,7 +4642,7 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
     for (int first = 0, end; first < plan->n; first = end) {
         end = kbi_group_end(plan, first);
-        dealt[groups].cost = (int64_t)(kbi_group_seconds(o, end - first) * 1e6 + 0.5);
+        dealt[groups].cost = (int64_t)(kbi_group_seconds(o, o->max_time, end - first) * 1e6 + 0.5);
         dealt[groups].first = first;
         dealt[groups++].n = end - first;
     }
@@ -13216,6 +13220,90 @@ static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
+              Public: none      Used by: program
+---------------------------------------------------------------------------------------------------------------*/
+
+// Every case is to have a time, so each gets the same share of what is left, the --max-time of its group; what one does
+// not need, since it is known well enough or fails, the later ones have. A case takes more than that: set-up, check,
+// audit, and the fewest samples. What those before took beyond their shares is set aside for those to come.
+typedef struct kbi_budget {
+    int64_t until;                 // ns; 0: there is none
+    double turns, cases;           // still to be measured, by each process: how many max_times that takes, and cases
+    double beyond, measured;       // seconds that cases took beyond their shares, in all, and how many they were
+    bool begun;                    // a group: the first is measured however little time there is
+    int less, left_out;            // cases that had too little; that were not run
+    double widest;                 // the precision of those that had too little
+    char less_name[256], out[320]; // whose that is; the first of those that were not run
+} kbi_budget;
+
+enum { KBI_BUDGET_NAMES = 3 };
+
+// How many max_times a group of n cases takes a process: warm-up and samples, as kbi_group_seconds counts them.
+static double kbi_budget_turns(const kbi_options* o, int n) {
+    return (o->warmup_time >= 0 ? 0 : 0.5) * n + n + (n > 1);
+}
+
+// More of what is to be measured; or less, once it is.
+static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
+    if (n) b->turns += processes * kbi_budget_turns(o, n), b->cases += processes * n;
+}
+
+// The max_time of the group that is next. What --max-time and --min-time say stands.
+static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
+    double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->beyond / b->measured : 0;
+    if (o->warmup_time >= 0) each += o->warmup_time;
+    double share = (left - each * b->cases) / KBI_MAX(b->turns, 1.0);
+    if (o->on[KBI_OPTION_max_time]) share = KBI_MIN(share, o->max_time);
+    return KBI_MAX(KBI_MAX(share, 1e-3), o->min_time);
+}
+
+// A group of n cases took so many seconds of this share.
+static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double share, double seconds) {
+    double beyond = seconds - kbi_group_seconds(o, share, n);
+    b->begun = true;
+    b->measured += n;
+    b->beyond += KBI_MAX(beyond, 0.0);
+}
+
+// Whether there is no time for another group. With several processes the second one is going to measure what the first
+// one did, since one by itself gives no record: of the time that is left as much as this lap has taken so far is for it.
+static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
+    if (!b->until || !b->begun || process == 1) return false;
+    return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;
+}
+
+// A case that is not run.
+static void kbi_budget_leave(kbi_budget* b, const char* name) {
+    size_t n = strlen(b->out);
+    if (b->left_out < KBI_BUDGET_NAMES) snprintf(b->out + n, sizeof b->out - n, "%s%.100s", n ? ", " : "", name);
+    b->left_out++;
+}
+
+// A case that was measured in a share: whether it would have taken more, and been known better.
+static void kbi_budget_note(kbi_budget* b, const kbi_options* o, const kb_result* r, double share) {
+    if (!b->until || r->status != KB_OK || share >= o->max_time || o->iters || r->precision <= o->precision) return;
+    double width = kbi_finite(r->precision) ? r->precision : (double)INFINITY;
+    if (!b->less++ || width > b->widest) {
+        b->widest = width;
+        snprintf(b->less_name, sizeof b->less_name, "%s", r->name);
+    }
+}
+
+static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
+    char text[40], width[40];
+    kbi_number(o->budget, text);
+    if (b->less)
+        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; the least known, to %s: %s", text,
+                 b->less, b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
+                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "nobody knows what", b->less_name);
+    if (b->left_out)
+        kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
+                 b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
+                 o->jsonl ? "; the same command with --resume goes on with them" : "");
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>worker    program: the process that runs cases, told by pipe which, and answering.
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -13306,8 +13394,9 @@ static void kbi_send_result(void* to, int index, const kbi_measured* m, const do
 
 typedef struct kbi_job {                          // then n bytes: which of the cases
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
-    kbi_truth truth;                              // of the calibration, when it was measured
-    kbi_roofs roofs, core;                        // that earlier workers measured
+    double max_time;
+    kbi_truth truth;       // of the calibration, when it was measured
+    kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
 
 // The child process that asks CUPTI: writes the durations, or nothing.
@@ -13362,6 +13451,7 @@ static int kbi_worker_main(const kbi_options* o) {
             if (o->on[KBI_OPTION_env]) kbi_measure_all_roofs(b, &machine);
             kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
+        recipe.max_time = job.max_time;
         good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
         kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0); // roofs may have been measured meanwhile
         kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
@@ -13588,6 +13678,7 @@ typedef struct kbi_supervisor {
     kb_result* held; // with --sort: those of the operation that is being measured, until all are there
     int n_held;
     kbi_progress progress;
+    kbi_budget budget;
     void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
     void* collect_to;
     bool has_truth; // of the calibration, measured here
@@ -13945,6 +14036,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     job.n = g->n;
     job.device = device;
     job.process = s->process;
+    job.max_time = s->recipe.max_time;
     job.has_truth = s->has_truth;
     job.truth = s->truth;
     kbi_roofs_clear(&job.roofs);
@@ -14101,7 +14193,9 @@ typedef struct kbi_lap {
     kbi_measured* m;
     double** samples;   // NULL: not measured
     kb_result* results; // of what was measured, by itself
-    bool* over;         // [i]: failed or was skipped in a process; the others need not find out, too
+    double* share;      // [i]: the least max_time that --budget left it in a process
+    int64_t began;
+    bool* over; // [i]: failed or was skipped in a process; the others need not find out, too
 } kbi_lap;
 
 // Where a lap begins, and where the next does: after every group where there is one process.
@@ -14131,15 +14225,34 @@ static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
         bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
         g->wanted[i] = runs && !lap->over[first - lap->first + i];
         here += runs;
+        lap->share[first - lap->first + i] = KBI_MIN(lap->share[first - lap->first + i], s->recipe.max_time);
         s->absent += !runs && s->process == 0;
         s->done += !g->wanted[i];
     }
-    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, here));
+    int64_t began = kbi_now();
+    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
     kbi_measure_group(s);
+    if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
     KBENCH_FREE(g->again);
     KBENCH_FREE(g->spent);
     KBENCH_FREE(g->wanted);
     g->wanted = NULL; // nobody is asked for anything until the next group
+}
+
+// Whether a group has no time, or its first process had none; if it has, how much.
+static bool kbi_lap_no_time(kbi_supervisor* s, const kbi_lap* lap, int first, int end) {
+    kbi_budget* b = &s->budget;
+    int here = 0, at = first - lap->first;
+    if (!b->until) return false;
+    for (int i = first; i < end; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
+    bool none = here && (kbi_budget_over(b, s->process, lap->processes, lap->began, kbi_now()) || lap->share[at] < 0);
+    if (!none) s->recipe.max_time = kbi_budget_share(b, s->o, kbi_now());
+    kbi_budget_add(b, s->o, here, -1);
+    for (int i = first; none && s->process == 0 && i < end; i++) {
+        lap->share[i - lap->first] = -1;
+        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(b, s->plan->cases[i].name);
+    }
+    return none;
 }
 
 // All groups by one process, which is a fresh one where there are several.
@@ -14150,7 +14263,7 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
     s->progress.processes = lap->processes;
     for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
         next = kbi_group_end(s->plan, first);
-        kbi_lap_group(s, lap, first, next - first);
+        if (!kbi_lap_no_time(s, lap, first, next)) kbi_lap_group(s, lap, first, next - first);
     }
     for (int i = 0; i < lap->n; i++) {
         int at = s->process * lap->n + i;
@@ -14208,6 +14321,7 @@ static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* st
             else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
                 kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
         }
+        if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
         for (int p = 0; p < lap->processes; p++)
             if (each[p] && p != stands[i]) kb_result_free(each[p]);
     }
@@ -14282,12 +14396,16 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
     lap.samples = (double**)kbi_grow(NULL, sizeof(double*) * cells);
     lap.results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * cells);
     lap.over = (bool*)kbi_grow(NULL, sizeof(bool) * cases);
+    lap.share = (double*)kbi_grow(NULL, sizeof(double) * cases);
+    lap.began = kbi_now();
+    for (int i = 0; i < n; i++) lap.share[i] = (double)INFINITY;
     memset(lap.samples, 0, sizeof(double*) * cells);
     memset(lap.over, 0, sizeof(bool) * cases);
     for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
     s->process = 0;
     kbi_lap_over(s, &lap);
     for (size_t i = 0; i < cells; i++) KBENCH_FREE(lap.samples[i]);
+    KBENCH_FREE(lap.share);
     KBENCH_FREE(lap.over);
     KBENCH_FREE(lap.results);
     KBENCH_FREE(lap.samples);
@@ -14369,13 +14487,17 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!s->collect) kbi_show_machine(s);
     if (!kbi_resume_device(s)) return KBI_EXIT_FAILED;
     double allowed = 0; // the time left is this device's, without its start
+    int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
+    s->budget.turns = s->budget.cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
         for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
-        allowed += (double)s->o->procs * kbi_group_seconds(s->o, here);
+        allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
+        kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
+    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
         if (kbi_resume_has(&s->resume, s->plan, first)) {
@@ -14397,6 +14519,10 @@ static void kbi_say_end(kbi_supervisor* s) {
     kbi_table_end(&s->table);
     if (s->absent)
         kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
+    kbi_budget_say(&s->budget, s->o);
+    if (s->fewer && !kbi_desk.interrupted)
+        kbi_warn("--budget: %d case%s measured in fewer than %lld processes", s->fewer,
+                 s->fewer == 1 ? " was" : "s were", (long long)s->o->procs);
     if (kbi_desk.interrupted && s->o->procs == 1)
         kbi_warn("interrupted: cases that were not finished have no record");
     else if (kbi_desk.interrupted)
@@ -14452,6 +14578,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     s->collect = collect;
     s->collect_to = to;
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
@@ -14478,8 +14605,12 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
     int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
-    for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++)
-        code = kbi_run_device(s, device, true);
+    for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
+        bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
+        for (int i = 0; over && i < plan->n; i++)
+            if (kbi_runs_here(s, &plan->cases[i])) kbi_budget_leave(&s->budget, plan->cases[i].name);
+        if (!over) code = kbi_run_device(s, device, true);
+    }
     kbi_progress_clear(&s->progress);
     if (!code && !collect) kbi_say_end(s);
     bool stored = kbi_store_close(&s->store);
@@ -14635,8 +14766,9 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     kbi_list_cases(plan);
     for (int first = 0, end; first < plan->n; first = end) {
         end = kbi_group_end(plan, first);
-        seconds += (double)o->procs * kbi_group_seconds(o, end - first);
+        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, end - first);
     }
+    if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
     printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
            plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
     if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
