@@ -87,7 +87,8 @@ CONTENTS (search for the tag)
     >>columns      render: what render is told beside the records, and what stands in a column
     >>table        render: the terminal table and its summary
     >>shifts       render: what changed from one set of records to another, and how it went over time
-    >>text         render: records as CSV, Markdown, Google Benchmark's JSON, and Go's benchmark format
+    >>text         render: records as CSV and Markdown
+    >>tools        render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format
     >>report       render: report.md: every case, summaries by size, the best of each operation, what holds it back
     >>progress     render: the progress line on stderr
     >>resume       program: which cases an earlier run has left records of, and what is still to be done
@@ -110,14 +111,13 @@ HOW A MEASUREMENT WORKS
 
     The way of the data: declare -> plan -> measure -> judge -> record -> render; no stage knows a later one.
 
-    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at
-    errors; kb_check after the block then decides whether there will be any timing at all. The second call
-    runs the block once under stream capture (nothing executes; the audit sees copies, allocations,
-    synchronisation, or no work at all), then warms up until times and clock have settled, then takes samples
-    until the 95 % interval of the median is within 0.5 % of it (30 to 2,000 samples, about 1 s). In the end
-    the buffers that kb_check or kb_to_host read are put back as they were when the loop was entered, the block
-    runs once more, and kb_check looks at what that run left: work done only in the first launch is STALE.
-    Host code inside the block runs in all of these.
+    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at errors;
+    kb_check after the block then decides whether there will be any timing at all. The second call runs the block once
+    under stream capture (nothing executes; the audit sees copies, allocations, synchronisation, or no work at all),
+    then warms up until times and clock have settled, then takes samples until the 95 % interval of the median is within
+    0.5 % of it (30 to 2,000 samples, about 1 s). In the end the buffers that kb_check or kb_to_host read are put back
+    as they were when the loop was entered, the block runs once more, and kb_check looks at what that run left: work
+    done only in the first launch is STALE. Host code inside the block runs in all of these.
 
     No launch may live on what those before it did. Where the last ones take far less time than the first, take turns,
     or submit other work under capture, the word is WORK_CHANGED. --fresh asks for more: the function is called twice
@@ -178,19 +178,19 @@ COMMAND LINE
     memory and cases added or removed are 3 too; noise: 4 where some case is not known to lie within the threshold or
     beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
 
-    Many machines: --shard K/N runs part K of N, whole comparison groups, dealt out by what they may take; --shard auto
-    is that of a Slurm array's task (examples/slurm), GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX a test runner's.
-    --load A.jsonl B.jsonl ... puts the records of shards in the plan's order.
+    Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
+    task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
+    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
 
 MEMORY RULES
 
-    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function
-    returns. Contents are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are
-    guarded; a write there is reported as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that
-    rivals share at one of 512, from 1 MiB on 4 KiB behind one of 2 MiB, on the CPU as on the GPU: there two
-    large blocks have the same address modulo a page, as two large ones of malloc's have. What the function
-    allocates itself it frees itself; what it does not free is reported as leaked. Where nothing can be allocated
-    the pointer is NULL, the case is marked OOM, and every later kb_ call of this case does nothing.
+    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function returns. Contents
+    are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are guarded; a write there is reported
+    as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that rivals share at one of 512, from 1 MiB on 4
+    KiB behind one of 2 MiB, on the CPU as on the GPU: there two large blocks have the same address modulo a page, as
+    two large ones of malloc's have. What the function allocates itself it frees itself; what it does not free is
+    reported as leaked. Where nothing can be allocated the pointer is NULL, the case is marked OOM, and every later kb_
+    call of this case does nothing.
 
 THE RECORD
 
@@ -200,10 +200,10 @@ THE RECORD
     killed measures only what it has no record of: of the same executable (its hash is binary), parameters, seed, GPU
     and processor. A comparison group that lacks a case, or in which one failed, is measured as a whole and its old
     lines go; half a line goes as well; --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared. All values are scalars but params (an object of
-    the axes), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with
-    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always
-    present, null where they do not apply. A record says all that the table on the terminal shows of its case.
+    is not compared. All values are scalars but params (an object of the axes), counters and counter_units (objects,
+    too), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their
+    groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always present, null
+    where they do not apply. A record says all that the table on the terminal shows of its case.
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code says nothing of how the cases went.
     schema 2 (0.1.0): files of schema 1 lack planned, processes and others that came since.
@@ -219,7 +219,7 @@ LAST REVISIONS
   >>options   What to define before including the file.
               Public: KBENCH_*
               Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, measure, >>verdict,
-                       >>record, >>parse, >>text, program
+                       >>record, >>parse, >>tools, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -476,10 +476,8 @@ typedef struct kb_stats {
     double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
     double ci_low, ci_high; // 95 % interval of the median, which lies in it, widened for what the values have to
                             // do with each other; below 6 values no such interval exists: NAN
-    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or next to a
-                            // median of 0
-    double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey
-                            // 1977)
+    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or at a median of 0
+    double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey 1977)
     double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
     double drift;           // (median of the last 3 of 10 block medians - of the first 3) / |median|; NAN
@@ -567,6 +565,8 @@ typedef struct kb_param { // one axis's value in one case
     x(text,    bound,                 rate,    "memory, compute or latency")                                          \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
+    x(params,  counters,              rate,    "what the body counted, by kb_count: an object of numbers")            \
+    x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
     x(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
@@ -701,6 +701,8 @@ void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
 void kb_items(kb_state* kb, double items);   // anything else worth a rate: the record's items_per_second
 void kb_queries(kb_state* kb, double items); // as kb_items, and the record's queries_per_second
+// A number of your own, as it is; of several the last. At most 16 names of a-z, 0-9 and _; unit: "" without one.
+void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
 
@@ -1627,7 +1629,7 @@ static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
-              Public: none      Used by: >>arguments, measure, >>text, >>program
+              Public: none      Used by: >>arguments, measure, >>tools, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- which this process may run on ---
@@ -2076,7 +2078,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
               Public: kb_summarize
-              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, >>text, >>proving, >>selftest
+              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, >>tools, >>proving, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -2953,7 +2955,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: >>registry, plan, measure, >>verdict, >>rivals, >>record, program
+              Public: none      Used by: >>registry, plan, measure, >>verdict, >>rivals, >>record, >>text, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
@@ -3052,6 +3054,12 @@ static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: it is not
     return which >= 0 && !kbi_nan(r->of[which]) && r->of[which] > 0 ? r->of[which] : 0;
 }
 
+enum { KBI_COUNTERS = 16 };
+typedef struct kbi_counter { // by kb_count
+    char name[64], unit[32];
+    double value;
+} kbi_counter;
+
 typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
@@ -3088,6 +3096,8 @@ typedef struct kbi_measured {
     int64_t preemptions;                      // of the process, while the samples were taken; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of that time, and of what was wanted of all processors
     kbi_roofs roofs;                          // as they were known when the case ended
+    int32_t n_counters;
+    kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
 
 typedef struct kbi_machine {
@@ -3337,6 +3347,7 @@ typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
     const kbi_key* key; // what it shows
     bool down;          // --sort: the largest first
+    char counter[64];   // which of the counters; "": the key is another
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
@@ -3347,8 +3358,32 @@ static const kbi_key* kbi_key_named(const char* name) {
 }
 
 static kbi_shown kbi_shown_column(int column) {
-    kbi_shown shown = { column, kbi_key_named(kbi_columns[column].key), false };
+    kbi_shown shown = { column, kbi_key_named(kbi_columns[column].key), false, "" };
     return shown;
+}
+
+// An object's number of a name; NaN: there is none.
+static double kbi_object_number(const kbi_field_params* object, const char* name) {
+    for (int64_t i = 0; i < object->n; i++) {
+        const kb_param* p = &object->of[i];
+        if (strcmp(p->name, name) == 0)
+            return p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
+    }
+    return NAN;
+}
+
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+    for (int64_t i = 0; i < object->n; i++)
+        if (strcmp(object->of[i].name, name) == 0 && object->of[i].type == KB_AXIS_STRINGS) return object->of[i].s;
+    return NULL;
+}
+
+static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
+    return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
+}
+
+static const char* kbi_shown_title(const kbi_shown* what) {
+    return what->counter[0] ? what->counter : what->column < 0 ? what->key->name : kbi_columns[what->column].title;
 }
 
 // false after an error message.
@@ -3364,9 +3399,14 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         if (kbi_same_name(kbi_units[i].title, name)) column = kbi_units[i].column;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
+    memset(out, 0, sizeof *out);
     out->column = -1;
     out->key = key;
-    out->down = false;
+    if (strncmp(name, "counter:", 8) == 0 && name[8]) {
+        out->key = kbi_key_named("counters");
+        snprintf(out->counter, sizeof out->counter, "%s", name + 8);
+        return true;
+    }
     if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
         return true;
     if (key)
@@ -3385,7 +3425,7 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
-        char name[64];
+        char name[80];
         bool down = kbi_is(option, "sort") && *p == '-';
         int length = (int)strcspn(p, ",") - down;
         snprintf(name, sizeof name, "%.*s", length, p + down);
@@ -8589,9 +8629,9 @@ static void kbi_measure_call(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
-              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as,
-                      kb_items, kb_queries, kb_check_typed,
-                      kb_check_norm_typed, kb_check_ulp_typed, kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
+              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as, kb_items,
+                      kb_queries, kb_count, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed, kb_check_that,
+                      kb_skip, kb_fail, kb_note, kb_expect
               Used by: programs, >>memory, >>engine, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -8673,6 +8713,30 @@ void kb_items(kb_state* kb, double items) { kbi_set_amount(kb, &kb->run->m.items
 void kb_queries(kb_state* kb, double items) {
     kbi_set_amount(kb, &kb->run->m.items, items, "kb_queries");
     kb->run->m.queries = 1;
+}
+
+void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
+    kbi_measured* m = &kb->run->m;
+    kbi_counter* c = m->counters;
+    size_t n = name ? strlen(name) : 0;
+    const char* wrong = NULL;
+    while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
+    if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+        wrong = "a name has 1 to 63 of a-z, 0-9 and _";
+    else if (unit && (strlen(unit) >= sizeof c->unit || unit[strcspn(unit, " \t\r\n\"\\")]))
+        wrong = "a unit has at most 31 characters and no blanks";
+    else if (!kbi_finite(value))
+        wrong = "that is no finite number";
+    else if (c == m->counters + KBI_COUNTERS)
+        wrong = "a case has 16 at most";
+    if (wrong) {
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_count of '%.80s': %s", name ? name : "", wrong);
+        return;
+    }
+    m->n_counters += c == m->counters + m->n_counters;
+    memcpy(c->name, name, n + 1);
+    snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
+    c->value = value;
 }
 
 // --- memory ---
@@ -10247,7 +10311,28 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     return kbi_arena_text(a, text);
 }
 
+static void kbi_record_counters(kb_result* r, const kbi_measured* m) {
+    size_t size = sizeof(kb_param) * (size_t)(m->n_counters + 1);
+    kb_param *values = (kb_param*)kbi_arena_alloc(r->owned, size),
+             *units = (kb_param*)kbi_arena_alloc(r->owned, size);
+    memset(values, 0, size);
+    memset(units, 0, size);
+    for (int i = 0; i < m->n_counters; i++) {
+        const kbi_counter* c = &m->counters[i];
+        kb_param *value = &values[r->counters.n++], *unit = &units[r->counter_units.n];
+        value->name = unit->name = kbi_arena_text(r->owned, c->name);
+        value->type = KB_AXIS_REALS;
+        value->r = c->value;
+        unit->type = KB_AXIS_STRINGS;
+        unit->s = kbi_arena_text(r->owned, c->unit);
+        r->counter_units.n += c->unit[0] != 0;
+    }
+    r->counters.of = values;
+    r->counter_units.of = units;
+}
+
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
+    kbi_record_counters(r, m);
     r->memory_bytes = m->memory;
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
@@ -10806,12 +10891,14 @@ static bool kbi_read_params(kbi_reader* r, kbi_field_params* out) {
         kb_param* p = &list[n];
         double x;
         bool whole;
-        if (n == KBI_READ_PARAMS) return kbi_reader_wrong(r, "params: more than %d axes", (int)KBI_READ_PARAMS);
+        if (n == KBI_READ_PARAMS)
+            return kbi_reader_wrong(r, "an object of more than %d values", (int)KBI_READ_PARAMS);
         memset(p, 0, sizeof *p);
         if (!kbi_read_key(r)) return false;
         p->name = kbi_records_text(r->to, r->token.s, r->token.n);
         for (int64_t i = 0; i < n; i++)
-            if (kbi_is(list[i].name, p->name)) return kbi_reader_wrong(r, "params: %.60s is there twice", p->name);
+            if (kbi_is(list[i].name, p->name))
+                return kbi_reader_wrong(r, "%.60s is there twice in an object", p->name);
         p->type = KB_AXIS_REALS;
         p->r = NAN;
         int c = kbi_peek(r);
@@ -10905,10 +10992,9 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
 
 // The value of a key into its field, which is cleared.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char* const wanted[] = {
-        "a text",          "a number", "a whole number", "true or false", "an object of axes", "a list of numbers",
-        "a list of flags", "a text",   "a text"
-    };
+    static const char* const wanted[] = { "a text",          "a number",  "a whole number",
+                                          "true or false",   "an object", "a list of numbers",
+                                          "a list of flags", "a text",    "a text" };
     int c = kbi_peek(r);
     bool fits = true, whole;
     if (c == 'n') return kbi_read_word(r, "null");
@@ -10998,26 +11084,30 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
     to->of[to->n++] = *r;
 }
 
+static void kbi_records_object(kbi_records* to, kbi_field_params* object) {
+    kb_param* all = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(object->n + 1));
+    for (int64_t i = 0; i < object->n; i++) {
+        all[i] = object->of[i];
+        all[i].name = kbi_records_text(to, all[i].name, strlen(all[i].name));
+        if (all[i].s) all[i].s = kbi_records_text(to, all[i].s, strlen(all[i].s));
+    }
+    object->of = all;
+}
+
 // A copy of a record that owns what it points to.
 static void kbi_records_keep(kbi_records* to, const kb_result* from) {
     kb_result r = *from;
-    kb_param* params = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(r.params.n + 1));
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         char* field = (char*)&r + kbi_keys[i].offset;
         kbi_field_text* text = (kbi_field_text*)field;
         kbi_field_samples* samples = (kbi_field_samples*)field;
+        if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
         if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
         if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
         double* values = (double*)kbi_arena_alloc(&to->arena, sizeof(double) * (size_t)samples->n);
         memcpy(values, samples->of, sizeof(double) * (size_t)samples->n);
         samples->of = values;
     }
-    for (int64_t i = 0; i < r.params.n; i++) {
-        params[i] = r.params.of[i];
-        params[i].name = kbi_records_text(to, params[i].name, strlen(params[i].name));
-        if (params[i].s) params[i].s = kbi_records_text(to, params[i].s, strlen(params[i].s));
-    }
-    r.params.of = params;
     r.owned = NULL;
     kbi_records_add(to, &r);
 }
@@ -11521,7 +11611,7 @@ typedef struct kbi_cell { // a column under the heading above
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     double most = 0;
     for (int i = 0; i < n; i++) {
-        double x = kbi_field_number(rows[i], cell->what.key);
+        double x = kbi_shown_number(rows[i], &cell->what);
         if (kbi_finite(x)) most = KBI_MAX(most, x);
     }
     for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
@@ -11537,10 +11627,16 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     kbi_cell better = *cell;
     kbi_cell_unit(&better, rows, n);
     for (int i = 0; i < n && better.scale != cell->scale; i++) {
-        double x = kbi_field_number(rows[i], cell->what.key) * cell->scale;
+        double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
         if (kbi_finite(x) && x > 0 && (x < 1e-3 || x >= 1e5)) return false;
     }
     return true;
+}
+
+// A counter: all digits of a whole number, else four.
+static const char* kbi_show_count(double x, char out[40]) {
+    bool whole = fabs(x) < 1e15 && x == floor(x);
+    return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
 // Text of a field of a record in its column, "-" for none.
@@ -11548,7 +11644,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     char out[40];
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
-    double x = kbi_field_number(r, key);
+    double x = kbi_shown_number(r, &cell->what);
     if (!words && !kbi_finite(x))
         kbi_puts(s, "-");
     else if (cell->what.column == KBI_COLUMN_TIME)
@@ -11568,6 +11664,8 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_clean(s, words);
     else if (key->kind == KBI_KIND_whole)
         kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+    else if (cell->what.counter[0])
+        kbi_puts(s, kbi_show_count(x, out));
     else { // four digits, or as many as have room behind the zeros of a small number
         int digits = 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
@@ -11707,7 +11805,7 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
-    cell->title = what.column < 0 ? what.key->name : kbi_columns[what.column].title;
+    cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
     cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
     for (int i = 0; i < n && what.column < 0; i++) {
@@ -11802,6 +11900,19 @@ static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
     }
 }
 
+static void kbi_table_counters(kbi_table* t, const kb_result* r) {
+    kbi_text line = { NULL, 0, 0 };
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
+        double x = kbi_object_number(&r->counters, name);
+        char out[40];
+        kbi_putf(&line, "%s%s %s%s%s", line.n ? ", " : "", name, kbi_finite(x) ? kbi_show_count(x, out) : "-",
+                 unit ? " " : "", unit ? unit : "");
+    }
+    if (line.n) kbi_table_wrap(t, 4, line.s);
+    kbi_text_free(&line);
+}
+
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     char low[40], high[40];
@@ -11834,6 +11945,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += won > 1 ? 8 : 9;
     }
     kbi_table_flags(t, r, used);
+    if (t->how.verbose) kbi_table_counters(t, r);
     if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
 }
 
@@ -11917,7 +12029,7 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
     for (int i = 0; i < t->n_order; i++) {
         const kbi_shown* by = &t->order[i];
         const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
-        double p = kbi_field_number(a, by->key), q = kbi_field_number(b, by->key);
+        double p = kbi_shown_number(a, by), q = kbi_shown_number(b, by);
         bool has = x || kbi_finite(p), other = y || kbi_finite(q);
         int order = !has || !other ? 0 : x && y ? strcmp(x, y) : (p > q) - (p < q);
         if (has != other) return has ? -1 : 1;
@@ -12271,14 +12383,14 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>text      render: records as CSV, Markdown, Google Benchmark's JSON, and Go's benchmark format.
-              Public: none      Used by: >>report, >>outputs
+  >>text      render: records as CSV and Markdown.
+              Public: none      Used by: >>tools, >>report, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
 typedef void (*kbi_render)(kbi_text* t, const kb_result* records, int64_t n);
 
-// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis ---
+// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
 
 static void kbi_csv_text(kbi_text* t, const char* text) {
     const char* quote = text[strcspn(text, ",\"\r\n")] ? "\"" : "";
@@ -12317,34 +12429,63 @@ static void kbi_csv_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
         kbi_puts(t, kbi_number(x, number));
 }
 
-// The names of all axes, in the order in which they turn up.
-static const char** kbi_csv_axes(const kb_result* records, int64_t n, int* count) {
+// The names of all values of such an object, in the order in which they turn up; to be freed.
+static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = { NULL, 0, 0 };
     *count = 0;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < records[i].params.n; k++) {
-            const char* name = records[i].params.of[k].name;
+    for (int64_t i = 0; i < n; i++) {
+        const kbi_field_params* object = (const kbi_field_params*)kbi_field(&records[i], key);
+        for (int64_t k = 0; k < object->n; k++) {
+            const char* name = object->of[k].name;
             if (!kbi_set_add(&known, kbi_hash(14695981039346656037u, name))) continue;
             names = (const char**)kbi_grow((void*)names, sizeof(char*) * (size_t)(*count + 1));
             names[(*count)++] = name;
         }
+    }
     kbi_set_free(&known);
     return names;
 }
 
 static bool kbi_csv_has(const kbi_key* key) { return key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples; }
 
-static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    int axes;
-    const char** names = kbi_csv_axes(records, n, &axes);
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
-    for (int a = 0; a < axes; a++) {
+// A column for each name of these objects.
+static const struct {
+    const char *key, *before;
+} kbi_csv_objects[] = { { "params", "params." }, { "counters", "counter:" } };
+
+static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
+    for (int i = 0; i < n; i++) {
         kbi_text name = { NULL, 0, 0 };
-        kbi_putf(&name, "params.%s", names[a]);
+        kbi_putf(&name, "%s%s", before, names[i]);
         kbi_puts(t, ","), kbi_csv_text(t, name.s);
         kbi_text_free(&name);
+    }
+}
+
+static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const char* const* names, int n) {
+    for (int i = 0; i < n; i++) {
+        const kb_param* p = NULL;
+        kbi_text value = { NULL, 0, 0 };
+        for (int64_t k = 0; k < object->n && !p; k++)
+            if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
+        kbi_puts(t, ",");
+        if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r))) kbi_param_text(&value, p);
+        if (value.s) kbi_csv_text(t, value.s);
+        kbi_text_free(&value);
+    }
+}
+
+static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
+    const char** names[KBI_COUNT(kbi_csv_objects)];
+    const kbi_key* keys[KBI_COUNT(kbi_csv_objects)];
+    int count[KBI_COUNT(kbi_csv_objects)];
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
+        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
+    for (int o = 0; o < KBI_COUNT(kbi_csv_objects); o++) {
+        keys[o] = kbi_key_named(kbi_csv_objects[o].key);
+        names[o] = kbi_object_names(records, n, keys[o], &count[o]);
+        kbi_csv_heading(t, kbi_csv_objects[o].before, names[o], count[o]);
     }
     kbi_puts(t, "\r\n");
     for (int64_t r = 0; r < n; r++) {
@@ -12353,19 +12494,11 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
             if (i) kbi_puts(t, ",");
             kbi_csv_field(t, &records[r], &kbi_keys[i]);
         }
-        for (int a = 0; a < axes; a++) {
-            const kb_param* p = NULL;
-            kbi_text value = { NULL, 0, 0 };
-            for (int64_t k = 0; k < records[r].params.n && !p; k++)
-                if (strcmp(records[r].params.of[k].name, names[a]) == 0) p = &records[r].params.of[k];
-            kbi_puts(t, ",");
-            if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r))) kbi_param_text(&value, p);
-            if (value.s) kbi_csv_text(t, value.s);
-            kbi_text_free(&value);
-        }
+        for (int o = 0; o < KBI_COUNT(kbi_csv_objects); o++)
+            kbi_csv_object(t, (const kbi_field_params*)kbi_field(&records[r], keys[o]), names[o], count[o]);
         kbi_puts(t, "\r\n");
     }
-    KBENCH_FREE((void*)names);
+    for (int o = 0; o < KBI_COUNT(kbi_csv_objects); o++) KBENCH_FREE((void*)names[o]);
 }
 
 // --- Markdown, as for a pull request ---
@@ -12442,8 +12575,9 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,  KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
                                    KBI_COLUMN_ITEMS, KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_SPEEDUP };
-    kbi_cell cells[KBI_COUNT(columns)];
-    int count = 0;
+    kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
+    int count = 0, counters;
+    const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
     const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)n);
     for (int i = 0; i < n; i++) rows[i] = &records[i];
     for (int c = 0; c < KBI_COUNT(columns); c++) {
@@ -12458,13 +12592,28 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         for (int i = 0; i < n; i++) some |= kbi_field_number(rows[i], cell->what.key) > 0;
         count += some;
     }
+    for (int c = 0; c < KBI_MIN(counters, (int)KBI_COUNTERS); c++) {
+        kbi_cell* cell = &cells[count++];
+        memset(cell, 0, sizeof *cell);
+        cell->what.column = -1;
+        cell->what.key = kbi_key_named("counters");
+        snprintf(cell->what.counter, sizeof cell->what.counter, "%s", names[c]);
+        cell->title = names[c];
+    }
     kbi_puts(t, "\n| implementation | case |");
-    for (int c = 0; c < count; c++) kbi_putf(t, " %s |", cells[c].title);
+    for (int c = 0; c < count; c++) {
+        const char* unit = NULL;
+        for (int i = 0; i < n && !unit; i++) unit = kbi_object_text(&rows[i]->counter_units, cells[c].what.counter);
+        kbi_puts(t, " "), kbi_md_text(t, cells[c].title);
+        if (unit) kbi_puts(t, ", "), kbi_md_text(t, unit);
+        kbi_puts(t, " |");
+    }
     kbi_puts(t, " |\n|---|---|");
     for (int c = 0; c < count; c++) kbi_puts(t, "--:|");
     kbi_puts(t, "---|\n");
     for (int i = 0; i < n; i++) kbi_md_row(t, rows[i], cells, count);
     KBENCH_FREE((void*)rows);
+    KBENCH_FREE((void*)names);
 }
 
 static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
@@ -12491,7 +12640,15 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
         ". Bold: the fastest of its rivals; with ? not certain at 95 %. =, ~: no difference of 1 %, not certain.\n");
 }
 
-// --- for the tools of other benchmarks: with repetitions, which those test ---
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>tools     render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format.
+              Public: none      Used by: >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- repetitions, which those tools test ---
 
 enum { KBI_REPETITIONS = 10 }; // Mann and Whitney's test in those tools wants nine or more
 
@@ -12572,6 +12729,23 @@ static void kbi_gbench_time(kbi_text* t, double x) { // for both clocks: readers
     kbi_puts(t, ", \"time_unit\": \"ns\"");
 }
 
+// User counters stand beside the format's own keys; one that has such a key's name gets another.
+static void kbi_gbench_counters(kbi_text* t, const kb_result* r) {
+    static const char own[] = "name,family_index,per_family_instance_index,run_name,run_type,repetitions,"
+                              "repetition_index,threads,iterations,real_time,cpu_time,time_unit,bytes_per_second,"
+                              "items_per_second,flops_per_second,label,aggregate_name,aggregate_unit,error_occurred,"
+                              "error_message,skipped,skip_message";
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        kbi_text name = { NULL, 0, 0 };
+        double x = kbi_object_number(&r->counters, r->counters.of[i].name);
+        if (!kbi_finite(x)) continue;
+        kbi_putf(&name, "%s%s", kbi_lists(own, r->counters.of[i].name) ? "counter:" : "", r->counters.of[i].name);
+        kbi_puts(t, ", "), kbi_json_text(t, name.s), kbi_puts(t, ": ");
+        kbi_json_real(t, x);
+        kbi_text_free(&name);
+    }
+}
+
 static void kbi_gbench_rates(kbi_text* t, const kb_result* r, double ms) {
     const struct {
         const char* name;
@@ -12585,6 +12759,7 @@ static void kbi_gbench_rates(kbi_text* t, const kb_result* r, double ms) {
         kbi_putf(t, ", \"%s\": ", rates[i].name);
         kbi_json_real(t, x);
     }
+    kbi_gbench_counters(t, r);
     if (!r->flags) return;
     kbi_puts(t, ", \"label\": \"");
     kbi_csv_flags(t, r->flags);
@@ -12675,6 +12850,18 @@ static void kbi_go_value(kbi_text* t, double x, const char* unit) { // never wit
     kbi_putf(t, " %s %s", number, unit);
 }
 
+// "12 hits", "0.93 hit_ratio-%": a unit names what is compared, so no two may have the same.
+static void kbi_go_counters(kbi_text* t, const kb_result* r) {
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
+        kbi_text words = { NULL, 0, 0 };
+        kbi_go_name(&words, name);
+        if (unit && *unit) kbi_puts(&words, "-"), kbi_go_name(&words, unit);
+        kbi_go_value(t, kbi_object_number(&r->counters, name), words.s);
+        kbi_text_free(&words);
+    }
+}
+
 // What stays the same from run to run: another value would keep benchstat from comparing.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
@@ -12704,6 +12891,7 @@ static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
             kbi_go_value(t, r->items_per_second * r->time_ms / ms[k], "items/s");
             kbi_go_value(t, r->gpu_efficiency * r->time_ms / ms[k], "%roof");
             if (r->memory_bytes != KB_NONE) kbi_go_value(t, (double)r->memory_bytes, "peak-B");
+            kbi_go_counters(t, r);
             kbi_puts(t, "\n");
         }
     }
@@ -13392,6 +13580,23 @@ static void kbi_send_result(void* to, int index, const kbi_measured* m, const do
     kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * kbi_values(m));
 }
 
+// A result whose counts are those of the values that follow, and whose texts end.
+static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
+    size_t most = size / sizeof(double);
+    const char* ends[] = { m->message + sizeof m->message - 1, m->mode + sizeof m->mode - 1,
+                           m->kernel + sizeof m->kernel - 1, m->throttle + sizeof m->throttle - 1 };
+    for (int i = 0; i < KBI_COUNT(ends); i++)
+        if (*ends[i]) return false;
+    if (m->n < 0 || m->rounds < 0 || m->again < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
+    if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
+    for (int i = 0; i < m->n_counters; i++)
+        if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
+            m->counters[i].unit[sizeof m->counters[i].unit - 1])
+            return false;
+    return (size_t)m->n <= most && (size_t)m->rounds <= most && (size_t)m->again <= most &&
+           kbi_values(m) * sizeof(double) == size;
+}
+
 typedef struct kbi_job {                          // then n bytes: which of the cases
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
     double max_time;
@@ -13929,18 +14134,6 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     case KBI_RESULT: return ours && m->size >= sizeof(kbi_measured) && m->size <= KBI_MESSAGE_LIMIT;
     default: return false;
     }
-}
-
-// A result whose counts are those of the values that follow, and whose texts end.
-static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
-    size_t most = size / sizeof(double);
-    const char* ends[] = { m->message + sizeof m->message - 1, m->mode + sizeof m->mode - 1,
-                           m->kernel + sizeof m->kernel - 1, m->throttle + sizeof m->throttle - 1 };
-    for (int i = 0; i < KBI_COUNT(ends); i++)
-        if (*ends[i]) return false;
-    if (m->n < 0 || m->rounds < 0 || m->again < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
-    return (size_t)m->n <= most && (size_t)m->rounds <= most && (size_t)m->again <= most &&
-           kbi_values(m) * sizeof(double) == size;
 }
 
 static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, const char* body) {
@@ -14814,20 +15007,25 @@ static int kbi_toll_code(const kbi_options* o, const kbi_assessment* a, bool com
 
 typedef struct kbi_goal { // "layernorm:gpu_efficiency>=80"
     kbi_patterns which;
-    const kbi_key* key;
+    kbi_shown what;
     bool least, strict; // >= or >; < or >
     double value;
 } kbi_goal;
 
 // false after an error message
 static bool kbi_goal_parse(const char* text, kbi_goal* g) {
-    const char *colon = strrchr(text, ':'), *from = colon ? colon + 1 : text, *sign = from + strcspn(from, "<>=");
-    char name[64], *end;
+    const char* colon = strrchr(text, ':');
+    bool counter = colon && colon - text >= 7 && strncmp(colon - 7, "counter", 7) == 0;
+    if (counter && colon - text == 7)
+        colon = NULL;
+    else if (counter && colon[-8] == ':')
+        colon -= 8;
+    const char *from = colon ? colon + 1 : text, *sign = from + strcspn(from, "<>=");
+    char name[80], *end;
     kbi_text pattern = { NULL, 0, 0 };
     kbi_strings list;
-    kbi_shown shown;
     kbi_put(&pattern, text, colon ? (size_t)(colon - text) : 0);
-    snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(sign - from, (ptrdiff_t)63), from);
+    snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(sign - from, (ptrdiff_t)79), from);
     memset(&list, 0, sizeof list);
     list.n = pattern.n > 0;
     list.of[0] = pattern.s;
@@ -14841,10 +15039,9 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
     if (!good)
         kbi_error("--goal takes CASES:KEY>=NUMBER or CASES:KEY<=NUMBER, as in layernorm:gpu_efficiency>=80, not '%s'",
                   text);
-    good = good && kbi_shown_named("goal", name, &shown);
-    if (good && shown.key->kind != KBI_KIND_real && shown.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is no number", shown.key->name), false);
-    if (good) g->key = shown.key;
+    good = good && kbi_shown_named("goal", name, &g->what);
+    if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
+        good = (kbi_error("--goal: %s is no number", g->what.key->name), false);
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
     return good;
@@ -14874,14 +15071,14 @@ static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* 
         if (!kbi_goal_parse(o->goal.of[i], &g)) continue;
         for (int64_t k = 0; k < n; k++) {
             if (!kbi_has_time(&r[k]) || (g.which.n && !kbi_patterns_match(&g.which, r[k].name))) continue;
-            double x = kbi_field_number(&r[k], g.key);
+            double x = kbi_shown_number(&r[k], &g.what);
             char number[40];
             of++;
             if (kbi_goal_met(&g, x)) continue;
             without++;
             kbi_text line = { NULL, 0, 0 };
             kbi_clean(&line, r[k].name);
-            fprintf(out, "goal missed: %s %s in %s\n", g.key->name,
+            fprintf(out, "goal missed: %s %s in %s\n", g.what.counter[0] ? g.what.counter : g.what.key->name,
                     kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", line.s);
             kbi_text_free(&line);
         }
