@@ -10882,7 +10882,7 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 #if KBI_REPORT
 enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
 
-static bool kbi_read_params(kbi_reader* r, kbi_field_params* out) {
+static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
     kb_param list[KBI_READ_PARAMS];
     int64_t n = 0;
     int more;
@@ -10892,13 +10892,13 @@ static bool kbi_read_params(kbi_reader* r, kbi_field_params* out) {
         double x;
         bool whole;
         if (n == KBI_READ_PARAMS)
-            return kbi_reader_wrong(r, "an object of more than %d values", (int)KBI_READ_PARAMS);
+            return kbi_reader_wrong(r, "%s: more than %d values", key->name, (int)KBI_READ_PARAMS);
         memset(p, 0, sizeof *p);
         if (!kbi_read_key(r)) return false;
         p->name = kbi_records_text(r->to, r->token.s, r->token.n);
         for (int64_t i = 0; i < n; i++)
             if (kbi_is(list[i].name, p->name))
-                return kbi_reader_wrong(r, "%.60s is there twice in an object", p->name);
+                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
         p->type = KB_AXIS_REALS;
         p->r = NAN;
         int c = kbi_peek(r);
@@ -11016,7 +11016,7 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     case KBI_KIND_real: return kbi_read_number(r, (kbi_field_real*)field, &whole);
     case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
     case KBI_KIND_truth: *(kbi_field_truth*)field = c == 't'; return kbi_read_word(r, c == 't' ? "true" : "false");
-    case KBI_KIND_params: return kbi_read_params(r, (kbi_field_params*)field);
+    case KBI_KIND_params: return kbi_read_params(r, key, (kbi_field_params*)field);
     case KBI_KIND_samples: return kbi_read_samples(r, (kbi_field_samples*)field);
     case KBI_KIND_flags: return kbi_read_flags(r, (kbi_field_flags*)field);
     case KBI_KIND_status: return kbi_read_status(r, (kbi_field_status*)field);
@@ -12450,9 +12450,10 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
 static bool kbi_csv_has(const kbi_key* key) { return key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples; }
 
 // A column for each name of these objects.
+enum { KBI_CSV_OBJECTS = 2 };
 static const struct {
     const char *key, *before;
-} kbi_csv_objects[] = { { "params", "params." }, { "counters", "counter:" } };
+} kbi_csv_objects[KBI_CSV_OBJECTS] = { { "params", "params." }, { "counters", "counter:" } };
 
 static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
     for (int i = 0; i < n; i++) {
@@ -12477,12 +12478,12 @@ static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const ch
 }
 
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    const char** names[KBI_COUNT(kbi_csv_objects)];
-    const kbi_key* keys[KBI_COUNT(kbi_csv_objects)];
-    int count[KBI_COUNT(kbi_csv_objects)];
+    const char** names[KBI_CSV_OBJECTS];
+    const kbi_key* keys[KBI_CSV_OBJECTS];
+    int count[KBI_CSV_OBJECTS];
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
-    for (int o = 0; o < KBI_COUNT(kbi_csv_objects); o++) {
+    for (int o = 0; o < KBI_CSV_OBJECTS; o++) {
         keys[o] = kbi_key_named(kbi_csv_objects[o].key);
         names[o] = kbi_object_names(records, n, keys[o], &count[o]);
         kbi_csv_heading(t, kbi_csv_objects[o].before, names[o], count[o]);
@@ -12494,11 +12495,11 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
             if (i) kbi_puts(t, ",");
             kbi_csv_field(t, &records[r], &kbi_keys[i]);
         }
-        for (int o = 0; o < KBI_COUNT(kbi_csv_objects); o++)
+        for (int o = 0; o < KBI_CSV_OBJECTS; o++)
             kbi_csv_object(t, (const kbi_field_params*)kbi_field(&records[r], keys[o]), names[o], count[o]);
         kbi_puts(t, "\r\n");
     }
-    for (int o = 0; o < KBI_COUNT(kbi_csv_objects); o++) KBENCH_FREE((void*)names[o]);
+    for (int o = 0; o < KBI_CSV_OBJECTS; o++) KBENCH_FREE((void*)names[o]);
 }
 
 // --- Markdown, as for a pull request ---
@@ -13454,8 +13455,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->beyond += KBI_MAX(beyond, 0.0);
 }
 
-// Whether there is no time for another group. With several processes the second one is going to measure what the first
-// one did, since one by itself gives no record: of the time that is left as much as this lap has taken so far is for it.
+// Whether there is no time for another group. With several processes the second one is going to measure what the
+// first one did, since one by itself gives no record: of the time that is left as much as this lap has taken is for it.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;

@@ -7,7 +7,7 @@ import re
 import statistics
 import sys
 
-LISTS = {"params", "samples_ms", "process_ms"}
+LISTS = {"params", "counters", "counter_units", "samples_ms", "process_ms"}
 
 
 def bad(*words):
