@@ -51,6 +51,7 @@ CONTENTS (search for the tag)
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
+    >>differences  foundation: what two records' machines differ in, and whether their times may be compared
     >>registry     declare: what the KBENCH macros registered, in the order of the source
     >>cli          plan: the options, from one table that also prints --help
     >>arguments    plan: the command line read into the options
@@ -79,6 +80,7 @@ CONTENTS (search for the tag)
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
+    >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>json         record: one object per case; never NaN, never Infinity, never a comma for a point
     >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
@@ -174,7 +176,7 @@ COMMAND LINE
     --compare A B one file against another, --race OLD NEW two built programs in alternating fresh processes. A
     regression lies wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on
     what runs differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being
-    compared (backend, GPU, driver, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
+    compared (backend, GPU, driver, ECC, MIG, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
     memory and cases added or removed are 3 too; noise: 4 where some case is not known to lie within the threshold or
     beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
 
@@ -200,10 +202,10 @@ THE RECORD
     killed measures only what it has no record of: of the same executable (its hash is binary), parameters, seed, GPU
     and processor. A comparison group that lacks a case, or in which one failed, is measured as a whole and its old
     lines go; half a line goes as well; --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared. All values are scalars but params (an object of the axes), counters and counter_units (objects,
-    too), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their
-    groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always present, null
-    where they do not apply. A record says all that the table on the terminal shows of its case.
+    is not compared. All values are scalars but params (an object of the axes), counters, counter_units, environment
+    (objects, too), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with
+    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always present,
+    null where they do not apply. A record says all that the table on the terminal shows of its case.
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code says nothing of how the cases went.
     schema 2 (0.1.0): files of schema 1 lack planned, processes and others that came since.
@@ -400,7 +402,7 @@ typedef void (*kb_body)(kb_state* kb);
 
 // How a file was compiled: what the record says of the one that registers or opens a benchmark.
 typedef struct kb_build {
-    const char* compiler; // its version, in its own words
+    const char* compiler; // its version, in its own words, and options that can be seen
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
     const char* demand;                       // of the implementation, at the link
@@ -482,8 +484,7 @@ typedef struct kb_stats {
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
     double drift;           // (median of the last 3 of 10 block medians - of the first 3) / |median|; NAN
                             // below 30 values, or next to a median of 0
-    int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of the block medians has
-                            // p below 0.01
+    int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of block medians has p below 0.01
     int bimodal;            // 1: two modes: an almost empty stretch (2 % of the values at most) with 10 % of
                             // the values on each side, wider than 5 MAD of either side, 5 steps of the timer
                             // and 1 % of the median; 0 below 30 values
@@ -625,6 +626,7 @@ typedef struct kb_param { // one axis's value in one case
     x(real,    cpu_waited,            machine, "percent of the samples' span that it was ready and had no processor") \
     x(real,    cpu_stolen,            machine, "percent of the processors' busy time that a hypervisor gave away")    \
     x(text,    kernel_version,        machine, "of the operating system")                                             \
+    x(params,  environment,           machine, "aslr, cpu_limit, hypervisor, ...: an object of what is known")         \
     x(text,    kbench_version,        run,     "of the program that measured")                                        \
     x(whole,   schema,                run,     "of this table; 2")                                                    \
     x(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
@@ -636,23 +638,13 @@ typedef struct kb_param { // one axis's value in one case
     x(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
     x(text,    shard,                 run,     "K/N, the part of the plan that this run was")                         \
     x(whole,   place,                 run,     "of the case in the plan, from 1, all shards together")
-// clang-format on
 
-typedef const char* kbi_field_text;
-typedef double kbi_field_real;
-typedef int64_t kbi_field_whole;
-typedef int kbi_field_truth;
-typedef struct kbi_field_params {
-    const kb_param* of;
-    int64_t n;
-} kbi_field_params;
-typedef struct kbi_field_samples {
-    const double* of;
-    int64_t n;
-} kbi_field_samples;
-typedef uint64_t kbi_field_flags;
-typedef kb_status kbi_field_status;
-typedef kb_verdict kbi_field_verdict;
+typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
+typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
+typedef struct kbi_field_params { const kb_param* of; int64_t n; } kbi_field_params;
+typedef struct kbi_field_samples { const double* of; int64_t n; } kbi_field_samples;
+typedef kb_status kbi_field_status; typedef kb_verdict kbi_field_verdict;
+// clang-format on
 
 typedef struct kb_result {
 #define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
@@ -771,7 +763,16 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 
 KBI_INLINE const kb_build* kbi_build(void) {
     static const kb_build build = {
-        __VERSION__,
+        __VERSION__
+#if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__)
+        " fast-math"
+#endif
+#if defined(__AVX512F__)
+        " AVX-512"
+#elif defined(__AVX2__)
+        " AVX2"
+#endif
+        ,
         KBI_OPTIMISED,
         KBI_CUDA,
 #if KBI_EXCEPTIONS
@@ -814,8 +815,7 @@ KBI_INLINE kb_result kb_run(const kb_desc* desc, void (*fn)(kb_stream stream, vo
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
 #define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, 2, #__VA_ARGS__, KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // A main function that does everything.
-#define KBENCH_MAIN()                                                                                            \
-    int main(int argc, char** argv) { return kb_main(argc, argv); }
+#define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
 // The timed block: GPU work put on kb->stream where the program is built with CUDA, host work elsewhere.
 #define KB_TIME(kb) KBI_TIME(kb, false)
@@ -3232,7 +3232,8 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
-              Public: kb_result_free      Used by: programs, >>arguments, >>verdict, record, render, program
+              Public: kb_result_free
+              Used by: programs, >>differences, >>arguments, >>verdict, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -3444,7 +3445,7 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
-              Public: none      Used by: >>compare, >>shifts, program
+              Public: none      Used by: >>differences, >>compare, >>shifts, >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -3589,6 +3590,154 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
     double times = c->regressed ? expm1(c->log) / threshold : 0;
     if (c->more && kbi_finite(c->memory)) times = KBI_MAX(times, (c->memory - 1) / (2 * threshold));
     return times < 2 ? "minor" : times < 5 ? "moderate" : times < 20 ? "severe" : "critical";
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>differences foundation: what two records' machines differ in, and whether their times may be compared. Pure functions.
+              Public: none      Used by: >>shifts, program
+---------------------------------------------------------------------------------------------------------------*/
+#if KBI_REPORT
+
+typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_OPTIMISED } kbi_env_how;
+
+// What a difference in each key means: it is told, or keeps times from being compared; of versions the first number
+// does, of builds whether they were optimised. Of the first three one says it all.
+enum { KBI_ENV_DRIVER = 2 };
+static const struct {
+    const char *key, *words;
+    kbi_env_how how;
+} kbi_env_keys[] = { { "backend", "backend", KBI_ENV_OFF },
+                     { "gpu", "GPU", KBI_ENV_OFF },
+                     { "driver", "driver", KBI_ENV_MAJOR },
+                     { "ecc", "ECC", KBI_ENV_OFF },
+                     { "mig", "MIG", KBI_ENV_OFF },
+                     { "cpu", "CPU", KBI_ENV_OFF },
+                     { "mode", "mode", KBI_ENV_OFF },
+                     { "build", "optimisation", KBI_ENV_OPTIMISED },
+                     { "cuda", "CUDA", KBI_ENV_TOLD },
+                     { "clocks_locked", "clocks locked", KBI_ENV_TOLD },
+                     { "cpus", "processors", KBI_ENV_TOLD },
+                     { "cpu_governor", "governor", KBI_ENV_TOLD },
+                     { "cpu_boost", "boost", KBI_ENV_TOLD },
+                     { "host", "host", KBI_ENV_TOLD },
+                     { "kernel_version", "kernel", KBI_ENV_TOLD },
+                     { "kbench_version", "kbench", KBI_ENV_TOLD },
+                     { "seed", "seed", KBI_ENV_TOLD } };
+
+static const char* kbi_env_value(const kb_result* r, int key, char number[40]) { // NULL: not known
+    const kbi_key* k = kbi_key_named(kbi_env_keys[key].key);
+    double x = kbi_field_number(r, k);
+    const char* words = kbi_field_words(r, k);
+    return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
+}
+
+static const char* kbi_env_build(const char* build) { // of the benchmark's own file
+    const char *not_so = strstr(build, ", not optimised"), *kbench = strstr(build, "; kbench:");
+    return not_so && (!kbench || not_so < kbench) ? "not optimised" : "optimised";
+}
+
+// Whether two values of a key keep times from being compared. What is not known is not different, but having no GPU is.
+static bool kbi_env_off(int key, const char* x, const char* y) {
+    if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
+    switch (kbi_env_keys[key].how) {
+    case KBI_ENV_OFF: return strcmp(x, y) != 0;
+    case KBI_ENV_MAJOR: return strcspn(x, ".") != strcspn(y, ".") || strncmp(x, y, strcspn(x, ".")) != 0;
+    case KBI_ENV_OPTIMISED: return !kbi_is(kbi_env_build(x), kbi_env_build(y));
+    default: return false;
+    }
+}
+
+// What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
+// D)". False: nothing does.
+static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
+    size_t before = what->n;
+    for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
+        char one[40], other[40];
+        const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
+        if (!kbi_env_off(i, x, y)) continue;
+        bool build = kbi_env_keys[i].how == KBI_ENV_OPTIMISED;
+        kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", kbi_env_keys[i].words,
+                 build ? kbi_env_build(x)
+                 : x   ? x
+                       : "none",
+                 build ? kbi_env_build(y)
+                 : y   ? y
+                       : "none");
+        i = KBI_MAX(i, i <= KBI_ENV_DRIVER ? (int)KBI_ENV_DRIVER : 0);
+    }
+    return what->n > before;
+}
+
+// --- all that differs between two sets ---
+
+typedef struct kbi_difference {
+    const char *key, *before, *after;
+    int64_t pairs; // of records that differ so
+    bool off;      // it keeps their times from being compared
+} kbi_difference;
+
+enum { KBI_DIFFERENCES = 64 };
+typedef struct kbi_differences {
+    kbi_difference of[KBI_DIFFERENCES];
+    int n;
+    int64_t pairs;
+    kbi_arena texts;
+} kbi_differences;
+
+static void kbi_differences_put(kbi_differences* d, const char* key, const char* before, const char* after,
+                                bool off) {
+    for (int i = 0; i < d->n; i++) {
+        kbi_difference* known = &d->of[i];
+        if (kbi_is(known->key, key) && kbi_is(known->before, before) && kbi_is(known->after, after)) {
+            known->pairs++;
+            return;
+        }
+    }
+    if (d->n == KBI_DIFFERENCES) return;
+    kbi_difference* row = &d->of[d->n++];
+    row->key = kbi_arena_text(&d->texts, key);
+    row->before = kbi_arena_text(&d->texts, before);
+    row->after = kbi_arena_text(&d->texts, after);
+    row->pairs = 1;
+    row->off = off;
+}
+
+static const char* kbi_env_fact(const kb_param* p, char number[40]) {
+    if (p->type == KB_AXIS_STRINGS) return p->s ? p->s : "";
+    return kbi_number(p->type == KB_AXIS_INTS ? (double)p->i : p->r, number);
+}
+
+// Of a pair: the table's keys, then what both know of their environment.
+static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb_result* b) {
+    char one[40], other[40];
+    d->pairs++;
+    for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
+        const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
+        bool off = kbi_env_off(i, x, y);
+        if (off || (x && y && strcmp(x, y) != 0))
+            kbi_differences_put(d, kbi_env_keys[i].key, x ? x : "none", y ? y : "none", off);
+    }
+    for (int64_t i = 0; i < a->environment.n; i++)
+        for (int64_t k = 0; k < b->environment.n; k++) {
+            const kb_param *p = &a->environment.of[i], *q = &b->environment.of[k];
+            if (!kbi_is(p->name, q->name)) continue;
+            const char *x = kbi_env_fact(p, one), *y = kbi_env_fact(q, other);
+            if (strcmp(x, y) != 0) kbi_differences_put(d, p->name, x, y, false);
+        }
+}
+
+// Between the two sides of changes; where they have no case in common, between the first of each.
+static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
+    const kb_result *before = NULL, *after = NULL;
+    memset(d, 0, sizeof *d);
+    for (int64_t i = 0; i < c->n; i++) {
+        const kbi_change* one = &c->of[i];
+        if (one->before && one->after) kbi_differences_add(d, one->before, one->after);
+        if (!before) before = one->before;
+        if (!after) after = one->after;
+    }
+    if (!d->pairs && before && after) kbi_differences_add(d, before, after);
 }
 #endif // KBI_REPORT
 
@@ -3767,7 +3916,7 @@ enum {
     x(ignore_env,     "ignore-env",   NULL,            "then",       "compare runs of different machines")           \
     x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
-    x(env,            "env",          NULL,            "look inside", "the machine and its calibration")            \
+    x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files, what differs")  \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
     x(benchmark_out_format, "benchmark_out_format", "json", NULL,    NULL)                                           \
@@ -3858,6 +4007,7 @@ static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTI
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
+                                        KBI_OPTION_env,
                                         KBI_OPTION_op,
                                         KBI_OPTION_impl,
                                         KBI_OPTION_dtype,
@@ -10273,6 +10423,124 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>facts     record: what else may tell two machines' times apart, as the system's files have it.
+              Public: none      Used by: >>record
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts {
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+} kbi_facts;
+
+static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
+    if (!*value || f->n == KBI_FACTS) return;
+    f->of[f->n].name = name;
+    snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
+}
+
+// Processors' worth of time that a control group, of either version, leaves its processes.
+static void kbi_cgroup_limit(const char* folder, double* least) {
+    char path[800], line[80];
+    double quota = 0, period = 0;
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    if (!kbi_first_line(path, line, (int)sizeof line) || sscanf(line, "%lf %lf", &quota, &period) != 2) {
+        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+        if (kbi_first_line(path, line, (int)sizeof line)) quota = strtod(line, NULL);
+        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+        if (kbi_first_line(path, line, (int)sizeof line)) period = strtod(line, NULL);
+    }
+    if (quota > 0 && period > 0 && !(quota / period >= *least)) *least = quota / period;
+}
+
+// Of the groups that this process is in, and all above them; NAN: none sets a limit.
+static double kbi_cpu_limit(const char* root) {
+    char path[300], line[400], folder[720];
+    double least = NAN;
+    snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
+    FILE* f = fopen(path, "r");
+    while (f && kbi_get_line(line, (int)sizeof line, f)) { // "0::/path", "4:cpu,cpuacct:/path"
+        char *which = strchr(line, ':'), *at = which ? strchr(which + 1, ':') : NULL;
+        if (!at) continue;
+        *at++ = 0;
+        at[strcspn(at, "\n")] = 0;
+        if (which[1] && !kbi_lists(which + 1, "cpu")) continue;
+        for (char* slash = at; slash;) { // up to the root, which is ""
+            slash = strrchr(at, '/');
+            if (slash && !slash[1]) *slash = 0;
+            snprintf(folder, sizeof folder, "%.200s/sys/fs/cgroup%s%.400s", root, which[1] ? "/cpu" : "", at);
+            kbi_cgroup_limit(folder, &least);
+            if (slash) *slash = 0;
+        }
+    }
+    if (f) fclose(f);
+    return least;
+}
+
+// What /proc/cpuinfo says of the first processor.
+static void kbi_facts_cpu(kbi_facts* f, const char* root) {
+    char path[300], line[4096], vendor[80] = "";
+    snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
+    FILE* file = fopen(path, "r");
+    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') {
+        char* colon = strchr(line, ':');
+        if (!colon) continue;
+        line[strcspn(line, "\n")] = 0;
+        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", colon + 1 + (colon[1] == ' '));
+        if (strncmp(line, "flags", 5) != 0 || !strstr(line, " hypervisor")) continue;
+        snprintf(path, sizeof path, "%.200s/sys/class/dmi/id/sys_vendor", root);
+        kbi_first_line(path, vendor, (int)sizeof vendor);
+        kbi_fact(f, "hypervisor", *vendor ? vendor : "yes");
+    }
+    if (file) fclose(file);
+}
+
+// root is empty but for tests.
+static void kbi_facts_read(kbi_facts* f, const char* root) {
+    static const struct {
+        const char *name, *path;
+    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space" },
+                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled" }, // "always [madvise] never"
+                  { "numa_nodes", "/sys/devices/system/node/online" },
+                  { "numa_balancing", "/proc/sys/kernel/numa_balancing" },
+                  { "smt", "/sys/devices/system/cpu/smt/active" },
+                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource" } };
+    char path[400], line[256], number[40];
+    memset(f, 0, sizeof *f);
+    for (int i = 0; i < KBI_COUNT(files); i++) {
+        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        char* chosen = strchr(line, '[');
+        if (chosen) chosen[strcspn(chosen, "]")] = 0;
+        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
+    }
+    kbi_facts_cpu(f, root);
+    double limit = kbi_cpu_limit(root);
+    if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
+    snprintf(path, sizeof path, "%.200s/.dockerenv", root);
+    if (access(path, F_OK) == 0) kbi_fact(f, "container", "docker");
+    snprintf(path, sizeof path, "%.200s/run/.containerenv", root);
+    if (access(path, F_OK) == 0) kbi_fact(f, "container", "podman");
+}
+
+static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
+    kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(f->n + 1));
+    memset(all, 0, sizeof(kb_param) * (size_t)(f->n + 1));
+    for (int i = 0; i < f->n; i++) {
+        char* end;
+        all[i].name = f->of[i].name;
+        all[i].r = kbi_real_of(f->of[i].value, &end);
+        all[i].type = *end || !kbi_finite(all[i].r) || strchr(f->of[i].value, 'x') ? KB_AXIS_STRINGS : KB_AXIS_REALS;
+        all[i].s = kbi_arena_text(r->owned, f->of[i].value);
+    }
+    r->environment.of = all;
+    r->environment.n = f->n;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -10401,6 +10669,7 @@ typedef struct kbi_session { // the same for every record of a run
         shard[24];
     char* command;
     uint64_t seed;
+    kbi_facts facts;
 } kbi_session;
 
 static void kbi_session_cpu(kbi_session* s) {
@@ -10495,6 +10764,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
     }
     kbi_session_cpu(s);
+    kbi_facts_read(&s->facts, "");
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
     kbi_show_build(s->build, sizeof s->build, kbi_build());
@@ -10518,6 +10788,7 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
     r->host = kbi_arena_text(r->owned, s->host);
     r->kernel_version = kbi_arena_text(r->owned, s->kernel_version);
     if (s->cpu[0]) r->cpu = kbi_arena_text(r->owned, s->cpu);
+    kbi_record_facts(r, &s->facts);
     r->date = kbi_arena_text(r->owned, s->date);
     if (s->git_commit[0]) r->git_commit = kbi_arena_text(r->owned, s->git_commit);
     r->run_id = kbi_arena_text(r->owned, s->run_id);
@@ -11184,35 +11455,6 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
     KBENCH_FREE(r.values);
     kbi_text_free(&r.token);
     return good;
-}
-
-// --- whether two records may be compared ---
-
-static void kbi_env_differ(kbi_text* what, const char* name, const char* a, const char* b) {
-    kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", name, a ? a : "none", b ? b : "none");
-}
-
-static const char* kbi_env_build(const kb_result* r) { // of the benchmark's own file; NULL: not known
-    if (!r->build) return NULL;
-    const char *not_so = strstr(r->build, ", not optimised"), *kbench = strstr(r->build, "; kbench:");
-    return not_so && (!kbench || not_so < kbench) ? "not optimised" : "optimised";
-}
-
-// What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
-// D)". False: nothing does. Not known is not different.
-static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
-    size_t before = what->n;
-    const char *x = kbi_env_build(a), *y = kbi_env_build(b), *p = a->driver, *q = b->driver;
-    if (a->backend && b->backend && !kbi_is(a->backend, b->backend))
-        kbi_env_differ(what, "backend", a->backend, b->backend);
-    else if (!kbi_same_text(a->gpu, b->gpu))
-        kbi_env_differ(what, "GPU", a->gpu, b->gpu);
-    else if (p && q && (strcspn(p, ".") != strcspn(q, ".") || strncmp(p, q, strcspn(p, ".")) != 0))
-        kbi_env_differ(what, "driver", p, q);
-    if (a->cpu && b->cpu && !kbi_is(a->cpu, b->cpu)) kbi_env_differ(what, "CPU", a->cpu, b->cpu);
-    if (a->mode && b->mode && !kbi_is(a->mode, b->mode)) kbi_env_differ(what, "mode", a->mode, b->mode);
-    if (x && y && !kbi_is(x, y)) kbi_env_differ(what, "optimisation", x, y);
-    return what->n > before;
 }
 
 #endif // KBI_REPORT
@@ -12347,6 +12589,26 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
     kbi_table_flush(&t);
 }
 
+// --- what the machines differ in ---
+
+static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
+    kbi_table t;
+    bool off = false;
+    kbi_table_open(&t, how);
+    for (int i = 0; i < d->n; i++) {
+        const kbi_difference* row = &d->of[i];
+        kbi_text line = { NULL, 0, 0 };
+        off |= row->off;
+        kbi_putf(&line, "%c %s: %s -> %s", row->off ? '*' : '-', row->key, row->before, row->after);
+        if (row->pairs < d->pairs)
+            kbi_putf(&line, " (%lld of %lld cases)", (long long)row->pairs, (long long)d->pairs);
+        kbi_table_wrap(&t, 1, line.s);
+        kbi_text_free(&line);
+    }
+    if (off) kbi_table_wrap(&t, 0, "*: keeps times from being compared");
+    kbi_table_flush(&t);
+}
+
 // --- the past ---
 
 // Cases that have a past: how the last run stands to the ones before it, and which way it goes.
@@ -12450,10 +12712,12 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
 static bool kbi_csv_has(const kbi_key* key) { return key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples; }
 
 // A column for each name of these objects.
-enum { KBI_CSV_OBJECTS = 2 };
+enum { KBI_CSV_OBJECTS = 3 };
 static const struct {
     const char *key, *before;
-} kbi_csv_objects[KBI_CSV_OBJECTS] = { { "params", "params." }, { "counters", "counter:" } };
+} kbi_csv_objects[KBI_CSV_OBJECTS] = { { "params", "params." },
+                                       { "counters", "counter:" },
+                                       { "environment", "environment." } };
 
 static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
     for (int i = 0; i < n; i++) {
@@ -14928,6 +15192,8 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_host(&s->machine);
     kbi_env_compiler();
     printf("  %-34s %s\n", "build", s->session.build);
+    for (int i = 0; i < s->session.facts.n; i++)
+        printf("  %-34s %s\n", s->session.facts.of[i].name, s->session.facts.of[i].value);
     kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     kbi_env_roofs(&s->machine.core, ", one core");
@@ -15193,10 +15459,16 @@ static void kbi_toll_free(kbi_toll* g) {
     kbi_text_free(&g->history_path);
 }
 
-// What keeps the times of a pair from being compared, once of each kind. False: nothing does.
-static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c) {
+// All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
+// kind. False: nothing does.
+static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
     kbi_set said = { NULL, 0, 0 };
+    kbi_differences all;
     bool off = false;
+    kbi_differences_of(&all, c);
+    if (all.n) fprintf(how->out, "\nBefore and after differ in\n");
+    kbi_differences_show(how, &all);
+    kbi_arena_free(&all.texts);
     for (int64_t i = 0; i < c->n; i++) {
         kbi_text what = { NULL, 0, 0 };
         if (kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what)) {
@@ -15267,7 +15539,7 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
         if (n) kbi_toll_side(out, "after ", name, &now[0]);
         a = kbi_assess(&c);
         kbi_changes_show(&how, &c, &rules, &a, NULL);
-        off = kbi_toll_machines(o, &c);
+        off = kbi_toll_machines(o, &c, &how);
         KBENCH_FREE(c.of);
     }
     if (o->history) {
@@ -15334,6 +15606,36 @@ static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
 }
 
 // --- without a run ---
+
+// --env --load A B: what the machines of two files differ in, and nothing else.
+static int kbi_env_loaded(const kbi_options* o) {
+    kbi_records of[2];
+    kbi_differences all;
+    kbi_how how = kbi_how_of(o, stdout);
+    memset(of, 0, sizeof of);
+    if (o->n_load != 2)
+        return kbi_error("--env --load takes two files: what it shows is what their machines differ in"),
+               KBI_EXIT_USAGE;
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++) {
+        good = kbi_read_records(&of[i], o->load[i]);
+        if (good && !of[i].n) good = (kbi_error("%s: no record is there", o->load[i]), false);
+        good = good && kbi_load_choose(o, &of[i]);
+        if (good) kbi_toll_side(stdout, i ? "after " : "before", o->load[i], &of[i].of[0]);
+    }
+    if (good) {
+        kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
+        kbi_differences_of(&all, &c);
+        if (!all.n) printf("nothing that both know differs\n");
+        fflush(stdout);
+        kbi_differences_show(&how, &all);
+        kbi_arena_free(&all.texts);
+        KBENCH_FREE(c.of);
+    }
+    for (int i = 0; i < 2; i++) kbi_records_free(&of[i]);
+    KBENCH_FREE(o->load);
+    return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
+}
 
 // Records that a file has, held against a baseline, a history and goals.
 static int kbi_toll_loaded(const kbi_options* o, const kbi_records* now, const kbi_records* before, const char* name,
@@ -16790,7 +17092,8 @@ static void kbi_warn_idle(const kbi_options* o) {
     if (o->on[KBI_OPTION_shard] && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
         kbi_warn("--shard is without effect: --%s has no cases of a plan",
                  o->on[KBI_OPTION_env] ? "env" : "selftest");
-    for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]); i++)
+    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !o->n_load;
+    for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && looks; i++)
         if (o->on[kbi_choosing_options[i]] || (kbi_choosing_options[i] == KBI_OPTION_filter && o->filter.n))
             kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks",
                      kbi_options_table[kbi_choosing_options[i]].name, o->on[KBI_OPTION_env] ? "env" : "selftest");
@@ -16825,7 +17128,7 @@ static int kbi_main(int argc, char** argv) {
     kbi_warn_idle(&o);
     if (o.on[KBI_OPTION_selftest]) return kbi_selftest(&o);
 #if KBI_REPORT
-    if (o.n_load) return kbi_load_shown(&o);
+    if (o.n_load) return o.on[KBI_OPTION_env] ? kbi_env_loaded(&o) : kbi_load_shown(&o);
     if (o.compare[0]) return kbi_compare_main(&o);
     if (o.race.n) return kbi_race_main(&o);
 #endif

@@ -27,7 +27,7 @@ check "--load: gbench" cmp "$tmp/g.json" "$tmp/h.json"
 # --- each format
 head -n 1 "$tmp/a.csv" | tr -d '\r' | tr ',' '\n' > "$tmp/columns"
 check_same "CSV: columns" "$(grep counter "$tmp/columns" | head -n 5 | tr '\n' ' ')" "counter:hits counter:hit_ratio counter:real_time counter:misses counter:c0 "
-if sed -n 2p "$tmp/a.csv" | tr -d '\r' | grep -q ',1234567,0.123456789,2,,,,,,,,,,,,,,,,,$'; then pass; else fail "CSV: $(sed -n 2p "$tmp/a.csv")"; fi
+if sed -n 2p "$tmp/a.csv" | tr -d '\r' | grep -q ',1234567,0.123456789,2,,,,,,,,,,,,,,,,,'; then pass; else fail "CSV: $(sed -n 2p "$tmp/a.csv")"; fi
 if grep -q '"hits": 1234567, "hit_ratio": 0.123456789, "counter:real_time": 2' "$tmp/g.json"; then pass; else fail "gbench: $(grep -m 1 naive "$tmp/g.json")"; fi
 if grep -q '^Benchmarkcounted/impl=naive/n=1 .* 1234567 hits 0.123456789 hit_ratio-% 2 real_time-ms$' "$tmp/a.go"; then pass; else fail "go: $(grep -m 1 naive "$tmp/a.go")"; fi
 if grep -q '^| implementation | case | .*hits | hit\\_ratio, % | real\\_time, ms | misses, 1/launch |' "$tmp/a.md"; then pass; else fail "md: $(grep -m 1 implementation "$tmp/a.md")"; fi
