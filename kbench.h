@@ -51,11 +51,13 @@ CONTENTS (search for the tag)
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
+    >>differences  foundation: what two records' machines differ in, and whether their times may be compared
     >>registry     declare: what the KBENCH macros registered, in the order of the source
     >>cli          plan: the options, from one table that also prints --help
     >>arguments    plan: the command line read into the options
     >>line         plan: the command line as a whole: what its options mean together
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
+    >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -78,6 +80,7 @@ CONTENTS (search for the tag)
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
+    >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>json         record: one object per case; never NaN, never Infinity, never a comma for a point
     >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
@@ -86,10 +89,12 @@ CONTENTS (search for the tag)
     >>columns      render: what render is told beside the records, and what stands in a column
     >>table        render: the terminal table and its summary
     >>shifts       render: what changed from one set of records to another, and how it went over time
-    >>text         render: records as CSV, Markdown, Google Benchmark's JSON, and Go's benchmark format
+    >>text         render: records as CSV and Markdown
+    >>tools        render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format
     >>report       render: report.md: every case, summaries by size, the best of each operation, what holds it back
     >>progress     render: the progress line on stderr
     >>resume       program: which cases an earlier run has left records of, and what is still to be done
+    >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: what a run or --load writes when all records are there: opened before, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
@@ -108,14 +113,13 @@ HOW A MEASUREMENT WORKS
 
     The way of the data: declare -> plan -> measure -> judge -> record -> render; no stage knows a later one.
 
-    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at
-    errors; kb_check after the block then decides whether there will be any timing at all. The second call
-    runs the block once under stream capture (nothing executes; the audit sees copies, allocations,
-    synchronisation, or no work at all), then warms up until times and clock have settled, then takes samples
-    until the 95 % interval of the median is within 0.5 % of it (30 to 2,000 samples, about 1 s). In the end
-    the buffers that kb_check or kb_to_host read are put back as they were when the loop was entered, the block
-    runs once more, and kb_check looks at what that run left: work done only in the first launch is STALE.
-    Host code inside the block runs in all of these.
+    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at errors;
+    kb_check after the block then decides whether there will be any timing at all. The second call runs the block once
+    under stream capture (nothing executes; the audit sees copies, allocations, synchronisation, or no work at all),
+    then warms up until times and clock have settled, then takes samples until the 95 % interval of the median is within
+    0.5 % of it (30 to 2,000 samples, about 1 s). In the end the buffers that kb_check or kb_to_host read are put back
+    as they were when the loop was entered, the block runs once more, and kb_check looks at what that run left: work
+    done only in the first launch is STALE. Host code inside the block runs in all of these.
 
     No launch may live on what those before it did. Where the last ones take far less time than the first, take turns,
     or submit other work under capture, the word is WORK_CHANGED. --fresh asks for more: the function is called twice
@@ -172,19 +176,23 @@ COMMAND LINE
     --compare A B one file against another, --race OLD NEW two built programs in alternating fresh processes. A
     regression lies wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on
     what runs differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being
-    compared (backend, GPU, driver, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
+    compared (backend, GPU, driver, ECC, MIG, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
     memory and cases added or removed are 3 too; noise: 4 where some case is not known to lie within the threshold or
     beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
 
+    Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
+    task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
+    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
+
 MEMORY RULES
 
-    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function
-    returns. Contents are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are
-    guarded; a write there is reported as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that
-    rivals share at one of 512, from 1 MiB on 4 KiB behind one of 2 MiB, on the CPU as on the GPU: there two
-    large blocks have the same address modulo a page, as two large ones of malloc's have. What the function
-    allocates itself it frees itself; what it does not free is reported as leaked. Where nothing can be allocated
-    the pointer is NULL, the case is marked OOM, and every later kb_ call of this case does nothing.
+    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function returns. Contents
+    are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are guarded; a write there is reported
+    as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that rivals share at one of 512, from 1 MiB on 4
+    KiB behind one of 2 MiB, on the CPU as on the GPU: there two large blocks have the same address modulo a page, as
+    two large ones of malloc's have. What the function allocates itself it frees itself; what it does not free is
+    reported as leaked. Where nothing can be allocated the pointer is NULL, the case is marked OOM, and every later kb_
+    call of this case does nothing.
 
 THE RECORD
 
@@ -194,10 +202,10 @@ THE RECORD
     killed measures only what it has no record of: of the same executable (its hash is binary), parameters, seed, GPU
     and processor. A comparison group that lacks a case, or in which one failed, is measured as a whole and its old
     lines go; half a line goes as well; --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared. All values are scalars but params (an object of
-    the axes), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with
-    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always
-    present, null where they do not apply. A record says all that the table on the terminal shows of its case.
+    is not compared. All values are scalars but params (an object of the axes), counters, counter_units, environment
+    (objects, too), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with
+    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always present,
+    null where they do not apply. A record says all that the table on the terminal shows of its case.
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code says nothing of how the cases went.
     schema 2 (0.1.0): files of schema 1 lack planned, processes and others that came since.
@@ -213,7 +221,7 @@ LAST REVISIONS
   >>options   What to define before including the file.
               Public: KBENCH_*
               Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, measure, >>verdict,
-                       >>record, >>parse, >>text, program
+                       >>record, >>parse, >>tools, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -397,7 +405,7 @@ typedef void (*kb_function)(kb_stream stream, void* user); // what kb_run and kb
 
 // How a file was compiled: what the record says of the one that registers or opens a benchmark.
 typedef struct kb_build {
-    const char* compiler; // its version, in its own words
+    const char* compiler; // its version, in its own words, and options that can be seen
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
     const char* demand;                       // of the implementation, at the link
@@ -485,16 +493,13 @@ typedef struct kb_stats {
     double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
     double ci_low, ci_high; // 95 % interval of the median, which lies in it, widened for what the values have to
                             // do with each other; below 6 values no such interval exists: NAN
-    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or next to a
-                            // median of 0
-    double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey
-                            // 1977)
+    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or at a median of 0
+    double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey 1977)
     double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
     double drift;           // (median of the last 3 of 10 block medians - of the first 3) / |median|; NAN
                             // below 30 values, or next to a median of 0
-    int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of the block medians has
-                            // p below 0.01
+    int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of block medians has p below 0.01
     int bimodal;            // 1: two modes: an almost empty stretch (2 % of the values at most) with 10 % of
                             // the values on each side, wider than 5 MAD of either side, 5 steps of the timer
                             // and 1 % of the median; 0 below 30 values
@@ -568,6 +573,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    bound,                 rate,    "memory, compute or latency")                                          \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
+    x(params,  counters,              rate,    "what the body counted, by kb_count: an object of numbers")            \
+    x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
     x(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
@@ -626,6 +633,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    cpu_waited,            machine, "percent of the samples' span that it was ready and had no processor") \
     x(real,    cpu_stolen,            machine, "percent of the processors' busy time that a hypervisor gave away")    \
     x(text,    kernel_version,        machine, "of the operating system")                                             \
+    x(params,  environment,           machine, "aslr, cpu_limit, hypervisor, ...: an object of what is known")         \
     x(text,    kbench_version,        run,     "of the program that measured")                                        \
     x(whole,   schema,                run,     "of this table; 2")                                                    \
     x(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
@@ -635,24 +643,15 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    git_commit,            run,     "of the folder in which the program ran")                              \
     x(text,    build,                 run,     "compiler and options")                                                \
     x(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
-    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")
-// clang-format on
+    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")                         \
+    x(whole,   place,                 run,     "of the case in the plan, from 1, all shards together")
 
-typedef const char* kbi_field_text;
-typedef double kbi_field_real;
-typedef int64_t kbi_field_whole;
-typedef int kbi_field_truth;
-typedef struct kbi_field_params {
-    const kb_param* of;
-    int64_t n;
-} kbi_field_params;
-typedef struct kbi_field_samples {
-    const double* of;
-    int64_t n;
-} kbi_field_samples;
-typedef uint64_t kbi_field_flags;
-typedef kb_status kbi_field_status;
-typedef kb_verdict kbi_field_verdict;
+typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
+typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
+typedef struct kbi_field_params { const kb_param* of; int64_t n; } kbi_field_params;
+typedef struct kbi_field_samples { const double* of; int64_t n; } kbi_field_samples;
+typedef kb_status kbi_field_status; typedef kb_verdict kbi_field_verdict;
+// clang-format on
 
 typedef struct kb_result {
 #define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
@@ -709,6 +708,8 @@ void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
 void kb_items(kb_state* kb, double items);   // anything else worth a rate: the record's items_per_second
 void kb_queries(kb_state* kb, double items); // as kb_items, and the record's queries_per_second
+// A number of your own, as it is; of several the last. At most 16 names of a-z, 0-9 and _; unit: "" without one.
+void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
 
@@ -777,7 +778,16 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 
 KBI_INLINE const kb_build* kbi_build(void) {
     static const kb_build build = {
-        __VERSION__,
+        __VERSION__
+#if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__)
+        " fast-math"
+#endif
+#if defined(__AVX512F__)
+        " AVX-512"
+#elif defined(__AVX2__)
+        " AVX2"
+#endif
+        ,
         KBI_OPTIMISED,
         KBI_CUDA,
 #if KBI_EXCEPTIONS
@@ -828,8 +838,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
 #define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, 2, #__VA_ARGS__, KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // A main function that does everything.
-#define KBENCH_MAIN()                                                                                            \
-    int main(int argc, char** argv) { return kb_main(argc, argv); }
+#define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
 // The timed block: GPU work put on kb->stream where the program is built with CUDA, host work elsewhere.
 #define KB_TIME(kb) KBI_TIME(kb, false)
@@ -1643,7 +1652,7 @@ static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
-              Public: none      Used by: >>arguments, measure, >>text, >>program
+              Public: none      Used by: >>arguments, measure, >>tools, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- which this process may run on ---
@@ -2092,7 +2101,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
               Public: kb_summarize
-              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, >>text, >>proving, >>selftest
+              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, >>tools, >>proving, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -2969,7 +2978,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: >>registry, plan, measure, >>verdict, >>rivals, >>record, program
+              Public: none      Used by: >>registry, plan, measure, >>verdict, >>rivals, >>record, >>text, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
@@ -3025,6 +3034,7 @@ typedef struct kbi_case {
     const kb_param* params; // every axis but dir
     int n_params;
     int group;
+    int place;           // in the plan, from 1, all shards together
     uint64_t key;        // hash of operation and params in whatever order: equal inside a comparison group
     const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
 } kbi_case;
@@ -3068,6 +3078,12 @@ static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: it is not
     return which >= 0 && !kbi_nan(r->of[which]) && r->of[which] > 0 ? r->of[which] : 0;
 }
 
+enum { KBI_COUNTERS = 16 };
+typedef struct kbi_counter { // by kb_count
+    char name[64], unit[32];
+    double value;
+} kbi_counter;
+
 typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
@@ -3104,6 +3120,8 @@ typedef struct kbi_measured {
     int64_t preemptions;                      // of the process, while the samples were taken; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of that time, and of what was wanted of all processors
     kbi_roofs roofs;                          // as they were known when the case ended
+    int32_t n_counters;
+    kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
 
 typedef struct kbi_machine {
@@ -3238,7 +3256,8 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
-              Public: kb_result_free      Used by: programs, >>arguments, >>verdict, record, render, program
+              Public: kb_result_free
+              Used by: programs, >>differences, >>arguments, >>verdict, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -3353,6 +3372,7 @@ typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
     const kbi_key* key; // what it shows
     bool down;          // --sort: the largest first
+    char counter[64];   // which of the counters; "": the key is another
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
@@ -3363,8 +3383,32 @@ static const kbi_key* kbi_key_named(const char* name) {
 }
 
 static kbi_shown kbi_shown_column(int column) {
-    kbi_shown shown = { column, kbi_key_named(kbi_columns[column].key), false };
+    kbi_shown shown = { column, kbi_key_named(kbi_columns[column].key), false, "" };
     return shown;
+}
+
+// An object's number of a name; NaN: there is none.
+static double kbi_object_number(const kbi_field_params* object, const char* name) {
+    for (int64_t i = 0; i < object->n; i++) {
+        const kb_param* p = &object->of[i];
+        if (strcmp(p->name, name) == 0)
+            return p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
+    }
+    return NAN;
+}
+
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+    for (int64_t i = 0; i < object->n; i++)
+        if (strcmp(object->of[i].name, name) == 0 && object->of[i].type == KB_AXIS_STRINGS) return object->of[i].s;
+    return NULL;
+}
+
+static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
+    return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
+}
+
+static const char* kbi_shown_title(const kbi_shown* what) {
+    return what->counter[0] ? what->counter : what->column < 0 ? what->key->name : kbi_columns[what->column].title;
 }
 
 // false after an error message.
@@ -3380,9 +3424,14 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         if (kbi_same_name(kbi_units[i].title, name)) column = kbi_units[i].column;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
+    memset(out, 0, sizeof *out);
     out->column = -1;
     out->key = key;
-    out->down = false;
+    if (strncmp(name, "counter:", 8) == 0 && name[8]) {
+        out->key = kbi_key_named("counters");
+        snprintf(out->counter, sizeof out->counter, "%s", name + 8);
+        return true;
+    }
     if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
         return true;
     if (key)
@@ -3401,7 +3450,7 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
-        char name[64];
+        char name[80];
         bool down = kbi_is(option, "sort") && *p == '-';
         int length = (int)strcspn(p, ",") - down;
         snprintf(name, sizeof name, "%.*s", length, p + down);
@@ -3420,7 +3469,7 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
-              Public: none      Used by: >>compare, >>shifts, program
+              Public: none      Used by: >>differences, >>compare, >>shifts, >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -3569,6 +3618,154 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>differences foundation: what two records' machines differ in, and whether their times may be compared. Pure functions.
+              Public: none      Used by: >>shifts, program
+---------------------------------------------------------------------------------------------------------------*/
+#if KBI_REPORT
+
+typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_OPTIMISED } kbi_env_how;
+
+// What a difference in each key means: it is told, or keeps times from being compared; of versions the first number
+// does, of builds whether they were optimised. Of the first three one says it all.
+enum { KBI_ENV_DRIVER = 2 };
+static const struct {
+    const char *key, *words;
+    kbi_env_how how;
+} kbi_env_keys[] = { { "backend", "backend", KBI_ENV_OFF },
+                     { "gpu", "GPU", KBI_ENV_OFF },
+                     { "driver", "driver", KBI_ENV_MAJOR },
+                     { "ecc", "ECC", KBI_ENV_OFF },
+                     { "mig", "MIG", KBI_ENV_OFF },
+                     { "cpu", "CPU", KBI_ENV_OFF },
+                     { "mode", "mode", KBI_ENV_OFF },
+                     { "build", "optimisation", KBI_ENV_OPTIMISED },
+                     { "cuda", "CUDA", KBI_ENV_TOLD },
+                     { "clocks_locked", "clocks locked", KBI_ENV_TOLD },
+                     { "cpus", "processors", KBI_ENV_TOLD },
+                     { "cpu_governor", "governor", KBI_ENV_TOLD },
+                     { "cpu_boost", "boost", KBI_ENV_TOLD },
+                     { "host", "host", KBI_ENV_TOLD },
+                     { "kernel_version", "kernel", KBI_ENV_TOLD },
+                     { "kbench_version", "kbench", KBI_ENV_TOLD },
+                     { "seed", "seed", KBI_ENV_TOLD } };
+
+static const char* kbi_env_value(const kb_result* r, int key, char number[40]) { // NULL: not known
+    const kbi_key* k = kbi_key_named(kbi_env_keys[key].key);
+    double x = kbi_field_number(r, k);
+    const char* words = kbi_field_words(r, k);
+    return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
+}
+
+static const char* kbi_env_build(const char* build) { // of the benchmark's own file
+    const char *not_so = strstr(build, ", not optimised"), *kbench = strstr(build, "; kbench:");
+    return not_so && (!kbench || not_so < kbench) ? "not optimised" : "optimised";
+}
+
+// Whether two values of a key keep times from being compared. What is not known is not different, but having no GPU is.
+static bool kbi_env_off(int key, const char* x, const char* y) {
+    if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
+    switch (kbi_env_keys[key].how) {
+    case KBI_ENV_OFF: return strcmp(x, y) != 0;
+    case KBI_ENV_MAJOR: return strcspn(x, ".") != strcspn(y, ".") || strncmp(x, y, strcspn(x, ".")) != 0;
+    case KBI_ENV_OPTIMISED: return !kbi_is(kbi_env_build(x), kbi_env_build(y));
+    default: return false;
+    }
+}
+
+// What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
+// D)". False: nothing does.
+static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
+    size_t before = what->n;
+    for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
+        char one[40], other[40];
+        const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
+        if (!kbi_env_off(i, x, y)) continue;
+        bool build = kbi_env_keys[i].how == KBI_ENV_OPTIMISED;
+        kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", kbi_env_keys[i].words,
+                 build ? kbi_env_build(x)
+                 : x   ? x
+                       : "none",
+                 build ? kbi_env_build(y)
+                 : y   ? y
+                       : "none");
+        i = KBI_MAX(i, i <= KBI_ENV_DRIVER ? (int)KBI_ENV_DRIVER : 0);
+    }
+    return what->n > before;
+}
+
+// --- all that differs between two sets ---
+
+typedef struct kbi_difference {
+    const char *key, *before, *after;
+    int64_t pairs; // of records that differ so
+    bool off;      // it keeps their times from being compared
+} kbi_difference;
+
+enum { KBI_DIFFERENCES = 64 };
+typedef struct kbi_differences {
+    kbi_difference of[KBI_DIFFERENCES];
+    int n;
+    int64_t pairs;
+    kbi_arena texts;
+} kbi_differences;
+
+static void kbi_differences_put(kbi_differences* d, const char* key, const char* before, const char* after,
+                                bool off) {
+    for (int i = 0; i < d->n; i++) {
+        kbi_difference* known = &d->of[i];
+        if (kbi_is(known->key, key) && kbi_is(known->before, before) && kbi_is(known->after, after)) {
+            known->pairs++;
+            return;
+        }
+    }
+    if (d->n == KBI_DIFFERENCES) return;
+    kbi_difference* row = &d->of[d->n++];
+    row->key = kbi_arena_text(&d->texts, key);
+    row->before = kbi_arena_text(&d->texts, before);
+    row->after = kbi_arena_text(&d->texts, after);
+    row->pairs = 1;
+    row->off = off;
+}
+
+static const char* kbi_env_fact(const kb_param* p, char number[40]) {
+    if (p->type == KB_AXIS_STRINGS) return p->s ? p->s : "";
+    return kbi_number(p->type == KB_AXIS_INTS ? (double)p->i : p->r, number);
+}
+
+// Of a pair: the table's keys, then what both know of their environment.
+static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb_result* b) {
+    char one[40], other[40];
+    d->pairs++;
+    for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
+        const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
+        bool off = kbi_env_off(i, x, y);
+        if (off || (x && y && strcmp(x, y) != 0))
+            kbi_differences_put(d, kbi_env_keys[i].key, x ? x : "none", y ? y : "none", off);
+    }
+    for (int64_t i = 0; i < a->environment.n; i++)
+        for (int64_t k = 0; k < b->environment.n; k++) {
+            const kb_param *p = &a->environment.of[i], *q = &b->environment.of[k];
+            if (!kbi_is(p->name, q->name)) continue;
+            const char *x = kbi_env_fact(p, one), *y = kbi_env_fact(q, other);
+            if (strcmp(x, y) != 0) kbi_differences_put(d, p->name, x, y, false);
+        }
+}
+
+// Between the two sides of changes; where they have no case in common, between the first of each.
+static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
+    const kb_result *before = NULL, *after = NULL;
+    memset(d, 0, sizeof *d);
+    for (int64_t i = 0; i < c->n; i++) {
+        const kbi_change* one = &c->of[i];
+        if (one->before && one->after) kbi_differences_add(d, one->before, one->after);
+        if (!before) before = one->before;
+        if (!after) after = one->after;
+    }
+    if (!d->pairs && before && after) kbi_differences_add(d, before, after);
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
               Public: kb_add_from      Used by: programs, >>worker
 ---------------------------------------------------------------------------------------------------------------*/
@@ -3686,6 +3883,7 @@ enum {
     x(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1024:8192:*2") \
     x(filter,         "filter",       "RE",            "choose",     "cases whose name matches (as does FILTER)")    \
     x(exclude,        "exclude",      "RE",            "choose",     "cases whose name does not match")              \
+    x(shard,          "shard",        "K/N|auto",      "choose",     "part K of N; auto: as a Slurm array's task")    \
     x(device,         "device",       "N|all|cpu",     "choose",     "which GPU, every GPU in turn, or none; 0")     \
     x(fast,           "fast",         NULL,            "how long",   "0.2 s and 2 % a case, sizes small and medium") \
     x(quick,          "quick",        NULL,            NULL,         NULL)                                           \
@@ -3693,6 +3891,7 @@ enum {
     x(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
     x(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
     x(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
+    x(budget,         "budget",       "T",             "how long",   "of all cases together, or of a --race (60s)") \
     x(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
     x(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
     x(launches,       "launches",     "N",             "how long",   "exactly N launches a sample; 8, on a CPU more")  \
@@ -3741,8 +3940,7 @@ enum {
     x(ignore_env,     "ignore-env",   NULL,            "then",       "compare runs of different machines")           \
     x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
-    x(budget,         "budget",       "T",             "again",      "time of a race at most; 60s")                  \
-    x(env,            "env",          NULL,            "look inside", "the machine and its calibration")            \
+    x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files, what differs")  \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
     x(benchmark_out_format, "benchmark_out_format", "json", NULL,    NULL)                                           \
@@ -3768,7 +3966,7 @@ static const kbi_option kbi_options_table[] = {
 #undef KBI_X
 };
 
-enum { KBI_LISTS = 64 };
+enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
 typedef struct kbi_strings { // the values of an option given more than once
     const char* of[KBI_LISTS];
     int n;
@@ -3781,11 +3979,13 @@ typedef struct kbi_options {
     const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
+    int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
     uint64_t seed;
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
-    double threshold, memory_threshold, alpha, noise, budget; // shares; seconds
-    char** race_options;                                      // what stands behind -- of a race; NULL: nothing
-    const char** load;                                        // the files of --load
+    double threshold, memory_threshold, alpha, noise; // shares
+    double budget;                                    // seconds; 0: there is none
+    char** race_options;                              // what stands behind -- of a race; NULL: nothing
+    const char** load;                                // the files of --load
     int n_load;
     int argc;
     char** argv;
@@ -3805,7 +4005,6 @@ static void kbi_options_default(kbi_options* o) {
     o->threshold = o->alpha = 0.05;
     o->memory_threshold = 0.1;
     o->noise = 0.03;
-    o->budget = 60;
 }
 
 // What chooses cases; each of these may be there more than once.
@@ -3832,6 +4031,7 @@ static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTI
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
+                                        KBI_OPTION_env,
                                         KBI_OPTION_op,
                                         KBI_OPTION_impl,
                                         KBI_OPTION_dtype,
@@ -3907,8 +4107,7 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_fail_on,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
-                                          KBI_OPTION_race,
-                                          KBI_OPTION_budget };
+                                          KBI_OPTION_race };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
@@ -4053,6 +4252,64 @@ static bool kbi_option_cpu(const char* value) {
     return false;
 }
 
+// A variable that is a number from low up; false after an error message. Where it is not set the value stays.
+static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
+    const char* s = getenv(variable);
+    if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
+    return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
+}
+
+// Which task of how many of its array this is; those that stand at irregular places cannot be counted.
+static bool kbi_shard_of_slurm(kbi_options* o) {
+    int64_t id = -1, first = 0, last = -1, step = 1, count = -1;
+    if (!kbi_environment_count("SLURM_ARRAY_TASK_ID", 0, &id) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_MIN", 0, &first) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_MAX", 0, &last) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_STEP", 1, &step) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_COUNT", 1, &count))
+        return false;
+    if (id < 0 || last < 0)
+        return kbi_error("--shard auto is for a task of a Slurm job array (sbatch --array=1-8), and this is none; "
+                         "elsewhere --shard K/N"),
+               false;
+    o->shards = (last - first) / step + 1;
+    o->shard = (id - first) / step + 1;
+    if (id >= first && id <= last && (id - first) % step == 0 && (count < 0 || count == o->shards)) return true;
+    return kbi_error(
+               "--shard auto: the task ids of this array are no row with equal steps; sbatch --array=1-%lld has "
+               "as many, or --shard K/N says which part this is",
+               (long long)KBI_MAX(count, (int64_t)1)),
+           false;
+}
+
+static bool kbi_option_shard(const char* value, kbi_options* o) {
+    const char* slash = strchr(value, '/');
+    char k[24];
+    if (kbi_is(value, "auto")) return kbi_shard_of_slurm(o);
+    snprintf(k, sizeof k, "%.*s", (int)KBI_MIN(slash ? slash - value : 0, (ptrdiff_t)23), value);
+    if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
+        return true;
+    return kbi_error("--shard takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", value), false;
+}
+
+// What test runners that split a program's tests set (they count from 0); --shard goes before.
+static bool kbi_shard_of_runner(kbi_options* o) {
+    int64_t index = -1, total = -1;
+    if (o->on[KBI_OPTION_shard]) return true;
+    if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
+        !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
+        return false;
+    if ((index < 0) != (total < 0))
+        return kbi_error("GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS belong together, and one of them is not set"),
+               false;
+    if (total >= 0 && index >= total)
+        return kbi_error("GTEST_SHARD_INDEX is %lld of GTEST_TOTAL_SHARDS %lld; it counts from 0", (long long)index,
+                         (long long)total),
+               false;
+    if (total > 0) o->shard = index + 1, o->shards = total;
+    return true;
+}
+
 // What --cpu says, for this process; false after an error message.
 static bool kbi_options_pin(const kbi_options* o) {
     kbi_cpus list;
@@ -4147,6 +4404,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_dtype: return kbi_add_string(name, &o->dtype, value);
     case KBI_OPTION_size: return kbi_add_string(name, &o->size, value);
     case KBI_OPTION_axis: return kbi_add_string(name, &o->axis, value);
+    case KBI_OPTION_shard: return kbi_option_shard(value, o);
     case KBI_OPTION_device: o->device = value; return true;
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
     case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
@@ -4224,6 +4482,7 @@ static void kbi_options_effort(kbi_options* o) {
         o->max_samples = 20000;
     }
     if (o->min_time > o->max_time) o->max_time = o->min_time;
+    if (o->race.n && !o->on[KBI_OPTION_budget]) o->budget = 60;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4279,7 +4538,6 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
                    false;
     if (o->fail_on && !any && !o->goal.n)
         return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
-    if (o->on[KBI_OPTION_budget] && !o->race.n) return kbi_error("--budget is that of a --race"), false;
     if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
     for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
         for (int k = 0; k < KBI_COUNT(of_runs) && o->on[kbi_idle_options[i]]; k++)
@@ -4367,7 +4625,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return kbi_error("--compare takes two names or files, the older one first"), false;
         o->compare[1] = argv[++i];
     }
-    if (!kbi_options_agree(o)) return false;
+    if (!kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
     kbi_options_effort(o);
     return true;
 }
@@ -4534,15 +4792,98 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: >>list, program
+  >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
+              Public: none      Used by: >>plan, >>list, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
     kbi_case* cases; // a group's cases stand together, the baseline first
-    int n, groups;
+    int n, groups;   // of this shard; behind its cases stand those of the others
+    int n_all;
     kbi_arena arena;
 } kbi_plan;
+
+// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
+// which the baseline of a comparison has twice as many.
+static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
+    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
+    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout);
+}
+
+// Where a group begins, and where the next does.
+static int kbi_group_end(const kbi_plan* plan, int first) {
+    int end = first;
+    while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
+    return end;
+}
+
+typedef struct kbi_dealt { // a group
+    int64_t cost;          // us: whole numbers are the same on every machine
+    int first, n;          // its cases
+} kbi_dealt;
+
+static int kbi_order_dealt(const void* a, const void* b) { // the longest first
+    const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
+    return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
+                              : (x->first > y->first) - (x->first < y->first);
+}
+
+// Which of n shards each group goes to: the longest first, each to the one that has least so far (Graham 1969). Of
+// those that have the same it is the first, then the last, in turns: sizes and types come round in a rhythm, and no
+// shard is to have all that are large.
+static void kbi_deal(const kbi_dealt* of, int groups, int n, int* to) {
+    int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
+    memset(load, 0, sizeof(int64_t) * (size_t)n);
+    for (int g = 0; g < groups; g++) {
+        bool back = g / n % 2 == 1;
+        int best = back ? n - 1 : 0;
+        for (int k = 1; k < n; k++) {
+            int s = back ? n - 1 - k : k;
+            if (load[s] < load[best]) best = s;
+        }
+        load[best] += of[g].cost;
+        to[g] = best;
+    }
+    KBENCH_FREE(load);
+}
+
+// Puts the cases of this shard before those of the others, in their order.
+static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
+    int groups = 0, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)plan->groups + 1); // more have nothing
+    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)plan->groups);
+    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
+    char* ours = (char*)kbi_grow(NULL, (size_t)plan->n);
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        dealt[groups].cost = (int64_t)(kbi_group_seconds(o, o->max_time, end - first) * 1e6 + 0.5);
+        dealt[groups].first = first;
+        dealt[groups++].n = end - first;
+    }
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    kbi_deal(dealt, groups, shards, to);
+    plan->groups = 0;
+    for (int g = 0; g < groups; g++) {
+        bool here = to[g] == o->shard - 1;
+        memset(ours + dealt[g].first, here, (size_t)dealt[g].n);
+        plan->groups += here;
+    }
+    for (int i = 0; i < plan->n; i++)
+        if (ours[i]) sorted[n++] = plan->cases[i];
+    for (int i = 0, rest = n; i < plan->n; i++)
+        if (!ours[i]) sorted[rest++] = plan->cases[i];
+    KBENCH_FREE(plan->cases);
+    plan->cases = sorted;
+    plan->n = n;
+    KBENCH_FREE(ours);
+    KBENCH_FREE(to);
+    KBENCH_FREE(dealt);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
+              Public: none      Used by: >>list, program
+---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -4952,6 +5293,9 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (!good || !plan->n) return kbi_plan_free(plan), false;
     kbi_plan_unique(plan);
     kbi_plan_group(plan, o);
+    plan->n_all = plan->n;
+    for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
+    if (o->shards > 1) kbi_plan_shard(plan, o);
     return true;
 }
 
@@ -4979,20 +5323,6 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->min_samples = o->min_samples;
     r->max_samples = o->max_samples;
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
-}
-
-// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
-// which the baseline of a comparison has twice as many.
-static double kbi_group_seconds(const kbi_options* o, int n) {
-    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(o->max_time, 2.0);
-    return KBI_MIN(n * warm + (n + (n > 1)) * o->max_time, n * o->timeout);
-}
-
-// Where a group begins, and where the next does.
-static int kbi_group_end(const kbi_plan* plan, int first) {
-    int end = first;
-    while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
-    return end;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -8505,9 +8835,9 @@ static void kbi_measure_call(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
-              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as,
-                      kb_items, kb_queries, kb_check_typed,
-                      kb_check_norm_typed, kb_check_ulp_typed, kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
+              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as, kb_items,
+                      kb_queries, kb_count, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed, kb_check_that,
+                      kb_skip, kb_fail, kb_note, kb_expect
               Used by: programs, >>memory, >>engine, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -8589,6 +8919,30 @@ void kb_items(kb_state* kb, double items) { kbi_set_amount(kb, &kb->run->m.items
 void kb_queries(kb_state* kb, double items) {
     kbi_set_amount(kb, &kb->run->m.items, items, "kb_queries");
     kb->run->m.queries = 1;
+}
+
+void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
+    kbi_measured* m = &kb->run->m;
+    kbi_counter* c = m->counters;
+    size_t n = name ? strlen(name) : 0;
+    const char* wrong = NULL;
+    while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
+    if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+        wrong = "a name has 1 to 63 of a-z, 0-9 and _";
+    else if (unit && (strlen(unit) >= sizeof c->unit || unit[strcspn(unit, " \t\r\n\"\\")]))
+        wrong = "a unit has at most 31 characters and no blanks";
+    else if (!kbi_finite(value))
+        wrong = "that is no finite number";
+    else if (c == m->counters + KBI_COUNTERS)
+        wrong = "a case has 16 at most";
+    if (wrong) {
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_count of '%.80s': %s", name ? name : "", wrong);
+        return;
+    }
+    m->n_counters += c == m->counters + m->n_counters;
+    memcpy(c->name, name, n + 1);
+    snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
+    c->value = value;
 }
 
 // --- memory ---
@@ -10130,6 +10484,124 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>facts     record: what else may tell two machines' times apart, as the system's files have it.
+              Public: none      Used by: >>record
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts {
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+} kbi_facts;
+
+static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
+    if (!*value || f->n == KBI_FACTS) return;
+    f->of[f->n].name = name;
+    snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
+}
+
+// Processors' worth of time that a control group, of either version, leaves its processes.
+static void kbi_cgroup_limit(const char* folder, double* least) {
+    char path[800], line[80];
+    double quota = 0, period = 0;
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    if (!kbi_first_line(path, line, (int)sizeof line) || sscanf(line, "%lf %lf", &quota, &period) != 2) {
+        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+        if (kbi_first_line(path, line, (int)sizeof line)) quota = strtod(line, NULL);
+        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+        if (kbi_first_line(path, line, (int)sizeof line)) period = strtod(line, NULL);
+    }
+    if (quota > 0 && period > 0 && !(quota / period >= *least)) *least = quota / period;
+}
+
+// Of the groups that this process is in, and all above them; NAN: none sets a limit.
+static double kbi_cpu_limit(const char* root) {
+    char path[300], line[400], folder[720];
+    double least = NAN;
+    snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
+    FILE* f = fopen(path, "r");
+    while (f && kbi_get_line(line, (int)sizeof line, f)) { // "0::/path", "4:cpu,cpuacct:/path"
+        char *which = strchr(line, ':'), *at = which ? strchr(which + 1, ':') : NULL;
+        if (!at) continue;
+        *at++ = 0;
+        at[strcspn(at, "\n")] = 0;
+        if (which[1] && !kbi_lists(which + 1, "cpu")) continue;
+        for (char* slash = at; slash;) { // up to the root, which is ""
+            slash = strrchr(at, '/');
+            if (slash && !slash[1]) *slash = 0;
+            snprintf(folder, sizeof folder, "%.200s/sys/fs/cgroup%s%.400s", root, which[1] ? "/cpu" : "", at);
+            kbi_cgroup_limit(folder, &least);
+            if (slash) *slash = 0;
+        }
+    }
+    if (f) fclose(f);
+    return least;
+}
+
+// What /proc/cpuinfo says of the first processor.
+static void kbi_facts_cpu(kbi_facts* f, const char* root) {
+    char path[300], line[4096], vendor[80] = "";
+    snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
+    FILE* file = fopen(path, "r");
+    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') {
+        char* colon = strchr(line, ':');
+        if (!colon) continue;
+        line[strcspn(line, "\n")] = 0;
+        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", colon + 1 + (colon[1] == ' '));
+        if (strncmp(line, "flags", 5) != 0 || !strstr(line, " hypervisor")) continue;
+        snprintf(path, sizeof path, "%.200s/sys/class/dmi/id/sys_vendor", root);
+        kbi_first_line(path, vendor, (int)sizeof vendor);
+        kbi_fact(f, "hypervisor", *vendor ? vendor : "yes");
+    }
+    if (file) fclose(file);
+}
+
+// root is empty but for tests.
+static void kbi_facts_read(kbi_facts* f, const char* root) {
+    static const struct {
+        const char *name, *path;
+    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space" },
+                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled" }, // "always [madvise] never"
+                  { "numa_nodes", "/sys/devices/system/node/online" },
+                  { "numa_balancing", "/proc/sys/kernel/numa_balancing" },
+                  { "smt", "/sys/devices/system/cpu/smt/active" },
+                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource" } };
+    char path[400], line[256], number[40];
+    memset(f, 0, sizeof *f);
+    for (int i = 0; i < KBI_COUNT(files); i++) {
+        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        char* chosen = strchr(line, '[');
+        if (chosen) chosen[strcspn(chosen, "]")] = 0;
+        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
+    }
+    kbi_facts_cpu(f, root);
+    double limit = kbi_cpu_limit(root);
+    if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
+    snprintf(path, sizeof path, "%.200s/.dockerenv", root);
+    if (access(path, F_OK) == 0) kbi_fact(f, "container", "docker");
+    snprintf(path, sizeof path, "%.200s/run/.containerenv", root);
+    if (access(path, F_OK) == 0) kbi_fact(f, "container", "podman");
+}
+
+static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
+    kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(f->n + 1));
+    memset(all, 0, sizeof(kb_param) * (size_t)(f->n + 1));
+    for (int i = 0; i < f->n; i++) {
+        char* end;
+        all[i].name = f->of[i].name;
+        all[i].r = kbi_real_of(f->of[i].value, &end);
+        all[i].type = *end || !kbi_finite(all[i].r) || strchr(f->of[i].value, 'x') ? KB_AXIS_STRINGS : KB_AXIS_REALS;
+        all[i].s = kbi_arena_text(r->owned, f->of[i].value);
+    }
+    r->environment.of = all;
+    r->environment.n = f->n;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -10142,6 +10614,7 @@ static void kbi_record_identity(kb_result* r, const kbi_case* c) {
     r->direction = kbi_arena_text(r->owned, c->direction);
     r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
+    if (c->place) r->place = c->place;
     if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
     for (int i = 0; i < c->n_params; i++) {
         const kb_param* p = &c->params[i];
@@ -10167,7 +10640,28 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     return kbi_arena_text(a, text);
 }
 
+static void kbi_record_counters(kb_result* r, const kbi_measured* m) {
+    size_t size = sizeof(kb_param) * (size_t)(m->n_counters + 1);
+    kb_param *values = (kb_param*)kbi_arena_alloc(r->owned, size),
+             *units = (kb_param*)kbi_arena_alloc(r->owned, size);
+    memset(values, 0, size);
+    memset(units, 0, size);
+    for (int i = 0; i < m->n_counters; i++) {
+        const kbi_counter* c = &m->counters[i];
+        kb_param *value = &values[r->counters.n++], *unit = &units[r->counter_units.n];
+        value->name = unit->name = kbi_arena_text(r->owned, c->name);
+        value->type = KB_AXIS_REALS;
+        value->r = c->value;
+        unit->type = KB_AXIS_STRINGS;
+        unit->s = kbi_arena_text(r->owned, c->unit);
+        r->counter_units.n += c->unit[0] != 0;
+    }
+    r->counters.of = values;
+    r->counter_units.of = units;
+}
+
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
+    kbi_record_counters(r, m);
     r->memory_bytes = m->memory;
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
@@ -10232,9 +10726,11 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
 }
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24], binary[24];
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24], binary[24],
+        shard[24];
     char* command;
     uint64_t seed;
+    kbi_facts facts;
 } kbi_session;
 
 static void kbi_session_cpu(kbi_session* s) {
@@ -10329,6 +10825,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
     }
     kbi_session_cpu(s);
+    kbi_facts_read(&s->facts, "");
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
     kbi_show_build(s->build, sizeof s->build, kbi_build());
@@ -10352,11 +10849,13 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
     r->host = kbi_arena_text(r->owned, s->host);
     r->kernel_version = kbi_arena_text(r->owned, s->kernel_version);
     if (s->cpu[0]) r->cpu = kbi_arena_text(r->owned, s->cpu);
+    kbi_record_facts(r, &s->facts);
     r->date = kbi_arena_text(r->owned, s->date);
     if (s->git_commit[0]) r->git_commit = kbi_arena_text(r->owned, s->git_commit);
     r->run_id = kbi_arena_text(r->owned, s->run_id);
     if (s->binary[0]) r->binary = kbi_arena_text(r->owned, s->binary);
     r->command = kbi_arena_text(r->owned, s->command);
+    if (s->shard[0]) r->shard = kbi_arena_text(r->owned, s->shard);
     r->seed = (int64_t)s->seed;
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
@@ -10724,7 +11223,7 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 #if KBI_REPORT
 enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
 
-static bool kbi_read_params(kbi_reader* r, kbi_field_params* out) {
+static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
     kb_param list[KBI_READ_PARAMS];
     int64_t n = 0;
     int more;
@@ -10733,12 +11232,14 @@ static bool kbi_read_params(kbi_reader* r, kbi_field_params* out) {
         kb_param* p = &list[n];
         double x;
         bool whole;
-        if (n == KBI_READ_PARAMS) return kbi_reader_wrong(r, "params: more than %d axes", (int)KBI_READ_PARAMS);
+        if (n == KBI_READ_PARAMS)
+            return kbi_reader_wrong(r, "%s: more than %d values", key->name, (int)KBI_READ_PARAMS);
         memset(p, 0, sizeof *p);
         if (!kbi_read_key(r)) return false;
         p->name = kbi_records_text(r->to, r->token.s, r->token.n);
         for (int64_t i = 0; i < n; i++)
-            if (kbi_is(list[i].name, p->name)) return kbi_reader_wrong(r, "params: %.60s is there twice", p->name);
+            if (kbi_is(list[i].name, p->name))
+                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
         p->type = KB_AXIS_REALS;
         p->r = NAN;
         int c = kbi_peek(r);
@@ -10832,10 +11333,9 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
 
 // The value of a key into its field, which is cleared.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char* const wanted[] = {
-        "a text",          "a number", "a whole number", "true or false", "an object of axes", "a list of numbers",
-        "a list of flags", "a text",   "a text"
-    };
+    static const char* const wanted[] = { "a text",          "a number",  "a whole number",
+                                          "true or false",   "an object", "a list of numbers",
+                                          "a list of flags", "a text",    "a text" };
     int c = kbi_peek(r);
     bool fits = true, whole;
     if (c == 'n') return kbi_read_word(r, "null");
@@ -10857,7 +11357,7 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     case KBI_KIND_real: return kbi_read_number(r, (kbi_field_real*)field, &whole);
     case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
     case KBI_KIND_truth: *(kbi_field_truth*)field = c == 't'; return kbi_read_word(r, c == 't' ? "true" : "false");
-    case KBI_KIND_params: return kbi_read_params(r, (kbi_field_params*)field);
+    case KBI_KIND_params: return kbi_read_params(r, key, (kbi_field_params*)field);
     case KBI_KIND_samples: return kbi_read_samples(r, (kbi_field_samples*)field);
     case KBI_KIND_flags: return kbi_read_flags(r, (kbi_field_flags*)field);
     case KBI_KIND_status: return kbi_read_status(r, (kbi_field_status*)field);
@@ -10925,26 +11425,30 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
     to->of[to->n++] = *r;
 }
 
+static void kbi_records_object(kbi_records* to, kbi_field_params* object) {
+    kb_param* all = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(object->n + 1));
+    for (int64_t i = 0; i < object->n; i++) {
+        all[i] = object->of[i];
+        all[i].name = kbi_records_text(to, all[i].name, strlen(all[i].name));
+        if (all[i].s) all[i].s = kbi_records_text(to, all[i].s, strlen(all[i].s));
+    }
+    object->of = all;
+}
+
 // A copy of a record that owns what it points to.
 static void kbi_records_keep(kbi_records* to, const kb_result* from) {
     kb_result r = *from;
-    kb_param* params = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(r.params.n + 1));
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         char* field = (char*)&r + kbi_keys[i].offset;
         kbi_field_text* text = (kbi_field_text*)field;
         kbi_field_samples* samples = (kbi_field_samples*)field;
+        if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
         if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
         if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
         double* values = (double*)kbi_arena_alloc(&to->arena, sizeof(double) * (size_t)samples->n);
         memcpy(values, samples->of, sizeof(double) * (size_t)samples->n);
         samples->of = values;
     }
-    for (int64_t i = 0; i < r.params.n; i++) {
-        params[i] = r.params.of[i];
-        params[i].name = kbi_records_text(to, params[i].name, strlen(params[i].name));
-        if (params[i].s) params[i].s = kbi_records_text(to, params[i].s, strlen(params[i].s));
-    }
-    r.params.of = params;
     r.owned = NULL;
     kbi_records_add(to, &r);
 }
@@ -11021,35 +11525,6 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
     KBENCH_FREE(r.values);
     kbi_text_free(&r.token);
     return good;
-}
-
-// --- whether two records may be compared ---
-
-static void kbi_env_differ(kbi_text* what, const char* name, const char* a, const char* b) {
-    kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", name, a ? a : "none", b ? b : "none");
-}
-
-static const char* kbi_env_build(const kb_result* r) { // of the benchmark's own file; NULL: not known
-    if (!r->build) return NULL;
-    const char *not_so = strstr(r->build, ", not optimised"), *kbench = strstr(r->build, "; kbench:");
-    return not_so && (!kbench || not_so < kbench) ? "not optimised" : "optimised";
-}
-
-// What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
-// D)". False: nothing does. Not known is not different.
-static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
-    size_t before = what->n;
-    const char *x = kbi_env_build(a), *y = kbi_env_build(b), *p = a->driver, *q = b->driver;
-    if (a->backend && b->backend && !kbi_is(a->backend, b->backend))
-        kbi_env_differ(what, "backend", a->backend, b->backend);
-    else if (!kbi_same_text(a->gpu, b->gpu))
-        kbi_env_differ(what, "GPU", a->gpu, b->gpu);
-    else if (p && q && (strcspn(p, ".") != strcspn(q, ".") || strncmp(p, q, strcspn(p, ".")) != 0))
-        kbi_env_differ(what, "driver", p, q);
-    if (a->cpu && b->cpu && !kbi_is(a->cpu, b->cpu)) kbi_env_differ(what, "CPU", a->cpu, b->cpu);
-    if (a->mode && b->mode && !kbi_is(a->mode, b->mode)) kbi_env_differ(what, "mode", a->mode, b->mode);
-    if (x && y && !kbi_is(x, y)) kbi_env_differ(what, "optimisation", x, y);
-    return what->n > before;
 }
 
 #endif // KBI_REPORT
@@ -11448,7 +11923,7 @@ typedef struct kbi_cell { // a column under the heading above
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     double most = 0;
     for (int i = 0; i < n; i++) {
-        double x = kbi_field_number(rows[i], cell->what.key);
+        double x = kbi_shown_number(rows[i], &cell->what);
         if (kbi_finite(x)) most = KBI_MAX(most, x);
     }
     for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
@@ -11464,10 +11939,16 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     kbi_cell better = *cell;
     kbi_cell_unit(&better, rows, n);
     for (int i = 0; i < n && better.scale != cell->scale; i++) {
-        double x = kbi_field_number(rows[i], cell->what.key) * cell->scale;
+        double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
         if (kbi_finite(x) && x > 0 && (x < 1e-3 || x >= 1e5)) return false;
     }
     return true;
+}
+
+// A counter: all digits of a whole number, else four.
+static const char* kbi_show_count(double x, char out[40]) {
+    bool whole = fabs(x) < 1e15 && x == floor(x);
+    return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
 // Text of a field of a record in its column, "-" for none.
@@ -11475,7 +11956,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     char out[40];
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
-    double x = kbi_field_number(r, key);
+    double x = kbi_shown_number(r, &cell->what);
     if (!words && !kbi_finite(x))
         kbi_puts(s, "-");
     else if (cell->what.column == KBI_COLUMN_TIME)
@@ -11495,6 +11976,8 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_clean(s, words);
     else if (key->kind == KBI_KIND_whole)
         kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+    else if (cell->what.counter[0])
+        kbi_puts(s, kbi_show_count(x, out));
     else { // four digits, or as many as have room behind the zeros of a small number
         int digits = 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
@@ -11634,7 +12117,7 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
-    cell->title = what.column < 0 ? what.key->name : kbi_columns[what.column].title;
+    cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
     cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
     for (int i = 0; i < n && what.column < 0; i++) {
@@ -11729,6 +12212,19 @@ static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
     }
 }
 
+static void kbi_table_counters(kbi_table* t, const kb_result* r) {
+    kbi_text line = { NULL, 0, 0 };
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
+        double x = kbi_object_number(&r->counters, name);
+        char out[40];
+        kbi_putf(&line, "%s%s %s%s%s", line.n ? ", " : "", name, kbi_finite(x) ? kbi_show_count(x, out) : "-",
+                 unit ? " " : "", unit ? unit : "");
+    }
+    if (line.n) kbi_table_wrap(t, 4, line.s);
+    kbi_text_free(&line);
+}
+
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     char low[40], high[40];
@@ -11761,6 +12257,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += won > 1 ? 8 : 9;
     }
     kbi_table_flags(t, r, used);
+    if (t->how.verbose) kbi_table_counters(t, r);
     if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
 }
 
@@ -11844,7 +12341,7 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
     for (int i = 0; i < t->n_order; i++) {
         const kbi_shown* by = &t->order[i];
         const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
-        double p = kbi_field_number(a, by->key), q = kbi_field_number(b, by->key);
+        double p = kbi_shown_number(a, by), q = kbi_shown_number(b, by);
         bool has = x || kbi_finite(p), other = y || kbi_finite(q);
         int order = !has || !other ? 0 : x && y ? strcmp(x, y) : (p > q) - (p < q);
         if (has != other) return has ? -1 : 1;
@@ -11865,8 +12362,8 @@ static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { 
 // Whether two stand under one heading, so that --sort orders them together.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
-    return kbi_is(a->run_id, b->run_id) && a->device == b->device && single == kbi_table_single(b) &&
-           (single || kbi_same_operation(a, b));
+    bool one_run = kbi_is(a->run_id, b->run_id) || (a->shard && b->shard);
+    return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
 // --- records ---
@@ -12162,6 +12659,26 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
     kbi_table_flush(&t);
 }
 
+// --- what the machines differ in ---
+
+static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
+    kbi_table t;
+    bool off = false;
+    kbi_table_open(&t, how);
+    for (int i = 0; i < d->n; i++) {
+        const kbi_difference* row = &d->of[i];
+        kbi_text line = { NULL, 0, 0 };
+        off |= row->off;
+        kbi_putf(&line, "%c %s: %s -> %s", row->off ? '*' : '-', row->key, row->before, row->after);
+        if (row->pairs < d->pairs)
+            kbi_putf(&line, " (%lld of %lld cases)", (long long)row->pairs, (long long)d->pairs);
+        kbi_table_wrap(&t, 1, line.s);
+        kbi_text_free(&line);
+    }
+    if (off) kbi_table_wrap(&t, 0, "*: keeps times from being compared");
+    kbi_table_flush(&t);
+}
+
 // --- the past ---
 
 // Cases that have a past: how the last run stands to the ones before it, and which way it goes.
@@ -12198,14 +12715,14 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>text      render: records as CSV, Markdown, Google Benchmark's JSON, and Go's benchmark format.
-              Public: none      Used by: >>report, >>outputs
+  >>text      render: records as CSV and Markdown.
+              Public: none      Used by: >>tools, >>report, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
 typedef void (*kbi_render)(kbi_text* t, const kb_result* records, int64_t n);
 
-// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis ---
+// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
 
 static void kbi_csv_text(kbi_text* t, const char* text) {
     const char* quote = text[strcspn(text, ",\"\r\n")] ? "\"" : "";
@@ -12244,34 +12761,66 @@ static void kbi_csv_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
         kbi_puts(t, kbi_number(x, number));
 }
 
-// The names of all axes, in the order in which they turn up.
-static const char** kbi_csv_axes(const kb_result* records, int64_t n, int* count) {
+// The names of all values of such an object, in the order in which they turn up; to be freed.
+static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = { NULL, 0, 0 };
     *count = 0;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < records[i].params.n; k++) {
-            const char* name = records[i].params.of[k].name;
+    for (int64_t i = 0; i < n; i++) {
+        const kbi_field_params* object = (const kbi_field_params*)kbi_field(&records[i], key);
+        for (int64_t k = 0; k < object->n; k++) {
+            const char* name = object->of[k].name;
             if (!kbi_set_add(&known, kbi_hash(14695981039346656037u, name))) continue;
             names = (const char**)kbi_grow((void*)names, sizeof(char*) * (size_t)(*count + 1));
             names[(*count)++] = name;
         }
+    }
     kbi_set_free(&known);
     return names;
 }
 
 static bool kbi_csv_has(const kbi_key* key) { return key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples; }
 
-static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    int axes;
-    const char** names = kbi_csv_axes(records, n, &axes);
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
-    for (int a = 0; a < axes; a++) {
+// A column for each name of these objects.
+enum { KBI_CSV_OBJECTS = 3 };
+static const struct {
+    const char *key, *before;
+} kbi_csv_objects[KBI_CSV_OBJECTS] = { { "params", "params." },
+                                       { "counters", "counter:" },
+                                       { "environment", "environment." } };
+
+static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
+    for (int i = 0; i < n; i++) {
         kbi_text name = { NULL, 0, 0 };
-        kbi_putf(&name, "params.%s", names[a]);
+        kbi_putf(&name, "%s%s", before, names[i]);
         kbi_puts(t, ","), kbi_csv_text(t, name.s);
         kbi_text_free(&name);
+    }
+}
+
+static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const char* const* names, int n) {
+    for (int i = 0; i < n; i++) {
+        const kb_param* p = NULL;
+        kbi_text value = { NULL, 0, 0 };
+        for (int64_t k = 0; k < object->n && !p; k++)
+            if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
+        kbi_puts(t, ",");
+        if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r))) kbi_param_text(&value, p);
+        if (value.s) kbi_csv_text(t, value.s);
+        kbi_text_free(&value);
+    }
+}
+
+static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
+    const char** names[KBI_CSV_OBJECTS];
+    const kbi_key* keys[KBI_CSV_OBJECTS];
+    int count[KBI_CSV_OBJECTS];
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
+        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
+    for (int o = 0; o < KBI_CSV_OBJECTS; o++) {
+        keys[o] = kbi_key_named(kbi_csv_objects[o].key);
+        names[o] = kbi_object_names(records, n, keys[o], &count[o]);
+        kbi_csv_heading(t, kbi_csv_objects[o].before, names[o], count[o]);
     }
     kbi_puts(t, "\r\n");
     for (int64_t r = 0; r < n; r++) {
@@ -12280,19 +12829,11 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
             if (i) kbi_puts(t, ",");
             kbi_csv_field(t, &records[r], &kbi_keys[i]);
         }
-        for (int a = 0; a < axes; a++) {
-            const kb_param* p = NULL;
-            kbi_text value = { NULL, 0, 0 };
-            for (int64_t k = 0; k < records[r].params.n && !p; k++)
-                if (strcmp(records[r].params.of[k].name, names[a]) == 0) p = &records[r].params.of[k];
-            kbi_puts(t, ",");
-            if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r))) kbi_param_text(&value, p);
-            if (value.s) kbi_csv_text(t, value.s);
-            kbi_text_free(&value);
-        }
+        for (int o = 0; o < KBI_CSV_OBJECTS; o++)
+            kbi_csv_object(t, (const kbi_field_params*)kbi_field(&records[r], keys[o]), names[o], count[o]);
         kbi_puts(t, "\r\n");
     }
-    KBENCH_FREE((void*)names);
+    for (int o = 0; o < KBI_CSV_OBJECTS; o++) KBENCH_FREE((void*)names[o]);
 }
 
 // --- Markdown, as for a pull request ---
@@ -12369,8 +12910,9 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,  KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
                                    KBI_COLUMN_ITEMS, KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_SPEEDUP };
-    kbi_cell cells[KBI_COUNT(columns)];
-    int count = 0;
+    kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
+    int count = 0, counters;
+    const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
     const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)n);
     for (int i = 0; i < n; i++) rows[i] = &records[i];
     for (int c = 0; c < KBI_COUNT(columns); c++) {
@@ -12385,13 +12927,28 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         for (int i = 0; i < n; i++) some |= kbi_field_number(rows[i], cell->what.key) > 0;
         count += some;
     }
+    for (int c = 0; c < KBI_MIN(counters, (int)KBI_COUNTERS); c++) {
+        kbi_cell* cell = &cells[count++];
+        memset(cell, 0, sizeof *cell);
+        cell->what.column = -1;
+        cell->what.key = kbi_key_named("counters");
+        snprintf(cell->what.counter, sizeof cell->what.counter, "%s", names[c]);
+        cell->title = names[c];
+    }
     kbi_puts(t, "\n| implementation | case |");
-    for (int c = 0; c < count; c++) kbi_putf(t, " %s |", cells[c].title);
+    for (int c = 0; c < count; c++) {
+        const char* unit = NULL;
+        for (int i = 0; i < n && !unit; i++) unit = kbi_object_text(&rows[i]->counter_units, cells[c].what.counter);
+        kbi_puts(t, " "), kbi_md_text(t, cells[c].title);
+        if (unit) kbi_puts(t, ", "), kbi_md_text(t, unit);
+        kbi_puts(t, " |");
+    }
     kbi_puts(t, " |\n|---|---|");
     for (int c = 0; c < count; c++) kbi_puts(t, "--:|");
     kbi_puts(t, "---|\n");
     for (int i = 0; i < n; i++) kbi_md_row(t, rows[i], cells, count);
     KBENCH_FREE((void*)rows);
+    KBENCH_FREE((void*)names);
 }
 
 static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
@@ -12418,7 +12975,15 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
         ". Bold: the fastest of its rivals; with ? not certain at 95 %. =, ~: no difference of 1 %, not certain.\n");
 }
 
-// --- for the tools of other benchmarks: with repetitions, which those test ---
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>tools     render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format.
+              Public: none      Used by: >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- repetitions, which those tools test ---
 
 enum { KBI_REPETITIONS = 10 }; // Mann and Whitney's test in those tools wants nine or more
 
@@ -12499,6 +13064,23 @@ static void kbi_gbench_time(kbi_text* t, double x) { // for both clocks: readers
     kbi_puts(t, ", \"time_unit\": \"ns\"");
 }
 
+// User counters stand beside the format's own keys; one that has such a key's name gets another.
+static void kbi_gbench_counters(kbi_text* t, const kb_result* r) {
+    static const char own[] = "name,family_index,per_family_instance_index,run_name,run_type,repetitions,"
+                              "repetition_index,threads,iterations,real_time,cpu_time,time_unit,bytes_per_second,"
+                              "items_per_second,flops_per_second,label,aggregate_name,aggregate_unit,error_occurred,"
+                              "error_message,skipped,skip_message";
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        kbi_text name = { NULL, 0, 0 };
+        double x = kbi_object_number(&r->counters, r->counters.of[i].name);
+        if (!kbi_finite(x)) continue;
+        kbi_putf(&name, "%s%s", kbi_lists(own, r->counters.of[i].name) ? "counter:" : "", r->counters.of[i].name);
+        kbi_puts(t, ", "), kbi_json_text(t, name.s), kbi_puts(t, ": ");
+        kbi_json_real(t, x);
+        kbi_text_free(&name);
+    }
+}
+
 static void kbi_gbench_rates(kbi_text* t, const kb_result* r, double ms) {
     const struct {
         const char* name;
@@ -12512,6 +13094,7 @@ static void kbi_gbench_rates(kbi_text* t, const kb_result* r, double ms) {
         kbi_putf(t, ", \"%s\": ", rates[i].name);
         kbi_json_real(t, x);
     }
+    kbi_gbench_counters(t, r);
     if (!r->flags) return;
     kbi_puts(t, ", \"label\": \"");
     kbi_csv_flags(t, r->flags);
@@ -12602,6 +13185,18 @@ static void kbi_go_value(kbi_text* t, double x, const char* unit) { // never wit
     kbi_putf(t, " %s %s", number, unit);
 }
 
+// "12 hits", "0.93 hit_ratio-%": a unit names what is compared, so no two may have the same.
+static void kbi_go_counters(kbi_text* t, const kb_result* r) {
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
+        kbi_text words = { NULL, 0, 0 };
+        kbi_go_name(&words, name);
+        if (unit && *unit) kbi_puts(&words, "-"), kbi_go_name(&words, unit);
+        kbi_go_value(t, kbi_object_number(&r->counters, name), words.s);
+        kbi_text_free(&words);
+    }
+}
+
 // What stays the same from run to run: another value would keep benchstat from comparing.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
@@ -12631,6 +13226,7 @@ static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
             kbi_go_value(t, r->items_per_second * r->time_ms / ms[k], "items/s");
             kbi_go_value(t, r->gpu_efficiency * r->time_ms / ms[k], "%roof");
             if (r->memory_bytes != KB_NONE) kbi_go_value(t, (double)r->memory_bytes, "peak-B");
+            kbi_go_counters(t, r);
             kbi_puts(t, "\n");
         }
     }
@@ -13147,6 +13743,90 @@ static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
+              Public: none      Used by: program
+---------------------------------------------------------------------------------------------------------------*/
+
+// Every case is to have a time, so each gets the same share of what is left, the --max-time of its group; what one does
+// not need, since it is known well enough or fails, the later ones have. A case takes more than that: set-up, check,
+// audit, and the fewest samples. What those before took beyond their shares is set aside for those to come.
+typedef struct kbi_budget {
+    int64_t until;                 // ns; 0: there is none
+    double turns, cases;           // still to be measured, by each process: how many max_times that takes, and cases
+    double beyond, measured;       // seconds that cases took beyond their shares, in all, and how many they were
+    bool begun;                    // a group: the first is measured however little time there is
+    int less, left_out;            // cases that had too little; that were not run
+    double widest;                 // the precision of those that had too little
+    char less_name[256], out[320]; // whose that is; the first of those that were not run
+} kbi_budget;
+
+enum { KBI_BUDGET_NAMES = 3 };
+
+// How many max_times a group of n cases takes a process: warm-up and samples, as kbi_group_seconds counts them.
+static double kbi_budget_turns(const kbi_options* o, int n) {
+    return (o->warmup_time >= 0 ? 0 : 0.5) * n + n + (n > 1);
+}
+
+// More of what is to be measured; or less, once it is.
+static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
+    if (n) b->turns += processes * kbi_budget_turns(o, n), b->cases += processes * n;
+}
+
+// The max_time of the group that is next. What --max-time and --min-time say stands.
+static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
+    double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->beyond / b->measured : 0;
+    if (o->warmup_time >= 0) each += o->warmup_time;
+    double share = (left - each * b->cases) / KBI_MAX(b->turns, 1.0);
+    if (o->on[KBI_OPTION_max_time]) share = KBI_MIN(share, o->max_time);
+    return KBI_MAX(KBI_MAX(share, 1e-3), o->min_time);
+}
+
+// A group of n cases took so many seconds of this share.
+static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double share, double seconds) {
+    double beyond = seconds - kbi_group_seconds(o, share, n);
+    b->begun = true;
+    b->measured += n;
+    b->beyond += KBI_MAX(beyond, 0.0);
+}
+
+// Whether there is no time for another group. With several processes the second one is going to measure what the
+// first one did, since one by itself gives no record: of the time that is left as much as this lap has taken is for it.
+static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
+    if (!b->until || !b->begun || process == 1) return false;
+    return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;
+}
+
+// A case that is not run.
+static void kbi_budget_leave(kbi_budget* b, const char* name) {
+    size_t n = strlen(b->out);
+    if (b->left_out < KBI_BUDGET_NAMES) snprintf(b->out + n, sizeof b->out - n, "%s%.100s", n ? ", " : "", name);
+    b->left_out++;
+}
+
+// A case that was measured in a share: whether it would have taken more, and been known better.
+static void kbi_budget_note(kbi_budget* b, const kbi_options* o, const kb_result* r, double share) {
+    if (!b->until || r->status != KB_OK || share >= o->max_time || o->iters || r->precision <= o->precision) return;
+    double width = kbi_finite(r->precision) ? r->precision : (double)INFINITY;
+    if (!b->less++ || width > b->widest) {
+        b->widest = width;
+        snprintf(b->less_name, sizeof b->less_name, "%s", r->name);
+    }
+}
+
+static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
+    char text[40], width[40];
+    kbi_number(o->budget, text);
+    if (b->less)
+        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; the least known, to %s: %s", text,
+                 b->less, b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
+                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "nobody knows what", b->less_name);
+    if (b->left_out)
+        kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
+                 b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
+                 o->jsonl ? "; the same command with --resume goes on with them" : "");
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>worker    program: the process that runs cases, told by pipe which, and answering.
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -13235,10 +13915,28 @@ static void kbi_send_result(void* to, int index, const kbi_measured* m, const do
     kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * kbi_values(m));
 }
 
+// A result whose counts are those of the values that follow, and whose texts end.
+static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
+    size_t most = size / sizeof(double);
+    const char* ends[] = { m->message + sizeof m->message - 1, m->mode + sizeof m->mode - 1,
+                           m->kernel + sizeof m->kernel - 1, m->throttle + sizeof m->throttle - 1 };
+    for (int i = 0; i < KBI_COUNT(ends); i++)
+        if (*ends[i]) return false;
+    if (m->n < 0 || m->rounds < 0 || m->again < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
+    if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
+    for (int i = 0; i < m->n_counters; i++)
+        if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
+            m->counters[i].unit[sizeof m->counters[i].unit - 1])
+            return false;
+    return (size_t)m->n <= most && (size_t)m->rounds <= most && (size_t)m->again <= most &&
+           kbi_values(m) * sizeof(double) == size;
+}
+
 typedef struct kbi_job {                          // then n bytes: which of the cases
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
-    kbi_truth truth;                              // of the calibration, when it was measured
-    kbi_roofs roofs, core;                        // that earlier workers measured
+    double max_time;
+    kbi_truth truth;       // of the calibration, when it was measured
+    kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
 
 // The child process that asks CUPTI: writes the durations, or nothing.
@@ -13293,6 +13991,7 @@ static int kbi_worker_main(const kbi_options* o) {
             if (o->on[KBI_OPTION_env]) kbi_measure_all_roofs(b, &machine);
             kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
+        recipe.max_time = job.max_time;
         good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
         kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0); // roofs may have been measured meanwhile
         kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
@@ -13519,6 +14218,7 @@ typedef struct kbi_supervisor {
     kb_result* held; // with --sort: those of the operation that is being measured, until all are there
     int n_held;
     kbi_progress progress;
+    kbi_budget budget;
     void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
     void* collect_to;
     bool has_truth; // of the calibration, measured here
@@ -13771,18 +14471,6 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     }
 }
 
-// A result whose counts are those of the values that follow, and whose texts end.
-static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
-    size_t most = size / sizeof(double);
-    const char* ends[] = { m->message + sizeof m->message - 1, m->mode + sizeof m->mode - 1,
-                           m->kernel + sizeof m->kernel - 1, m->throttle + sizeof m->throttle - 1 };
-    for (int i = 0; i < KBI_COUNT(ends); i++)
-        if (*ends[i]) return false;
-    if (m->n < 0 || m->rounds < 0 || m->again < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
-    return (size_t)m->n <= most && (size_t)m->rounds <= most && (size_t)m->again <= most &&
-           kbi_values(m) * sizeof(double) == size;
-}
-
 static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, const char* body) {
     switch (m->type) {
     case KBI_HELLO: memcpy(&s->machine, body, sizeof s->machine), s->known = true; break;
@@ -13876,6 +14564,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     job.n = g->n;
     job.device = device;
     job.process = s->process;
+    job.max_time = s->recipe.max_time;
     job.has_truth = s->has_truth;
     job.truth = s->truth;
     kbi_roofs_clear(&job.roofs);
@@ -13979,10 +14668,10 @@ static void kbi_count(kbi_supervisor* s, const kb_result* r) {
         s->skipped++;
 }
 
-// How many cases of the plan have the operation and direction of this one.
+// How many cases of the plan, all shards together, have the operation and direction of this one.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     int64_t n = 0;
-    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n; c++)
+    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++)
         n += kbi_is(c->entry->operation, like->entry->operation) &&
              (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
     return n;
@@ -14032,7 +14721,9 @@ typedef struct kbi_lap {
     kbi_measured* m;
     double** samples;   // NULL: not measured
     kb_result* results; // of what was measured, by itself
-    bool* over;         // [i]: failed or was skipped in a process; the others need not find out, too
+    double* share;      // [i]: the least max_time that --budget left it in a process
+    int64_t began;
+    bool* over; // [i]: failed or was skipped in a process; the others need not find out, too
 } kbi_lap;
 
 // Where a lap begins, and where the next does: after every group where there is one process.
@@ -14062,15 +14753,34 @@ static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
         bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
         g->wanted[i] = runs && !lap->over[first - lap->first + i];
         here += runs;
+        lap->share[first - lap->first + i] = KBI_MIN(lap->share[first - lap->first + i], s->recipe.max_time);
         s->absent += !runs && s->process == 0;
         s->done += !g->wanted[i];
     }
-    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, here));
+    int64_t began = kbi_now();
+    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
     kbi_measure_group(s);
+    if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
     KBENCH_FREE(g->again);
     KBENCH_FREE(g->spent);
     KBENCH_FREE(g->wanted);
     g->wanted = NULL; // nobody is asked for anything until the next group
+}
+
+// Whether a group has no time, or its first process had none; if it has, how much.
+static bool kbi_lap_no_time(kbi_supervisor* s, const kbi_lap* lap, int first, int end) {
+    kbi_budget* b = &s->budget;
+    int here = 0, at = first - lap->first;
+    if (!b->until) return false;
+    for (int i = first; i < end; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
+    bool none = here && (kbi_budget_over(b, s->process, lap->processes, lap->began, kbi_now()) || lap->share[at] < 0);
+    if (!none) s->recipe.max_time = kbi_budget_share(b, s->o, kbi_now());
+    kbi_budget_add(b, s->o, here, -1);
+    for (int i = first; none && s->process == 0 && i < end; i++) {
+        lap->share[i - lap->first] = -1;
+        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(b, s->plan->cases[i].name);
+    }
+    return none;
 }
 
 // All groups by one process, which is a fresh one where there are several.
@@ -14081,7 +14791,7 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
     s->progress.processes = lap->processes;
     for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
         next = kbi_group_end(s->plan, first);
-        kbi_lap_group(s, lap, first, next - first);
+        if (!kbi_lap_no_time(s, lap, first, next)) kbi_lap_group(s, lap, first, next - first);
     }
     for (int i = 0; i < lap->n; i++) {
         int at = s->process * lap->n + i;
@@ -14139,6 +14849,7 @@ static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* st
             else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
                 kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
         }
+        if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
         for (int p = 0; p < lap->processes; p++)
             if (each[p] && p != stands[i]) kb_result_free(each[p]);
     }
@@ -14213,12 +14924,16 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
     lap.samples = (double**)kbi_grow(NULL, sizeof(double*) * cells);
     lap.results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * cells);
     lap.over = (bool*)kbi_grow(NULL, sizeof(bool) * cases);
+    lap.share = (double*)kbi_grow(NULL, sizeof(double) * cases);
+    lap.began = kbi_now();
+    for (int i = 0; i < n; i++) lap.share[i] = (double)INFINITY;
     memset(lap.samples, 0, sizeof(double*) * cells);
     memset(lap.over, 0, sizeof(bool) * cases);
     for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
     s->process = 0;
     kbi_lap_over(s, &lap);
     for (size_t i = 0; i < cells; i++) KBENCH_FREE(lap.samples[i]);
+    KBENCH_FREE(lap.share);
     KBENCH_FREE(lap.over);
     KBENCH_FREE(lap.results);
     KBENCH_FREE(lap.samples);
@@ -14300,13 +15015,17 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!s->collect) kbi_show_machine(s);
     if (!kbi_resume_device(s)) return KBI_EXIT_FAILED;
     double allowed = 0; // the time left is this device's, without its start
+    int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
+    s->budget.turns = s->budget.cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
         for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
-        allowed += (double)s->o->procs * kbi_group_seconds(s->o, here);
+        allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
+        kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
+    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
         if (kbi_resume_has(&s->resume, s->plan, first)) {
@@ -14328,6 +15047,10 @@ static void kbi_say_end(kbi_supervisor* s) {
     kbi_table_end(&s->table);
     if (s->absent)
         kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
+    kbi_budget_say(&s->budget, s->o);
+    if (s->fewer && !kbi_desk.interrupted)
+        kbi_warn("--budget: %d case%s measured in fewer than %lld processes", s->fewer,
+                 s->fewer == 1 ? " was" : "s were", (long long)s->o->procs);
     if (kbi_desk.interrupted && s->o->procs == 1)
         kbi_warn("interrupted: cases that were not finished have no record");
     else if (kbi_desk.interrupted)
@@ -14383,6 +15106,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     s->collect = collect;
     s->collect_to = to;
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
@@ -14391,6 +15115,8 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_discard(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
+    if (o->shards)
+        snprintf(s->session.shard, sizeof s->session.shard, "%lld/%lld", (long long)o->shard, (long long)o->shards);
     kbi_how how = kbi_how_of(o, stdout_taken ? stderr : stdout);
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
@@ -14406,9 +15132,13 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = kbi_run_device(s, (int)first, required);
-    for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++)
-        code = kbi_run_device(s, device, true);
+    int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
+    for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
+        bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
+        for (int i = 0; over && i < plan->n; i++)
+            if (kbi_runs_here(s, &plan->cases[i])) kbi_budget_leave(&s->budget, plan->cases[i].name);
+        if (!over) code = kbi_run_device(s, device, true);
+    }
     kbi_progress_clear(&s->progress);
     if (!code && !collect) kbi_say_end(s);
     bool stored = kbi_store_close(&s->store);
@@ -14418,7 +15148,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (code) return code;
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
     if (s->failed || !stored) return KBI_EXIT_FAILED;
-    return s->ok || s->resumed ? KBI_EXIT_FINE : kbi_nothing_measured(s);
+    return s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE : kbi_nothing_measured(s);
 }
 
 // --- what the kernel says of the processor, below /sys/devices/system/cpu ---
@@ -14532,6 +15262,8 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_host(&s->machine);
     kbi_env_compiler();
     printf("  %-34s %s\n", "build", s->session.build);
+    for (int i = 0; i < s->session.facts.n; i++)
+        printf("  %-34s %s\n", s->session.facts.of[i].name, s->session.facts.of[i].value);
     kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     kbi_env_roofs(&s->machine.core, ", one core");
@@ -14564,10 +15296,13 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     kbi_list_cases(plan);
     for (int first = 0, end; first < plan->n; first = end) {
         end = kbi_group_end(plan, first);
-        seconds += (double)o->procs * kbi_group_seconds(o, end - first);
+        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, end - first);
     }
-    printf("%d case%s in %d comparison group%s; at most about %s\n", plan->n, plan->n == 1 ? "" : "s", plan->groups,
+    if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
+    printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
            plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
+    if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
+    printf("\n");
     return KBI_EXIT_FINE;
 }
 
@@ -14609,20 +15344,25 @@ static int kbi_toll_code(const kbi_options* o, const kbi_assessment* a, bool com
 
 typedef struct kbi_goal { // "layernorm:gpu_efficiency>=80"
     kbi_patterns which;
-    const kbi_key* key;
+    kbi_shown what;
     bool least, strict; // >= or >; < or >
     double value;
 } kbi_goal;
 
 // false after an error message
 static bool kbi_goal_parse(const char* text, kbi_goal* g) {
-    const char *colon = strrchr(text, ':'), *from = colon ? colon + 1 : text, *sign = from + strcspn(from, "<>=");
-    char name[64], *end;
+    const char* colon = strrchr(text, ':');
+    bool counter = colon && colon - text >= 7 && strncmp(colon - 7, "counter", 7) == 0;
+    if (counter && colon - text == 7)
+        colon = NULL;
+    else if (counter && colon[-8] == ':')
+        colon -= 8;
+    const char *from = colon ? colon + 1 : text, *sign = from + strcspn(from, "<>=");
+    char name[80], *end;
     kbi_text pattern = { NULL, 0, 0 };
     kbi_strings list;
-    kbi_shown shown;
     kbi_put(&pattern, text, colon ? (size_t)(colon - text) : 0);
-    snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(sign - from, (ptrdiff_t)63), from);
+    snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(sign - from, (ptrdiff_t)79), from);
     memset(&list, 0, sizeof list);
     list.n = pattern.n > 0;
     list.of[0] = pattern.s;
@@ -14636,10 +15376,9 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
     if (!good)
         kbi_error("--goal takes CASES:KEY>=NUMBER or CASES:KEY<=NUMBER, as in layernorm:gpu_efficiency>=80, not '%s'",
                   text);
-    good = good && kbi_shown_named("goal", name, &shown);
-    if (good && shown.key->kind != KBI_KIND_real && shown.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is no number", shown.key->name), false);
-    if (good) g->key = shown.key;
+    good = good && kbi_shown_named("goal", name, &g->what);
+    if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
+        good = (kbi_error("--goal: %s is no number", g->what.key->name), false);
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
     return good;
@@ -14669,14 +15408,14 @@ static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* 
         if (!kbi_goal_parse(o->goal.of[i], &g)) continue;
         for (int64_t k = 0; k < n; k++) {
             if (!kbi_has_time(&r[k]) || (g.which.n && !kbi_patterns_match(&g.which, r[k].name))) continue;
-            double x = kbi_field_number(&r[k], g.key);
+            double x = kbi_shown_number(&r[k], &g.what);
             char number[40];
             of++;
             if (kbi_goal_met(&g, x)) continue;
             without++;
             kbi_text line = { NULL, 0, 0 };
             kbi_clean(&line, r[k].name);
-            fprintf(out, "goal missed: %s %s in %s\n", g.key->name,
+            fprintf(out, "goal missed: %s %s in %s\n", g.what.counter[0] ? g.what.counter : g.what.key->name,
                     kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", line.s);
             kbi_text_free(&line);
         }
@@ -14790,10 +15529,16 @@ static void kbi_toll_free(kbi_toll* g) {
     kbi_text_free(&g->history_path);
 }
 
-// What keeps the times of a pair from being compared, once of each kind. False: nothing does.
-static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c) {
+// All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
+// kind. False: nothing does.
+static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
     kbi_set said = { NULL, 0, 0 };
+    kbi_differences all;
     bool off = false;
+    kbi_differences_of(&all, c);
+    if (all.n) fprintf(how->out, "\nBefore and after differ in\n");
+    kbi_differences_show(how, &all);
+    kbi_arena_free(&all.texts);
     for (int64_t i = 0; i < c->n; i++) {
         kbi_text what = { NULL, 0, 0 };
         if (kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what)) {
@@ -14864,7 +15609,7 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
         if (n) kbi_toll_side(out, "after ", name, &now[0]);
         a = kbi_assess(&c);
         kbi_changes_show(&how, &c, &rules, &a, NULL);
-        off = kbi_toll_machines(o, &c);
+        off = kbi_toll_machines(o, &c, &how);
         KBENCH_FREE(c.of);
     }
     if (o->history) {
@@ -14931,6 +15676,36 @@ static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
 }
 
 // --- without a run ---
+
+// --env --load A B: what the machines of two files differ in, and nothing else.
+static int kbi_env_loaded(const kbi_options* o) {
+    kbi_records of[2];
+    kbi_differences all;
+    kbi_how how = kbi_how_of(o, stdout);
+    memset(of, 0, sizeof of);
+    if (o->n_load != 2)
+        return kbi_error("--env --load takes two files: what it shows is what their machines differ in"),
+               KBI_EXIT_USAGE;
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++) {
+        good = kbi_read_records(&of[i], o->load[i]);
+        if (good && !of[i].n) good = (kbi_error("%s: no record is there", o->load[i]), false);
+        good = good && kbi_load_choose(o, &of[i]);
+        if (good) kbi_toll_side(stdout, i ? "after " : "before", o->load[i], &of[i].of[0]);
+    }
+    if (good) {
+        kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
+        kbi_differences_of(&all, &c);
+        if (!all.n) printf("nothing that both know differs\n");
+        fflush(stdout);
+        kbi_differences_show(&how, &all);
+        kbi_arena_free(&all.texts);
+        KBENCH_FREE(c.of);
+    }
+    for (int i = 0; i < 2; i++) kbi_records_free(&of[i]);
+    KBENCH_FREE(o->load);
+    return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
+}
 
 // Records that a file has, held against a baseline, a history and goals.
 static int kbi_toll_loaded(const kbi_options* o, const kbi_records* now, const kbi_records* before, const char* name,
@@ -15006,6 +15781,74 @@ static void kbi_load_warn(const kbi_records* r) {
     kbi_set_free(&said);
 }
 
+typedef struct kbi_sharded {
+    int64_t again, device, place, at; // again: how often its case was there before
+} kbi_sharded;
+
+static int kbi_order_sharded(const void* a, const void* b) {
+    const kbi_sharded *x = (const kbi_sharded*)a, *y = (const kbi_sharded*)b;
+    if (x->again != y->again) return x->again < y->again ? -1 : 1;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+// Puts what shards of a plan have measured in the plan's order, one sweep behind the other.
+static void kbi_load_order(kbi_records* r) {
+    kbi_sharded* order = (kbi_sharded*)kbi_grow(NULL, sizeof(kbi_sharded) * (size_t)r->n);
+    kb_result* sorted = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)r->n);
+    kbi_map seen;
+    int64_t n = 0;
+    memset(&seen, 0, sizeof seen);
+    for (int64_t i = 0; i < r->n; i++) {
+        const kb_result* x = &r->of[i];
+        char device[32];
+        if (!x->shard || x->place == KB_NONE) continue;
+        snprintf(device, sizeof device, "|%lld|", (long long)x->device);
+        uint64_t key = kbi_hash(kbi_hash(14695981039346656037u, device), x->name);
+        kbi_mapped* slot = kbi_map_find(&seen, key);
+        order[n].again = slot->key ? (int64_t)++slot->at : 0;
+        if (!slot->key) kbi_map_take(&seen, slot, key, 0);
+        order[n].device = x->device;
+        order[n].place = x->place;
+        order[n++].at = i;
+    }
+    qsort(order, (size_t)n, sizeof *order, kbi_order_sharded);
+    for (int64_t i = 0; i < n; i++) sorted[i] = r->of[order[i].at];
+    for (int64_t i = 0, k = 0; i < r->n; i++)
+        if (r->of[i].shard && r->of[i].place != KB_NONE) r->of[i] = sorted[k++];
+    KBENCH_FREE(seen.slots);
+    KBENCH_FREE(sorted);
+    KBENCH_FREE(order);
+}
+
+// Which shards have left nothing, of those that these records are of.
+static void kbi_load_absent(const kbi_records* r) {
+    kbi_set there = { NULL, 0, 0 };
+    const char* of = NULL; // "/8"
+    kbi_text absent = { NULL, 0, 0 };
+    for (int64_t i = 0; i < r->n; i++) {
+        const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
+        if (!slash) continue;
+        if (of && !kbi_is(of, slash)) {
+            kbi_warn("shards of different numbers, K%s and K%s: a case may be there twice, or not at all", of, slash);
+            of = NULL;
+            break;
+        }
+        of = slash;
+        kbi_set_add(&there, (uint64_t)strtoll(r->of[i].shard, NULL, 10));
+    }
+    int64_t shards = of ? KBI_MIN(strtoll(of + 1, NULL, 10), (long long)KBI_SHARDS) : 0, n = 0;
+    for (int64_t k = 1; k <= shards; k++)
+        if (kbi_set_add(&there, (uint64_t)k) && n++ < 8)
+            kbi_putf(&absent, "%s%lld%s", n > 1 ? ", " : "", (long long)k, of);
+    if (n)
+        kbi_warn("no record of shard%s %s%s: not run yet, or there was nothing for %s", n > 1 ? "s" : "", absent.s,
+                 n > 8 ? ", ..." : "", n > 1 ? "them" : "it");
+    kbi_text_free(&absent);
+    kbi_set_free(&there);
+}
+
 // --jsonl appends: to a file that was read it would add what it has.
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
@@ -15021,6 +15864,8 @@ static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
         if (!kbi_read_records(r, o->load[i])) return false;
     if (!r->n) return kbi_error("%s: no record is there", o->load[0]), false;
     if (!kbi_load_choose(o, r)) return false;
+    kbi_load_order(r);
+    kbi_load_absent(r);
     kbi_load_warn(r);
     return true;
 }
@@ -16488,10 +17333,24 @@ static void kbi_warn_idle(const kbi_options* o) {
     if (o->procs > 1 && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
         kbi_warn("--procs is without effect: --%s has a number of its own",
                  o->on[KBI_OPTION_env] ? "env" : "selftest");
-    for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]); i++)
+    if (o->on[KBI_OPTION_shard] && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
+        kbi_warn("--shard is without effect: --%s has no cases of a plan",
+                 o->on[KBI_OPTION_env] ? "env" : "selftest");
+    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !o->n_load;
+    for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && looks; i++)
         if (o->on[kbi_choosing_options[i]] || (kbi_choosing_options[i] == KBI_OPTION_filter && o->filter.n))
             kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks",
                      kbi_options_table[kbi_choosing_options[i]].name, o->on[KBI_OPTION_env] ? "env" : "selftest");
+}
+
+// A runner that splits a program's tests asks in this way whether the program knows of it.
+static bool kbi_shard_noted(void) {
+    const char* path = getenv("GTEST_SHARD_STATUS_FILE");
+    if (!path || !*path) return true;
+    int file = kbi_open_file(path, O_WRONLY | O_CREAT);
+    if (file < 0) return kbi_error("GTEST_SHARD_STATUS_FILE %s: %s", path, strerror(errno)), false;
+    close(file);
+    return true;
 }
 
 static int kbi_main(int argc, char** argv) {
@@ -16513,12 +17372,15 @@ static int kbi_main(int argc, char** argv) {
     kbi_warn_idle(&o);
     if (o.on[KBI_OPTION_selftest]) return kbi_selftest(&o);
 #if KBI_REPORT
-    if (o.n_load) return kbi_load_shown(&o);
+    if (o.n_load) return o.on[KBI_OPTION_env] ? kbi_env_loaded(&o) : kbi_load_shown(&o);
     if (o.compare[0]) return kbi_compare_main(&o);
     if (o.race.n) return kbi_race_main(&o);
 #endif
     if (o.on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(&o, &plan);
-    if (!kbi_plan_here(&plan, &o)) return KBI_EXIT_USAGE;
+    if (!kbi_shard_noted() || !kbi_plan_here(&plan, &o)) return KBI_EXIT_USAGE;
+    if (!plan.n)
+        kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o.shard,
+                 (long long)o.shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o.on, kbi_idle_options, KBI_COUNT(kbi_idle_options));
     if (looks && o.on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o.jsonl)) return KBI_EXIT_USAGE;
