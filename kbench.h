@@ -153,8 +153,8 @@ HOW A MEASUREMENT WORKS
     has its finished laps: groups of at least 16 cases together.
 
     The program starts itself again as a worker and runs the cases there. A case that crashes, hangs or exits
-    loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer
-    or Nsight Compute it is one process; a few launches of every case run and are checked, and nothing is timed.
+    loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight
+    Compute or valgrind it is one process; a few launches of every case run and are checked, and nothing is timed.
 
     time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance
     Evaluation, 2010), for as many values as the samples are worth, given how they hang together. A flag stands
@@ -971,6 +971,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/resource.h>
 #include <sys/stat.h>
 #ifdef __linux__
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #endif
 #include <sys/time.h>
@@ -1377,6 +1378,21 @@ KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
         KBENCH_FREE(large);
     }
     va_end(again);
+    va_end(list);
+}
+
+// Formats into a fixed room, behind what is there; what finds no place in it leaves "..." behind a whole character.
+static void kbi_vfit(char* out, size_t at, size_t size, const char* format, va_list list) {
+    int n = vsnprintf(out + at, size - at, format, list);
+    if (n < 0 || (size_t)n < size - at) return;
+    for (at = size - 4; at && ((unsigned char)out[at] & 0xc0) == 0x80; at--) {}
+    memcpy(out + at, "...", 4);
+}
+
+KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t at, size_t size, const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_vfit(out, at, size, format, list);
     va_end(list);
 }
 
@@ -3178,7 +3194,7 @@ typedef struct kbi_measured {
     int32_t core;                // the roofs are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
     uint64_t flags;
-    char message[512];
+    char message[1024];
     char mode[8];
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
@@ -3213,6 +3229,7 @@ typedef struct kbi_machine {
     char truth[64];               // what the bias was held against
     double cold;                  // share of an L2's worth of data that the eviction pushes out; NaN: not known
     char tool[24];                // that changes how launches run: nothing is timed under it; "": none
+    int32_t simulated;            // host work as well
     char cpus[200], governor[32]; // that this process may run on; what chooses their clock; "": not known
     int32_t boost;                // whether that may rise above its nominal rate; -1: not known
 } kbi_machine;
@@ -3316,11 +3333,9 @@ static size_t kbi_values(const kbi_measured* m) { return (size_t)(m->n + m->roun
 
 static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
     size_t n = strlen(m->message);
-    if (n && n + 3 < sizeof m->message) {
-        memcpy(m->message + n, "; ", 3);
-        n += 2;
-    }
-    vsnprintf(m->message + n, sizeof m->message - n, format, list);
+    kbi_fit(m->message, n, sizeof m->message, n ? "; " : "");
+    n = strlen(m->message);
+    kbi_vfit(m->message, n, sizeof m->message, format, list);
 }
 
 KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
@@ -3876,6 +3891,7 @@ typedef struct kbi_options {
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
     uint64_t seed;
+    int64_t gpu;
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
     double threshold, memory_threshold, alpha, noise, budget; // shares; seconds
     char** race_options;                                      // what stands behind -- of a race; NULL: nothing
@@ -4135,6 +4151,12 @@ static bool kbi_option_warmup(const char* value, kbi_options* o) {
     return false;
 }
 
+static bool kbi_option_device(const char* value, kbi_options* o) {
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // which the tests have
+    if (named || kbi_parse_whole(value, 0, 1023, &o->gpu)) return o->device = value, true;
+    return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
+}
+
 static bool kbi_option_cpu(const char* value) {
     kbi_cpus list, allowed, beyond;
     char not_ours[80], ours[200];
@@ -4241,7 +4263,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_axis:
         if (strchr(value, '=')) return kbi_add_string(name, &o->axis, value);
         return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%.100s'", value), false;
-    case KBI_OPTION_device: o->device = value; return true;
+    case KBI_OPTION_device: return kbi_option_device(value, o);
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
     case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
     case KBI_OPTION_timer:
@@ -5384,6 +5406,7 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
+    bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
@@ -5857,6 +5880,12 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
+// Whether the host's code runs on a simulated processor.
+static bool kbi_valgrind(void) {
+    const char* preloaded = getenv("LD_PRELOAD");
+    return preloaded && strstr(preloaded, "/vgpreload_");
+}
+
 static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     memset(m, 0, sizeof *m);
     snprintf(m->backend, sizeof m->backend, "%s", backend);
@@ -5868,6 +5897,8 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->fitted = m->cold = NAN;
     m->boost = -1;
+    m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
+    if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
 // What is known of the processors, whatever the device.
@@ -6265,6 +6296,10 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
         return NULL;
     }
+    if (place < KB_DEVICE || place > KB_PINNED) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
+        return NULL;
+    }
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
     if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
@@ -6290,33 +6325,51 @@ static void kbi_mark_read(kbi_run* run, const void* p) {
     m->read_bytes += (int64_t)block->bytes;
 }
 
+// Whether a body may do that with n things of this size there; the case is wrong where not. What kb_alloc did not give
+// has the size that the body says.
+static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
+    if (run->m.status != KB_OK) return false;
+    const kbi_block* block = kbi_block_of(run, p);
+    if (n < 0)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", what, (long long)n, unit);
+    else if (!p && n)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", what);
+    else if (!size)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", what, unit);
+    else if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)p) / size)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", what, (long long)n, unit,
+                 block->bytes);
+    return run->m.status == KB_OK;
+}
+
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
-    if (kbi_failed(kb->run) || !host || !from) return;
+    int64_t n = (int64_t)bytes;
+    if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
+        return;
     kbi_mark_read(kb->run, from);
-    kb->run->backend->memory.copy(host, from, bytes);
+    if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (!kbi_failed(kb->run) && to && host) kb->run->backend->memory.copy(to, host, bytes);
+    int64_t n = (int64_t)bytes;
+    if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
+        !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
+        return;
+    if (bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_run* run = kb->run;
     uint32_t tensor = run->call.fills++;
     run->call.zeros += kind == KB_ZERO;
-    if (kbi_failed(run) || !p || n <= 0) return;
-    if (!kb_dtype_size(dtype)) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of elements without a type");
+    if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
+    if (kind < KB_ZERO || kind > KB_IOTA) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
         return;
     }
     const kbi_block* block = kbi_block_of(run, p);
-    if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (char*)p) / kb_dtype_size(dtype)) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n,
-                 block->bytes);
-        return;
-    }
     const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
-    b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
+    if (n) b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7193,7 +7246,7 @@ static void kbi_kernel_name(kbi_measured* m, const char* name) {
     int status = 0;
     plain = __cxa_demangle(name, NULL, NULL, &status);
 #endif
-    snprintf(m->kernel, sizeof m->kernel, "%s", plain ? plain : name);
+    kbi_fit(m->kernel, 0, sizeof m->kernel, "%s", plain ? plain : name);
     free(plain); // the demangler's own malloc
 }
 
@@ -8153,9 +8206,10 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Under compute-sanitizer or a profiler every kernel is to run, and none of the times will be told.
+// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the times
+// will be told.
 static bool kbi_only_checked(const kbi_run* run) {
-    return run->machine->tool[0] && run->backend->gpu && !run->work.host;
+    return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
 
 static bool kbi_warm_enough(kbi_run* run) {
@@ -8400,7 +8454,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
     } else if (run->call.sampled) {
         unit = run->call.ready;
         if (unit == KBI_NO_UNIT && !kbi_failed(run))
-            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one KB_SAMPLE");
+            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s", run->call.over ? "benchmark" : "KB_SAMPLE");
         run->call.ready = KBI_NO_UNIT;
         if (!kbi_can_run(run, host)) return 0;
     } else {
@@ -8419,10 +8473,13 @@ bool kbi_sample(kb_state* kb) {
     if (run->call.unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
     if (run->call.ready != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
+    if (run->call.over || (run->call.looped && !run->call.sampled))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark"), false;
     run->call.sampled = true;
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
-    return run->call.ready != KBI_NO_UNIT;
+    run->call.over = run->call.ready == KBI_NO_UNIT;
+    return !run->call.over;
 }
 
 // The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine.
@@ -8489,7 +8546,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.phase = first;
     run->call.last = last;
     run->call.unit = run->call.ready = KBI_NO_UNIT;
-    run->call.looped = run->call.sampled = run->call.entered = run->call.proved = false;
+    run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
@@ -8674,11 +8731,12 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
     kbi_text known = { NULL, 0, 0 };
     const kb_param* found = NULL;
     for (int i = 0; i < c->n_params; i++) {
-        if (strcmp(c->params[i].name, axis) == 0) found = &c->params[i];
+        if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
     }
     if (!found)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis, known.n ? known.s : "none");
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
+                 known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
     kbi_text_free(&known);
@@ -8704,7 +8762,7 @@ const char* kb_str(kb_state* kb, const char* axis) {
 bool kb_has(kb_state* kb, const char* axis) {
     const kbi_case* c = kb->run->of;
     for (int i = 0; i < c->n_params; i++)
-        if (strcmp(c->params[i].name, axis) == 0) return true;
+        if (kbi_is(c->params[i].name, axis)) return true;
     return kb->direction && kbi_is(axis, "dir");
 }
 
@@ -8770,19 +8828,15 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_run* run = kb->run;
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
-    if (!got || !want) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
-    if (n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements", (long long)n), false;
-    if (!kb_dtype_size(got_type) || !kb_dtype_size(want_type))
-        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of elements without a type"), false;
-    const kbi_block* block = kbi_block_of(run, got);
-    if (block &&
-        (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)got) / kb_dtype_size(got_type))
-        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements in a block of %zu bytes", (long long)n,
-                        block->bytes),
-               false;
+    if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
+        !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
+        return false;
+    if (!(tolerance >= 0) || !kbi_finite(tolerance))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check takes a tolerance from 0 up, not %g", tolerance), false;
+    if (!n) return kb_note(kb, "kb_check of no elements, which proves nothing"), true;
     kbi_mark_read(run, got);
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
-    void* host = KBENCH_MALLOC(bytes ? bytes : 1);
+    void* host = KBENCH_MALLOC(bytes);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
     run->backend->memory.copy(host, got, bytes);
     kbi_stop_on_error(run, "before or in the copy that kb_check looks at");
@@ -8817,11 +8871,11 @@ bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const 
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
     kbi_run* run = kb->run;
-    char text[400];
+    char text[sizeof run->m.message];
     va_list list;
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_check_done(run, passed, error, tolerance);
     if (!passed && kbi_stale(run))
@@ -8844,19 +8898,19 @@ void kb_skip(kb_state* kb, const char* format, ...) {
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[400];
+    char text[sizeof kb->run->m.message];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
-    char text[400];
+    char text[sizeof kb->run->m.message];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     if (kbi_failed(kb->run)) return;
     size_t n = strlen(text);
@@ -8864,12 +8918,16 @@ void kb_note(kb_state* kb, const char* format, ...) {
         bool begins = p == kb->run->m.message || (p[-1] == ' ' && p[-2] == ';');
         if (begins && (!p[n] || p[n] == ';')) return;
     }
-    va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
-    va_end(list);
+    kbi_remark(&kb->run->m, "%s", text);
 }
 
-void kb_expect(kb_state* kb, unsigned expectations) { kb->run->work.expect |= expectations; }
+void kb_expect(kb_state* kb, unsigned expectations) {
+    const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC;
+    kb->run->work.expect |= expectations & known;
+    if (expectations & ~known)
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_expect knows KB_EXPECT_TRANSFER, _ALLOC and _SYNC, not %#x",
+                 expectations & ~known);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
@@ -9345,7 +9403,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     char text[400];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_text all = { NULL, 0, 0 };
     kbi_putf(&all, "%s%s%s", r->message ? r->message : "", r->message ? "; " : "", text);
@@ -10443,12 +10501,35 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
+// The program's file: /proc/self/exe, but for a program that is an argument of its loader (ld.so ./prog).
+static int kbi_open_image(void) {
+    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
+#ifdef __linux__
+    char line[4400];
+    unsigned long from, to, inode, at = getauxval(AT_PHDR);
+    struct stat about;
+    FILE* f = file < 0 ? NULL : fopen("/proc/self/maps", "r");
+    while (f && kbi_get_line(line, (int)sizeof line, f)) {
+        int path = 0;
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu %n", &from, &to, &inode, &path) < 3 || at < from || at >= to)
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        if (!line[path] || fstat(file, &about) != 0 || about.st_ino == inode) break;
+        int image = kbi_open_file(line + path, O_RDONLY);
+        if (image >= 0) close(file), file = image;
+        break;
+    }
+    if (f) fclose(f);
+#endif
+    return file;
+}
+
 // The hash of this process's executable, of all its bytes; "" where it cannot be read.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static uint64_t words[8192];
     if (known[0]) return known;
-    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
+    int file = kbi_open_image();
     uint64_t h = 14695981039346656037u;
     size_t all = 0;
     for (;;) {
@@ -11400,8 +11481,9 @@ static int kbi_open_in_place(const char* path, int flags) {
 
 static const char* kbi_why_not_open(int error) { return error == ENXIO ? "nobody reads this pipe" : strerror(error); }
 
-// Whether a plain file begins as something else than records: somebody's source, named by mistake.
-static bool kbi_is_foreign(const char* path) {
+// Whether a plain file begins as something else than what is to be written, which has this mark at its begin, or NULL
+// as records do: somebody's source, named by mistake.
+static bool kbi_is_foreign(const char* path, const char* mark) {
     char some[256];
     struct stat about;
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
@@ -11410,7 +11492,7 @@ static bool kbi_is_foreign(const char* path) {
     if (file >= 0) close(file);
     some[KBI_MAX(n, 0)] = 0;
     const char* first = some + strspn(some, " \t\r\n");
-    return n > 0 && *first != '[' && *first != '{';
+    return n > 0 && (mark ? !strstr(some, mark) : *first != '[' && *first != '{');
 }
 
 static bool kbi_store_open_json(kbi_store* s) {
@@ -11476,7 +11558,9 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     s->array.file = s->lines.file = -1;
     if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
         return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
-    const char* foreign = kbi_is_foreign(json ? json : "") ? json : kbi_is_foreign(jsonl ? jsonl : "") ? jsonl : NULL;
+    const char* foreign = kbi_is_foreign(json ? json : "", NULL)     ? json
+                          : kbi_is_foreign(jsonl ? jsonl : "", NULL) ? jsonl
+                                                                     : NULL;
     if (foreign) return kbi_error("%s holds no records: nothing is written to it", foreign), false;
     if (kbi_is(s->json, "-") && kbi_is(s->jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
@@ -11739,10 +11823,10 @@ typedef struct kbi_table {
     bool equivalent, unresolved; // such verdicts were shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
-    int n_cells, label;                          // label: width of the first column
-    unsigned wanted;                             // a bit for each of kbi_columns that the heading above was made for
-    char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
-    uint64_t machine;                            // of the line above; 0: none
+    int n_cells, label;     // label: width of the first column
+    unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
+    uint64_t heading, axes; // hashes: the operation above; axes that rows leave out, 0: none
+    uint64_t machine;       // of the line above; 0: none
     int64_t ok, failed, skipped;
     kbi_text text; // not yet written
 } kbi_table;
@@ -11904,19 +11988,18 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
 static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n) {
     const kb_result* r = rows[0];
     bool alone = kbi_table_single(r), numbers = false, reads = true;
-    bool same = t->n_cells && (alone ? t->alone
-                                     : !t->alone && kbi_is(t->heading, r->operation) &&
-                                           kbi_is(t->direction, r->direction ? r->direction : ""));
+    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
+    operation = kbi_hash(operation, r->direction ? r->direction : "");
+    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
     unsigned wanted = kbi_table_wants(t, rows, n);
     for (int i = 0; i < n; i++) numbers |= rows[i]->status == KB_OK;
     for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
     t->alone = alone;
-    snprintf(t->heading, sizeof t->heading, "%s", r->operation ? r->operation : "");
-    snprintf(t->direction, sizeof t->direction, "%s", r->direction ? r->direction : "");
+    t->heading = operation;
     if (same && (!numbers || (reads && (t->n_chosen || !(wanted & ~t->wanted))))) return;
     kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n);
     kbi_table_heading(t, r);
-    t->axes[0] = 0;
+    t->axes = 0;
 }
 
 // The flags that stand beside a number: on its line where all have room there, else below it.
@@ -12031,8 +12114,9 @@ static void kbi_table_label(kbi_table* t, const kb_result* r, bool contest) {
     kbi_table_names(t, &label, r, contest, params.s ? params.s : "");
     params.n = 0;
     if (kbi_width(label.s, label.n) > room && !contest && !t->alone && kbi_table_params(&params, &axes, r)) {
-        if (!kbi_is(t->axes, axes.s)) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
-        snprintf(t->axes, sizeof t->axes, "%s", axes.s);
+        uint64_t left_out = kbi_hash(14695981039346656037u, axes.s);
+        if (t->axes != left_out) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
+        t->axes = left_out;
         label.n = 0;
         kbi_table_names(t, &label, r, contest, params.s);
     }
@@ -12065,13 +12149,16 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
     return 0;
 }
 
-static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by insertion: equals stay in order
-    for (int i = 1; i < n && t->n_order; i++) {
-        const kb_result* row = rows[i];
-        int at = i;
-        for (; at > 0 && kbi_table_compare(t, row, rows[at - 1]) < 0; at--) rows[at] = rows[at - 1];
-        rows[at] = row;
-    }
+static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by merging: equals stay in order
+    int half = n / 2, at = 0, a = 0, b = half;
+    if (n < 2 || !t->n_order) return;
+    kbi_table_sort(t, rows, half);
+    kbi_table_sort(t, rows + half, n - half);
+    if (kbi_table_compare(t, rows[half], rows[half - 1]) >= 0) return;
+    const kb_result** first = (const kb_result**)kbi_grow(NULL, sizeof *first * (size_t)half);
+    memcpy(first, rows, sizeof *first * (size_t)half);
+    while (a < half) rows[at++] = b < n && kbi_table_compare(t, rows[b], first[a]) < 0 ? rows[b++] : first[a++];
+    KBENCH_FREE((void*)first);
 }
 
 // Whether two stand under one heading, so that --sort orders them together.
@@ -13532,12 +13619,24 @@ typedef struct kbi_outputs {
     kbi_records kept; // of a run, whose own records do not outlive their group
 } kbi_outputs;
 
+// What stands at the begin of every file of a renderer's.
+static const char* kbi_output_mark(kbi_render render) {
+    return render == kbi_csv      ? "name,operation,"
+           : render == kbi_gbench ? "\"context\""
+           : render == kbi_go     ? "pkg: kbench"
+                                  : ", kbench ";
+}
+
 static bool kbi_output_open(kbi_output* out) {
     struct stat about;
     kbi_text name = { NULL, 0, 0 };
     out->file = -1;
     if (kbi_is(out->path, "-")) return true;
     bool plain = !out->append && (lstat(out->path, &about) != 0 || S_ISREG(about.st_mode));
+    if (!out->append && out->render != kbi_report && kbi_is_foreign(out->path, kbi_output_mark(out->render)))
+        return kbi_error("--%s %s: that file was written by something else; nothing is written to it", out->option,
+                         out->path),
+               false;
     kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", out->path, (long)getpid());
     if (plain) kbi_remove_all_left(out->path);
     out->file =
@@ -13912,7 +14011,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
     va_start(list, format);
-    vsnprintf(m.message, sizeof m.message, format, list);
+    kbi_say_more(&m, format, list);
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     kbi_receive_result(s, s->group.first + i, &m, NULL);
@@ -14448,9 +14547,9 @@ static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
     *all = kbi_is(o->device, "all");
     if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
     if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_parse_whole(o->device, 0, 1023, first)) return true;
-    kbi_error("--device takes a number, all or cpu, not '%s'", o->device);
-    return false;
+    if (kbi_is(o->device, "script"))
+        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
+    return *first = o->gpu, true;
 }
 
 static bool kbi_profiled(void) {
@@ -14459,7 +14558,7 @@ static bool kbi_profiled(void) {
                                          "NV_SANITIZER_INJECTION_PORT_BASE" };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (getenv(names[i])) return true;
-    return false;
+    return kbi_valgrind(); // which follows no child unless it is told to
 }
 
 // Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
