@@ -38,7 +38,8 @@ CONTENTS (search for the tag)
     ---            stop here if you only want the API
     >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
     >>log          foundation: warnings and errors, one line each, on stderr
-    >>util         foundation: arenas, growing text, numbers as text, names that people mistype, files
+    >>numbers      foundation: doubles written and read, exactly, whatever the locale
+    >>util         foundation: arenas, growing text, names that people mistype, files
     >>names        foundation: what dtypes and flags are called
     >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
@@ -57,6 +58,7 @@ CONTENTS (search for the tag)
     >>arguments    plan: the command line read into the options
     >>line         plan: the command line as a whole: what its options mean together
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
+    >>patterns     plan: regular expressions on the names of cases, which the system compiles and matches
     >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
@@ -155,8 +157,8 @@ HOW A MEASUREMENT WORKS
     has its finished laps: groups of at least 16 cases together.
 
     The program starts itself again as a worker and runs the cases there. A case that crashes, hangs or exits
-    loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer
-    or Nsight Compute it is one process; a few launches of every case run and are checked, and nothing is timed.
+    loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight
+    Compute or valgrind it is one process; a few launches of every case run and are checked, and nothing is timed.
 
     time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance
     Evaluation, 2010), for as many values as the samples are worth, given how they hang together. A flag stands
@@ -1001,6 +1003,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/resource.h>
 #include <sys/stat.h>
 #ifdef __linux__
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #endif
 #include <sys/time.h>
@@ -1145,12 +1148,25 @@ static struct kbi_process {
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
 } kbi_process;
 
+// The bytes of a control character, one of those beyond ASCII as well; 0: it is none.
+static int kbi_control(const char* s) {
+    unsigned char c = (unsigned char)*s;
+    return (c && c < 0x20) || c == 0x7f ? 1 : c == 0xc2 && ((unsigned char)s[1] & 0xe0) == 0x80 ? 2 : 0;
+}
+
 static void kbi_say(const char* level, const char* format, va_list list) {
+    char small[1024], *large = NULL, *p = small;
+    va_list again;
+    va_copy(again, list);
+    int n = vsnprintf(small, sizeof small, format, list);
+    if (n >= (int)sizeof small) large = (char*)KBENCH_MALLOC((size_t)n + 1);
+    if (large) vsnprintf(p = large, (size_t)n + 1, format, again);
+    va_end(again);
+    for (; *p; p++) memset(p, ' ', (size_t)kbi_control(p)); // one line, whatever the names and files hold
     fflush(stdout);
-    fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s: %s%s\n", kbi_process.program ? kbi_process.program : "kbench", level, large ? large : small);
     fflush(stderr);
+    KBENCH_FREE(large);
 }
 
 KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
@@ -1169,7 +1185,140 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>util      foundation: arenas, growing text, numbers as text, names that people mistype, files.
+  >>numbers   foundation: doubles written and read, exactly, whatever the locale.
+              Public: none      Used by: foundation, plan, measure, judge, >>facts, >>parse, render, program
+---------------------------------------------------------------------------------------------------------------*/
+
+// By its bits, so that -ffast-math cannot decide that there are no NaNs.
+static bool kbi_finite(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits >> 52 & 0x7ff) != 0x7ff;
+}
+
+static bool kbi_nan(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits >> 52 & 0x7ff) == 0x7ff && (bits << 12) != 0;
+}
+
+// A program may have called setlocale, and then printf writes 0,5: put the point back.
+static void kbi_unlocalise(char* s) {
+    const char* point = localeconv()->decimal_point;
+    size_t n = point ? strlen(point) : 0;
+    char* p = n && strcmp(point, ".") != 0 ? strstr(s, point) : NULL;
+    if (!p) return;
+    *p = '.';
+    memmove(p + 1, p + n, strlen(p + n) + 1);
+}
+
+// strtod with a point, whatever the locale; a comma ends the number, as in a list.
+static double kbi_real_of(const char* s, char** end) {
+    const char* point = localeconv()->decimal_point;
+    char text[160], *stop;
+    size_t more = point && *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
+    snprintf(text, sizeof text, "%.*s", (int)n, s);
+    char* at = strcmp(point ? point : ".", ".") != 0 && more < 16 ? strchr(text, '.') : NULL;
+    if (at) {
+        memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
+        memcpy(at, point, more + 1);
+    }
+    double x = strtod(text, &stop);
+    *end = (char*)s + (stop - text) - (at && stop > at ? more : 0);
+    return x;
+}
+
+#ifdef __SIZEOF_INT128__
+// Files of records are numbers for the most part. Between 1e-11 and 1e17 a double, its neighbours and a power of ten
+// meet in 128 bits, where nothing is rounded: many times faster than printf and strtod, and the same text and value.
+__extension__ typedef unsigned __int128 kbi_wide;
+
+enum { KBI_FIVES = 28 };
+// clang-format off
+static const uint64_t kbi_fives[KBI_FIVES] = {
+    1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625, 1220703125,
+    6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
+    476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
+    1490116119384765625u, 7450580596923828125u,
+};
+// clang-format on
+
+KBI_SLOW_END
+// The fewest digits, 15 to 17, that read back to x > 0, as c = 0.1 to 1 of 10^17 times 10^(*exponent - 16); 0: not here.
+static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
+    uint64_t bits, fraction = ((uint64_t)1 << 52) - 1, power = 10000000000000000u; // 10^16
+    memcpy(&bits, &x, sizeof bits);
+    int e = (int)(bits >> 52) - 1075;
+    uint64_t m = (bits & fraction) | (fraction + 1);
+    *exponent = (int)(((e + 52) * 78913) >> 18);            // log10(2), rounded down: one too few at most
+    if (!(bits & fraction) || e < -100 || e > 10) return 0; // of a power of two the lower neighbour is nearer
+    for (;; ++*exponent) {
+        int k = 16 - *exponent, shift = -(e + k); // x is all / 2^shift of 10^-k
+        if (k < 0 || k >= KBI_FIVES) return 0;
+        uint64_t ulp = kbi_fives[k];
+        kbi_wide all = (kbi_wide)m * ulp;
+        if (shift < 0) all <<= -shift, ulp <<= -shift, shift = 0;
+        uint64_t c = (uint64_t)(all >> shift), rest = (uint64_t)(all - ((kbi_wide)c << shift));
+        if (c >= 10 * power) continue;
+        for (*digits = 15;; ++*digits) {
+            uint64_t unit = *digits == 15 ? 100 : *digits == 16 ? 10 : 1, over = c % unit, down = c - over;
+            kbi_wide below = ((kbi_wide)over << shift) + rest, above = ((kbi_wide)unit << shift) - below;
+            bool up = above < below || (above == below && (down / unit & 1));
+            kbi_wide off = 2 * (up ? above : below);
+            if (*digits == 17 || off < ulp || (off == ulp && !(m & 1))) return up ? down + unit : down;
+        }
+    }
+}
+
+KBI_SLOW_BEGIN
+#else
+static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
+    return (void)x, (void)digits, (void)exponent, 0;
+}
+#endif
+
+KBI_SLOW_END
+// The shortest of 15, 16 and 17 digits that reads back to the same double, as printf's %g writes them.
+static const char* kbi_number(double x, char out[40]) {
+    int digits = 0, exponent = 0, n = 16;
+    char text[24], *p = out;
+    uint64_t c = kbi_finite(x) && x != 0 ? kbi_shortest(x < 0 ? -x : x, &digits, &exponent) : 0;
+    for (int i = 15; !c && i <= 17; i++) {
+        snprintf(out, 40, "%.*g", i, x);
+        if (i == 17 || strtod(out, NULL) == x) return kbi_unlocalise(out), out;
+    }
+    if (c == 100000000000000000u) c /= 10, exponent++; // 9.99... became 10
+    for (int i = 16; i >= 0; i--, c /= 10) text[i] = (char)('0' + c % 10);
+    while (n && text[n] == '0') n--; // of the last digit
+    if (x < 0) *p++ = '-';
+    bool small = exponent < -4, large = exponent >= digits;
+    int point = small || large ? 0 : exponent;
+    if (point < 0) *p++ = '0', *p++ = '.';
+    for (int i = point; i < -1 && point < 0; i++) *p++ = '0';
+    for (int i = 0; i <= KBI_MAX(n, point); i++) {
+        *p++ = i <= n ? text[i] : '0';
+        if (i == point && i < n) *p++ = '.';
+    }
+    *p = 0;
+    if (small || large) snprintf(p, 8, "e%c%02d", small ? '-' : '+', small ? -exponent : exponent);
+    return out;
+}
+
+KBI_SLOW_BEGIN
+
+// x with so many significant digits, never in exponent form: for people.
+static const char* kbi_digits(double x, int digits, char out[40]) {
+    int whole = 1;
+    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before it counts: 9.9999 is 10.00
+    const char* exponent = strchr(out, 'e');
+    if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
+    snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
+    kbi_unlocalise(out);
+    return out;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>util      foundation: arenas, growing text, names that people mistype, files.
               Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -1232,6 +1381,7 @@ typedef struct kbi_text { // text that grows; always ends with a zero
     size_t n, size;
 } kbi_text;
 
+KBI_SLOW_END
 static void kbi_put(kbi_text* t, const char* s, size_t n) {
     if (t->n + n + 1 > t->size) {
         t->size = 2 * t->size + n + 256;
@@ -1243,6 +1393,7 @@ static void kbi_put(kbi_text* t, const char* s, size_t n) {
 }
 
 static void kbi_puts(kbi_text* t, const char* s) { kbi_put(t, s, strlen(s)); }
+KBI_SLOW_BEGIN
 
 KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
     char small[512];
@@ -1262,6 +1413,21 @@ KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
     va_end(list);
 }
 
+// Formats into a fixed room, behind what is there; what finds no place in it leaves "..." behind a whole character.
+static void kbi_vfit(char* out, size_t at, size_t size, const char* format, va_list list) {
+    int n = vsnprintf(out + at, size - at, format, list);
+    if (n < 0 || (size_t)n < size - at) return;
+    for (at = size - 4; at && ((unsigned char)out[at] & 0xc0) == 0x80; at--) {}
+    memcpy(out + at, "...", 4);
+}
+
+KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t at, size_t size, const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_vfit(out, at, size, format, list);
+    va_end(list);
+}
+
 static void kbi_text_free(kbi_text* t) {
     KBENCH_FREE(t->s);
     memset(t, 0, sizeof *t);
@@ -1278,88 +1444,50 @@ static int kbi_utf8(const unsigned char* s) {
     return n;
 }
 
-// A program may have called setlocale, and then printf writes 0,5: put the point back.
-static void kbi_unlocalise(char* s) {
-    const char* point = localeconv()->decimal_point;
-    size_t n = point ? strlen(point) : 0;
-    char* p = n && strcmp(point, ".") != 0 ? strstr(s, point) : NULL;
-    if (!p) return;
-    *p = '.';
-    memmove(p + 1, p + n, strlen(p + n) + 1);
-}
-
-// strtod with a point, whatever the locale; a comma ends the number, as in a list.
-static double kbi_real_of(const char* s, char** end) {
-    const char* point = localeconv()->decimal_point;
-    char text[128], *stop;
-    size_t more = point && *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
-    snprintf(text, sizeof text, "%.*s", (int)n, s);
-    char* at = strcmp(point ? point : ".", ".") != 0 && more < 16 ? strchr(text, '.') : NULL;
-    if (at) {
-        memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
-        memcpy(at, point, more + 1);
+// Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
+static void kbi_clean(kbi_text* t, const char* s) {
+    for (const char *p = s, *plain; *p;) {
+        for (plain = p; *p >= 0x20 && *p < 0x7f;) p++;
+        kbi_put(t, plain, (size_t)(p - plain));
+        int n = kbi_utf8((const unsigned char*)p);
+        if (!*p) break;
+        kbi_put(t, !n ? "\xef\xbf\xbd" : kbi_control(p) ? " " : p, !n ? 3 : kbi_control(p) ? 1 : (size_t)n);
+        p += n ? n : 1;
     }
-    double x = strtod(text, &stop);
-    *end = (char*)s + (stop - text) - (at && stop > at ? more : 0);
-    return x;
-}
-
-// The shortest of 15, 16 and 17 digits that reads back to the same double.
-static const char* kbi_number(double x, char out[40]) {
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(out, 40, "%.*g", digits, x);
-        if (strtod(out, NULL) == x) break;
-    }
-    kbi_unlocalise(out);
-    return out;
-}
-
-// x with so many significant digits, never in exponent form: for people.
-static const char* kbi_digits(double x, int digits, char out[40]) {
-    int whole = 1;
-    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before it counts: 9.9999 is 10.00
-    const char* exponent = strchr(out, 'e');
-    if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
-    snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
-    kbi_unlocalise(out);
-    return out;
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
 
-// Names are compared without regard to case, and '-' and '_' are nothing: LayerNorm is layernorm, layer_norm too.
-static bool kbi_same_name(const char* a, const char* b) {
-    if (!a || !b) return false;
-    for (;; a++, b++) {
-        while (*a == '_' || *a == '-') a++;
-        while (*b == '_' || *b == '-') b++;
+// Names are compared without regard to case, and '-' and '_' are nothing: LayerNorm is layernorm, layer_norm too. n
+// and m: their bytes.
+static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
+    for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
+        while (a < a_end && (*a == '_' || *a == '-')) a++;
+        while (b < b_end && (*b == '_' || *b == '-')) b++;
+        if (a == a_end || b == b_end) return a == a_end && b == b_end;
         if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) return false;
-        if (!*a) return true;
     }
+}
+
+static bool kbi_same_name(const char* a, const char* b) {
+    return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
+}
+
+// The word of a comma-separated list that begins there has n bytes; the next begins behind them.
+static const char* kbi_word(const char* p, size_t* n) {
+    *n = strcspn(p, ",");
+    return p + *n + (p[*n] == ',');
 }
 
 // Whether a comma-separated list names it.
 static bool kbi_lists(const char* list, const char* name) {
-    char word[128];
-    for (const char* p = list; *p; p += strcspn(p, ","), p += *p == ',') {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(p, ","), p);
-        if (kbi_same_name(word, name)) return true;
+    size_t n;
+    for (const char *p = list, *next; *p; p = next) {
+        next = kbi_word(p, &n);
+        if (kbi_same_name_n(p, n, name, strlen(name))) return true;
     }
     return false;
-}
-
-// By its bits, so that -ffast-math cannot decide that there are no NaNs.
-static bool kbi_finite(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits >> 52 & 0x7ff) != 0x7ff;
-}
-
-static bool kbi_nan(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits >> 52 & 0x7ff) == 0x7ff && (bits << 12) != 0;
 }
 
 // Levenshtein's distance, case ignored; names longer than the row are far from everything.
@@ -1456,13 +1584,17 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->at = at;
 }
 
+KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
         kbi_puts(t, "null");
         return;
     }
     kbi_puts(t, "\"");
-    for (const unsigned char* p = (const unsigned char*)s; *p;) {
+    for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
+        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\';) p++;
+        kbi_put(t, (const char*)plain, (size_t)(p - plain));
+        if (!*p) break;
         int n = kbi_utf8(p);
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
@@ -1485,6 +1617,8 @@ static void kbi_json_real(kbi_text* t, double x) {
     char number[40];
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
+
+KBI_SLOW_BEGIN
 
 // "41.23 us": four digits and the unit that leaves one to three of them before the point.
 static const char* kbi_show_time(double ms, char out[40]) {
@@ -3100,7 +3234,7 @@ typedef struct kbi_measured {
     int32_t core;                // the roofs are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
     uint64_t flags;
-    char message[512];
+    char message[1024];
     char mode[8];
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
@@ -3137,6 +3271,7 @@ typedef struct kbi_machine {
     char truth[64];               // what the bias was held against
     double cold;                  // share of an L2's worth of data that the eviction pushes out; NaN: not known
     char tool[24];                // that changes how launches run: nothing is timed under it; "": none
+    int32_t simulated;            // host work as well
     char cpus[200], governor[32]; // that this process may run on; what chooses their clock; "": not known
     int32_t boost;                // whether that may rise above its nominal rate; -1: not known
 } kbi_machine;
@@ -3240,11 +3375,9 @@ static size_t kbi_values(const kbi_measured* m) { return (size_t)(m->n + m->roun
 
 static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
     size_t n = strlen(m->message);
-    if (n && n + 3 < sizeof m->message) {
-        memcpy(m->message + n, "; ", 3);
-        n += 2;
-    }
-    vsnprintf(m->message + n, sizeof m->message - n, format, list);
+    kbi_fit(m->message, n, sizeof m->message, n ? "; " : "");
+    n = strlen(m->message);
+    kbi_vfit(m->message, n, sizeof m->message, format, list);
 }
 
 KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
@@ -3981,6 +4114,7 @@ typedef struct kbi_options {
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
     int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
     uint64_t seed;
+    int64_t gpu;
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
     double threshold, memory_threshold, alpha, noise; // shares
     double budget;                                    // seconds; 0: there is none
@@ -4240,6 +4374,12 @@ static bool kbi_option_warmup(const char* value, kbi_options* o) {
     return false;
 }
 
+static bool kbi_option_device(const char* value, kbi_options* o) {
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // which the tests have
+    if (named || kbi_parse_whole(value, 0, 1023, &o->gpu)) return o->device = value, true;
+    return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
+}
+
 static bool kbi_option_cpu(const char* value) {
     kbi_cpus list, allowed, beyond;
     char not_ours[80], ours[200];
@@ -4324,10 +4464,8 @@ static bool kbi_option_is_second(const kbi_options* o, int id, const char* value
         !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)) && id != KBI_OPTION_goal)
         return kbi_error("--%s is there twice; it takes one value", kbi_options_table[id].name), true;
     for (int i = 0; equals && i < o->axis.n; i++) {
-        char name[128], other[128];
-        snprintf(name, sizeof name, "%.*s", (int)(equals - value), value);
-        snprintf(other, sizeof other, "%.*s", (int)strcspn(o->axis.of[i], "="), o->axis.of[i]);
-        if (!kbi_same_name(name, other)) continue;
+        const char* other = o->axis.of[i];
+        if (!kbi_same_name_n(value, (size_t)(equals - value), other, strcspn(other, "="))) continue;
         kbi_error("-a %s and -a %s name one axis; join the lists with a comma", o->axis.of[i], value);
         return true;
     }
@@ -4384,6 +4522,29 @@ static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     }
 }
 
+// Those of what is read and written.
+static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
+    const char* name = kbi_options_table[id].name;
+    switch (id) {
+    case KBI_OPTION_json: o->json = value; return true;
+    case KBI_OPTION_jsonl: o->jsonl = value; return true;
+    case KBI_OPTION_load: return kbi_option_load(o, value);
+    case KBI_OPTION_csv: o->csv = value; return true;
+    case KBI_OPTION_md: o->md = value; return true;
+    case KBI_OPTION_go: o->go = value; return true;
+    case KBI_OPTION_report: o->report = value; return true;
+    case KBI_OPTION_gbench:
+    case KBI_OPTION_benchmark_out:
+    case KBI_OPTION_benchmark_out_format:
+    case KBI_OPTION_benchmark_filter:
+    case KBI_OPTION_benchmark_display_aggregates_only:
+    case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
+    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
+    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
+    default: return kbi_option_set_gate(o, id, value);
+    }
+}
+
 // One option with its value; false after an error message.
 static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     const char* name = kbi_options_table[id].name;
@@ -4403,9 +4564,11 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_impl: return kbi_add_string(name, &o->impl, value);
     case KBI_OPTION_dtype: return kbi_add_string(name, &o->dtype, value);
     case KBI_OPTION_size: return kbi_add_string(name, &o->size, value);
-    case KBI_OPTION_axis: return kbi_add_string(name, &o->axis, value);
+    case KBI_OPTION_axis:
+        if (strchr(value, '=')) return kbi_add_string(name, &o->axis, value);
+        return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%.100s'", value), false;
     case KBI_OPTION_shard: return kbi_option_shard(value, o);
-    case KBI_OPTION_device: o->device = value; return true;
+    case KBI_OPTION_device: return kbi_option_device(value, o);
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
     case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
     case KBI_OPTION_timer:
@@ -4413,21 +4576,6 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
         if (kbi_same_name(value, "events") || kbi_same_name(value, "cupti") || kbi_same_name(value, "wall"))
             return true;
         return kbi_error("--timer takes events, cupti or wall, not '%s'", value), false;
-    case KBI_OPTION_json: o->json = value; return true;
-    case KBI_OPTION_jsonl: o->jsonl = value; return true;
-    case KBI_OPTION_load: return kbi_option_load(o, value);
-    case KBI_OPTION_csv: o->csv = value; return true;
-    case KBI_OPTION_md: o->md = value; return true;
-    case KBI_OPTION_go: o->go = value; return true;
-    case KBI_OPTION_report: o->report = value; return true;
-    case KBI_OPTION_gbench:
-    case KBI_OPTION_benchmark_out:
-    case KBI_OPTION_benchmark_out_format:
-    case KBI_OPTION_benchmark_filter:
-    case KBI_OPTION_benchmark_display_aggregates_only:
-    case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
-    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
-    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
     case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
     case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
@@ -4441,7 +4589,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
         return true;
     case KBI_OPTION_precision: return kbi_option_precision(value, o);
     case KBI_OPTION_warmup: return kbi_option_warmup(value, o);
-    default: return kbi_option_set_gate(o, id, value);
+    default: return kbi_option_set_out(o, id, value);
     }
 }
 
@@ -4647,26 +4795,28 @@ enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 // "512", "2^20", "inf"
 static bool kbi_parse_value(const char** s, double* out) {
     char* end;
+    errno = 0;
     double x = kbi_real_of(*s, &end);
-    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i';
+    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i', none = !x && errno;
     if (*end == '^' && end != *s) {
         const char* power = end + 1;
-        double y = kbi_real_of(power, &end);
-        if (end == power) return false;
-        x = pow(x, y);
+        double base = x, y = kbi_real_of(power, &end);
+        if (end == power || !kbi_finite(base) || !kbi_finite(y)) return false;
+        x = pow(base, y);
+        none = !x && base != 0;
     }
-    if (end == *s || (!infinite && !kbi_finite(x))) return false; // 1e999 is no way to write it
+    if (end == *s || none || (!infinite && !kbi_finite(x))) return false; // 1e999 and 1e-999 are no way to write it
     *s = end;
     *out = x;
     return true;
 }
 
 static bool kbi_add_value(kb_param* values, int* n, kb_axis_type type, double x) {
-    if (*n == KBI_VALUES || (type == KB_AXIS_INTS && (x != floor(x) || fabs(x) > 9e15))) return false;
+    if (*n == KBI_VALUES || (type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))) return false;
     memset(&values[*n], 0, sizeof values[*n]);
     values[*n].type = type;
     if (type == KB_AXIS_INTS) values[*n].i = (int64_t)x;
-    values[(*n)++].r = x;
+    values[(*n)++].r = type == KB_AXIS_INTS && !x ? 0 : x; // whole numbers have no -0
     return true;
 }
 
@@ -4702,6 +4852,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
         if (type == KB_AXIS_STRINGS) {
             size_t word = strcspn(p, ",");
             good = word > 0 && n < KBI_VALUES;
+            for (size_t i = 0; i < word; i++) good &= !kbi_control(p + i);
             if (!good) break;
             memset(&values[n], 0, sizeof values[n]);
             values[n].type = type;
@@ -4789,6 +4940,96 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
         return false;
     }
     return true;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>patterns  plan: regular expressions on the names of cases, which the system compiles and matches.
+              Public: none      Used by: >>plan, >>gate, >>load
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_patterns {
+    regex_t of[KBI_LISTS];
+    int n;
+} kbi_patterns;
+
+static void kbi_patterns_free(kbi_patterns* p) {
+    for (int i = 0; i < p->n; i++) regfree(&p->of[i]);
+    p->n = 0;
+}
+
+enum { KBI_PATTERN = 4096, KBI_PATTERN_DEPTH = 64 }; // characters, groups in groups
+
+// How many characters a pattern, or the group that begins there, has with its repeats written out, as the system's
+// regcomp writes them: a{200} as 200, and a+ as aa*. In groups that multiplies, and ten characters take all memory that
+// there is. 1e9: groups too deep for its stack, or a reference \1, whose search can take for ever.
+static double kbi_pattern_size(const char** at, int depth) {
+    double all = 0, last = 0; // all before the last thing that can be repeated
+    for (const char* s; *(s = *at) && !(*s == ')' && depth); *at = s) {
+        char* end = NULL;
+        double low, high;
+        if (*s == '{' && isdigit((unsigned char)s[1])) {
+            low = high = strtod(s + 1, &end);
+            if (*end == ',') high = isdigit((unsigned char)end[1]) ? strtod(end + 1, &end) : (end++, low + 1);
+            last *= KBI_MAX(KBI_MAX(low, high), 1.0);
+            s = *end == '}' ? end + 1 : end;
+            continue;
+        }
+        if (*s == '+') last *= 2;
+        if (*s == '+' || *s == '*' || *s == '?') {
+            s++;
+            continue;
+        }
+        all += last;
+        last = 1;
+        if (*s == '\\' && isdigit((unsigned char)s[1])) return 1e9;
+        if (*s == '(' && depth == KBI_PATTERN_DEPTH) return 1e9;
+        if (*s == '(') {
+            *at = s + 1;
+            last = kbi_pattern_size(at, depth + 1);
+            s = *at + (**at == ')');
+        } else if (*s == '[') {
+            s += 1 + (s[1] == '^');
+            s += *s == ']';
+            for (; *s && *s != ']'; s++) // [:alpha:], [.x.], [=x=]
+                if (*s == '[' && s[1] && strchr(":.=", s[1])) {
+                    const char close[] = { s[1], ']', 0 };
+                    if ((end = strstr(s + 2, close)) != NULL) s = end + 1;
+                }
+            s += *s == ']';
+        } else
+            s += 1 + (*s == '\\' && s[1]);
+    }
+    return all + last;
+}
+
+// false after an error message
+static bool kbi_pattern_sound(const char* s) {
+    const char* at = s;
+    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= KBI_PATTERN) return true;
+    kbi_error(
+        "'%.60s%s' is refused: a pattern has at most %d characters, repeats like {9} and + written out, %d groups "
+        "in groups, and no \\1",
+        s, strlen(s) > 60 ? "..." : "", (int)KBI_PATTERN, (int)KBI_PATTERN_DEPTH);
+    return false;
+}
+
+static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
+    for (p->n = 0; p->n < texts->n; p->n++) {
+        if (!kbi_pattern_sound(texts->of[p->n])) return false;
+        int error = regcomp(&p->of[p->n], texts->of[p->n], REG_EXTENDED | REG_ICASE | REG_NOSUB);
+        if (!error) continue;
+        char why[128];
+        regerror(error, &p->of[p->n], why, sizeof why);
+        kbi_error("'%.100s' is not a regular expression: %s", texts->of[p->n], why);
+        return false;
+    }
+    return true;
+}
+
+static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
+    for (int i = 0; i < p->n; i++)
+        if (regexec(&p->of[i], s, 0, NULL, 0) == 0) return true;
+    return false;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4895,19 +5136,21 @@ static const struct {
     const char *said, *meant;
 } kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
 
-static bool kbi_word_is_operation(const char* word, const char* operation) {
-    if (kbi_same_name(word, operation)) return true;
-    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
-        if (kbi_same_name(word, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, operation)) return true;
+static bool kbi_word_is_operation(const char* word, size_t n, const char* operation) {
+    if (kbi_same_name_n(word, n, operation, strlen(operation))) return true;
+    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++) {
+        const char* said = kbi_synonyms[i].said;
+        if (kbi_same_name_n(word, n, said, strlen(said)) && kbi_lists(kbi_synonyms[i].meant, operation)) return true;
+    }
     return false;
 }
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    char word[128];
+    size_t n;
     for (int i = 0; i < o->op.n; i++)
-        for (const char* p = o->op.of[i]; *p; p += strcspn(p, ","), p += *p == ',') {
-            snprintf(word, sizeof word, "%.*s", (int)strcspn(p, ","), p);
-            if (kbi_word_is_operation(word, operation)) return true;
+        for (const char *p = o->op.of[i], *next; *p; p = next) {
+            next = kbi_word(p, &n);
+            if (kbi_word_is_operation(p, n, operation)) return true;
         }
     return o->op.n == 0;
 }
@@ -4922,17 +5165,15 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
 static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, kbi_dimension* d) {
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
-        char name[128];
-        snprintf(name, sizeof name, "%.*s", (int)(equals - s), s);
-        if (!kbi_same_name(name, d->name)) continue;
+        if (!d->name || !kbi_same_name_n(s, (size_t)(equals - s), d->name, strlen(d->name))) continue;
         *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
         if (d->n && kbi_takes_values(a, e, d, s)) continue;
         if (d->n) return false;
-        kbi_error("-a %s: not a list of at most %d %s; as in %s=1,2,16:64:*2", s, (int)KBI_VALUES,
+        kbi_error("-a %.100s: not a list of at most %d %s; as in %s=%s", s, (int)KBI_VALUES,
                   d->type == KB_AXIS_REALS     ? "numbers"
-                  : d->type == KB_AXIS_STRINGS ? "words"
-                                               : "whole numbers",
-                  d->name);
+                  : d->type == KB_AXIS_STRINGS ? "words without control characters"
+                                               : "whole numbers of up to 15 digits",
+                  d->name, d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         return false;
     }
     return true;
@@ -4999,10 +5240,12 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     const kb_param* values[KBI_DIMENSIONS];
     int at[KBI_DIMENSIONS] = { 0 };
+    double all = 1;
+    for (int i = 0; i < n; i++) all *= d[i].n;
+    if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
     for (;;) {
         for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
         kbi_plan_case(plan, e, size, values, n);
-        if (plan->n > KBI_CASES) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
         int i = n - 1;
         while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
         if (i < 0) return true;
@@ -5077,34 +5320,6 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
-}
-
-typedef struct kbi_patterns {
-    regex_t of[KBI_LISTS];
-    int n;
-} kbi_patterns;
-
-static void kbi_patterns_free(kbi_patterns* p) {
-    for (int i = 0; i < p->n; i++) regfree(&p->of[i]);
-    p->n = 0;
-}
-
-static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
-    for (p->n = 0; p->n < texts->n; p->n++) {
-        int error = regcomp(&p->of[p->n], texts->of[p->n], REG_EXTENDED | REG_ICASE | REG_NOSUB);
-        if (!error) continue;
-        char why[128];
-        regerror(error, &p->of[p->n], why, sizeof why);
-        kbi_error("'%s' is not a regular expression: %s", texts->of[p->n], why);
-        return false;
-    }
-    return true;
-}
-
-static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
-    for (int i = 0; i < p->n; i++)
-        if (regexec(&p->of[i], s, 0, NULL, 0) == 0) return true;
-    return false;
 }
 
 // Drops what the filters exclude.
@@ -5198,7 +5413,8 @@ typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAM
 static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming what) {
     bool found = false;
     if (what == KBI_NAMES_OP)
-        kbi_offer(best, e->operation), found = kbi_word_is_operation(best->wanted, e->operation);
+        kbi_offer(best, e->operation),
+            found = kbi_word_is_operation(best->wanted, strlen(best->wanted), e->operation);
     if (what == KBI_NAMES_IMPL) {
         kbi_offer(best, e->implementation);
         found = kbi_same_name(best->wanted, e->implementation);
@@ -5235,29 +5451,37 @@ static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming wha
     return found;
 }
 
-// Every word of the lists must be the name of something registered.
+// A word must be the name of something registered.
+static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_naming what, const char* noun) {
+    kbi_nearest best = { word, NULL, 64 };
+    for (int e = 0; e < all->n; e++)
+        if (kbi_offer_entry(&best, all->of[e], what)) return true;
+    if (best.distance > 3)
+        kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word,
+                  what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
+    else if (best.name)
+        kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
+                  best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
+    else
+        kbi_error("unknown %s '%s': this program has none", noun, word);
+    return false;
+}
+
+// Every word of the lists, and the name of every axis.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    for (int i = 0; i < lists->n; i++)
-        for (const char* p = lists->of[i]; *p; p += strcspn(p, ","), p += *p == ',') {
-            char word[128];
-            snprintf(word, sizeof word, "%.*s", (int)strcspn(p, what == KBI_NAMES_AXIS ? "=" : ","), p);
-            if (what == KBI_NAMES_AXIS && !strchr(lists->of[i], '='))
-                return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%s'", lists->of[i]), false;
-            kbi_nearest best = { word, NULL, 64 };
-            bool found = false;
-            for (int e = 0; e < all->n && !found; e++) found = kbi_offer_entry(&best, all->of[e], what);
-            if (!found && best.distance > 3)
-                kbi_error("unknown %s '%s' (--list%s shows what there is)", noun, word,
-                          what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
-            else if (!found && best.name)
-                kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
-                          best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
-            else if (!found)
-                kbi_error("unknown %s '%s': this program has none", noun, word);
-            if (!found) return false;
-            if (what == KBI_NAMES_AXIS) break;
+    kbi_text word = { NULL, 0, 0 };
+    bool good = true;
+    for (int i = 0; i < lists->n && good; i++)
+        for (const char *p = lists->of[i], *next; *p && good; p = next) {
+            size_t n = strcspn(p, "=");
+            next = p + strlen(p);
+            if (what != KBI_NAMES_AXIS) next = kbi_word(p, &n);
+            word.n = 0;
+            kbi_put(&word, p, n);
+            good = kbi_check_name(all, word.s, what, noun);
         }
-    return true;
+    kbi_text_free(&word);
+    return good;
 }
 
 static bool kbi_plan_check(const kbi_registered* all, const kbi_options* o) {
@@ -5330,41 +5554,44 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
               Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
-static void kbi_list_cases(const kbi_plan* plan) {
-    for (int i = 0; i < plan->n; i++) printf("%s\n", plan->cases[i].name);
+static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
+    for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// Prints a word of a column, once a line.
-static void kbi_list_word(kbi_set* seen, uint64_t column, const char* word) {
-    if (kbi_set_add(seen, kbi_hash(column << 60, word))) printf(" %s", word);
+// A word of a column, once a line.
+static void kbi_list_word(kbi_text* t, kbi_set* seen, uint64_t column, const char* word) {
+    if (kbi_set_add(seen, kbi_hash(column << 60, word))) kbi_puts(t, " "), kbi_clean(t, word);
 }
 
 // The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
-static void kbi_list_ops(const kbi_plan* plan, bool notes) {
+static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set seen = { NULL, 0, 0 };
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
-        printf("%s", operation);
+        kbi_clean(t, operation);
         for (int j = i; j < end; j++)
-            if (plan->cases[j].direction) kbi_list_word(&seen, 1, plan->cases[j].direction);
-        printf(" ");
+            if (plan->cases[j].direction) kbi_list_word(t, &seen, 1, plan->cases[j].direction);
+        kbi_puts(t, " ");
         for (int j = i; j < end; j++)
-            if (plan->cases[j].dtype) kbi_list_word(&seen, 2, kb_dtype_name(plan->cases[j].dtype));
-        printf(" ");
-        for (int j = i; j < end; j++) kbi_list_word(&seen, 3, plan->cases[j].entry->implementation);
-        printf("\n");
+            if (plan->cases[j].dtype) kbi_list_word(t, &seen, 2, kb_dtype_name(plan->cases[j].dtype));
+        kbi_puts(t, " ");
+        for (int j = i; j < end; j++) kbi_list_word(t, &seen, 3, plan->cases[j].entry->implementation);
+        kbi_puts(t, "\n");
         for (int j = i; notes && j < end; j++) {
             const kb_entry* e = plan->cases[j].entry;
-            if (e->note && kbi_set_add(&seen, (uint64_t)(uintptr_t)e))
-                printf("    %-10s %s\n", e->implementation, e->note);
+            if (!e->note || !kbi_set_add(&seen, (uint64_t)(uintptr_t)e)) continue;
+            kbi_text line = { NULL, 0, 0 };
+            kbi_putf(&line, "    %-10s %s", e->implementation, e->note);
+            kbi_clean(t, line.s), kbi_puts(t, "\n");
+            kbi_text_free(&line);
         }
         kbi_set_free(&seen);
     }
 }
 
 // The selected shapes, one a line: operation, category, and every axis that -a can set but what --list-ops shows.
-static void kbi_list_sizes(const kbi_plan* plan) {
+static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set seen = { NULL, 0, 0 };
     for (int i = 0; i < plan->n; i++) {
         const kbi_case* c = &plan->cases[i];
@@ -5372,10 +5599,23 @@ static void kbi_list_sizes(const kbi_plan* plan) {
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
         for (int j = 0; j < c->n_params; j++)
             if (!kbi_is(c->params[j].name, "dtype")) kbi_put_param(&line, ' ', &c->params[j]);
-        if (kbi_set_add(&seen, kbi_hash(0, line.s))) printf("%s\n", line.s);
+        if (kbi_set_add(&seen, kbi_hash(0, line.s))) kbi_clean(t, line.s), kbi_puts(t, "\n");
         kbi_text_free(&line);
     }
     kbi_set_free(&seen);
+}
+
+// What the options ask to see of the plan; false: nothing of this.
+static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
+    if (o->on[KBI_OPTION_list])
+        kbi_list_cases(t, plan);
+    else if (o->on[KBI_OPTION_list_ops])
+        kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
+    else if (o->on[KBI_OPTION_list_sizes])
+        kbi_list_sizes(t, plan);
+    else
+        return false;
+    return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5534,6 +5774,7 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
+    bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
@@ -6007,6 +6248,12 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
+// Whether the host's code runs on a simulated processor.
+static bool kbi_valgrind(void) {
+    const char* preloaded = getenv("LD_PRELOAD");
+    return preloaded && strstr(preloaded, "/vgpreload_");
+}
+
 static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     memset(m, 0, sizeof *m);
     snprintf(m->backend, sizeof m->backend, "%s", backend);
@@ -6018,6 +6265,8 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->fitted = m->cold = NAN;
     m->boost = -1;
+    m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
+    if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
 // What is known of the processors, whatever the device.
@@ -6415,6 +6664,10 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
         return NULL;
     }
+    if (place < KB_DEVICE || place > KB_PINNED) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
+        return NULL;
+    }
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
     if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
@@ -6440,33 +6693,51 @@ static void kbi_mark_read(kbi_run* run, const void* p) {
     m->read_bytes += (int64_t)block->bytes;
 }
 
+// Whether a body may do that with n things of this size there; the case is wrong where not. What kb_alloc did not give
+// has the size that the body says.
+static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
+    if (run->m.status != KB_OK) return false;
+    const kbi_block* block = kbi_block_of(run, p);
+    if (n < 0)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", what, (long long)n, unit);
+    else if (!p && n)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", what);
+    else if (!size)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", what, unit);
+    else if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)p) / size)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", what, (long long)n, unit,
+                 block->bytes);
+    return run->m.status == KB_OK;
+}
+
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
-    if (kbi_failed(kb->run) || !host || !from) return;
+    int64_t n = (int64_t)bytes;
+    if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
+        return;
     kbi_mark_read(kb->run, from);
-    kb->run->backend->memory.copy(host, from, bytes);
+    if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (!kbi_failed(kb->run) && to && host) kb->run->backend->memory.copy(to, host, bytes);
+    int64_t n = (int64_t)bytes;
+    if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
+        !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
+        return;
+    if (bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_run* run = kb->run;
     uint32_t tensor = run->call.fills++;
     run->call.zeros += kind == KB_ZERO;
-    if (kbi_failed(run) || !p || n <= 0) return;
-    if (!kb_dtype_size(dtype)) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of elements without a type");
+    if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
+    if (kind < KB_ZERO || kind > KB_IOTA) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
         return;
     }
     const kbi_block* block = kbi_block_of(run, p);
-    if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (char*)p) / kb_dtype_size(dtype)) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n,
-                 block->bytes);
-        return;
-    }
     const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
-    b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
+    if (n) b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7343,7 +7614,7 @@ static void kbi_kernel_name(kbi_measured* m, const char* name) {
     int status = 0;
     plain = __cxa_demangle(name, NULL, NULL, &status);
 #endif
-    snprintf(m->kernel, sizeof m->kernel, "%s", plain ? plain : name);
+    kbi_fit(m->kernel, 0, sizeof m->kernel, "%s", plain ? plain : name);
     free(plain); // the demangler's own malloc
 }
 
@@ -8303,9 +8574,10 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Under compute-sanitizer or a profiler every kernel is to run, and none of the times will be told.
+// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the times
+// will be told.
 static bool kbi_only_checked(const kbi_run* run) {
-    return run->machine->tool[0] && run->backend->gpu && !run->work.host;
+    return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
 
 static bool kbi_warm_enough(kbi_run* run) {
@@ -8562,7 +8834,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
     } else if (run->call.sampled) {
         unit = run->call.ready;
         if (unit == KBI_NO_UNIT && !kbi_failed(run))
-            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one KB_SAMPLE");
+            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s", run->call.over ? "benchmark" : "KB_SAMPLE");
         run->call.ready = KBI_NO_UNIT;
         if (!kbi_can_run(run, host)) return 0;
     } else {
@@ -8582,10 +8854,13 @@ bool kbi_sample(kb_state* kb) {
     if (run->call.unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
     if (run->call.ready != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
+    if (run->call.over || (run->call.looped && !run->call.sampled))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark"), false;
     run->call.sampled = true;
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
-    return run->call.ready != KBI_NO_UNIT;
+    run->call.over = run->call.ready == KBI_NO_UNIT;
+    return !run->call.over;
 }
 
 // The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine.
@@ -8656,7 +8931,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.phase = first;
     run->call.last = last;
     run->call.unit = run->call.ready = KBI_NO_UNIT;
-    run->call.looped = run->call.sampled = run->call.entered = run->call.proved = false;
+    run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
@@ -8850,11 +9125,12 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
     kbi_text known = { NULL, 0, 0 };
     const kb_param* found = NULL;
     for (int i = 0; i < c->n_params; i++) {
-        if (strcmp(c->params[i].name, axis) == 0) found = &c->params[i];
+        if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
     }
     if (!found)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis, known.n ? known.s : "none");
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
+                 known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
     kbi_text_free(&known);
@@ -8880,7 +9156,7 @@ const char* kb_str(kb_state* kb, const char* axis) {
 bool kb_has(kb_state* kb, const char* axis) {
     const kbi_case* c = kb->run->of;
     for (int i = 0; i < c->n_params; i++)
-        if (strcmp(c->params[i].name, axis) == 0) return true;
+        if (kbi_is(c->params[i].name, axis)) return true;
     return kb->direction && kbi_is(axis, "dir");
 }
 
@@ -8970,19 +9246,15 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_run* run = kb->run;
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
-    if (!got || !want) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
-    if (n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements", (long long)n), false;
-    if (!kb_dtype_size(got_type) || !kb_dtype_size(want_type))
-        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of elements without a type"), false;
-    const kbi_block* block = kbi_block_of(run, got);
-    if (block &&
-        (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)got) / kb_dtype_size(got_type))
-        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements in a block of %zu bytes", (long long)n,
-                        block->bytes),
-               false;
+    if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
+        !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
+        return false;
+    if (!(tolerance >= 0) || !kbi_finite(tolerance))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check takes a tolerance from 0 up, not %g", tolerance), false;
+    if (!n) return kb_note(kb, "kb_check of no elements, which proves nothing"), true;
     kbi_mark_read(run, got);
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
-    void* host = KBENCH_MALLOC(bytes ? bytes : 1);
+    void* host = KBENCH_MALLOC(bytes);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
     run->backend->memory.copy(host, got, bytes);
     kbi_stop_on_error(run, "before or in the copy that kb_check looks at");
@@ -9017,11 +9289,11 @@ bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const 
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
     kbi_run* run = kb->run;
-    char text[400];
+    char text[sizeof run->m.message];
     va_list list;
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_check_done(run, passed, error, tolerance);
     if (!passed && kbi_stale(run))
@@ -9044,19 +9316,19 @@ void kb_skip(kb_state* kb, const char* format, ...) {
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[400];
+    char text[sizeof kb->run->m.message];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
-    char text[400];
+    char text[sizeof kb->run->m.message];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     if (kbi_failed(kb->run)) return;
     size_t n = strlen(text);
@@ -9064,12 +9336,16 @@ void kb_note(kb_state* kb, const char* format, ...) {
         bool begins = p == kb->run->m.message || (p[-1] == ' ' && p[-2] == ';');
         if (begins && (!p[n] || p[n] == ';')) return;
     }
-    va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
-    va_end(list);
+    kbi_remark(&kb->run->m, "%s", text);
 }
 
-void kb_expect(kb_state* kb, unsigned expectations) { kb->run->work.expect |= expectations; }
+void kb_expect(kb_state* kb, unsigned expectations) {
+    const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC;
+    kb->run->work.expect |= expectations & known;
+    if (expectations & ~known)
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_expect knows KB_EXPECT_TRANSFER, _ALLOC and _SYNC, not %#x",
+                 expectations & ~known);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
@@ -9547,7 +9823,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     char text[400];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_text all = { NULL, 0, 0 };
     kbi_putf(&all, "%s%s%s", r->message ? r->message : "", r->message ? "; " : "", text);
@@ -10790,12 +11066,35 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
+// The program's file: /proc/self/exe, but for a program that is an argument of its loader (ld.so ./prog).
+static int kbi_open_image(void) {
+    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
+#ifdef __linux__
+    char line[4400];
+    unsigned long from, to, inode, at = getauxval(AT_PHDR);
+    struct stat about;
+    FILE* f = file < 0 ? NULL : fopen("/proc/self/maps", "r");
+    while (f && kbi_get_line(line, (int)sizeof line, f)) {
+        int path = 0;
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu %n", &from, &to, &inode, &path) < 3 || at < from || at >= to)
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        if (!line[path] || fstat(file, &about) != 0 || about.st_ino == inode) break;
+        int image = kbi_open_file(line + path, O_RDONLY);
+        if (image >= 0) close(file), file = image;
+        break;
+    }
+    if (f) fclose(f);
+#endif
+    return file;
+}
+
 // The hash of this process's executable, of all its bytes; "" where it cannot be read.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static uint64_t words[8192];
     if (known[0]) return known;
-    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
+    int file = kbi_open_image();
     uint64_t h = 14695981039346656037u;
     size_t all = 0;
     for (;;) {
@@ -10867,10 +11166,14 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
-    if (x == KB_NONE)
+    char text[24], *p = text + sizeof text;
+    if (x == KB_NONE) { // also what has no positive counterpart
         kbi_puts(t, "null");
-    else
-        kbi_putf(t, "%lld", (long long)x);
+        return;
+    }
+    for (int64_t left = x < 0 ? -x : x; left || p == text + sizeof text; left /= 10) *--p = (char)('0' + left % 10);
+    if (x < 0) *--p = '-';
+    kbi_put(t, p, (size_t)(text + sizeof text - p));
 }
 
 static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
@@ -10928,7 +11231,9 @@ static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
 
 static void kbi_json_result(kbi_text* t, const kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        kbi_putf(t, "%s\"%s\": ", i ? ", " : "{", kbi_keys[i].name);
+        kbi_puts(t, i ? ", \"" : "{\"");
+        kbi_puts(t, kbi_keys[i].name);
+        kbi_puts(t, "\": ");
         kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
     }
     kbi_puts(t, "}");
@@ -10951,8 +11256,9 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
 #if KBI_REPORT
 enum {
     KBI_READ_BUFFER = 1 << 16,
-    KBI_READ_TEXT = 1 << 20, // bytes of a text or a number at most
-    KBI_READ_DEPTH = 32      // of lists in lists, in what this version does not know
+    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
+    KBI_READ_NUMBER = 100,
+    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
 };
 
 typedef struct kbi_records { // of one or several files, in their order
@@ -10971,14 +11277,87 @@ typedef struct kbi_reader {
     bool lines, torn;        // a record a line; the last one breaks off
     bool broken;             // the system gave no more of it
     bool newer, strange;     // a later schema, flags that this version does not know: said once
-    kbi_text token;          // the last text or number
+    kbi_text token;          // the last text
     kbi_records* to;
     kb_result blank;
     double* values; // of the list that is being read
     int64_t n_values, values_size;
 } kbi_reader;
 
+// --- numbers ---
+
+#ifdef __SIZEOF_INT128__
 KBI_SLOW_END
+// w times 10^exponent, rounded as strtod does; false: not here.
+static bool kbi_decimal(uint64_t w, int exponent, double* out) {
+    if (!w) return *out = 0, true;
+    if (exponent <= -KBI_FIVES || exponent >= KBI_FIVES) return false;
+    int zeros = __builtin_clzll(w), e = exponent;
+    kbi_wide all = w;
+    bool more = false; // something behind the last bit
+    if (exponent >= 0) {
+        all *= kbi_fives[exponent];
+    } else {
+        uint64_t five = kbi_fives[-exponent];
+        kbi_wide top = (kbi_wide)(w << zeros) << 64;
+        all = top / five;
+        more = all * five != top;
+        e -= zeros + 64;
+    }
+    uint64_t high = (uint64_t)(all >> 64);
+    int shift = (high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll((uint64_t)all)) - 53;
+    if (shift <= 0) return *out = ldexp((double)(uint64_t)all, e), true; // more: never, there are 64 bits then
+    uint64_t m = (uint64_t)(all >> shift);
+    kbi_wide below = all - ((kbi_wide)m << shift), half = (kbi_wide)1 << (shift - 1);
+    m += below > half || (below == half && (more || (m & 1)));
+    *out = ldexp((double)m, e + shift);
+    return true;
+}
+#else
+static bool kbi_decimal(uint64_t w, int exponent, double* out) { return (void)w, (void)exponent, (void)out, false; }
+#endif
+
+KBI_SLOW_END
+typedef struct kbi_scanned { // a number as JSON has them
+    double x;
+    int64_t i;
+    bool whole, fits; // without point and exponent; into i
+} kbi_scanned;
+
+// The number that begins there, and where it ends; at_fault: where it ceases to be one. The text ends with a zero.
+static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
+    const char *p = s + (*s == '-'), *first = p;
+    uint64_t w = 0;
+    int n = 0, exponent = 0, said = 0; // digits from the first that is no 0; powers of ten that they lack
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0');
+    bool good = p > first && (p == first + 1 || *first != '0');
+    out->whole = *p != '.' && (*p | 32) != 'e';
+    out->fits = n <= 19 && w <= INT64_MAX;
+    out->i = !out->fits ? 0 : *s == '-' ? -(int64_t)w : (int64_t)w;
+    if (*p == '.' && good) {
+        const char* point = p;
+        for (p++; *p >= '0' && *p <= '9'; p++)
+            if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0'), exponent--;
+        good = p > point + 1;
+    }
+    if ((*p | 32) == 'e' && good) {
+        const char* sign = ++p;
+        p += *p == '-' || *p == '+';
+        for (first = p; *p >= '0' && *p <= '9'; p++) said = KBI_MIN(10 * said + (*p - '0'), 10000);
+        exponent += *sign == '-' ? -said : said;
+        good = p > first;
+    }
+    *end = p;
+    if (!good) return false;
+    if (n > 19 || !kbi_decimal(w, exponent, &out->x)) {
+        char* stop;
+        out->x = kbi_real_of(s, &stop);
+    } else if (*s == '-')
+        out->x = -out->x;
+    return true;
+}
+
 // The same text twice is kept once: a run's records say much that is the same for all of them.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
@@ -10991,15 +11370,24 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
 
 // --- bytes ---
 
+// Reads on, behind what was not yet looked at; false: there is no more.
 static bool kbi_reader_fill(kbi_reader* r) {
+    size_t left = (size_t)(r->end - r->at);
     ssize_t n;
-    do n = kbi_read_some(r->file, r->buffer, KBI_READ_BUFFER);
+    memmove(r->buffer, r->at, left);
+    do n = kbi_read_some(r->file, r->buffer + left, KBI_READ_BUFFER - left);
     while (n < 0 && errno == EINTR);
     r->at = r->buffer;
-    r->end = r->buffer + KBI_MAX(n, (ssize_t)0);
+    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
+    *r->end = 0;
     if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
     r->broken |= n < 0;
     return n > 0;
+}
+
+// So many bytes lie in the buffer, or all that are left.
+static inline void kbi_reader_ahead(kbi_reader* r, int n) {
+    while (r->end - r->at < n && kbi_reader_fill(r)) {}
 }
 
 static inline int kbi_peek(kbi_reader* r) { // -1: the end
@@ -11133,42 +11521,15 @@ static bool kbi_read_text(kbi_reader* r) {
            kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
 }
 
-// Whether it is a number as JSON has them.
-static bool kbi_is_number(const char* s, bool* whole) {
-    size_t n = strspn(s += *s == '-', "0123456789");
-    if (!n || (n > 1 && *s == '0')) return false;
-    s += n;
-    *whole = !*s;
-    if (*s == '.') {
-        if (!(n = strspn(s + 1, "0123456789"))) return false;
-        s += n + 1;
-    }
-    if (*s == 'e' || *s == 'E') {
-        s += s[1] == '+' || s[1] == '-' ? 2 : 1;
-        if (!(n = strspn(s, "0123456789"))) return false;
-        s += n;
-    }
-    return !*s;
-}
-
-// A number, its digits in r->token; whole: it is one, and without point and exponent.
-static bool kbi_read_number(kbi_reader* r, double* x, bool* whole) {
-    char* end;
-    r->token.n = 0;
-    kbi_put(&r->token, "", 0);
-    for (size_t n = 1; n && r->token.n < 100 && kbi_peek(r) >= 0;) { // once, but where the buffer ends in its middle
-        for (n = 0; r->at + n < r->end && n < 100; n++) {
-            char c = r->at[n];
-            if ((c < '0' || c > '9') && c != '-' && c != '+' && c != '.' && (c | 32) != 'e') break;
-        }
-        kbi_put(&r->token, r->at, n);
-        r->at += n;
-        if (r->at < r->end) break;
-    }
-    if (!kbi_is_number(r->token.s, whole)) return kbi_reader_fail(r, "a number has to stand here");
-    *x = strtod(r->token.s, &end);
-    if (*end) *x = kbi_real_of(r->token.s, &end); // where the locale has another point
-    return kbi_finite(*x) || kbi_reader_wrong(r, "%s is more than a number can be", r->token.s);
+static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
+    const char *begin, *end;
+    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
+    bool good = kbi_scan(begin = r->at, out, &end);
+    r->at += end - begin;
+    if (!good) return kbi_reader_fail(r, "a number has to stand here");
+    if (end - begin > KBI_READ_NUMBER)
+        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
+    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
 }
 
 static bool kbi_read_word(kbi_reader* r, const char* word) {
@@ -11198,12 +11559,11 @@ KBI_SLOW_BEGIN
 
 static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
     int c = kbi_peek(r), more;
-    double x;
-    bool whole;
+    kbi_scanned number;
     if (c == '"') return kbi_read_text(r);
     if (c == 'n') return kbi_read_word(r, "null");
     if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
-    if (c != '[' && c != '{') return kbi_read_number(r, &x, &whole);
+    if (c != '[' && c != '{') return kbi_read_number(r, &number);
     if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
@@ -11230,8 +11590,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
     r->at++;
     for (; (more = kbi_read_item(r, '}', n)) > 0; n++) {
         kb_param* p = &list[n];
-        double x;
-        bool whole;
+        kbi_scanned number;
         if (n == KBI_READ_PARAMS)
             return kbi_reader_wrong(r, "%s: more than %d values", key->name, (int)KBI_READ_PARAMS);
         memset(p, 0, sizeof *p);
@@ -11250,11 +11609,10 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         } else if (c == 'n') {
             if (!kbi_read_word(r, "null")) return false;
         } else {
-            if (!kbi_read_number(r, &x, &whole)) return false;
-            p->r = x;
-            errno = 0;
-            p->i = strtoll(r->token.s, NULL, 10);
-            if (whole && !errno && !kbi_is(r->token.s, "-0")) p->type = KB_AXIS_INTS;
+            if (!kbi_read_number(r, &number)) return false;
+            p->r = number.x;
+            bool minus_zero = !number.x && 1 / number.x < 0;
+            if (number.whole && number.fits && !minus_zero) p->type = KB_AXIS_INTS, p->i = number.i;
         }
     }
     if (more < 0) return false;
@@ -11269,15 +11627,16 @@ KBI_SLOW_END
 static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
     int64_t n = 0;
     int more;
-    bool whole;
+    kbi_scanned number;
     r->at++;
     for (; (more = kbi_read_item(r, ']', n)) > 0; n++) {
         if (n == r->values_size) {
             r->values_size = 2 * n + 64;
             r->values = (double*)kbi_grow(r->values, sizeof(double) * (size_t)r->values_size);
         }
-        r->values[n] = NAN;
-        if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &r->values[n], &whole)) return false;
+        number.x = NAN;
+        if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &number)) return false;
+        r->values[n] = number.x;
     }
     if (more < 0) return false;
     double* kept = (double*)kbi_arena_alloc(&r->to->arena, sizeof(double) * (size_t)KBI_MAX(n, (int64_t)1));
@@ -11321,14 +11680,36 @@ static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
 
 KBI_SLOW_END
 static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
-    double x;
-    bool whole;
-    if (!kbi_read_number(r, &x, &whole)) return false;
-    errno = 0;
-    int64_t i = whole ? (int64_t)strtoll(r->token.s, NULL, 10) : fabs(x) < 9007199254740992.0 ? (int64_t)x : 0;
-    if (errno || i == KB_NONE || (!whole && (double)i != x))
-        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.40s", key->name, r->token.s);
-    return *out = i, true;
+    kbi_scanned x;
+    if (!kbi_read_number(r, &x)) return false;
+    if (!x.whole) x.fits = fabs(x.x) < 9007199254740992.0;
+    if (!x.whole && x.fits) x.i = (int64_t)x.x, x.fits = (double)x.i == x.x;
+    if (!x.fits || x.i == KB_NONE)
+        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.17g", key->name, x.x);
+    return *out = x.i, true;
+}
+
+// Whether the text that stands there is the one that the record before has, as most are.
+static bool kbi_reader_again(kbi_reader* r, const kbi_key* key, kbi_field_text* out) {
+    const kb_result* before = r->to->n ? &r->to->of[r->to->n - 1] : NULL;
+    const char* s = before ? *(const kbi_field_text*)kbi_field(before, key) : NULL;
+    const char *p = s, *q = r->at + 1;
+    while (p && *p && *p == *q && *p != '\\' && (unsigned char)*p >= 0x20) p++, q++;
+    if (!p || *p || *q != '"') return false; // the buffer ends with a zero
+    r->at += q + 1 - r->at;
+    *out = s;
+    return true;
+}
+
+// Whether that key stands there, written as kbench writes it; it is read then.
+static bool kbi_read_key_next(kbi_reader* r, const char* name) {
+    const char* q;
+    kbi_reader_ahead(r, 64);
+    if (*r->at != '"') return false;
+    for (q = r->at + 1; *name && *name == *q; name++) q++;
+    if (*name || q[0] != '"' || q[1] != ':' || q[2] != ' ') return false;
+    r->at += q + 3 - r->at;
+    return true;
 }
 
 // The value of a key into its field, which is cleared.
@@ -11337,7 +11718,8 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
                                           "true or false",   "an object", "a list of numbers",
                                           "a list of flags", "a text",    "a text" };
     int c = kbi_peek(r);
-    bool fits = true, whole;
+    bool fits = true;
+    kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
     switch (key->kind) {
     case KBI_KIND_text:
@@ -11353,8 +11735,9 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     if (!fits) return kbi_reader_fail(r, "%s is %s or null", key->name, wanted[key->kind]);
     switch (key->kind) {
     case KBI_KIND_text:
+        if (kbi_reader_again(r, key, (kbi_field_text*)field)) return true;
         return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
-    case KBI_KIND_real: return kbi_read_number(r, (kbi_field_real*)field, &whole);
+    case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
     case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
     case KBI_KIND_truth: *(kbi_field_truth*)field = c == 't'; return kbi_read_word(r, c == 't' ? "true" : "false");
     case KBI_KIND_params: return kbi_read_params(r, key, (kbi_field_params*)field);
@@ -11381,8 +11764,11 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
     if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        if (!kbi_read_key(r)) return false;
-        int key = kbi_read_key_place(r->token.s, at + 1);
+        int key = at + 1;
+        if (key == KBI_COUNT(kbi_keys) || !kbi_read_key_next(r, kbi_keys[key].name)) {
+            if (!kbi_read_key(r)) return false;
+            key = kbi_read_key_place(r->token.s, at + 1);
+        }
         if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
         if (key < 0 ? !kbi_read_any(r, 0) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
@@ -11515,7 +11901,8 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
     r.to = to;
     r.file = standard ? 0 : kbi_open_file(path, O_RDONLY);
     if (r.file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
-    r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER);
+    r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
+    *r.buffer = 0;
     kbi_result_clear(&r.blank);
     KBENCH_FREE(r.blank.owned); // nothing of its own: the arena of all has it
     r.blank.owned = NULL;
@@ -11647,8 +12034,9 @@ static int kbi_open_in_place(const char* path, int flags) {
 
 static const char* kbi_why_not_open(int error) { return error == ENXIO ? "nobody reads this pipe" : strerror(error); }
 
-// Whether a plain file begins as something else than records: somebody's source, named by mistake.
-static bool kbi_is_foreign(const char* path) {
+// Whether a plain file begins as something else than what is to be written, which has this mark at its begin, or NULL
+// as records do: somebody's source, named by mistake.
+static bool kbi_is_foreign(const char* path, const char* mark) {
     char some[256];
     struct stat about;
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
@@ -11657,7 +12045,7 @@ static bool kbi_is_foreign(const char* path) {
     if (file >= 0) close(file);
     some[KBI_MAX(n, 0)] = 0;
     const char* first = some + strspn(some, " \t\r\n");
-    return n > 0 && *first != '[' && *first != '{';
+    return n > 0 && (mark ? !strstr(some, mark) : *first != '[' && *first != '{');
 }
 
 static bool kbi_store_open_json(kbi_store* s) {
@@ -11723,7 +12111,9 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     s->array.file = s->lines.file = -1;
     if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
         return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
-    const char* foreign = kbi_is_foreign(json ? json : "") ? json : kbi_is_foreign(jsonl ? jsonl : "") ? jsonl : NULL;
+    const char* foreign = kbi_is_foreign(json ? json : "", NULL)     ? json
+                          : kbi_is_foreign(jsonl ? jsonl : "", NULL) ? jsonl
+                                                                     : NULL;
     if (foreign) return kbi_error("%s holds no records: nothing is written to it", foreign), false;
     if (kbi_is(s->json, "-") && kbi_is(s->jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
@@ -11878,22 +12268,6 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->colour = kbi_terminal(out) && !getenv("NO_COLOR");
 }
 
-// --- text of others' making ---
-
-// Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
-static void kbi_clean(kbi_text* t, const char* s) {
-    for (const unsigned char* p = (const unsigned char*)s; *p;) {
-        int n = kbi_utf8(p);
-        if (!n)
-            kbi_puts(t, "\xef\xbf\xbd");
-        else if (*p < 0x20 || *p == 0x7f)
-            kbi_puts(t, " ");
-        else
-            kbi_put(t, (const char*)p, (size_t)n);
-        p += n ? n : 1;
-    }
-}
-
 static int kbi_width(const char* s, size_t n) { // of n bytes, in characters
     int width = 0;
     for (size_t i = 0; i < n; i++) width += (s[i] & 0xc0) != 0x80;
@@ -12010,10 +12384,10 @@ typedef struct kbi_table {
     bool equivalent, unresolved; // such verdicts were shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
-    int n_cells, label;                          // label: width of the first column
-    unsigned wanted;                             // a bit for each of kbi_columns that the heading above was made for
-    char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
-    uint64_t machine;                            // of the line above; 0: none
+    int n_cells, label;     // label: width of the first column
+    unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
+    uint64_t heading, axes; // hashes: the operation above; axes that rows leave out, 0: none
+    uint64_t machine;       // of the line above; 0: none
     int64_t ok, failed, skipped;
     kbi_text text; // not yet written
 } kbi_table;
@@ -12175,19 +12549,18 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
 static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n) {
     const kb_result* r = rows[0];
     bool alone = kbi_table_single(r), numbers = false, reads = true;
-    bool same = t->n_cells && (alone ? t->alone
-                                     : !t->alone && kbi_is(t->heading, r->operation) &&
-                                           kbi_is(t->direction, r->direction ? r->direction : ""));
+    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
+    operation = kbi_hash(operation, r->direction ? r->direction : "");
+    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
     unsigned wanted = kbi_table_wants(t, rows, n);
     for (int i = 0; i < n; i++) numbers |= rows[i]->status == KB_OK;
     for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
     t->alone = alone;
-    snprintf(t->heading, sizeof t->heading, "%s", r->operation ? r->operation : "");
-    snprintf(t->direction, sizeof t->direction, "%s", r->direction ? r->direction : "");
+    t->heading = operation;
     if (same && (!numbers || (reads && (t->n_chosen || !(wanted & ~t->wanted))))) return;
     kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n);
     kbi_table_heading(t, r);
-    t->axes[0] = 0;
+    t->axes = 0;
 }
 
 // The flags that stand beside a number: on its line where all have room there, else below it.
@@ -12316,8 +12689,9 @@ static void kbi_table_label(kbi_table* t, const kb_result* r, bool contest) {
     kbi_table_names(t, &label, r, contest, params.s ? params.s : "");
     params.n = 0;
     if (kbi_width(label.s, label.n) > room && !contest && !t->alone && kbi_table_params(&params, &axes, r)) {
-        if (!kbi_is(t->axes, axes.s)) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
-        snprintf(t->axes, sizeof t->axes, "%s", axes.s);
+        uint64_t left_out = kbi_hash(14695981039346656037u, axes.s);
+        if (t->axes != left_out) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
+        t->axes = left_out;
         label.n = 0;
         kbi_table_names(t, &label, r, contest, params.s);
     }
@@ -12350,13 +12724,16 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
     return 0;
 }
 
-static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by insertion: equals stay in order
-    for (int i = 1; i < n && t->n_order; i++) {
-        const kb_result* row = rows[i];
-        int at = i;
-        for (; at > 0 && kbi_table_compare(t, row, rows[at - 1]) < 0; at--) rows[at] = rows[at - 1];
-        rows[at] = row;
-    }
+static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by merging: equals stay in order
+    int half = n / 2, at = 0, a = 0, b = half;
+    if (n < 2 || !t->n_order) return;
+    kbi_table_sort(t, rows, half);
+    kbi_table_sort(t, rows + half, n - half);
+    if (kbi_table_compare(t, rows[half], rows[half - 1]) >= 0) return;
+    const kb_result** first = (const kb_result**)kbi_grow(NULL, sizeof *first * (size_t)half);
+    memcpy(first, rows, sizeof *first * (size_t)half);
+    while (a < half) rows[at++] = b < n && kbi_table_compare(t, rows[b], first[a]) < 0 ? rows[b++] : first[a++];
+    KBENCH_FREE((void*)first);
 }
 
 // Whether two stand under one heading, so that --sort orders them together.
@@ -14019,12 +14396,24 @@ typedef struct kbi_outputs {
     kbi_records kept; // of a run, whose own records do not outlive their group
 } kbi_outputs;
 
+// What stands at the begin of every file of a renderer's.
+static const char* kbi_output_mark(kbi_render render) {
+    return render == kbi_csv      ? "name,operation,"
+           : render == kbi_gbench ? "\"context\""
+           : render == kbi_go     ? "pkg: kbench"
+                                  : ", kbench ";
+}
+
 static bool kbi_output_open(kbi_output* out) {
     struct stat about;
     kbi_text name = { NULL, 0, 0 };
     out->file = -1;
     if (kbi_is(out->path, "-")) return true;
     bool plain = !out->append && (lstat(out->path, &about) != 0 || S_ISREG(about.st_mode));
+    if (!out->append && out->render != kbi_report && kbi_is_foreign(out->path, kbi_output_mark(out->render)))
+        return kbi_error("--%s %s: that file was written by something else; nothing is written to it", out->option,
+                         out->path),
+               false;
     kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", out->path, (long)getpid());
     if (plain) kbi_remove_all_left(out->path);
     out->file =
@@ -14400,7 +14789,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
     va_start(list, format);
-    vsnprintf(m.message, sizeof m.message, format, list);
+    kbi_say_more(&m, format, list);
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     kbi_receive_result(s, s->group.first + i, &m, NULL);
@@ -14951,9 +15340,9 @@ static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
     *all = kbi_is(o->device, "all");
     if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
     if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_parse_whole(o->device, 0, 1023, first)) return true;
-    kbi_error("--device takes a number, all or cpu, not '%s'", o->device);
-    return false;
+    if (kbi_is(o->device, "script"))
+        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
+    return *first = o->gpu, true;
 }
 
 static bool kbi_profiled(void) {
@@ -14962,7 +15351,7 @@ static bool kbi_profiled(void) {
                                          "NV_SANITIZER_INJECTION_PORT_BASE" };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (getenv(names[i])) return true;
-    return false;
+    return kbi_valgrind(); // which follows no child unless it is told to
 }
 
 // Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
@@ -15293,7 +15682,10 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     char text[40];
     double seconds = 0;
-    kbi_list_cases(plan);
+    kbi_text lines = { NULL, 0, 0 };
+    kbi_list_cases(&lines, plan);
+    fwrite(lines.s, 1, lines.n, stdout);
+    kbi_text_free(&lines);
     for (int first = 0, end; first < plan->n; first = end) {
         end = kbi_group_end(plan, first);
         seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, end - first);
@@ -17384,12 +17776,9 @@ static int kbi_main(int argc, char** argv) {
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o.on, kbi_idle_options, KBI_COUNT(kbi_idle_options));
     if (looks && o.on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o.jsonl)) return KBI_EXIT_USAGE;
-    if (o.on[KBI_OPTION_list])
-        kbi_list_cases(&plan);
-    else if (o.on[KBI_OPTION_list_ops])
-        kbi_list_ops(&plan, o.on[KBI_OPTION_verbose]);
-    else if (o.on[KBI_OPTION_list_sizes])
-        kbi_list_sizes(&plan);
+    kbi_text lists = { NULL, 0, 0 };
+    if (kbi_list(&lists, &plan, &o))
+        fwrite(lists.s, 1, lists.n, stdout);
     else if (o.on[KBI_OPTION_dry_run])
         code = kbi_dry_run(&o, &plan);
     else
@@ -17398,6 +17787,7 @@ static int kbi_main(int argc, char** argv) {
 #else
         code = kbi_run_plan(&o, &plan, NULL, NULL);
 #endif
+    kbi_text_free(&lists);
     kbi_plan_free(&plan);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == KBI_EXIT_FINE) {
         kbi_error("writing to stdout failed: %s", strerror(errno));
