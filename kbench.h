@@ -10923,6 +10923,7 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
 
 static bool kbi_reader_fill(kbi_reader* r) {
     ssize_t n;
+    if (r->file < 0) return false; // all of it is in memory
     do n = kbi_read_some(r->file, r->buffer, KBI_READ_BUFFER);
     while (n < 0 && errno == EINTR);
     r->at = r->buffer;
@@ -11435,25 +11436,54 @@ static bool kbi_read_open(kbi_reader* r) {
     return kbi_reader_fail(r, "records have to begin with [ or {");
 }
 
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to) {
+    memset(r, 0, sizeof *r);
+    r->path = path;
+    r->line = line;
+    r->to = to;
+    kbi_result_clear(&r->blank);
+    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
+    r->blank.owned = NULL;
+}
+
+static void kbi_reader_end(kbi_reader* r) {
+    KBENCH_FREE(r->values);
+    kbi_text_free(&r->token);
+}
+
 // The records of a file behind those that are there, - for stdin; false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
-    memset(&r, 0, sizeof r);
     bool standard = kbi_is(path, "-");
-    r.path = standard ? "stdin" : path;
-    r.line = 1;
-    r.to = to;
-    r.file = standard ? 0 : kbi_open_file(path, O_RDONLY);
-    if (r.file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    int file = standard ? 0 : kbi_open_file(path, O_RDONLY);
+    if (file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    kbi_reader_begin(&r, standard ? "stdin" : path, 1, to);
+    r.file = file;
     r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER);
-    kbi_result_clear(&r.blank);
-    KBENCH_FREE(r.blank.owned); // nothing of its own: the arena of all has it
-    r.blank.owned = NULL;
     bool good = kbi_read_open(&r) && !r.broken;
     if (!standard) close(r.file);
     KBENCH_FREE(r.buffer);
-    KBENCH_FREE(r.values);
-    kbi_text_free(&r.token);
+    kbi_reader_end(&r);
+    return good;
+}
+
+// One line of a file, as a record that owns what it points to; false after an error message.
+static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const char* s, size_t n) {
+    kbi_reader r;
+    kbi_records one;
+    memset(&one, 0, sizeof one);
+    kbi_reader_begin(&r, path, line, &one);
+    r.file = -1;
+    r.at = (char*)(uintptr_t)s; // nothing is written there
+    r.end = r.at + n;
+    bool good = kbi_read_record(&r, out);
+    kbi_reader_end(&r);
+    if (good) {
+        out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+        *out->owned = one.arena;
+        memset(&one.arena, 0, sizeof one.arena);
+    }
+    kbi_records_free(&one);
     return good;
 }
 
@@ -12292,7 +12322,7 @@ static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { 
 // Whether two stand under one heading, so that --sort orders them together.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
-    bool one_run = kbi_is(a->run_id, b->run_id) || (a->shard && b->shard);
+    bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed); // or resumed
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
@@ -14917,12 +14947,23 @@ static bool kbi_resume_device(kbi_supervisor* s) {
     return good;
 }
 
-// The records of a group that is done go into the array as they are.
+// The records of a group that is done go into the array as they are, and wherever else records of a run go.
 static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
+    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
+    int n = 0;
     for (int i = first; i < end; i++) {
         const kbi_line* l = s->resume.by[i];
-        if (l) kbi_store_put(&s->store, s->resume.text.s + l->at, l->n);
+        if (!l) continue;
+        const char* line = s->resume.text.s + l->at;
+        kbi_store_put(&s->store, line, l->n);
+#if KBI_REPORT // what reads records is left out with it
+        if (!kbi_read_one(&results[n], s->o->jsonl, l - s->resume.lines + 1, line, l->n)) continue;
+        kbi_outputs_keep(&s->outputs, &results[n++]);
+#endif
     }
+    kbi_progress_clear(&s->progress);
+    kbi_show_results(s, results, n);
+    KBENCH_FREE(results);
 }
 
 // All groups on one device; 0, or the exit code of a device that is not there.
