@@ -13777,9 +13777,10 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
     char text[40], width[40];
     kbi_number(o->budget, text);
     if (b->less)
-        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; the least known, to %s: %s", text,
-                 b->less, b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
-                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "nobody knows what", b->less_name);
+        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; %s%s: %s", text, b->less,
+                 b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
+                 kbi_finite(b->widest) ? "the widest +- is " : "too little for an interval",
+                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "", b->less_name);
     if (b->left_out)
         kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
                  b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
