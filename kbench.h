@@ -11374,6 +11374,7 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
 static bool kbi_reader_fill(kbi_reader* r) {
     size_t left = (size_t)(r->end - r->at);
     ssize_t n;
+    if (r->file < 0) return false; // all of it is in memory
     memmove(r->buffer, r->at, left);
     do n = kbi_read_some(r->file, r->buffer + left, KBI_READ_BUFFER - left);
     while (n < 0 && errno == EINTR);
@@ -11891,26 +11892,58 @@ static bool kbi_read_open(kbi_reader* r) {
     return kbi_reader_fail(r, "records have to begin with [ or {");
 }
 
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to) {
+    memset(r, 0, sizeof *r);
+    r->path = path;
+    r->line = line;
+    r->to = to;
+    kbi_result_clear(&r->blank);
+    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
+    r->blank.owned = NULL;
+}
+
+static void kbi_reader_end(kbi_reader* r) {
+    KBENCH_FREE(r->values);
+    kbi_text_free(&r->token);
+}
+
 // The records of a file behind those that are there, - for stdin; false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
-    memset(&r, 0, sizeof r);
     bool standard = kbi_is(path, "-");
-    r.path = standard ? "stdin" : path;
-    r.line = 1;
-    r.to = to;
-    r.file = standard ? 0 : kbi_open_file(path, O_RDONLY);
-    if (r.file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    int file = standard ? 0 : kbi_open_file(path, O_RDONLY);
+    if (file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    kbi_reader_begin(&r, standard ? "stdin" : path, 1, to);
+    r.file = file;
     r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
     *r.buffer = 0;
-    kbi_result_clear(&r.blank);
-    KBENCH_FREE(r.blank.owned); // nothing of its own: the arena of all has it
-    r.blank.owned = NULL;
     bool good = kbi_read_open(&r) && !r.broken;
     if (!standard) close(r.file);
     KBENCH_FREE(r.buffer);
-    KBENCH_FREE(r.values);
-    kbi_text_free(&r.token);
+    kbi_reader_end(&r);
+    return good;
+}
+
+// One line of a file, as a record that owns what it points to; false after an error message.
+static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const char* s, size_t n) {
+    kbi_reader r;
+    kbi_records one;
+    memset(&one, 0, sizeof one);
+    kbi_reader_begin(&r, path, line, &one);
+    r.file = -1;
+    r.buffer = r.at = (char*)kbi_grow(NULL, n + 1);
+    memcpy(r.buffer, s, n);
+    r.end = r.buffer + n;
+    *r.end = 0; // numbers are read up to what is none
+    bool good = kbi_read_record(&r, out);
+    KBENCH_FREE(r.buffer);
+    kbi_reader_end(&r);
+    if (good) {
+        out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+        *out->owned = one.arena;
+        memset(&one.arena, 0, sizeof one.arena);
+    }
+    kbi_records_free(&one);
     return good;
 }
 
@@ -12739,7 +12772,7 @@ static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { 
 // Whether two stand under one heading, so that --sort orders them together.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
-    bool one_run = kbi_is(a->run_id, b->run_id) || (a->shard && b->shard);
+    bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed); // or resumed
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
@@ -14194,9 +14227,10 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
     char text[40], width[40];
     kbi_number(o->budget, text);
     if (b->less)
-        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; the least known, to %s: %s", text,
-                 b->less, b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
-                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "nobody knows what", b->less_name);
+        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; %s%s: %s", text, b->less,
+                 b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
+                 kbi_finite(b->widest) ? "the widest +- is " : "too little for an interval",
+                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "", b->less_name);
     if (b->left_out)
         kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
                  b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
@@ -15376,12 +15410,23 @@ static bool kbi_resume_device(kbi_supervisor* s) {
     return good;
 }
 
-// The records of a group that is done go into the array as they are.
+// The records of a group that is done go into the array as they are, and wherever else records of a run go.
 static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
+    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
+    int n = 0;
     for (int i = first; i < end; i++) {
         const kbi_line* l = s->resume.by[i];
-        if (l) kbi_store_put(&s->store, s->resume.text.s + l->at, l->n);
+        if (!l) continue;
+        const char* line = s->resume.text.s + l->at;
+        kbi_store_put(&s->store, line, l->n);
+#if KBI_REPORT // what reads records is left out with it
+        if (!kbi_read_one(&results[n], s->o->jsonl, l - s->resume.lines + 1, line, l->n)) continue;
+        kbi_outputs_keep(&s->outputs, &results[n++]);
+#endif
     }
+    kbi_progress_clear(&s->progress);
+    kbi_show_results(s, results, n);
+    KBENCH_FREE(results);
 }
 
 // All groups on one device; 0, or the exit code of a device that is not there.

@@ -364,7 +364,8 @@ for s in 42 7; do
 done
 
 # --- SIGINT: exit code 130, what is finished is written
-$prog --no-progress --op mse,silu,slow --fast --json "$tmp/int.json" > "$tmp/int.out" 2> "$tmp/int.err" < /dev/null &
+$prog --no-progress --op mse,silu,slow --fast --json "$tmp/int.json" --csv "$tmp/int.csv" --md "$tmp/int.md" \
+    --gbench "$tmp/int.gbench" --go "$tmp/int.go" > "$tmp/int.out" 2> "$tmp/int.err" < /dev/null &
 pid=$!
 i=0
 while [ $i -lt 40 ] && ! grep -q silu "$tmp/int.out"; do sleep 0.1 2> /dev/null || sleep 1; i=$((i + 1)); done
@@ -381,4 +382,7 @@ check_out "SIGINT: the summary" '^(1 case: 1|2 cases: 2) ok$'
 check "SIGINT: the file is whole" "$tmp/flat" "$tmp/int.json"
 check_same "SIGINT: what was finished is in it" \
     "$("$tmp/flat" "$tmp/int.json" | awk -F'\t' '$2 == "operation" { print $3 }' | grep -c silu)" 1
+run "$tmp/prog" --load "$tmp/int.json" --csv "$tmp/all.csv" --md "$tmp/all.md" --gbench "$tmp/all.gbench" --go "$tmp/all.go"
+for format in csv md gbench go; do check "SIGINT: --$format has it, too" cmp "$tmp/int.$format" "$tmp/all.$format"; done
+check_same "SIGINT: no temporary file" "$(ls "$tmp" | grep -c 'tmp[0-9]')" 0
 finish
