@@ -84,7 +84,9 @@ CONTENTS (search for the tag)
     >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, and what stands in a column
-    >>table        render: the terminal table and its summary
+    >>lines        render: the table being written: its state, and text laid out in its width
+    >>table        render: the terminal table: groups, columns and rows
+    >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
     >>shifts       render: what changed from one set of records to another, and how it went over time
     >>text         render: records as CSV, Markdown, Google Benchmark's JSON, and Go's benchmark format
     >>report       render: report.md: every case, summaries by size, the best of each operation, what holds it back
@@ -327,46 +329,45 @@ typedef enum kb_expectation {
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
 // Flags: an ERROR takes the number away and puts its word in the table; a WARN stands beside the number.
-//      name           level  advice
+//      name           level  advice: what mends it
 // clang-format off
 #define KB_FLAGS(x)                                                                                            \
-    x(VERIFY_FAIL,     ERROR, "the output is wrong: fix the kernel, or the tolerance")                            \
-    x(STALE,           ERROR, "each launch has to write its output: state that outlives one must be reset")       \
-    x(WORK_CHANGED,    ERROR, "every launch has to do the same work: reset in KB_SAMPLE what one leaves to the next") \
-    x(CUDA_ERROR,      ERROR, "compute-sanitizer finds where")                                                    \
-    x(NO_WORK,         ERROR, "launch on kb->stream; host code is timed with KB_TIME_HOST, and kept with kb_keep") \
-    x(NO_LOOP,         ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                                \
-    x(LEFT_EARLY,      ERROR, "no break, return or goto out of the timed block; continue is fine")                \
-    x(TRANSFER,        ERROR, "move copies out of the timed block, or kb_expect(kb, KB_EXPECT_TRANSFER)")         \
-    x(SYNC_INSIDE,     ERROR, "move the waiting out of the timed block, or kb_expect(kb, KB_EXPECT_SYNC)")        \
-    x(ALLOC_INSIDE,    ERROR, "move allocations out of the timed block (cuBLAS: give the handle a workspace), "   \
-                              "or kb_expect(kb, KB_EXPECT_ALLOC)")                                                \
-    x(SIDE_STREAM,     ERROR, "launch and copy on kb->stream")                                                    \
-    x(ABOVE_ROOF,      ERROR, "check kb_bytes, kb_flops (kb_flops_as: of which type) and what is computed")        \
-    x(NOT_COLD,        ERROR, "the L2 cache could not be evicted between samples")                                \
-    x(TIMEOUT,         ERROR, "raise --timeout, or look for a hang")                                              \
-    x(OOM,             ERROR, "choose a smaller size")                                                            \
-    x(CRASHED,         ERROR, "--no-isolate under a debugger shows where")                                        \
-    x(OVERRUN,         ERROR, "something wrote beside a buffer: compute-sanitizer finds where")                   \
-    x(BAD_CASE,        ERROR, "mend the benchmark's function")                                                    \
-    x(FLOOR,           WARN,  "what the bias may be off is over 2 % of the time; time more work per launch")          \
-    x(QUANTISED,       WARN,  "the timer's step is over 1 % of the time, beyond the +-; time more work per launch")  \
-    x(UNGATED,         WARN,  "launch latency may be in the time; submit less, and do not wait, in the block")        \
-    x(UNVERIFIED,      WARN,  "no kb_check looked at the output")                                                     \
-    x(THROTTLED,       WARN,  "the GPU lowered its clock for power or heat while this ran")                           \
-    x(CLOCK_VARIES,    WARN,  "the SM clock changed by more than 2 %, and times with it; lock it, or try --thorough") \
-    x(UNSETTLED,       WARN,  "had not settled when the warm-up ran out, and the later half differs; try --thorough") \
-    x(DRIFT,           WARN,  "the time drifts: the median lies between two states; try --thorough")                  \
-    x(AUTOCORR,        WARN,  "samples hang together, worth fewer than 6: the +- is a guess; try --thorough")         \
-    x(BIMODAL,         WARN,  "two groups, a quarter of the samples or more in each; look at samples_ms")             \
-    x(OUTLIERS,        WARN,  "stragglers move the median beyond the +-; something else uses this machine?")          \
-    x(NOISY,           WARN,  "known to no better than 5 %: close other programs, --cpu N, or a longer --max-time")   \
-    x(FEW,             WARN,  "too few samples for an interval; raise --max-time")                                    \
-    x(PLACEMENT,       WARN,  "no verdict: up to 3 % is where data lies, and it lay apart; KB_ALLOC it, always alike")\
-    x(SHARED_GPU,      WARN,  "other processes use this GPU")                                                      \
-    x(CONSTANT_DATA,   WARN,  "inputs are constant; real data can run slower")                                     \
-    x(LEAK,            WARN,  "the function left device memory allocated")                                         \
-    x(DEBUG_BUILD,     WARN,  "compiled without optimisation; use -O2 or -O3")
+    x(VERIFY_FAIL,    ERROR, "fix the kernel, or the tolerance of kb_check")                                    \
+    x(STALE,          ERROR, "write the output in each launch; reset in KB_SAMPLE what outlives one")           \
+    x(WORK_CHANGED,   ERROR, "do the same work in every launch: reset in KB_SAMPLE what one leaves")            \
+    x(CUDA_ERROR,     ERROR, "compute-sanitizer finds where")                                                   \
+    x(NO_WORK,        ERROR, "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it")            \
+    x(NO_LOOP,        ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                               \
+    x(LEFT_EARLY,     ERROR, "no break, return or goto out of the timed block; continue is fine")               \
+    x(TRANSFER,       ERROR, "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)")              \
+    x(SYNC_INSIDE,    ERROR, "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)")             \
+    x(ALLOC_INSIDE,   ERROR, "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC")             \
+    x(SIDE_STREAM,    ERROR, "launch and copy on kb->stream")                                                   \
+    x(ABOVE_ROOF,     ERROR, "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed")          \
+    x(NOT_COLD,       ERROR, "--rotate goes around copies of the data, --hot times it in cache")                \
+    x(TIMEOUT,        ERROR, "raise --timeout, or look for a hang")                                             \
+    x(OOM,            ERROR, "choose a smaller size, or free memory for it")                                    \
+    x(CRASHED,        ERROR, "--no-isolate under a debugger shows where")                                       \
+    x(OVERRUN,        ERROR, "compute-sanitizer finds where")                                                   \
+    x(BAD_CASE,       ERROR, "mend the benchmark's function: the message says what")                            \
+    x(FLOOR,          WARN,  "time more work per launch")                                                       \
+    x(QUANTISED,      WARN,  "time more work per launch")                                                       \
+    x(UNGATED,        WARN,  "submit less in the timed block, and do not wait there")                           \
+    x(UNVERIFIED,     WARN,  "kb_check(kb, got, want, n, tolerance) after the timed block")                     \
+    x(THROTTLED,      WARN,  "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc")             \
+    x(CLOCK_VARIES,   WARN,  "lock the clock (nvidia-smi -lgc), or try --thorough")                             \
+    x(UNSETTLED,      WARN,  "try --thorough, or a longer --warmup")                                            \
+    x(DRIFT,          WARN,  "try --thorough, or a longer --warmup")                                            \
+    x(AUTOCORR,       WARN,  "try --thorough, or several processes: --procs 5")                                 \
+    x(BIMODAL,        WARN,  "look at samples_ms in the record; --procs 5 shows what others see")               \
+    x(OUTLIERS,       WARN,  "close other programs, or try --thorough")                                         \
+    x(NOISY,          WARN,  "close other programs, --cpu N, or a longer --max-time")                           \
+    x(FEW,            WARN,  "raise --max-time")                                                                \
+    x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
+    x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
+    x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
+    x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
+    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
 // clang-format on
 
 typedef enum kb_flag {
@@ -1096,7 +1097,7 @@ static bool kbi_writable(int file, int milliseconds) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
-              Public: none      Used by: >>util, >>fields, >>registry, plan, record, >>text, program
+              Public: none      Used by: >>util, >>fields, >>registry, plan, record, >>columns, >>text, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_set { // of hashes and addresses
@@ -1113,11 +1114,39 @@ static struct kbi_process {
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
 } kbi_process;
 
+// What a terminal obeys instead of showing it: control characters, those of 0x80 to 0x9f too, and what turns the
+// direction of writing. How many bytes s begins with of such a one; 0: with text.
+static int kbi_obeyed(const char* s) {
+    const unsigned char* p = (const unsigned char*)s;
+    if (*p < 0x20 || *p == 0x7f) return *p != 0;
+    if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) return 2;
+    if (p[0] != 0xe2) return 0;
+    return (p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9) ? 3 : 0;
+}
+
+// Such a one as text: a space for what parts words and lines, else the number of the character.
+static const char* kbi_spelled(const char* s, int n, char out[16]) {
+    const unsigned char* p = (const unsigned char*)s;
+    if (n == 1 && *p >= '\t' && *p <= '\r') return " ";
+    unsigned code = n == 1 ? p[0] : n == 2 ? p[1] : (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
+    snprintf(out, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
+    return out;
+}
+
 static void kbi_say(const char* level, const char* format, va_list list) {
+    char line[4096], spelled[16];
+    int n = vsnprintf(line, sizeof line, format, list);
     fflush(stdout);
     fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    for (const char* s = line; *s;) {
+        int obeyed = kbi_obeyed(s);
+        if (obeyed)
+            fputs(kbi_spelled(s, obeyed, spelled), stderr);
+        else
+            fputc(*s, stderr);
+        s += obeyed ? obeyed : 1;
+    }
+    fputs(n >= (int)sizeof line ? "...\n" : "\n", stderr);
     fflush(stderr);
 }
 
@@ -1481,7 +1510,7 @@ static const char* kbi_show_bytes(double bytes, char out[40]) {
 static const char* kbi_show_percent(double x, char out[40]) {
     char number[40];
     if (!kbi_finite(x)) return "-";
-    snprintf(out, 40, "%.30s%%", x < 0.0005 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
+    snprintf(out, 40, "%.30s%%", x < 0.000995 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
     return out;
 }
 
@@ -1577,6 +1606,62 @@ static const struct {
 #undef KBI_X
 };
 
+// What each flag says: its mark in a row (an ERROR's word stands there itself), what happened, and why the number is not
+// there or not all that it seems. In the order of KB_FLAGS, which has what mends it.
+static const struct {
+    const char *name, *mark, *what, *why;
+} kbi_flag_words[] = {
+    { "VERIFY_FAIL", "", "the output is wrong", "a wrong result has no speed" },
+    { "STALE", "", "the last launch did not leave the output that the first one left",
+      "work of one launch would be divided by all" },
+    { "WORK_CHANGED", "", "later launches did other work than the first ones",
+      "their time is not that of the work that was checked" },
+    { "CUDA_ERROR", "", "CUDA reported an error", "a launch that fails returns at once, and would look fast" },
+    { "NO_WORK", "", "the timed block submitted no work", "the time of nothing is no speed" },
+    { "NO_LOOP", "", "no block was timed", "there is nothing that a time would be of" },
+    { "LEFT_EARLY", "", "the timed block was left before its end", "what was left out would count as done" },
+    { "TRANSFER", "", "the timed block copies between host and GPU", "the copy would count as the kernel's time" },
+    { "SYNC_INSIDE", "", "the timed block waits for the GPU",
+      "launches and the waiting would count as the kernel's time" },
+    { "ALLOC_INSIDE", "", "the timed block allocates memory",
+      "allocating takes longer than most kernels, and would count as one" },
+    { "SIDE_STREAM", "", "work went to another stream than kb->stream",
+      "no event waits for it there, and it would look free" },
+    { "ABOVE_ROOF", "", "faster than this machine was seen to be",
+      "less was done than kb_bytes or kb_flops say, or it was not done at all" },
+    { "NOT_COLD", "", "the L2 cache could not be evicted between samples",
+      "data in cache would pass for data in memory" },
+    { "TIMEOUT", "", "it took longer than --timeout allows", "what does not end has no time" },
+    { "OOM", "", "there was no room for its memory", "it did not run" },
+    { "CRASHED", "", "its process ended", "what does not end by itself has no time" },
+    { "OVERRUN", "", "something wrote beside a buffer", "what it overwrote may be data, and the output chance" },
+    { "BAD_CASE", "", "the benchmark's function asked for what there is not",
+      "what would be timed is not what was meant" },
+    { "FLOOR", "FL", "what the timer's bias may be off is over 2 % of the time",
+      "that much of it may be the timer's" },
+    { "QUANTISED", "QU", "the timer's step is over 1 % of the time",
+      "the +- cannot show what lies between two steps" },
+    { "UNGATED", "UG", "launches were not queued before the clock started", "launch latency may be in the time" },
+    { "UNVERIFIED", "UV", "no kb_check looked at the output", "a wrong kernel could be as fast" },
+    { "THROTTLED", "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster" },
+    { "CLOCK_VARIES", "CV", "the SM clock changed by more than 2 %", "times change with it" },
+    { "UNSETTLED", "US", "had not settled when the warm-up ran out",
+      "the later half of the samples differs from the first" },
+    { "DRIFT", "DR", "the time drifts", "the median lies between two states" },
+    { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
+    { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
+      "the median is of one, and the next run's may be of the other" },
+    { "OUTLIERS", "OU", "stragglers move the median beyond the +-", "something else seems to use this machine" },
+    { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
+    { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
+    { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
+    { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
+    { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
+    { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
+    { "DEBUG_BUILD", "DB", "compiled without optimisation",
+      "what the host does takes longer than it would for users" },
+};
+
 const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
@@ -1585,10 +1670,8 @@ bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
 // where neither valgrind nor a compiler's sanitizer looks.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_OVERRUN)
-        return "something wrote beside a buffer: with malloc in place of KB_ALLOC, valgrind or -fsanitize=address "
-               "finds where";
-    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "the message says what; --no-isolate under a debugger shows where";
-    if (!gpu && flag == KB_FLAG_FLOOR) return "close to what reading the clock costs; time more work per launch";
+        return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
+    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
     return kbi_flag_table[flag].advice;
 }
 
@@ -3299,31 +3382,46 @@ enum {
     KBI_COLUMN_GFLOPS,
     KBI_COLUMN_ITEMS,
     KBI_COLUMN_ROOF,
+    KBI_COLUMN_BAR,
     KBI_COLUMN_MEMORY,
     KBI_COLUMN_SAMPLES,
-    KBI_COLUMN_SPEEDUP
+    KBI_COLUMN_SPEEDUP,
+    KBI_COLUMN_INTERVAL
 };
 
 static const struct {
     const char *title, *key;
     int width;
-} kbi_columns[] = { { "time", "time_ms", 9 },
+} kbi_columns[] = { { "time", "time_ms", 8 },
                     { "+-", "precision", 6 },
                     { "GB/s", "throughput_gbps", 8 },
                     { "GFLOP/s", "gflops", 8 },
                     { "items/s", "items_per_second", 8 },
                     { "roof", "gpu_efficiency", 6 },
+                    { "bar", "gpu_efficiency", 10 },
                     { "memory", "memory_bytes", 8 },
                     { "samples", "samples", 7 },
-                    { "speedup", "speedup", 7 } };
+                    { "speedup", "speedup", 8 },
+                    { "interval", "speedup_low", 14 } };
 
 static const struct {
     int column;
     const char* title;
     double scale;
-} kbi_units[] = { { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },    { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "items/s", 1 },     { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 }, { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 } };
+} kbi_units[] = { { KBI_COLUMN_TIME, "time ns", 1e6 },
+                  { KBI_COLUMN_TIME, "time us", 1e3 },
+                  { KBI_COLUMN_TIME, "time ms", 1 },
+                  { KBI_COLUMN_TIME, "time s", 1e-3 },
+                  { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },
+                  { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
+                  { KBI_COLUMN_ITEMS, "items/s", 1 },
+                  { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
+                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 },
+                  { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 },
+                  { KBI_COLUMN_MEMORY, "mem B", 1 },
+                  { KBI_COLUMN_MEMORY, "mem KiB", 1.0 / 1024 },
+                  { KBI_COLUMN_MEMORY, "mem MiB", 1.0 / 1048576 },
+                  { KBI_COLUMN_MEMORY, "mem GiB", 1.0 / 1073741824 } }; // of a column from small to large
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
@@ -3698,6 +3796,7 @@ enum {
     x(resume,         "resume",       NULL,            "out",        "only cases that --jsonl FILE has no record of") \
     x(sort,           "sort",         "KEY,-KEY",      "out",        "rows, once an operation is done; -KEY: down")   \
     x(columns,        "columns",      "A,B,C",         "out",        "of the table: its own, or keys of the record")  \
+    x(color,          "color",        "WHEN",          "out",        "always, never, or auto: on a terminal")        \
     x(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
     x(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
     x(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
@@ -3754,7 +3853,7 @@ typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // whether an option was given
     kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race;
     const char *csv, *md, *gbench, *go, *report;
-    const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns;
+    const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns, *color;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
     uint64_t seed;
@@ -3830,6 +3929,7 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_columns,
                                         KBI_OPTION_quiet,
                                         KBI_OPTION_verbose,
+                                        KBI_OPTION_color,
                                         KBI_OPTION_no_color,
                                         KBI_OPTION_no_progress,
                                         KBI_OPTION_baseline,
@@ -3847,17 +3947,21 @@ static const int kbi_output_options[] = { KBI_OPTION_json, KBI_OPTION_jsonl,  KB
                                           KBI_OPTION_go,   KBI_OPTION_report, KBI_OPTION_github };
 
 // In what --compare shows.
-static const int kbi_compare_options[] = {
-    KBI_OPTION_compare,          KBI_OPTION_op,          KBI_OPTION_impl,    KBI_OPTION_dtype,
-    KBI_OPTION_filter,           KBI_OPTION_exclude,     KBI_OPTION_quiet,   KBI_OPTION_verbose,
-    KBI_OPTION_no_color,         KBI_OPTION_no_progress, KBI_OPTION_history, KBI_OPTION_threshold,
-    KBI_OPTION_memory_threshold, KBI_OPTION_alpha,       KBI_OPTION_noise,   KBI_OPTION_fail_on,
-    KBI_OPTION_ignore_env,       KBI_OPTION_goal
-};
+static const int kbi_compare_options[] = { KBI_OPTION_compare,     KBI_OPTION_op,
+                                           KBI_OPTION_impl,        KBI_OPTION_dtype,
+                                           KBI_OPTION_filter,      KBI_OPTION_exclude,
+                                           KBI_OPTION_quiet,       KBI_OPTION_verbose,
+                                           KBI_OPTION_color,       KBI_OPTION_no_color,
+                                           KBI_OPTION_no_progress, KBI_OPTION_history,
+                                           KBI_OPTION_threshold,   KBI_OPTION_memory_threshold,
+                                           KBI_OPTION_alpha,       KBI_OPTION_noise,
+                                           KBI_OPTION_fail_on,     KBI_OPTION_ignore_env,
+                                           KBI_OPTION_goal };
 // In a race itself; all others are for its programs.
 static const int kbi_race_options[] = {
-    KBI_OPTION_race,    KBI_OPTION_budget, KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha,
-    KBI_OPTION_fail_on, KBI_OPTION_quiet,  KBI_OPTION_verbose,   KBI_OPTION_no_color,         KBI_OPTION_no_progress
+    KBI_OPTION_race,  KBI_OPTION_budget,   KBI_OPTION_threshold,  KBI_OPTION_memory_threshold,
+    KBI_OPTION_alpha, KBI_OPTION_fail_on,  KBI_OPTION_quiet,      KBI_OPTION_verbose,
+    KBI_OPTION_color, KBI_OPTION_no_color, KBI_OPTION_no_progress
 };
 
 // What KBENCH_NO_REPORT leaves out.
@@ -3994,10 +4098,15 @@ static bool kbi_option_alpha(const char* value, kbi_options* o) {
     return good;
 }
 
-static bool kbi_option_fail_on(const char* value, kbi_options* o) {
-    o->fail_on = value;
-    if (kbi_lists("regress,change,noise,never", value) && !strchr(value, ',')) return true;
-    return kbi_error("--fail-on takes regress, change, noise or never, not '%s'", value), false;
+// One of a few words, "a,b,c".
+static bool kbi_need_word(const char* option, const char* s, const char* words) {
+    char list[80] = "";
+    if (*s && !strchr(s, ',') && kbi_lists(words, s)) return true;
+    for (const char* p = words; *p; p++) { // "a, b or c"
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, *p != ',' ? "%c" : strchr(p + 1, ',') ? ", " : " or ", *p);
+    }
+    return kbi_error("--%s takes %s, not '%s'", option, list, s), false;
 }
 
 static bool kbi_option_save_baseline(const char* value, kbi_options* o) {
@@ -4095,7 +4204,7 @@ static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_memory_threshold: return kbi_need_percent(name, value, &o->memory_threshold);
     case KBI_OPTION_alpha: return kbi_option_alpha(value, o);
     case KBI_OPTION_noise: return kbi_need_percent(name, value, &o->noise);
-    case KBI_OPTION_fail_on: return kbi_option_fail_on(value, o);
+    case KBI_OPTION_fail_on: o->fail_on = value; return kbi_need_word(name, value, "regress,change,noise,never");
     case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
     case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
     case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
@@ -4126,11 +4235,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_device: o->device = value; return true;
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
     case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
-    case KBI_OPTION_timer:
-        o->timer = value;
-        if (kbi_same_name(value, "events") || kbi_same_name(value, "cupti") || kbi_same_name(value, "wall"))
-            return true;
-        return kbi_error("--timer takes events, cupti or wall, not '%s'", value), false;
+    case KBI_OPTION_timer: o->timer = value; return kbi_need_word(name, value, "events,cupti,wall");
     case KBI_OPTION_json: o->json = value; return true;
     case KBI_OPTION_jsonl: o->jsonl = value; return true;
     case KBI_OPTION_load: return kbi_option_load(o, value);
@@ -4146,6 +4251,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
     case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
     case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
+    case KBI_OPTION_color: o->color = value; return kbi_need_word(name, value, "always,auto,never");
     case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
     case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
@@ -4272,11 +4378,12 @@ static bool kbi_options_agree(const kbi_options* o) {
     static const int effort[] = { KBI_OPTION_fast, KBI_OPTION_thorough };
     static const int count[] = { KBI_OPTION_iters, KBI_OPTION_rounds };
     static const int words[] = { KBI_OPTION_quiet, KBI_OPTION_verbose };
+    static const int colours[] = { KBI_OPTION_color, KBI_OPTION_no_color };
     static const int checks[] = { KBI_OPTION_fresh, KBI_OPTION_no_verify };
     static const int sizes[] = { KBI_OPTION_launches, KBI_OPTION_rotate };
     if (!kbi_one_of(o, mode, KBI_COUNT(mode), "") || !kbi_one_of(o, effort, KBI_COUNT(effort), "") ||
         !kbi_one_of(o, count, KBI_COUNT(count), ": both say how many samples there are") ||
-        !kbi_one_of(o, words, KBI_COUNT(words), "") ||
+        !kbi_one_of(o, words, KBI_COUNT(words), "") || !kbi_one_of(o, colours, KBI_COUNT(colours), "") ||
         !kbi_one_of(o, checks, KBI_COUNT(checks), ": other inputs are there to be checked") ||
         !kbi_one_of(o, sizes, KBI_COUNT(sizes), ": a graph holds every copy of the data equally often") ||
         !kbi_one_of(o, kbi_idle_options, KBI_COUNT(kbi_idle_options), ": one at a time"))
@@ -11310,7 +11417,7 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, verbose, quiet;
+    bool colour, utf8, verbose, quiet;
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
@@ -11322,37 +11429,114 @@ static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* said = getenv("COLUMNS");
     bool known = ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    long width = known ? size.ws_col : said ? strtol(said, NULL, 10) : 0;
+    long width = known ? KBI_MAX((int)size.ws_col, 40) : said ? strtol(said, NULL, 10) : 0;
     return width >= 40 && width <= 1000 ? (int)width : 80;
 }
 
-static void kbi_how_default(kbi_how* how, FILE* out) {
+static bool kbi_is_set(const char* name) { // in the environment, to something that does not deny it
+    const char* value = getenv(name);
+    return value && *value && !kbi_is(value, "0");
+}
+
+// "always" and "never" decide; else what the environment asks for, and last what f is.
+static bool kbi_colour(FILE* f, const char* when) {
+    if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
+    if (getenv("NO_COLOR") && *getenv("NO_COLOR")) return false;
+    return kbi_is_set("CLICOLOR_FORCE") || kbi_is_set("FORCE_COLOR") || kbi_terminal(f);
+}
+
+// What the locale says, without its library: whether more than ASCII can be drawn.
+static bool kbi_locale_utf8(void) {
+    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        const char *locale = getenv(names[i]), *set = locale ? strchr(locale, '.') : NULL;
+        if (!locale || !*locale) continue; // the next has the say
+        return set && (tolower((unsigned char)set[1]) == 'u' && tolower((unsigned char)set[2]) == 't' &&
+                       tolower((unsigned char)set[3]) == 'f' && set[4 + (set[4] == '-')] == '8');
+    }
+    return false;
+}
+
+static void kbi_how_default(kbi_how* how, FILE* out, const char* colour) {
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
-    how->colour = kbi_terminal(out) && !getenv("NO_COLOR");
+    how->colour = kbi_colour(out, colour);
+    how->utf8 = kbi_locale_utf8();
 }
 
 // --- text of others' making ---
 
-// Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
+// Adds text of others' making: what is no UTF-8, and what a terminal would obey, is replaced.
 static void kbi_clean(kbi_text* t, const char* s) {
-    for (const unsigned char* p = (const unsigned char*)s; *p;) {
-        int n = kbi_utf8(p);
-        if (!n)
+    char spelled[16];
+    while (*s) {
+        int obeyed = kbi_obeyed(s), n = obeyed ? obeyed : kbi_utf8((const unsigned char*)s);
+        if (obeyed)
+            kbi_puts(t, kbi_spelled(s, obeyed, spelled));
+        else if (!n)
             kbi_puts(t, "\xef\xbf\xbd");
-        else if (*p < 0x20 || *p == 0x7f)
-            kbi_puts(t, " ");
         else
-            kbi_put(t, (const char*)p, (size_t)n);
-        p += n ? n : 1;
+            kbi_put(t, s, (size_t)n);
+        s += n ? n : 1;
     }
 }
 
-static int kbi_width(const char* s, size_t n) { // of n bytes, in characters
-    int width = 0;
-    for (size_t i = 0; i < n; i++) width += (s[i] & 0xc0) != 0x80;
-    return width;
+// Columns of a character of n bytes: two where the script is written in squares, none for marks upon the one before.
+static int kbi_character_width(const char* s, int n) {
+    static const struct {
+        unsigned from, to;
+        int width;
+    } ranges[] = { { 0x300, 0x36f, 0 },     { 0x1100, 0x115f, 2 },  { 0x200b, 0x200f, 0 }, { 0x20d0, 0x20ff, 0 },
+                   { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
+                   { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
+                   { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
+    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
+    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
+    return 1;
+}
+
+// The bytes of s, of n, that take no more than so many columns; used: how many those take.
+static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
+    size_t at = 0;
+    *used = 0;
+    while (at < n) {
+        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + at), 1), width = kbi_character_width(s + at, bytes);
+        if (*used + width > columns) break;
+        *used += width;
+        at += (size_t)bytes;
+    }
+    return at;
+}
+
+static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
+    int used;
+    kbi_fitting(s, n, 1 << 30, &used);
+    return used;
+}
+
+// Adds a text, cut in its middle where it takes more than so many columns: names differ at either end.
+static void kbi_cut(kbi_text* t, const char* s, int columns) {
+    size_t n = strlen(s), tail = n;
+    int used, width = kbi_width(s, n);
+    if (width <= columns) {
+        kbi_puts(t, s);
+        return;
+    }
+    kbi_put(t, s, kbi_fitting(s, n, columns < 5 ? columns : (columns - 2) / 2, &used));
+    if (columns < 5) return;
+    kbi_puts(t, "...");
+    for (int left = columns - 3 - used; tail > 0;) { // back over whole characters
+        size_t begin = tail - 1;
+        while (begin > 0 && (s[begin] & 0xc0) == 0x80) begin--;
+        int wide = kbi_width(s + begin, tail - begin);
+        if (wide > left) break;
+        left -= wide;
+        tail = begin;
+    }
+    kbi_puts(t, s + tail);
 }
 
 static void kbi_param_text(kbi_text* s, const kb_param* p) {
@@ -11372,20 +11556,26 @@ typedef struct kbi_cell { // a column under the heading above
     const char* title;
     double scale; // from the key's unit to the title's
     int width;
+    bool utf8;
 } kbi_cell;
 
-// The unit in which the largest of the records' values has a digit before the point.
+// The unit for all of these: the largest in which the largest value has a digit before the point, and none is lost.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0;
+    double most = 0, least = INFINITY;
+    bool first = true;
     for (int i = 0; i < n; i++) {
         double x = kbi_field_number(rows[i], cell->what.key);
-        if (kbi_finite(x)) most = KBI_MAX(most, x);
+        if (!kbi_finite(x) || x <= 0) continue;
+        most = KBI_MAX(most, x);
+        least = KBI_MIN(least, x);
     }
     for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
-        if (kbi_units[i].column != cell->what.column || (kbi_units[i].scale < 1 && most * kbi_units[i].scale < 1))
-            continue;
+        double scale = kbi_units[i].scale;
+        if (kbi_units[i].column != cell->what.column) continue;
+        if (!first && (most * scale * (1 + 5e-5) < 1 || least * scale < 0.01)) continue;
         cell->title = kbi_units[i].title;
-        cell->scale = kbi_units[i].scale;
+        cell->scale = scale;
+        first = false;
     }
 }
 
@@ -11395,27 +11585,42 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     kbi_cell_unit(&better, rows, n);
     for (int i = 0; i < n && better.scale != cell->scale; i++) {
         double x = kbi_field_number(rows[i], cell->what.key) * cell->scale;
-        if (kbi_finite(x) && x > 0 && (x < 1e-3 || x >= 1e5)) return false;
+        if (kbi_finite(x) && x > 0 && (x < 0.01 || x >= 1e5)) return false;
     }
     return true;
 }
 
+// A share of the whole as a bar of so many columns; what is beyond the whole is the whole.
+static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
+    int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
+    for (int i = 0; i < columns; i++, filled -= parts) {
+        if (!utf8)
+            kbi_puts(s, filled > 0 ? "#" : ".");
+        else if (filled > 0)
+            kbi_putf(s, "\xe2\x96%c", 0x88 + parts - KBI_MIN(filled, parts)); // from a whole block down to an eighth
+        else
+            kbi_puts(s, " ");
+    }
+}
+
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
-    char out[40];
+    char out[40], high[40];
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
     double x = kbi_field_number(r, key);
     if (!words && !kbi_finite(x))
-        kbi_puts(s, "-");
-    else if (cell->what.column == KBI_COLUMN_TIME)
-        kbi_puts(s, kbi_show_time(x, out));
+        kbi_puts(s, cell->what.column == KBI_COLUMN_BAR ? "" : "-");
     else if (cell->what.column == KBI_COLUMN_SPREAD)
         kbi_puts(s, kbi_show_percent(x, out));
     else if (cell->what.column == KBI_COLUMN_ROOF)
         kbi_puts(s, kbi_show_percent(x / 100, out));
     else if (cell->what.column == KBI_COLUMN_MEMORY)
-        kbi_puts(s, x > 0 ? kbi_show_bytes(x, out) : "-");
+        kbi_puts(s, x > 0 ? kbi_digits(x * cell->scale, 3, out) : "-");
+    else if (cell->what.column == KBI_COLUMN_BAR)
+        kbi_share_bar(s, x / 100, cell->width, cell->utf8);
+    else if (cell->what.column == KBI_COLUMN_INTERVAL)
+        kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
     else if (cell->what.column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
         kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
                  r->verdict == KB_EQUIVALENT   ? "="
@@ -11433,19 +11638,28 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table and its summary.
-              Public: kb_print      Used by: programs, render, program
+  >>lines     render: the table being written: its state, and text laid out in its width.
+              Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
 enum {
-    KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line may add
+    KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line or a longer name may add
     KBI_LABEL_MORE = 25,
-    KBI_LABEL_MIN = 12,
-    KBI_WIDE = 110,        // a line so long has room for more columns
-    KBI_MARK_ROOM = 9,     // " fastest?"
-    KBI_INTERVAL_ROOM = 17 // " [0.998, 1.002]"
+    KBI_LABEL_MIN = 9,
+    KBI_WIDE = 100,      // a line so long has room for more columns
+    KBI_WINNER_ROOM = 9, // " fastest?"
+    KBI_MARK_ROOM = 4    // " UV+": of a flag, and that there are more
 };
+
+// Who won how many of an operation's groups, and by how much: what the summary is made of.
+typedef struct kbi_wins {
+    char operation[96], winner[64], over[64]; // winner empty: nobody surely
+    char perhaps[64];                         // who then did best in the last of them
+    int groups;
+    bool various;                  // over another one each time
+    double least, most, low, high; // speedups, and how far their intervals reach; NAN: none is known
+} kbi_wins;
 
 // Is fed records, a group's at least at a time, and prints them: groups, headings and machines are in the records.
 typedef struct kbi_table {
@@ -11454,14 +11668,20 @@ typedef struct kbi_table {
     int n_chosen, n_order;
     bool bare;                   // records alone, without their machine
     bool alone;                  // the heading above is that of operations with one case each
+    bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
     int n_cells, label;                          // label: width of the first column
     unsigned wanted;                             // a bit for each of kbi_columns that the heading above was made for
     char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
+    int most_label;                              // what it could be
     uint64_t machine;                            // of the line above; 0: none
     int64_t ok, failed, skipped;
+    int64_t flagged[KB_FLAG_COUNT]; // cases beside, or in place of, whose number it stands
+    bool gpu;                       // some were measured on one
+    kbi_wins* wins;
+    int n_wins;
     kbi_text text; // not yet written
 } kbi_table;
 
@@ -11489,24 +11709,38 @@ static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     return n + room;
 }
 
-// Text in words, wrapped under an indent.
-static void kbi_table_wrap(kbi_table* t, int indent, const char* text) {
+static void kbi_table_line_end(kbi_table* t) { // without spaces before it
+    while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
+    kbi_puts(&t->text, "\n");
+}
+
+// Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
+// line is parted.
+static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
     kbi_text clean = { NULL, 0, 0 };
-    int at = 0;
     kbi_clean(&clean, text);
     for (const char* s = clean.s ? clean.s : ""; *s;) {
         size_t n = strcspn(s, " ");
-        int width = kbi_width(s, n);
-        if (at && at + 1 + width > t->how.width) kbi_puts(&t->text, "\n"), at = 0;
-        kbi_putf(&t->text, "%*s", at ? 1 : indent, "");
-        kbi_put(&t->text, s, n);
-        at += (at ? 1 : indent) + width;
-        s += n;
+        int width = kbi_width(s, n), gap = at > indent;
+        if (gap && at + gap + width > t->how.width) kbi_puts(&t->text, "\n"), at = gap = 0;
+        int before = at ? gap : indent, used;
+        size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
+        kbi_putf(&t->text, "%*s", before, "");
+        kbi_put(&t->text, s, fits);
+        at += before + used;
+        s += fits;
         s += strspn(s, " ");
     }
     if (at) kbi_puts(&t->text, "\n");
     kbi_text_free(&clean);
 }
+
+static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>table     render: the terminal table: groups, columns and rows.
+              Public: none      Used by: render, program
+---------------------------------------------------------------------------------------------------------------*/
 
 // --- groups: which records belong together ---
 
@@ -11545,15 +11779,17 @@ static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE 
 // Which of the table's own columns these records have something for.
 static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
     unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
-    if (t->how.width >= KBI_WIDE) wanted |= 1u << KBI_COLUMN_SAMPLES;
+    bool wide = t->how.width >= KBI_WIDE;
+    if (wide) wanted |= 1u << KBI_COLUMN_SAMPLES;
     for (int i = 0; i < n; i++) {
         const kb_result* r = rows[i];
         if (kbi_finite(r->bytes) || kbi_finite(r->throughput_gbps)) wanted |= 1u << KBI_COLUMN_GBPS;
         if (kbi_finite(r->flops) || kbi_finite(r->gflops)) wanted |= 1u << KBI_COLUMN_GFLOPS;
         if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
-        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF;
+        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF | (unsigned)wide << KBI_COLUMN_BAR;
         if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
         if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
+        if (kbi_finite(r->speedup_low)) wanted |= (unsigned)wide << KBI_COLUMN_INTERVAL;
         if (r->baseline) wanted |= KBI_CONTEST;
     }
     return wanted;
@@ -11564,6 +11800,7 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
+    cell->utf8 = t->how.utf8;
     cell->title = what.column < 0 ? what.key->name : kbi_columns[what.column].title;
     cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
@@ -11575,142 +11812,40 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     }
 }
 
+static int kbi_table_label_room(const kbi_table* t) { // of the first column, if names are not long
+    return KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
+}
+
 // What stands beside the first column.
 static int kbi_table_beside(const kbi_table* t, unsigned columns) {
-    int used = 0;
+    int used = KBI_MARK_ROOM + (columns & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0);
     for (int i = 0; i < t->n_chosen; i++) used += t->cells[i].width + 1;
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (columns >> i & 1) used += kbi_columns[i].width + 1;
-    if (columns & KBI_CONTEST)
-        used += KBI_MARK_ROOM + (t->how.width >= KBI_WIDE && !t->n_chosen ? KBI_INTERVAL_ROOM : 0);
     return used;
 }
 
-// Columns for these records; where the line is too short for all, those that say least are left out.
-static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n) {
-    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_MEMORY, KBI_COLUMN_SPREAD, KBI_COLUMN_ROOF,
-                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_GBPS };
+// Columns for these records, whose first column would be so wide, and has to be as wide as need; where the line is too short for all, those that say least
+// are left out: the first of these first.
+static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
+                              int need) {
+    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
+                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_ROOF,     KBI_COLUMN_GBPS,
+                                 KBI_COLUMN_SPREAD,  KBI_COLUMN_SPEEDUP };
+    need = KBI_MAX(KBI_MIN(need, (int)KBI_LABEL), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
     for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
     for (int i = 0; i < KBI_COUNT(least) && !t->n_chosen; i++)
-        if (kbi_table_beside(t, wanted) + KBI_LABEL_MIN > t->how.width) wanted &= ~(1u << least[i]);
+        if (kbi_table_beside(t, wanted) + need > t->how.width) wanted &= ~(1u << least[i]);
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
-    t->label = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
-    t->label = KBI_MAX(KBI_MIN(t->label, t->how.width - kbi_table_beside(t, wanted)), (int)KBI_LABEL_MIN);
+    t->most_label =
+        KBI_MAX(KBI_MIN(t->how.width - kbi_table_beside(t, wanted), KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
+    t->label = KBI_MIN(KBI_MAX(kbi_table_label_room(t), label), t->most_label);
 }
 
-// --- lines ---
-
-// The names of the columns, beside the operation's own name when it has more than one case.
-static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    kbi_text name = { NULL, 0, 0 };
-    if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
-    if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
-    kbi_puts(&t->text, "\n");
-    kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, name.s ? name.s : "");
-    kbi_table_colour(t, "\033[0m");
-    if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
-    for (int i = 0; i < t->n_cells; i++) kbi_putf(&t->text, " %*s", t->cells[i].width, t->cells[i].title);
-    kbi_puts(&t->text, "\n");
-    kbi_text_free(&name);
-}
-
-// A new heading for each operation (those with a single case share one), and where other columns are needed.
-static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n) {
-    const kb_result* r = rows[0];
-    bool alone = kbi_table_single(r), numbers = false, reads = true;
-    bool same = t->n_cells && (alone ? t->alone
-                                     : !t->alone && kbi_is(t->heading, r->operation) &&
-                                           kbi_is(t->direction, r->direction ? r->direction : ""));
-    unsigned wanted = kbi_table_wants(t, rows, n);
-    for (int i = 0; i < n; i++) numbers |= rows[i]->status == KB_OK;
-    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
-    t->alone = alone;
-    snprintf(t->heading, sizeof t->heading, "%s", r->operation ? r->operation : "");
-    snprintf(t->direction, sizeof t->direction, "%s", r->direction ? r->direction : "");
-    if (same && (!numbers || (reads && (t->n_chosen || !(wanted & ~t->wanted))))) return;
-    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n);
-    kbi_table_heading(t, r);
-    t->axes[0] = 0;
-}
-
-// The flags that stand beside a number: on its line where all have room there, else below it.
-static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
-    int all = used;
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (r->flags >> f & 1) all += 1 + (int)strlen(kb_flag_name((kb_flag)f));
-    if (all > used && all > t->how.width) used = t->how.width; // the first begins a line
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        const char* name = kb_flag_name((kb_flag)f);
-        if (!(r->flags >> f & 1)) continue;
-        if (used + 1 + (int)strlen(name) > t->how.width) kbi_putf(&t->text, "\n%*s", t->label, ""), used = t->label;
-        kbi_putf(&t->text, " %s", name);
-        used += 1 + (int)strlen(name);
-    }
-    kbi_puts(&t->text, "\n");
-    for (int f = 0; t->how.verbose && f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1)) continue;
-        char line[256];
-        snprintf(line, sizeof line, "%s: %s", kb_flag_name((kb_flag)f), kbi_flag_advice((kb_flag)f, r->gpu != NULL));
-        kbi_table_wrap(t, 4, line);
-    }
-}
-
-// won: nobody knows (0), this one, perhaps (1) or surely (2).
-static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
-    char low[40], high[40];
-    int used = t->label;
-    bool compared = false;
-    for (int i = 0; i < t->n_cells; i++) {
-        kbi_text s = { NULL, 0, 0 };
-        kbi_cell_text(&s, &t->cells[i], r);
-        kbi_puts(&t->text, " ");
-        used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
-        compared |= t->cells[i].what.column == KBI_COLUMN_SPEEDUP;
-        if (t->cells[i].what.column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
-            int64_t processes = KBI_MAX(r->processes, (int64_t)1);
-            t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
-            t->most = KBI_MAX(t->most, processes);
-        }
-        kbi_text_free(&s);
-    }
-    t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
-    t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
-    if (compared && !t->n_chosen && t->how.width >= KBI_WIDE && kbi_finite(r->speedup_low)) {
-        size_t before = t->text.n;
-        kbi_putf(&t->text, " [%s, %s]", kbi_digits(r->speedup_low, 3, low), kbi_digits(r->speedup_high, 3, high));
-        used += (int)(t->text.n - before);
-    }
-    if (won) {
-        kbi_table_colour(t, "\033[32m");
-        kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
-        kbi_table_colour(t, "\033[0m");
-        used += won > 1 ? 8 : 9;
-    }
-    kbi_table_flags(t, r, used);
-    if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
-}
-
-// A word instead of a number, why, and what to do about it.
-static void kbi_table_word(kbi_table* t, const kb_result* r) {
-    const char *word = "FAILED", *advice = NULL;
-    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--) {
-        if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
-        word = kb_flag_name((kb_flag)f);
-        advice = kbi_flag_advice((kb_flag)f, r->gpu != NULL);
-    }
-    if (r->status == KB_SKIPPED) word = "skipped";
-    kbi_puts(&t->text, " ");
-    kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
-    kbi_puts(&t->text, word);
-    kbi_table_colour(t, "\033[0m");
-    kbi_puts(&t->text, "\n");
-    if (r->message) kbi_table_wrap(t, 4, r->message);
-    if (advice && r->status == KB_FAILED) kbi_table_wrap(t, 4, advice);
-}
+// --- the first column ---
 
 // The axes of a record, "rows=16 cols=4096"; or "16x4096" with their names in axes, false if not all are numbers.
 static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
@@ -11741,30 +11876,167 @@ static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result
 }
 
 // What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
-// without the names of its axes, which then stand once under the heading.
-static void kbi_table_label(kbi_table* t, const kb_result* r, bool contest) {
-    kbi_text label = { NULL, 0, 0 }, params = { NULL, 0, 0 }, axes = { NULL, 0, 0 }, by = { NULL, 0, 0 };
-    int indent = t->alone ? 0 : 1, room = t->label - indent;
+// without the names of its axes, which are left in axes and then stand once under the heading. How wide it is.
+static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const kb_result* r, bool contest) {
+    kbi_text params = { NULL, 0, 0 };
+    int indent = t->alone ? 0 : 1;
+    label->n = axes->n = 0;
     kbi_table_params(&params, NULL, r);
-    kbi_table_names(t, &label, r, contest, params.s ? params.s : "");
+    kbi_table_names(t, label, r, contest, params.s ? params.s : "");
     params.n = 0;
-    if (kbi_width(label.s, label.n) > room && !contest && !t->alone && kbi_table_params(&params, &axes, r)) {
-        if (!kbi_is(t->axes, axes.s)) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
-        snprintf(t->axes, sizeof t->axes, "%s", axes.s);
-        label.n = 0;
-        kbi_table_names(t, &label, r, contest, params.s);
-    }
-    if (kbi_width(label.s, label.n) > room) {
-        kbi_table_wrap(t, indent, label.s);
-        kbi_putf(&t->text, "%*s", t->label, "");
-    } else {
-        kbi_putf(&t->text, "%*s", indent, "");
-        kbi_table_pad(t, -room, label.s ? label.s : "");
-    }
-    kbi_text_free(&label);
+    if (!contest && !t->alone && r->params.n > 1 &&
+        (t->by || indent + kbi_width(label->s, label->n) > kbi_table_label_room(t)) &&
+        kbi_table_params(&params, axes, r)) {
+        t->by = true;
+        label->n = 0;
+        kbi_table_names(t, label, r, contest, params.s);
+    } else
+        axes->n = 0;
+    if (!label->n) kbi_puts(label, "");
     kbi_text_free(&params);
+    return indent + kbi_width(label->s, label->n);
+}
+
+// --- lines ---
+
+// The names of the columns, beside the operation's own name when it has more than one case.
+static void kbi_table_heading(kbi_table* t, const kb_result* r) {
+    kbi_text name = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
+    if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
+    kbi_cut(&cut, name.s ? name.s : "", t->how.width);
+    kbi_puts(&t->text, "\n");
+    kbi_table_colour(t, "\033[1m");
+    int used = kbi_table_pad(t, -t->label, cut.s ? cut.s : "");
+    kbi_table_colour(t, "\033[0m");
+    if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
+    for (int i = 0; i < t->n_cells; i++) {
+        int width = t->cells[i].width;
+        kbi_putf(&t->text, " %*s", t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, t->cells[i].title);
+    }
+    kbi_table_line_end(t);
+    kbi_text_free(&name);
+    kbi_text_free(&cut);
+}
+
+// A new heading for each operation (those with a single case share one), and where other columns, units or a wider first
+// column are needed.
+static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+    const kb_result* r = rows[0];
+    kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 };
+    bool alone = kbi_table_single(r), numbers = false, reads = true;
+    bool same = t->n_cells && (alone ? t->alone
+                                     : !t->alone && kbi_is(t->heading, r->operation) &&
+                                           kbi_is(t->direction, r->direction ? r->direction : ""));
+    unsigned wanted = kbi_table_wants(t, rows, n);
+    int longest = same ? t->label : 0;
+    t->alone = alone;
+    t->by = same && t->by;
+    for (int i = 0; i < n; i++) {
+        numbers |= rows[i]->status == KB_OK;
+        longest = KBI_MAX(longest, kbi_table_label(t, &label, &axes, rows[i], contest));
+    }
+    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
+    kbi_text_free(&label);
     kbi_text_free(&axes);
-    kbi_text_free(&by);
+    snprintf(t->heading, sizeof t->heading, "%s", r->operation ? r->operation : "");
+    snprintf(t->direction, sizeof t->direction, "%s", r->direction ? r->direction : "");
+    bool fits = longest <= t->label || t->label == t->most_label;
+    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
+    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
+    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
+    kbi_table_heading(t, r);
+    t->axes[0] = 0;
+}
+
+// The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
+static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
+    int left = 0, room = (t->how.width - used) / 3;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flag_words[f].mark;
+    if (left > room) room = (t->how.width - used - 1) / 3;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!(r->flags >> f & 1) || !*kbi_flag_words[f].mark) continue;
+        t->flagged[f]++;
+        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flag_words[f].mark), left--;
+    }
+    if (left > 0) kbi_puts(&t->text, "+");
+}
+
+// won: nobody knows (0), this one, perhaps (1) or surely (2).
+static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
+    int used = t->label;
+    bool compared = false;
+    for (int i = 0; i < t->n_cells; i++) {
+        kbi_text s = { NULL, 0, 0 };
+        int column = t->cells[i].what.column;
+        kbi_cell_text(&s, &t->cells[i], r);
+        if (column == KBI_COLUMN_SPEEDUP && !strchr("=~", s.s[s.n - 1])) kbi_puts(&s, " "); // where the sign would be
+        kbi_puts(&t->text, " ");
+        used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
+        compared |= column == KBI_COLUMN_SPEEDUP;
+        if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
+            int64_t processes = KBI_MAX(r->processes, (int64_t)1);
+            t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
+            t->most = KBI_MAX(t->most, processes);
+        }
+        kbi_text_free(&s);
+    }
+    t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
+    t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
+    if (won) {
+        kbi_table_colour(t, "\033[0;1;32m"); // the row is bold so far
+        kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
+        kbi_table_colour(t, "\033[0m");
+        used += won > 1 ? 8 : 9;
+    }
+    kbi_table_marks(t, r, used);
+    kbi_table_line_end(t);
+    if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
+}
+
+// A word instead of a number, and what happened: on the line where it has room, else below it.
+static void kbi_table_word(kbi_table* t, const kb_result* r) {
+    kbi_text why = { NULL, 0, 0 };
+    const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
+    for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
+        if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
+        word = kb_flag_name((kb_flag)f);
+        t->flagged[f]++;
+    }
+    kbi_puts(&t->text, " ");
+    kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
+    kbi_puts(&t->text, word);
+    kbi_table_colour(t, "\033[0m");
+    if (r->message) kbi_clean(&why, r->message);
+    if (why.n && t->label + 2 + (int)strlen(word) + kbi_width(why.s, why.n) <= t->how.width)
+        kbi_putf(&t->text, ": %s\n", why.s);
+    else
+        kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why.s ? why.s : "");
+    kbi_text_free(&why);
+}
+
+static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
+    kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 }, line = { NULL, 0, 0 };
+    int indent = t->alone ? 0 : 1;
+    kbi_table_label(t, &label, &axes, r, contest);
+    if (axes.n && !kbi_is(t->axes, axes.s)) kbi_putf(&line, "by %s", axes.s), kbi_table_wrap(t, 1, line.s);
+    if (axes.n) snprintf(t->axes, sizeof t->axes, "%s", axes.s);
+    line.n = 0;
+    kbi_cut(&line, label.s, t->label - indent);
+    kbi_putf(&t->text, "%*s", indent, "");
+    if (won) kbi_table_colour(t, "\033[1m");
+    kbi_table_pad(t, indent - t->label, line.s);
+    if (r->status == KB_OK)
+        kbi_table_numbers(t, r, won);
+    else
+        kbi_table_word(t, r);
+    t->ok += r->status == KB_OK;
+    t->failed += r->status == KB_FAILED;
+    t->skipped += r->status == KB_SKIPPED;
+    t->gpu |= r->gpu != NULL;
+    kbi_text_free(&label);
+    kbi_text_free(&axes);
+    kbi_text_free(&line);
 }
 
 // --- order ---
@@ -11835,11 +12107,54 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
+// Counts a group for the summary: who won it, and over whom by how much. The first implementation has no speedup over
+// itself: there it is what the best of the others has, the other way round.
+static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int best) {
+    kbi_wins w;
+    int timed = 0, other = -1;
+    memset(&w, 0, sizeof w);
+    for (int i = 0; i < n; i++) {
+        timed += rows[i]->status == KB_OK;
+        if (i != best && rows[i]->status == KB_OK && kbi_finite(rows[i]->speedup) &&
+            (other < 0 || rows[i]->speedup > rows[other]->speedup))
+            other = i;
+    }
+    if (timed < 2) return; // no contest
+    const kb_result* r = best < 0 ? NULL : rows[best];
+    snprintf(w.operation, sizeof w.operation, "%s%s%s", rows[0]->operation ? rows[0]->operation : "",
+             rows[0]->direction ? " " : "", rows[0]->direction ? rows[0]->direction : "");
+    w.groups = 1;
+    w.least = w.most = w.low = w.high = NAN;
+    if (r)
+        snprintf(r->winner_certain == 1 ? w.winner : w.perhaps, sizeof w.winner, "%s",
+                 r->implementation ? r->implementation : "");
+    if (r && !kbi_is(r->implementation, r->baseline) && r->baseline) {
+        snprintf(w.over, sizeof w.over, "%s", r->baseline);
+        w.least = r->speedup, w.low = r->speedup_low, w.high = r->speedup_high;
+    } else if (r && other >= 0 && rows[other]->implementation) {
+        snprintf(w.over, sizeof w.over, "%s", rows[other]->implementation);
+        w.least = 1 / rows[other]->speedup, w.low = 1 / rows[other]->speedup_high,
+        w.high = 1 / rows[other]->speedup_low;
+    }
+    w.most = w.least;
+    for (int i = t->n_wins - 1; i >= 0; i--) {
+        kbi_wins* a = &t->wins[i];
+        if (!kbi_is(a->operation, w.operation) || !kbi_is(a->winner, w.winner)) continue;
+        a->groups++;
+        a->various |= !kbi_is(a->over, w.over);
+        a->least = KBI_MIN(a->least, w.least), a->low = KBI_MIN(a->low, w.low); // a NAN makes one of NAN
+        a->most = KBI_MAX(a->most, w.most), a->high = KBI_MAX(a->high, w.high);
+        return;
+    }
+    t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)(t->n_wins + 1));
+    t->wins[t->n_wins++] = w;
+}
+
 // Records that stand together: a contest, whose cases differ in nothing but the implementation, or cases without one.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
     int best = -1;
     kbi_table_machine(t, rows[0]);
-    kbi_table_follow(t, rows, n);
+    kbi_table_follow(t, rows, n, contest);
     if (contest) {
         kbi_text shape = { NULL, 0, 0 }, params = { NULL, 0, 0 };
         kbi_table_params(&params, NULL, rows[0]);
@@ -11853,16 +12168,9 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
         if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
             (best < 0 || rows[i]->time_ms < rows[best]->time_ms))
             best = i;
-    for (int i = 0; i < n; i++) {
-        kbi_table_label(t, rows[i], contest);
-        if (rows[i]->status == KB_OK)
-            kbi_table_numbers(t, rows[i], i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
-        else
-            kbi_table_word(t, rows[i]);
-        t->ok += rows[i]->status == KB_OK;
-        t->failed += rows[i]->status == KB_FAILED;
-        t->skipped += rows[i]->status == KB_SKIPPED;
-    }
+    if (contest) kbi_table_won(t, rows, n, best);
+    for (int i = 0; i < n; i++)
+        kbi_table_row(t, rows[i], contest, i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
 }
 
 static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
@@ -11881,34 +12189,131 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
     kbi_table_flush(t);
 }
 
-// What the signs mean, and how many there were of what.
-static void kbi_table_end(kbi_table* t) {
-    int64_t n = t->ok + t->failed + t->skipped;
-    bool signs = t->equivalent || t->unresolved, intervals = t->most > 0 && !t->how.quiet;
+/*---------------------------------------------------------------------------------------------------------------
+  >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
+              Public: kb_print      Used by: programs, program
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
+
+static void kbi_summary_signs(kbi_table* t) {
     char text[80] = "+-: 95 % of the median within one process (--procs N: over N)";
     if (t->most > 1) snprintf(text, sizeof text, "+-: 95 %% over %lld processes", (long long)t->most);
     if (t->most > t->fewest)
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
-    if (signs || intervals) kbi_puts(&t->text, "\n");
+    bool intervals = t->most > 0 && !t->how.quiet;
+    if (t->equivalent || t->unresolved || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
-    if (signs)
-        kbi_putf(&t->text, "%s%s\n", t->equivalent ? "=: within 1 % of the baseline. " : "",
-                 t->unresolved ? "~, fastest?: not certain at 95 %." : "");
+    if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
+    if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
+}
+
+// "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
+static void kbi_summary_margin(kbi_text* line, const kbi_wins* w) {
+    char least[40], most[40], low[40], high[40];
+    if (!kbi_finite(w->least) || !kbi_finite(w->most)) return;
+    kbi_putf(line, "%s%s%sx", w->perhaps, *w->winner ? ", " : " ", kbi_digits(w->least, 3, least));
+    if (!kbi_is(kbi_digits(w->most, 3, most), least)) kbi_putf(line, " to %sx", most);
+    kbi_putf(line, " %s", w->various ? "the next" : w->over);
+    if (kbi_finite(w->low) && kbi_finite(w->high))
+        kbi_putf(line, " [%s, %s]", kbi_digits(w->low, 3, low), kbi_digits(w->high, 3, high));
+}
+
+// The groups of one operation in a sentence: who won most of them, who the others, and of how many nobody knows.
+static void kbi_summary_winner(kbi_table* t, const char* operation) {
+    kbi_text line = { NULL, 0, 0 };
+    const kbi_wins *first = NULL, *open = NULL;
+    int all = 0;
+    for (int i = 0; i < t->n_wins; i++) {
+        const kbi_wins* w = &t->wins[i];
+        if (!kbi_is(w->operation, operation)) continue;
+        all += w->groups;
+        if (!*w->winner)
+            open = w;
+        else if (!first || w->groups > first->groups)
+            first = w;
+    }
+    kbi_putf(&line, "%s: %s", operation, first ? first->winner : "nobody is surely the fastest");
+    if (first) kbi_puts(&line, " is fastest");
+    if (first && all > 1) kbi_putf(&line, " in %d of %d", first->groups, all);
+    if (!first && all == 1) kbi_puts(&line, "; ");
+    if (first || all == 1) kbi_summary_margin(&line, first ? first : open);
+    for (int i = 0; i < t->n_wins && first; i++)
+        if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
+            kbi_putf(&line, "; %s in %d", t->wins[i].winner, t->wins[i].groups);
+    if (first && open) kbi_putf(&line, "; nobody surely in %d", open->groups);
+    if (!first && all > 1) kbi_putf(&line, " in %d of %d", all, all);
+    kbi_table_wrap(t, 0, line.s);
+    kbi_text_free(&line);
+}
+
+static void kbi_summary_winners(kbi_table* t) {
+    int shown = 0, left = 0;
+    for (int i = 0; i < t->n_wins; i++) {
+        bool told = false;
+        for (int k = 0; k < i && !told; k++) told = kbi_is(t->wins[k].operation, t->wins[i].operation);
+        if (told) continue;
+        if (shown == KBI_WINNERS_ALL && !t->how.verbose) {
+            left++;
+            continue;
+        }
+        if (!shown++) kbi_puts(&t->text, "\n");
+        kbi_summary_winner(t, t->wins[i].operation);
+    }
+    if (left) kbi_putf(&t->text, "and so on for %d more operation%s: -v tells of all\n", left, left == 1 ? "" : "s");
+}
+
+// Each flag that was raised, once: what happened, why that matters, and what mends it.
+static void kbi_summary_flags(kbi_table* t) {
+    char head[80], text[256];
+    bool any = false;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        int64_t n = t->flagged[f];
+        const char* mark = kbi_flag_words[f].mark;
+        if (!n) continue;
+        if (!any) kbi_puts(&t->text, "\n");
+        any = true;
+        snprintf(head, sizeof head, "%s%s%s, %lld case%s", mark, *mark ? " " : "", kb_flag_name((kb_flag)f),
+                 (long long)n, n == 1 ? "" : "s");
+        kbi_table_colour(t, kb_flag_is_error((kb_flag)f) ? "\033[31m" : "\033[1m");
+        kbi_puts(&t->text, head);
+        kbi_table_colour(t, "\033[0m");
+        kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
+        if (t->how.quiet) continue;
+        snprintf(text, sizeof text, "%s; %s", kbi_flag_words[f].what, kbi_flag_words[f].why);
+        kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
+        snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
+        kbi_table_wrap(t, 3, text);
+    }
+}
+
+// All of it, and how many there were of what.
+static void kbi_table_end(kbi_table* t) {
+    int64_t n = t->ok + t->failed + t->skipped;
+    kbi_summary_signs(t);
+    if (!t->how.quiet) kbi_summary_winners(t);
+    kbi_summary_flags(t);
     kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
     if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
     if (t->skipped) kbi_putf(&t->text, ", %lld skipped", (long long)t->skipped);
     kbi_puts(&t->text, "\n");
     kbi_table_flush(t);
+    KBENCH_FREE(t->wins);
+    t->wins = NULL;
+    t->n_wins = 0;
 }
 
 void kb_print(const kb_result* results, int64_t n) {
     kbi_table t;
     kbi_how how;
-    kbi_how_default(&how, stdout);
+    kbi_how_default(&how, stdout, NULL);
     kbi_table_open(&t, &how);
     t.bare = true;
     kbi_table_add(&t, results, n);
+    kbi_summary_flags(&t);
+    kbi_table_flush(&t);
+    KBENCH_FREE(t.wins);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -14268,8 +14673,7 @@ static void kbi_say_end(kbi_supervisor* s) {
 
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     kbi_how how;
-    kbi_how_default(&how, out);
-    if (o->on[KBI_OPTION_no_color]) how.colour = false;
+    kbi_how_default(&how, out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
     how.sort = o->sort;
