@@ -11457,11 +11457,11 @@ static bool kbi_locale_utf8(void) {
     return false;
 }
 
-static void kbi_how_default(kbi_how* how, FILE* out, const char* colour) {
+static void kbi_how_default(kbi_how* how, FILE* out) {
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
-    how->colour = kbi_colour(out, colour);
+    how->colour = kbi_colour(out, NULL);
     how->utf8 = kbi_locale_utf8();
 }
 
@@ -11832,7 +11832,7 @@ static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* co
     static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
                                  KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_ROOF,     KBI_COLUMN_GBPS,
                                  KBI_COLUMN_SPREAD,  KBI_COLUMN_SPEEDUP };
-    need = KBI_MAX(KBI_MIN(need, (int)KBI_LABEL), (int)KBI_LABEL_MIN);
+    need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
     for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
@@ -12119,19 +12119,18 @@ static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int
             (other < 0 || rows[i]->speedup > rows[other]->speedup))
             other = i;
     }
-    if (timed < 2) return; // no contest
-    const kb_result* r = best < 0 ? NULL : rows[best];
+    if (timed < 2 || best < 0) return; // no contest
+    const kb_result* r = rows[best];
     snprintf(w.operation, sizeof w.operation, "%s%s%s", rows[0]->operation ? rows[0]->operation : "",
              rows[0]->direction ? " " : "", rows[0]->direction ? rows[0]->direction : "");
     w.groups = 1;
     w.least = w.most = w.low = w.high = NAN;
-    if (r)
-        snprintf(r->winner_certain == 1 ? w.winner : w.perhaps, sizeof w.winner, "%s",
-                 r->implementation ? r->implementation : "");
-    if (r && !kbi_is(r->implementation, r->baseline) && r->baseline) {
+    snprintf(r->winner_certain == 1 ? w.winner : w.perhaps, sizeof w.winner, "%s",
+             r->implementation ? r->implementation : "");
+    if (r->baseline && !kbi_is(r->implementation, r->baseline)) {
         snprintf(w.over, sizeof w.over, "%s", r->baseline);
         w.least = r->speedup, w.low = r->speedup_low, w.high = r->speedup_high;
-    } else if (r && other >= 0 && rows[other]->implementation) {
+    } else if (other >= 0 && rows[other]->implementation) {
         snprintf(w.over, sizeof w.over, "%s", rows[other]->implementation);
         w.least = 1 / rows[other]->speedup, w.low = 1 / rows[other]->speedup_high,
         w.high = 1 / rows[other]->speedup_low;
@@ -12213,7 +12212,8 @@ static void kbi_summary_signs(kbi_table* t) {
 static void kbi_summary_margin(kbi_text* line, const kbi_wins* w) {
     char least[40], most[40], low[40], high[40];
     if (!kbi_finite(w->least) || !kbi_finite(w->most)) return;
-    kbi_putf(line, "%s%s%sx", w->perhaps, *w->winner ? ", " : " ", kbi_digits(w->least, 3, least));
+    kbi_putf(line, "%s%s%s%sx", *w->winner ? ", " : "; ", w->perhaps, *w->winner ? "" : " ",
+             kbi_digits(w->least, 3, least));
     if (!kbi_is(kbi_digits(w->most, 3, most), least)) kbi_putf(line, " to %sx", most);
     kbi_putf(line, " %s", w->various ? "the next" : w->over);
     if (kbi_finite(w->low) && kbi_finite(w->high))
@@ -12237,7 +12237,6 @@ static void kbi_summary_winner(kbi_table* t, const char* operation) {
     kbi_putf(&line, "%s: %s", operation, first ? first->winner : "nobody is surely the fastest");
     if (first) kbi_puts(&line, " is fastest");
     if (first && all > 1) kbi_putf(&line, " in %d of %d", first->groups, all);
-    if (!first && all == 1) kbi_puts(&line, "; ");
     if (first || all == 1) kbi_summary_margin(&line, first ? first : open);
     for (int i = 0; i < t->n_wins && first; i++)
         if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
@@ -12307,7 +12306,7 @@ static void kbi_table_end(kbi_table* t) {
 void kb_print(const kb_result* results, int64_t n) {
     kbi_table t;
     kbi_how how;
-    kbi_how_default(&how, stdout, NULL);
+    kbi_how_default(&how, stdout);
     kbi_table_open(&t, &how);
     t.bare = true;
     kbi_table_add(&t, results, n);
@@ -13207,15 +13206,20 @@ typedef struct kbi_pace {
     double said, said_at;  // the time left that was shown last, negative: none, and when
 } kbi_pace;
 
-// Never more than was said before less the time since then, unless it is far more: groups differ, and a time left that
-// goes up and down is of no use.
-static double kbi_time_left(const kbi_pace* p, double at) {
+static double kbi_time_estimated(const kbi_pace* p, double at) {
     double rest = KBI_MAX(p->all - p->over - p->now, 0.0);
     double part =
         p->all > 0 ? (p->took + rest + p->now) / p->all : 1; // of what is allowed, if the rest takes all of it
-    double left = rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
-    double promised = KBI_MAX(p->said - (at - p->said_at), 0.0);
-    return p->said >= 0 && left > promised && left <= 2 * promised + 5 ? promised : left;
+    return rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
+}
+
+// What is shown of it never rises: groups differ, and a time left that goes up and down is of no use. An estimate above
+// what was said slows the count down, so that both end together; to one below it falls within seconds.
+static double kbi_time_left(const kbi_pace* p, double at) {
+    double left = kbi_time_estimated(p, at), gone = at - p->said_at, promised = KBI_MAX(p->said - gone, 0.0);
+    if (p->said < 0 || left + gone <= 0) return left;
+    double shown = left >= promised ? p->said * left / (left + gone) : left + (promised - left) * exp(-2 * gone);
+    return KBI_MIN(shown, KBI_MAX(p->all - p->over, 0.0)); // all that is left takes no longer
 }
 
 typedef struct kbi_progress {
@@ -13252,25 +13256,39 @@ static void kbi_progress_clear(kbi_progress* p) {
     p->shown = false;
 }
 
+// The line again, in place: what is said first, and a name as far as there is room.
+static void kbi_progress_line(const char* said, const char* name) {
+    kbi_text clean = { NULL, 0, 0 }, line = { NULL, 0, 0 };
+    int width = kbi_terminal_width(stderr) - 1; // a terminal may begin a new line after its last column
+    kbi_cut(&line, said, width);
+    kbi_clean(&clean, name);
+    int room = width - 2 - (int)strlen(said);
+    if (room >= 8 && clean.n) kbi_puts(&line, "  "), kbi_cut(&line, clean.s, room);
+    fprintf(stderr, "\r%s\033[K", line.s);
+    fflush(stderr);
+    kbi_text_free(&clean);
+    kbi_text_free(&line);
+}
+
 static void kbi_progress_show(kbi_progress* p, int done, int all, const char* name) {
-    char left[48] = "", which[48] = "", time[32];
+    char left[48] = "", which[48] = "", said[160];
     int64_t now = kbi_now();
     if (!p->on || now - p->last < 50000000) return;
     p->last = now;
     double seconds = (double)(now - p->began) * 1e-9;
     if (seconds > 1) {
-        p->pace.said = kbi_time_left(&p->pace, seconds);
+        double shown = p->pace.said = kbi_time_left(&p->pace, seconds);
         p->pace.said_at = seconds;
-        if (p->pace.said >= 90)
-            snprintf(time, sizeof time, "%.0f min", p->pace.said / 60);
+        if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
+            snprintf(left, sizeof left, "  longer than planned");
+        else if (shown >= 90 * 60)
+            snprintf(left, sizeof left, "  %.0f h left", shown / 3600);
         else
-            snprintf(time, sizeof time, "%.0f s", p->pace.said);
-        snprintf(left, sizeof left, "  %s left", time);
+            snprintf(left, sizeof left, "  %.0f %s left", shown / (shown >= 90 ? 60 : 1), shown >= 90 ? "min" : "s");
     }
     if (p->processes > 1) snprintf(which, sizeof which, " process %d of %d", p->process + 1, p->processes);
-    int room = KBI_MAX(10, kbi_terminal_width(stderr) - 30 - (int)strlen(which));
-    fprintf(stderr, "\r[%d/%d]%s%s  %.*s\033[K", done + 1, all, which, left, room, name);
-    fflush(stderr);
+    snprintf(said, sizeof said, "[%d/%d]%s%s", done + 1, all, which, left);
+    kbi_progress_line(said, name);
     p->shown = true;
 }
 
@@ -14673,7 +14691,8 @@ static void kbi_say_end(kbi_supervisor* s) {
 
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     kbi_how how;
-    kbi_how_default(&how, out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
+    kbi_how_default(&how, out);
+    how.colour = kbi_colour(out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
     how.sort = o->sort;
@@ -15459,15 +15478,14 @@ static void kbi_race_command(kbi_race* r) {
 }
 
 static void kbi_race_progress(kbi_race* r, const char* program) {
-    char half[40], wanted[40];
+    char half[40], wanted[40], said[160];
     double seconds = (double)(kbi_now() - r->began) * 1e-9;
     if (r->o->on[KBI_OPTION_quiet] || r->o->on[KBI_OPTION_no_progress] || !kbi_terminal(stderr)) return;
-    fprintf(stderr, "\r[round %d]  %.0f s of %.0f s at most  ", r->rounds + 1, seconds, r->o->budget);
+    int n = snprintf(said, sizeof said, "[round %d]  %.0f s of %.0f s at most", r->rounds + 1, seconds, r->o->budget);
     if (kbi_finite(r->widest))
-        fprintf(stderr, "known to %s, wanted %s  ", kbi_show_percent(r->widest, half),
-                kbi_show_percent(log1p(r->o->threshold) / 3, wanted));
-    fprintf(stderr, "%.40s\033[K", program);
-    fflush(stderr);
+        snprintf(said + n, sizeof said - (size_t)n, "  known to %s, wanted %s", kbi_show_percent(r->widest, half),
+                 kbi_show_percent(log1p(r->o->threshold) / 3, wanted));
+    kbi_progress_line(said, program);
     r->shown = true;
 }
 
