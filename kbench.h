@@ -362,7 +362,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(BIMODAL,        WARN,  "look at samples_ms in the record; --procs 5 shows what others see")               \
     x(OUTLIERS,       WARN,  "close other programs, or try --thorough")                                         \
     x(NOISY,          WARN,  "close other programs, --cpu N, or a longer --max-time")                           \
-    x(FEW,            WARN,  "raise --max-time")                                                                \
+    x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
     x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
     x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
     x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
@@ -1133,19 +1133,24 @@ static const char* kbi_spelled(const char* s, int n, char out[16]) {
     return out;
 }
 
+static void kbi_print_plain(FILE* f, const char* s) { // for a terminal
+    char spelled[16];
+    while (*s) {
+        int obeyed = kbi_obeyed(s);
+        if (obeyed)
+            fputs(kbi_spelled(s, obeyed, spelled), f);
+        else
+            fputc(*s, f);
+        s += obeyed ? obeyed : 1;
+    }
+}
+
 static void kbi_say(const char* level, const char* format, va_list list) {
-    char line[4096], spelled[16];
+    char line[4096];
     int n = vsnprintf(line, sizeof line, format, list);
     fflush(stdout);
     fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
-    for (const char* s = line; *s;) {
-        int obeyed = kbi_obeyed(s);
-        if (obeyed)
-            fputs(kbi_spelled(s, obeyed, spelled), stderr);
-        else
-            fputc(*s, stderr);
-        s += obeyed ? obeyed : 1;
-    }
+    kbi_print_plain(stderr, line);
     fputs(n >= (int)sizeof line ? "...\n" : "\n", stderr);
     fflush(stderr);
 }
@@ -1635,7 +1640,7 @@ static const struct {
     { "OOM", "", "there was no room for its memory", "it did not run" },
     { "CRASHED", "", "its process ended", "what does not end by itself has no time" },
     { "OVERRUN", "", "something wrote beside a buffer", "what it overwrote may be data, and the output chance" },
-    { "BAD_CASE", "", "the benchmark's function asked for what there is not",
+    { "BAD_CASE", "", "the function failed, or called kbench in a wrong way",
       "what would be timed is not what was meant" },
     { "FLOOR", "FL", "what the timer's bias may be off is over 2 % of the time",
       "that much of it may be the timer's" },
@@ -5079,36 +5084,49 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
               Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
-static void kbi_list_cases(const kbi_plan* plan) {
-    for (int i = 0; i < plan->n; i++) printf("%s\n", plan->cases[i].name);
+// A line as it is; on a terminal without what that would obey.
+static void kbi_list_line(const char* s) {
+    if (isatty(fileno(stdout)))
+        kbi_print_plain(stdout, s);
+    else
+        fputs(s, stdout);
+    fputs("\n", stdout);
 }
 
-// Prints a word of a column, once a line.
-static void kbi_list_word(kbi_set* seen, uint64_t column, const char* word) {
-    if (kbi_set_add(seen, kbi_hash(column << 60, word))) printf(" %s", word);
+static void kbi_list_cases(const kbi_plan* plan) {
+    for (int i = 0; i < plan->n; i++) kbi_list_line(plan->cases[i].name);
+}
+
+// Adds a word of a column, once a line.
+static void kbi_list_word(kbi_text* line, kbi_set* seen, uint64_t column, const char* word) {
+    if (kbi_set_add(seen, kbi_hash(column << 60, word))) kbi_putf(line, " %s", word);
 }
 
 // The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
 static void kbi_list_ops(const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set seen = { NULL, 0, 0 };
+        kbi_text line = { NULL, 0, 0 };
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
-        printf("%s", operation);
+        kbi_puts(&line, operation);
         for (int j = i; j < end; j++)
-            if (plan->cases[j].direction) kbi_list_word(&seen, 1, plan->cases[j].direction);
-        printf(" ");
+            if (plan->cases[j].direction) kbi_list_word(&line, &seen, 1, plan->cases[j].direction);
+        kbi_puts(&line, " ");
         for (int j = i; j < end; j++)
-            if (plan->cases[j].dtype) kbi_list_word(&seen, 2, kb_dtype_name(plan->cases[j].dtype));
-        printf(" ");
-        for (int j = i; j < end; j++) kbi_list_word(&seen, 3, plan->cases[j].entry->implementation);
-        printf("\n");
+            if (plan->cases[j].dtype) kbi_list_word(&line, &seen, 2, kb_dtype_name(plan->cases[j].dtype));
+        kbi_puts(&line, " ");
+        for (int j = i; j < end; j++) kbi_list_word(&line, &seen, 3, plan->cases[j].entry->implementation);
+        kbi_list_line(line.s);
         for (int j = i; notes && j < end; j++) {
             const kb_entry* e = plan->cases[j].entry;
-            if (e->note && kbi_set_add(&seen, (uint64_t)(uintptr_t)e))
-                printf("    %-10s %s\n", e->implementation, e->note);
+            if (!e->note || !kbi_set_add(&seen, (uint64_t)(uintptr_t)e)) continue;
+            line.n = 0;
+            kbi_putf(&line, "    %-10s %s", e->implementation, e->note);
+            kbi_list_line(line.s);
         }
         kbi_set_free(&seen);
+        kbi_text_free(&line);
     }
 }
 
@@ -5121,7 +5139,7 @@ static void kbi_list_sizes(const kbi_plan* plan) {
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
         for (int j = 0; j < c->n_params; j++)
             if (!kbi_is(c->params[j].name, "dtype")) kbi_put_param(&line, ' ', &c->params[j]);
-        if (kbi_set_add(&seen, kbi_hash(0, line.s))) printf("%s\n", line.s);
+        if (kbi_set_add(&seen, kbi_hash(0, line.s))) kbi_list_line(line.s);
         kbi_text_free(&line);
     }
     kbi_set_free(&seen);
@@ -12008,7 +12026,7 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
     kbi_puts(&t->text, word);
     kbi_table_colour(t, "\033[0m");
     if (r->message) kbi_clean(&why, r->message);
-    if (why.n && t->label + 2 + (int)strlen(word) + kbi_width(why.s, why.n) <= t->how.width)
+    if (why.n && t->label + 3 + (int)strlen(word) + kbi_width(why.s, why.n) <= t->how.width)
         kbi_putf(&t->text, ": %s\n", why.s);
     else
         kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why.s ? why.s : "");
