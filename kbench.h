@@ -57,6 +57,7 @@ CONTENTS (search for the tag)
     >>line         plan: the command line as a whole: what its options mean together
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
+    >>part         plan: the part of a plan that so much time allows
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
@@ -214,7 +215,7 @@ LAST REVISIONS
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
               Public: KBENCH_*
-              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, measure, >>verdict,
+              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, >>part, measure, >>verdict,
                        >>record, >>parse, >>text, program
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -344,7 +345,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(ALLOC_INSIDE,   ERROR, "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC")             \
     x(SIDE_STREAM,    ERROR, "launch and copy on kb->stream")                                                   \
     x(ABOVE_ROOF,     ERROR, "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed")          \
-    x(NOT_COLD,       ERROR, "--rotate goes around copies of the data, --hot times it in cache")                \
+    x(NOT_COLD,       ERROR, "take the data from KB_ALLOC, or time it in cache: --hot")                \
     x(TIMEOUT,        ERROR, "raise --timeout, or look for a hang")                                             \
     x(OOM,            ERROR, "choose a smaller size, or free memory for it")                                    \
     x(CRASHED,        ERROR, "--no-isolate under a debugger shows where")                                       \
@@ -668,6 +669,9 @@ extern "C" {
 
 // What KBENCH_MAIN() calls: reads the command line, runs what is registered, returns the exit code.
 int kb_main(int argc, char** argv);
+// Before kb_main: options, as in "--fast --budget 3m", of a run whose command line neither chooses nor says how long;
+// --all is a run without them. Kept, not copied.
+void kb_default(const char* options);
 // kb_add, kb_open and kb_run (see the end of this section) for other languages: build may be NULL.
 void kb_add_from(kb_entry* entry, const kb_build* build);
 kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
@@ -1109,6 +1113,7 @@ typedef struct kbi_set { // of hashes and addresses
 static struct kbi_process {
     const char* program; // the name that stands before each line; NULL: kbench
     bool quiet;          // --quiet: errors only
+    const char* usual;   // of kb_default; NULL: none
     kb_entry* entries;   // constructors of other files push here
     int entry_count;
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
@@ -1179,7 +1184,7 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
-        kbi_error("out of host memory (%zu bytes)", bytes);
+        kbi_error("out of host memory (%zu bytes): free some, or choose fewer or smaller cases", bytes);
         _exit(1);
     }
     return q;
@@ -1503,6 +1508,19 @@ static const char* kbi_show_time(double ms, char out[40]) {
     return out;
 }
 
+// "1.5 s", "45 s", "3 min", "2.5 h": about so long.
+static const char* kbi_show_span(double seconds, char out[40]) {
+    bool hours = seconds >= 90 * 60, minutes = seconds >= 90;
+    char number[40];
+    if (!hours && !minutes && seconds < 9.95)
+        snprintf(out, 40, "%.30s s", kbi_digits(seconds, 2, number));
+    else if (hours)
+        snprintf(out, 40, "%.30s h", kbi_digits(seconds / 3600, 2, number));
+    else
+        snprintf(out, 40, "%.0f %s", seconds / (minutes ? 60 : 1), minutes ? "min" : "s");
+    return out;
+}
+
 static const char* kbi_show_bytes(double bytes, char out[40]) {
     static const char* const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
     char number[40];
@@ -1638,7 +1656,7 @@ static const struct {
       "data in cache would pass for data in memory" },
     { "TIMEOUT", "", "it took longer than --timeout allows", "what does not end has no time" },
     { "OOM", "", "there was no room for its memory", "it did not run" },
-    { "CRASHED", "", "its process ended", "what does not end by itself has no time" },
+    { "CRASHED", "", "it did not come to its end", "what does not end has no time" },
     { "OVERRUN", "", "something wrote beside a buffer", "what it overwrote may be data, and the output chance" },
     { "BAD_CASE", "", "the function failed, or called kbench in a wrong way",
       "what would be timed is not what was meant" },
@@ -3465,14 +3483,14 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
     if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
         return true;
     if (key)
-        kbi_error("--%s: %s is a list, neither a number nor a text", option, key->name);
+        kbi_error("--%s: %s is a list, neither a number nor a text; --json has it", option, key->name);
     else if (!*name)
-        kbi_error("--%s: a name is missing in its list", option);
+        kbi_error("--%s: a name is missing in its list, which is one as in time,GB/s", option);
     else if (best.distance <= 3)
-        kbi_error("--%s: neither a column nor a key of the record is called '%s'; nearest is '%s'", option, name,
-                  best.name);
+        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'; nearest is '%s'", option,
+                  name, best.name);
     else
-        kbi_error("--%s: neither a column nor a key of the record is called '%s'", option, name);
+        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'", option, name);
     return false;
 }
 
@@ -3484,7 +3502,7 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
         bool down = kbi_is(option, "sort") && *p == '-';
         int length = (int)strcspn(p, ",") - down;
         snprintf(name, sizeof name, "%.*s", length, p + down);
-        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names", option, (int)KBI_SHOWN), 0;
+        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names; leave some out", option, (int)KBI_SHOWN), 0;
         if (!kbi_shown_named(option, name, &out[n])) return 0;
         out[n++].down = down;
         p += length + down;
@@ -3777,6 +3795,8 @@ enum {
     x(launches,       "launches",     "N",             "how long",   "exactly N launches a sample; 8, on a CPU more")  \
     x(warmup,         "warmup",       "N|T",           "how long",   "samples or time of warm-up; until settled")    \
     x(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
+    x(budget,         "budget",       "T",             "how long",   "a part of the cases, or a race; 60s for a race") \
+    x(all,            "all",          NULL,            "how long",   "all cases, where the program leaves some out")  \
     x(dry_run,        "dry-run",      NULL,            "how long",   "the plan, without running it")                 \
     x(cold,           "cold",         NULL,            "how",        "L2 evicted before each launch (the default)")   \
     x(hot,            "hot",          NULL,            "how",        "again on the same data, in cache")              \
@@ -3821,7 +3841,6 @@ enum {
     x(ignore_env,     "ignore-env",   NULL,            "then",       "compare runs of different machines")           \
     x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
-    x(budget,         "budget",       "T",             "again",      "time of a race at most; 60s")                  \
     x(env,            "env",          NULL,            "look inside", "the machine and its calibration")            \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
@@ -3867,6 +3886,8 @@ typedef struct kbi_options {
     char** race_options;                                      // what stands behind -- of a race; NULL: nothing
     const char** load;                                        // the files of --load
     int n_load;
+    bool usual;      // what kb_default said is among them
+    char words[256]; // and stands here
     int argc;
     char** argv;
 } kbi_options;
@@ -3992,8 +4013,7 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_fail_on,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
-                                          KBI_OPTION_race,
-                                          KBI_OPTION_budget };
+                                          KBI_OPTION_race };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
@@ -4069,7 +4089,8 @@ static bool kbi_need_count(const char* option, const char* s, int64_t low, int64
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
     if (list->n == KBI_LISTS) {
-        kbi_error("--%s was given more than %d times", option, KBI_LISTS);
+        kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: A|B)",
+                  option, KBI_LISTS);
         return false;
     }
     list->of[list->n++] = s;
@@ -4136,7 +4157,8 @@ static bool kbi_option_cpu(const char* value) {
     char not_ours[80], ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_error("--cpu takes numbers of processors, as in 2 or 0,4-7, not '%s'", value), false;
-    if (!kbi_cpus_allowed(&allowed)) return kbi_error("--cpu: this system pins no process to a processor"), false;
+    if (!kbi_cpus_allowed(&allowed))
+        return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
     if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return true;
     kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
               kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
@@ -4147,7 +4169,7 @@ static bool kbi_option_cpu(const char* value) {
 static bool kbi_options_pin(const kbi_options* o) {
     kbi_cpus list;
     if (!o->cpu || (kbi_cpus_parse(o->cpu, &list) && kbi_cpus_pin(&list))) return true;
-    return kbi_error("--cpu %s: %s", o->cpu, strerror(errno)), false;
+    return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno)), false;
 }
 
 // Of two values for one option, or two lists for one axis, neither can silently be the one that counts.
@@ -4155,7 +4177,7 @@ static bool kbi_option_is_second(const kbi_options* o, int id, const char* value
     const char* equals = id == KBI_OPTION_axis ? strchr(value, '=') : NULL;
     if (o->on[id] && kbi_options_table[id].argument && id != KBI_OPTION_load &&
         !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)) && id != KBI_OPTION_goal)
-        return kbi_error("--%s is there twice; it takes one value", kbi_options_table[id].name), true;
+        return kbi_error("--%s is there twice and takes one value; leave one out", kbi_options_table[id].name), true;
     for (int i = 0; equals && i < o->axis.n; i++) {
         char name[128], other[128];
         snprintf(name, sizeof name, "%.*s", (int)(equals - value), value);
@@ -4193,7 +4215,8 @@ static bool kbi_option_gbench(kbi_options* o, int id, const char* value) {
             kbi_warn("--%s %s: each case has ten, from its samples, or one for each of its processes", name, value);
         return true;
     }
-    if (o->gbench) return kbi_error("--gbench and --benchmark_out are one option; it takes one value"), false;
+    if (o->gbench)
+        return kbi_error("--gbench and --benchmark_out are one option, which takes one value; leave one out"), false;
     return o->gbench = value, true;
 }
 
@@ -4322,7 +4345,7 @@ static bool kbi_one_of(const kbi_options* o, const int* ids, int n, const char* 
     for (int i = 0, first = -1; i < n; i++) {
         if (!o->on[ids[i]]) continue;
         if (first >= 0)
-            return kbi_error("--%s and --%s exclude each other%s", kbi_options_table[ids[first]].name,
+            return kbi_error("--%s and --%s exclude each other%s; leave one out", kbi_options_table[ids[first]].name,
                              kbi_options_table[ids[i]].name, why),
                    false;
         first = i;
@@ -4351,8 +4374,8 @@ static bool kbi_options_beside(const kbi_options* o) {
 static bool kbi_options_gate_agree(const kbi_options* o) {
     static const int of_times[] = { KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha };
     static const int of_files[] = { KBI_OPTION_noise, KBI_OPTION_ignore_env };
-    static const int of_runs[] = { KBI_OPTION_save_baseline, KBI_OPTION_baseline, KBI_OPTION_history,
-                                   KBI_OPTION_goal };
+    static const int of_runs[] = { KBI_OPTION_save_baseline, KBI_OPTION_baseline, KBI_OPTION_history, KBI_OPTION_goal,
+                                   KBI_OPTION_budget };
     bool files = o->baseline || o->compare[0], any = files || o->race.n;
     for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
         if (o->on[of_times[i]])
@@ -4366,11 +4389,10 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
                    false;
     if (o->fail_on && !any && !o->goal.n)
         return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
-    if (o->on[KBI_OPTION_budget] && !o->race.n) return kbi_error("--budget is that of a --race"), false;
     if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
     for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
         for (int k = 0; k < KBI_COUNT(of_runs) && o->on[kbi_idle_options[i]]; k++)
-            if (o->on[of_runs[k]])
+            if (o->on[of_runs[k]] && !(of_runs[k] == KBI_OPTION_budget && kbi_idle_options[i] == KBI_OPTION_dry_run))
                 return kbi_error("--%s measures no case: --%s has no place beside it",
                                  kbi_options_table[kbi_idle_options[i]].name, kbi_options_table[of_runs[k]].name),
                        false;
@@ -4386,9 +4408,11 @@ static bool kbi_options_agree(const kbi_options* o) {
     static const int colours[] = { KBI_OPTION_color, KBI_OPTION_no_color };
     static const int checks[] = { KBI_OPTION_fresh, KBI_OPTION_no_verify };
     static const int sizes[] = { KBI_OPTION_launches, KBI_OPTION_rotate };
+    static const int part[] = { KBI_OPTION_all, KBI_OPTION_budget };
     if (!kbi_one_of(o, mode, KBI_COUNT(mode), "") || !kbi_one_of(o, effort, KBI_COUNT(effort), "") ||
         !kbi_one_of(o, count, KBI_COUNT(count), ": both say how many samples there are") ||
         !kbi_one_of(o, words, KBI_COUNT(words), "") || !kbi_one_of(o, colours, KBI_COUNT(colours), "") ||
+        !kbi_one_of(o, part, KBI_COUNT(part), "") ||
         !kbi_one_of(o, checks, KBI_COUNT(checks), ": other inputs are there to be checked") ||
         !kbi_one_of(o, sizes, KBI_COUNT(sizes), ": a graph holds every copy of the data equally often") ||
         !kbi_one_of(o, kbi_idle_options, KBI_COUNT(kbi_idle_options), ": one at a time"))
@@ -4414,10 +4438,8 @@ static bool kbi_options_agree(const kbi_options* o) {
     return true;
 }
 
-static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
+static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     bool only_filters = false;
-    o->argc = argc;
-    o->argv = argv;
     for (int i = 1; i < argc; i++) {
         const char* s = argv[i];
         if (only_filters || s[0] != '-' || !s[1]) {
@@ -4439,7 +4461,8 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         bool wants = kbi_options_table[id].argument != NULL;
         if (!wants && equals) return kbi_error("--%s takes no value", kbi_options_table[id].name), false;
         if (wants && !equals && (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
-            return kbi_error("--%s needs %s", kbi_options_table[id].name, kbi_options_table[id].argument), false;
+            return kbi_error("--%s needs %s behind it", kbi_options_table[id].name, kbi_options_table[id].argument),
+                   false;
         if (wants && !equals && (id == KBI_OPTION_json || id == KBI_OPTION_jsonl) && argv[i + 1][0] == '-' &&
             argv[i + 1][1])
             return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file",
@@ -4455,7 +4478,38 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return kbi_error("--compare takes two names or files, the older one first"), false;
         o->compare[1] = argv[++i];
     }
-    if (!kbi_options_agree(o)) return false;
+    return true;
+}
+
+// What kb_default said, for a run that says nothing of the kind itself.
+static bool kbi_options_usual(kbi_options* o) {
+    static const int effort[] = { KBI_OPTION_fast,     KBI_OPTION_thorough, KBI_OPTION_precision, KBI_OPTION_max_time,
+                                  KBI_OPTION_min_time, KBI_OPTION_rounds,   KBI_OPTION_iters,     KBI_OPTION_budget };
+    static const int apart[] = { KBI_OPTION_selftest,   KBI_OPTION_env,  KBI_OPTION_list,    KBI_OPTION_list_ops,
+                                 KBI_OPTION_list_sizes, KBI_OPTION_load, KBI_OPTION_compare, KBI_OPTION_race };
+    bool says = kbi_option_any(o->on, effort, KBI_COUNT(effort)) || o->filter.n ||
+                kbi_option_any(o->on, kbi_choosing_options, KBI_COUNT(kbi_choosing_options));
+    if (o->on[KBI_OPTION_all] && !kbi_process.usual)
+        return kbi_error("--all: this program leaves no case out by itself; leave it out"), false;
+    if (o->on[KBI_OPTION_all] && says)
+        return kbi_error("--all: the other options choose, or say how long; leave it out"), false;
+    if (!kbi_process.usual || o->on[KBI_OPTION_all] || says || kbi_option_any(o->on, apart, KBI_COUNT(apart)))
+        return true;
+    char* argv[32] = { NULL };
+    int argc = 1;
+    snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
+    for (char* p = o->words; *p && argc < KBI_COUNT(argv);) {
+        argv[argc++] = p;
+        p += strcspn(p, " ");
+        if (*p) *p++ = 0;
+    }
+    return o->usual = kbi_options_read(o, argc, argv);
+}
+
+static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
+    o->argc = argc;
+    o->argv = argv;
+    if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     kbi_options_effort(o);
     return true;
 }
@@ -4623,12 +4677,13 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
 
 /*---------------------------------------------------------------------------------------------------------------
   >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: >>list, program
+              Public: none      Used by: >>part, >>list, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
     kbi_case* cases; // a group's cases stand together, the baseline first
     int n, groups;
+    int all; // cases there were before a --budget left some out
     kbi_arena arena;
 } kbi_plan;
 
@@ -4796,7 +4851,8 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                        false;
         } else {
             if (n == KBI_DIMENSIONS)
-                return kbi_error("%s/%s has more than %d axes", e->operation, e->implementation, (int)KBI_DIMENSIONS),
+                return kbi_error("%s/%s has more than %d axes; make two of them one", e->operation, e->implementation,
+                                 (int)KBI_DIMENSIONS),
                        false;
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
@@ -4838,7 +4894,7 @@ static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
         if (!error) continue;
         char why[128];
         regerror(error, &p->of[p->n], why, sizeof why);
-        kbi_error("'%s' is not a regular expression: %s", texts->of[p->n], why);
+        kbi_error("'%s' is not a regular expression: %s; what means itself stands behind a \\", texts->of[p->n], why);
         return false;
     }
     return true;
@@ -4996,7 +5052,7 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
                 kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
                           best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
             else if (!found)
-                kbi_error("unknown %s '%s': this program has none", noun, word);
+                kbi_error("unknown %s '%s': this program has none; leave it out", noun, word);
             if (!found) return false;
             if (what == KBI_NAMES_AXIS) break;
         }
@@ -5077,6 +5133,87 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
     return end;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>part      plan: the part of a plan that so much time allows.
+              Public: none      Used by: >>worker, >>program
+---------------------------------------------------------------------------------------------------------------*/
+
+// Cases of a group that this build can run, as far as is known before there is a device.
+static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
+    int n = 0;
+    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
+    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
+        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
+    return n;
+}
+
+// What a group takes of a budget: its samples, and what is done beside them, checks and fills above all.
+static double kbi_group_cost(const kbi_plan* plan, const kbi_options* o, int first) {
+    int n = kbi_group_here(plan, o, first);
+    return n ? (double)o->procs * (kbi_group_seconds(o, n) + 0.1 * n) : 0;
+}
+
+// Leaves out what --budget has no room for. Operations take turns, and of each come first the shapes that lie far apart
+// in its list, from the middle on (steps of the golden ratio). What cannot run here costs nothing and stays; false: that
+// is all there would be.
+static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
+    typedef struct kbi_part { // of an operation in one direction
+        int first, n, next;   // its last group that was seen; how many it has; where its list begins
+    } kbi_part;
+    size_t groups = (size_t)plan->groups;
+    double left = o->budget;
+    int n = 0, k = 0, parts = 0, longest = 0;
+    bool some = false, all = true;
+    plan->all = plan->n;
+    if (!o->on[KBI_OPTION_budget]) return true;
+    kbi_part* part = (kbi_part*)kbi_grow(NULL, sizeof(kbi_part) * (groups + 1));
+    int *of = (int*)kbi_grow(NULL, sizeof(int) * groups), *list = (int*)kbi_grow(NULL, sizeof(int) * groups);
+    char* chosen = (char*)kbi_grow(NULL, (size_t)plan->n); // by a group's first case: 1 chosen, 2 not, 0 not yet seen
+    memset(chosen, 0, (size_t)plan->n);
+    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++) {
+        const kbi_case *c = &plan->cases[first], *like = NULL;
+        for (of[k] = 0; of[k] < parts; of[k]++) {
+            like = &plan->cases[part[of[k]].first];
+            if (kbi_is(like->entry->operation, c->entry->operation) && kbi_same_text(like->direction, c->direction))
+                break;
+        }
+        if (of[k] == parts) part[parts].n = 0, parts++;
+        part[of[k]].first = first;
+        part[of[k]].n++;
+        longest = KBI_MAX(longest, part[of[k]].n);
+    }
+    part[0].next = 0;
+    for (int i = 0; i < parts; i++) part[i + 1].next = part[i].next + part[i].n, part[i].n = 0;
+    k = 0;
+    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++)
+        list[part[of[k]].next + part[of[k]].n++] = first;
+    for (int turn = 0; turn < longest; turn++)
+        for (int i = 0; i < parts; i++) {
+            double at = 0.5 + turn * 0.6180339887498949;
+            int m = part[i].n, j = (int)(m * (at - floor(at)));
+            if (turn >= m) continue;
+            while (chosen[list[part[i].next + j]]) j = (j + 1) % m;
+            double cost = kbi_group_cost(plan, o, list[part[i].next + j]);
+            chosen[list[part[i].next + j]] = cost <= left ? 1 : 2;
+            some |= cost > 0 && cost <= left;
+            all &= cost <= left;
+            if (cost <= left) left -= cost;
+        }
+    plan->groups = 0;
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        if (chosen[first] != 1) continue;
+        plan->groups++;
+        for (int i = first; i < end; i++) plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    KBENCH_FREE(part);
+    KBENCH_FREE(of);
+    KBENCH_FREE(list);
+    KBENCH_FREE(chosen);
+    return some || all;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13289,7 +13426,7 @@ static void kbi_progress_line(const char* said, const char* name) {
 }
 
 static void kbi_progress_show(kbi_progress* p, int done, int all, const char* name) {
-    char left[48] = "", which[48] = "", said[160];
+    char left[64] = "", which[48] = "", said[160], span[40];
     int64_t now = kbi_now();
     if (!p->on || now - p->last < 50000000) return;
     p->last = now;
@@ -13299,10 +13436,8 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
         p->pace.said_at = seconds;
         if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
             snprintf(left, sizeof left, "  longer than planned");
-        else if (shown >= 90 * 60)
-            snprintf(left, sizeof left, "  %.0f h left", shown / 3600);
         else
-            snprintf(left, sizeof left, "  %.0f %s left", shown / (shown >= 90 ? 60 : 1), shown >= 90 ? "min" : "s");
+            snprintf(left, sizeof left, "  %s left", kbi_show_span(floor(shown + 0.5), span));
     }
     if (p->processes > 1) snprintf(which, sizeof which, " process %d of %d", p->process + 1, p->processes);
     snprintf(said, sizeof said, "[%d/%d]%s%s", done + 1, all, which, left);
@@ -13628,6 +13763,12 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
     kbi_registered all = kbi_registry();
     bool good = kbi_plan_make(plan, o, &all);
     KBENCH_FREE(all.of);
+    if (good && !kbi_plan_part(plan, o)) {
+        kbi_error(
+            "--budget: no comparison group takes so little; raise it, or add --fast");
+        kbi_plan_free(plan);
+        good = false;
+    }
     return good;
 }
 
@@ -13730,7 +13871,8 @@ static bool kbi_outputs_add(kbi_outputs* all, const kbi_options* o, const char* 
     bool taken = kbi_is(o->json, path) || kbi_is(o->jsonl, path);
     for (int i = 0; i < all->n; i++) taken |= kbi_is(all->of[i].path, out->path);
     all->n++;
-    if (taken && !folder) return kbi_error("--%s %s: another option writes there", option, path), false;
+    if (taken && !folder)
+        return kbi_error("--%s %s: another option writes there; name another file", option, path), false;
     return kbi_output_open(out);
 }
 
@@ -13768,7 +13910,8 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(files) && good; i++)
         if (files[i].path) good = kbi_outputs_add(all, o, files[i].option, files[i].render, NULL, files[i].path);
     if (good && o->on[KBI_OPTION_github] && (!summary || !*summary)) {
-        kbi_error("--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none");
+        kbi_error(
+            "--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE writes the same");
         good = false;
     } else if (good && o->on[KBI_OPTION_github])
         good = kbi_outputs_add(all, o, "github", kbi_md, NULL, summary);
@@ -13982,14 +14125,15 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     setenv(KBI_BIRTH, birth, 1);
     execv("/proc/self/exe", argv);
     if (strchr(argv[0], '/')) execv(argv[0], argv); // without /proc
-    kbi_error("cannot start the worker: %s", strerror(errno));
+    kbi_error("cannot start the worker: %s; --no-isolate needs none", strerror(errno));
     _exit(1);
 }
 
 static bool kbi_worker_start(kbi_supervisor* s, int device) {
     kbi_worker* w = &s->worker;
     int to[2], from[2];
-    if (pipe(to) != 0 || pipe(from) != 0) return kbi_error("no pipe: %s", strerror(errno)), false;
+    if (pipe(to) != 0 || pipe(from) != 0)
+        return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
     pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1], to[1], from[0]);
     close(to[0]);
     close(from[1]);
@@ -14286,7 +14430,7 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
         kbi_error("the worker ended before it began; --no-isolate shows why");
     else if (!kbi_desk.interrupted)
-        kbi_error("the device did not start in %.0f s", limit);
+        kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
     return false;
 }
 
@@ -14651,6 +14795,16 @@ static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
     }
 }
 
+// The first line of a run that takes its time, or that is a part of what there is.
+static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
+    char text[40];
+    bool part = s->o->on[KBI_OPTION_budget];
+    if (s->collect || !cases || (!part && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
+    kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
+             s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
+             s->o->usual && s->plan->all > s->plan->n ? "; --all has the rest" : "");
+}
+
 // All groups on one device; 0, or the exit code of a device that is not there.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->worker.device = device;
@@ -14668,22 +14822,29 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!s->collect) kbi_show_machine(s);
     if (!kbi_resume_device(s)) return KBI_EXIT_FAILED;
     double allowed = 0; // the time left is this device's, without its start
+    int cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
         for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
         allowed += (double)s->o->procs * kbi_group_seconds(s->o, here);
+        cases += here;
     }
+    kbi_say_begin(s, cases, allowed);
+    if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
         if (kbi_resume_has(&s->resume, s->plan, first)) {
             end = kbi_group_end(s->plan, first);
             kbi_resume_group(s, first, end);
             continue;
+        }
+        if (s->o->on[KBI_OPTION_budget] && (double)(kbi_now() - s->progress.began) * 1e-9 > s->o->budget) {
+            kbi_warn("%d cases are left out: the --budget is spent", s->plan->n - first);
+            break;
         }
         end = kbi_lap_end(s, first);
         kbi_one_lap(s, first, end - first);
@@ -14930,15 +15091,17 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 }
 
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
-    char text[40];
+    char text[40], all[40] = "";
     double seconds = 0;
     kbi_list_cases(plan);
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        seconds += (double)o->procs * kbi_group_seconds(o, end - first);
+    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first)) {
+        int here = kbi_group_here(plan, o, first);
+        seconds += (double)o->procs * kbi_group_seconds(o, here);
     }
-    printf("%d case%s in %d comparison group%s; at most about %s\n", plan->n, plan->n == 1 ? "" : "s", plan->groups,
-           plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
+    if (plan->all > plan->n) snprintf(all, sizeof all, " of %d", plan->all);
+    printf("%d%s case%s in %d comparison group%s; at most about %s%s\n", plan->n, all,
+           plan->n == 1 && !*all ? "" : "s", plan->groups, plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text),
+           o->usual ? "; --all has the rest" : "");
     return KBI_EXIT_FINE;
 }
 
@@ -15009,7 +15172,7 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
                   text);
     good = good && kbi_shown_named("goal", name, &shown);
     if (good && shown.key->kind != KBI_KIND_real && shown.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is no number", shown.key->name), false);
+        good = (kbi_error("--goal: %s is no number that could be held against one", shown.key->name), false);
     if (good) g->key = shown.key;
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
@@ -15084,7 +15247,10 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     else if (!good)
         kbi_error("--%s %s: %s", option, name, strerror(errno));
     good = good && kbi_read_records(r, named ? path.s : name);
-    if (good && !r->n) good = (kbi_error("--%s %s: no record is there", option, name), false);
+    if (good && !r->n)
+        good = (kbi_error("--%s %s: no record is there; --json FILE or --save-baseline NAME of a run makes one",
+                          option, name),
+                false);
     good = good && kbi_load_choose(o, r);
     kbi_text_free(&path);
     return good;
@@ -15390,7 +15556,9 @@ static bool kbi_load_apart(const kbi_options* o) {
 static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     for (int i = 0; i < o->n_load; i++)
         if (!kbi_read_records(r, o->load[i])) return false;
-    if (!r->n) return kbi_error("%s: no record is there", o->load[0]), false;
+    if (!r->n)
+        return kbi_error("%s: no record is there; --json FILE or --jsonl FILE of a run writes them", o->load[0]),
+               false;
     if (!kbi_load_choose(o, r)) return false;
     kbi_load_warn(r);
     return true;
@@ -15701,7 +15869,9 @@ static int kbi_race_show(kbi_race* r) {
     KBENCH_FREE(c.of);
     KBENCH_FREE((void*)names);
     int code = kbi_toll_code(r->o, &a, true, false, 0);
-    if (!a.compared) return kbi_error("--race: the programs have no case in common that has a time"), KBI_EXIT_FAILED;
+    if (!a.compared)
+        return kbi_error("--race: the programs have no case in common that has a time; --list of each names theirs"),
+               KBI_EXIT_FAILED;
     return r->failed ? KBI_EXIT_FAILED : code;
 }
 
@@ -16663,7 +16833,7 @@ static int kbi_selftest(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
-              Public: kb_main      Used by: programs
+              Public: kb_main, kb_default      Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What was asked for and changes nothing.
@@ -16741,6 +16911,8 @@ static int kbi_main(int argc, char** argv) {
 }
 
 int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
+
+void kb_default(const char* options) { kbi_process.usual = options; }
 
 #ifdef KBENCH_TOOL
 int main(int argc, char** argv) { return kb_main(argc, argv); }
