@@ -1510,7 +1510,7 @@ static const char* kbi_show_time(double ms, char out[40]) {
 
 // "1.5 s", "45 s", "3 min", "2.5 h": about so long.
 static const char* kbi_show_span(double seconds, char out[40]) {
-    bool hours = seconds >= 90 * 60, minutes = seconds >= 90;
+    bool hours = seconds > 90 * 60, minutes = seconds > 90;
     char number[40];
     if (!hours && !minutes && seconds < 9.95)
         snprintf(out, 40, "%.30s s", kbi_digits(seconds, 2, number));
@@ -1629,8 +1629,8 @@ static const struct {
 #undef KBI_X
 };
 
-// What each flag says: its mark in a row (an ERROR's word stands there itself), what happened, and why the number is not
-// there or not all that it seems. In the order of KB_FLAGS, which has what mends it.
+// What each flag says: its mark in a row (an ERROR's word stands there itself), what happened, and why the number is
+// not there or not all that it seems. In the order of KB_FLAGS, which has what mends it.
 static const struct {
     const char *name, *mark, *what, *why;
 } kbi_flag_words[] = {
@@ -5156,8 +5156,8 @@ static double kbi_group_cost(const kbi_plan* plan, const kbi_options* o, int fir
 }
 
 // Leaves out what --budget has no room for. Operations take turns, and of each come first the shapes that lie far apart
-// in its list, from the middle on (steps of the golden ratio). What cannot run here costs nothing and stays; false: that
-// is all there would be.
+// in its list, from the middle on (steps of the golden ratio). What cannot run here costs nothing and stays; false:
+// nothing else is left.
 static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
     typedef struct kbi_part { // of an operation in one direction
         int first, n, next;   // its last group that was seen; how many it has; where its list begins
@@ -11714,10 +11714,10 @@ typedef struct kbi_cell { // a column under the heading above
     bool utf8;
 } kbi_cell;
 
-// The unit for all of these: the largest in which the largest value has a digit before the point, and none is lost.
+// The unit for all of these: the largest in which all have a digit before the point. One larger yet where the others
+// would have more than five, as long as that loses nothing of the smallest.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0, least = INFINITY;
-    bool first = true;
+    double most = 0, least = INFINITY, before = 0; // before: the scale of the unit below
     for (int i = 0; i < n; i++) {
         double x = kbi_field_number(rows[i], cell->what.key);
         if (!kbi_finite(x) || x <= 0) continue;
@@ -11727,10 +11727,11 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
         double scale = kbi_units[i].scale;
         if (kbi_units[i].column != cell->what.column) continue;
-        if (!first && (most * scale * (1 + 5e-5) < 1 || least * scale < 0.01)) continue;
+        if (before > 0 &&
+            (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * before < 1e5 ? 1 : 0.01)))
+            continue;
         cell->title = kbi_units[i].title;
-        cell->scale = scale;
-        first = false;
+        cell->scale = before = scale;
     }
 }
 
@@ -11801,7 +11802,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 enum {
     KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line or a longer name may add
     KBI_LABEL_MORE = 25,
-    KBI_LABEL_MIN = 9,
+    KBI_LABEL_MIN = 8,
     KBI_WIDE = 100,      // a line so long has room for more columns
     KBI_WINNER_ROOM = 9, // " fastest?"
     KBI_MARK_ROOM = 4    // " UV+": of a flag, and that there are more
@@ -11980,8 +11981,8 @@ static int kbi_table_beside(const kbi_table* t, unsigned columns) {
     return used;
 }
 
-// Columns for these records, whose first column would be so wide, and has to be as wide as need; where the line is too short for all, those that say least
-// are left out: the first of these first.
+// Columns for these records, with a first column as wide as label if it may be, and as need if it must. Where the line
+// is too short for all of them those that say least are left out, the first of these first.
 static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
                               int need) {
     static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
@@ -12019,36 +12020,42 @@ static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
     return s->n && numbers;
 }
 
-static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool contest,
-                            const char* params) {
+static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool contest, bool shape) {
     if (t->alone) kbi_clean(label, r->operation ? r->operation : ""), kbi_puts(label, " ");
     if (t->alone && r->direction) kbi_clean(label, r->direction), kbi_puts(label, " ");
-    if (contest || !kbi_is(r->implementation, "default") || (!t->alone && !*params))
+    if (contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape))
         kbi_clean(label, r->implementation ? r->implementation : ""), kbi_puts(label, " ");
     if (!contest && r->dtype) kbi_clean(label, r->dtype), kbi_puts(label, " ");
-    if (!contest) kbi_puts(label, params);
     while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
 }
 
 // What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
-// without the names of its axes, which are left in axes and then stand once under the heading. How wide it is.
-static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const kb_result* r, bool contest) {
-    kbi_text params = { NULL, 0, 0 };
+// without the names of its axes, which are left in axes and then stand once above the row. Room: where it is still too
+// long, the names are cut, since the shape is what rows differ in; 0: there is enough. How wide it is.
+static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const kb_result* r, bool contest,
+                           int room) {
+    kbi_text names = { NULL, 0, 0 }, shape = { NULL, 0, 0 };
     int indent = t->alone ? 0 : 1;
     label->n = axes->n = 0;
-    kbi_table_params(&params, NULL, r);
-    kbi_table_names(t, label, r, contest, params.s ? params.s : "");
-    params.n = 0;
-    if (!contest && !t->alone && r->params.n > 1 &&
-        (t->by || indent + kbi_width(label->s, label->n) > kbi_table_label_room(t)) &&
-        kbi_table_params(&params, axes, r)) {
-        t->by = true;
-        label->n = 0;
-        kbi_table_names(t, label, r, contest, params.s);
-    } else
-        axes->n = 0;
-    if (!label->n) kbi_puts(label, "");
-    kbi_text_free(&params);
+    if (!contest) kbi_table_params(&shape, NULL, r);
+    kbi_table_names(t, &names, r, contest, shape.n > 0);
+    int wide = kbi_width(names.s, names.n), between = names.n && shape.n ? 1 : 0;
+    if (!contest && r->params.n > 1 &&
+        (t->by || indent + wide + between + kbi_width(shape.s, shape.n) > kbi_table_label_room(t))) {
+        kbi_text short_one = { NULL, 0, 0 };
+        t->by = kbi_table_params(&short_one, axes, r);
+        kbi_text_free(t->by ? &shape : &short_one);
+        if (t->by)
+            shape = short_one;
+        else
+            axes->n = 0;
+    }
+    int left = room - indent - between - kbi_width(shape.s, shape.n);
+    kbi_cut(label, names.s ? names.s : "", !room || left < 5 ? wide : left);
+    if (between) kbi_puts(label, " ");
+    kbi_puts(label, shape.s ? shape.s : "");
+    kbi_text_free(&names);
+    kbi_text_free(&shape);
     return indent + kbi_width(label->s, label->n);
 }
 
@@ -12074,8 +12081,8 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
     kbi_text_free(&cut);
 }
 
-// A new heading for each operation (those with a single case share one), and where other columns, units or a wider first
-// column are needed.
+// A new heading for each operation (those with a single case share one), and where other columns, other units or a
+// wider first column are needed.
 static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
     const kb_result* r = rows[0];
     kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 };
@@ -12089,7 +12096,7 @@ static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, 
     t->by = same && t->by;
     for (int i = 0; i < n; i++) {
         numbers |= rows[i]->status == KB_OK;
-        longest = KBI_MAX(longest, kbi_table_label(t, &label, &axes, rows[i], contest));
+        longest = KBI_MAX(longest, kbi_table_label(t, &label, &axes, rows[i], contest, 0));
     }
     for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
     kbi_text_free(&label);
@@ -12173,7 +12180,7 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
 static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
     kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 }, line = { NULL, 0, 0 };
     int indent = t->alone ? 0 : 1;
-    kbi_table_label(t, &label, &axes, r, contest);
+    kbi_table_label(t, &label, &axes, r, contest, t->label);
     if (axes.n && !kbi_is(t->axes, axes.s)) kbi_putf(&line, "by %s", axes.s), kbi_table_wrap(t, 1, line.s);
     if (axes.n) snprintf(t->axes, sizeof t->axes, "%s", axes.s);
     line.n = 0;
@@ -13764,8 +13771,7 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
     bool good = kbi_plan_make(plan, o, &all);
     KBENCH_FREE(all.of);
     if (good && !kbi_plan_part(plan, o)) {
-        kbi_error(
-            "--budget: no comparison group takes so little; raise it, or add --fast");
+        kbi_error("--budget: no comparison group takes so little; raise it, or add --fast");
         kbi_plan_free(plan);
         good = false;
     }
@@ -13980,6 +13986,16 @@ static void kbi_outputs_discard(kbi_outputs* all) { (void)all; }
 static bool kbi_outputs_close(kbi_outputs* all, const void* from) { return (void)all, (void)from, true; }
 static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-") || kbi_is(o->jsonl, "-"); }
 #endif // KBI_REPORT
+
+// Where the files are, for a person who looks on.
+static void kbi_say_files(const kbi_options* o) {
+    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->report };
+    kbi_text line = { NULL, 0, 0 };
+    for (int i = 0; i < KBI_COUNT(paths); i++)
+        if (paths[i] && !kbi_is(paths[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", paths[i]);
+    if (line.n && (o->on[KBI_OPTION_budget] || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
+    kbi_text_free(&line);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
@@ -14945,6 +14961,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!code && !collect) kbi_say_end(s);
     bool stored = kbi_store_close(&s->store);
     if (!kbi_outputs_close(&s->outputs, NULL)) stored = false;
+    if (stored && !code && !collect) kbi_say_files(o);
     kbi_resume_free(&s->resume);
     KBENCH_FREE(s->session.command);
     if (code) return code;
@@ -15584,6 +15601,7 @@ static int kbi_load_shown(const kbi_options* o) {
         for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i]);
         if (!kbi_store_close(&store)) code = KBI_EXIT_FAILED;
         if (!kbi_outputs_close(&outputs, &r)) code = KBI_EXIT_FAILED;
+        if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
     if (code == KBI_EXIT_FINE && kbi_toll_wanted(o))
         code =

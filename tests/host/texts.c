@@ -177,9 +177,12 @@ static void test_columns(void) {
     static const struct {
         double a, b, scale;
         const char* title;
-    } units[] = { { 5, 999, 1, "items/s" },       { 50, 1000, 1e-3, "kitems/s" },      { 2e4, 2e6, 1e-6, "Mitems/s" },
-                  { 3e9, 2e7, 1e-9, "Gitems/s" }, { 3e9, 2e6, 1e-6, "Mitems/s" },      { 0.1, 0.2, 1, "items/s" },
-                  { 5, 2e9, 1, "items/s" },       { 999999, 999999, 1e-6, "Mitems/s" } };
+    } units[] = {
+        { 5, 999, 1, "items/s" },           { 50, 1000, 1, "items/s" },     { 2e4, 2e6, 1e-3, "kitems/s" },
+        { 3e9, 2e9, 1e-9, "Gitems/s" },     { 3e9, 2e6, 1e-6, "Mitems/s" }, { 0.1, 0.2, 1, "items/s" },
+        { 50, 2e5, 1e-3, "kitems/s" },      { 5, 2e9, 1, "items/s" },       { 999900, 999900, 1e-3, "kitems/s" },
+        { 999999.9, 1e6, 1e-6, "Mitems/s" }
+    };
     for (int i = 0; i < KBI_COUNT(units); i++) {
         rows[0].items_per_second = units[i].a, rows[1].items_per_second = units[i].b;
         kbi_cell_unit(&c, all, 3);
