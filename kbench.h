@@ -171,6 +171,9 @@ COMMAND LINE
     a missed goal; 4 not certain, or other machines, with --fail-on noise;
     77 every selected case needs a GPU and there is none; 130 interrupted, with all that finished written
 
+    The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order: samples,
+    bar, interval, memory, items/s, GFLOP/s, roof, GB/s, +-, speedup; names are cut in their middle.
+
     What changed: --baseline NAME|FILE holds a run against an earlier one (--save-baseline NAME, .kbench/NAME.json),
     --compare A B one file against another, --race OLD NEW two built programs in alternating fresh processes. A
     regression lies wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on
@@ -1512,7 +1515,7 @@ static const char* kbi_show_time(double ms, char out[40]) {
 static const char* kbi_show_span(double seconds, char out[40]) {
     bool hours = seconds > 90 * 60, minutes = seconds > 90;
     char number[40];
-    if (!hours && !minutes && seconds < 9.95)
+    if (seconds < 9.95 && seconds > floor(seconds))
         snprintf(out, 40, "%.30s s", kbi_digits(seconds, 2, number));
     else if (hours)
         snprintf(out, 40, "%.30s h", kbi_digits(seconds / 3600, 2, number));
@@ -5223,7 +5226,9 @@ static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
 
 // A line as it is; on a terminal without what that would obey.
 static void kbi_list_line(const char* s) {
-    if (isatty(fileno(stdout)))
+    static int terminal = -1; // there may be many lines
+    if (terminal < 0) terminal = isatty(fileno(stdout));
+    if (terminal)
         kbi_print_plain(stdout, s);
     else
         fputs(s, stdout);
