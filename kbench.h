@@ -171,8 +171,8 @@ COMMAND LINE
     a missed goal; 4 not certain, or other machines, with --fail-on noise;
     77 every selected case needs a GPU and there is none; 130 interrupted, with all that finished written
 
-    The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order: samples,
-    bar, interval, memory, items/s, GFLOP/s, roof, GB/s, +-, speedup; names are cut in their middle.
+    The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order:
+    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, +-, speedup; names are cut in their middle.
 
     What changed: --baseline NAME|FILE holds a run against an earlier one (--save-baseline NAME, .kbench/NAME.json),
     --compare A B one file against another, --race OLD NEW two built programs in alternating fresh processes. A
