@@ -12493,6 +12493,7 @@ enum { KBI_CHANGES_ALL = 48 }; // so many are shown whatever became of them
 static const char* kbi_show_change(double log, char out[40]) {
     double percent = 100 * expm1(log);
     if (!kbi_finite(percent)) return "-";
+    if (fabs(percent) < 0.005) percent = 0; // no -0.00%
     if (percent >= 999.5)
         snprintf(out, 40, "%.3gx", exp(log));
     else
@@ -12541,30 +12542,40 @@ static void kbi_changes_memory(kbi_table* t, const kbi_change* c) {
              kbi_show_bytes(kbi_memory_of(c->before, device), before));
 }
 
+// The case at the end of a row that is so long already, or below it where the line has no room for it.
+static void kbi_changes_case(kbi_table* t, int used, const char* program, const char* name) {
+    kbi_text s = { NULL, 0, 0 };
+    if (program) kbi_clean(&s, program), kbi_puts(&s, ": ");
+    kbi_clean(&s, name ? name : "");
+    bool fits = used + 2 + kbi_width(s.s ? s.s : "", s.n) <= t->how.width;
+    if (!fits) kbi_table_line_end(t);
+    kbi_puts(&t->text, fits ? "  " : "    ");
+    kbi_cut(&t->text, s.s ? s.s : "", t->how.width - (fits ? 0 : 4));
+    kbi_table_line_end(t);
+    kbi_text_free(&s);
+}
+
+static bool kbi_changes_narrow(const kbi_table* t) { return t->how.width < 60; } // no room for intervals
+
 static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold, const char* program) {
     char out[96], before[40], after[40];
     const char *colour, *words = kbi_change_words(c, threshold, &colour, out);
     bool times = kbi_comparable(c);
     char change[40], interval[96];
+    int used = 1;
     kbi_puts(&t->text, " ");
-    kbi_table_pad(t, 8, times ? kbi_show_change(c->log, change) : "");
-    kbi_puts(&t->text, "  ");
-    kbi_table_pad(t, 18, times ? kbi_show_interval(c->lo, c->hi, interval) : "");
+    used += kbi_table_pad(t, 8, times ? kbi_show_change(c->log, change) : "");
+    if (!kbi_changes_narrow(t)) used += kbi_table_pad(t, 20, times ? kbi_show_interval(c->lo, c->hi, interval) : "");
     kbi_puts(&t->text, "  ");
     kbi_table_colour(t, colour);
-    kbi_table_pad(t, -18, words);
+    used += 2 + kbi_table_pad(t, -18, words);
     kbi_table_colour(t, *colour ? "\033[0m" : "");
     if (t->how.width >= KBI_WIDE) {
-        kbi_puts(&t->text, "  ");
-        kbi_table_pad(t, 9, kbi_has_time(c->before) ? kbi_show_time(c->before->time_ms, before) : "-");
-        kbi_puts(&t->text, "  ");
-        kbi_table_pad(t, 9, kbi_has_time(c->after) ? kbi_show_time(c->after->time_ms, after) : "-");
+        used += kbi_table_pad(t, 11, kbi_has_time(c->before) ? kbi_show_time(c->before->time_ms, before) : "-");
+        used += kbi_table_pad(t, 11, kbi_has_time(c->after) ? kbi_show_time(c->after->time_ms, after) : "-");
     }
-    kbi_puts(&t->text, "  ");
-    if (program) kbi_clean(&t->text, program), kbi_puts(&t->text, ": ");
     const kb_result* r = c->after ? c->after : c->before;
-    kbi_clean(&t->text, r->name ? r->name : "");
-    kbi_puts(&t->text, "\n");
+    kbi_changes_case(t, used, program, r->name);
     kbi_changes_memory(t, c);
     if (c->after && c->after->status == KB_FAILED && c->after->message) kbi_table_wrap(t, 4, c->after->message);
 }
@@ -12572,7 +12583,9 @@ static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold,
 static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
     char level[40], title[64];
     snprintf(title, sizeof title, "%s %% interval", kbi_digits(100 * (1 - rules->alpha), 2, level));
-    kbi_putf(&t->text, "\n   change  %18s  verdict           ", title);
+    kbi_puts(&t->text, "\n   change");
+    if (!kbi_changes_narrow(t)) kbi_putf(&t->text, "%20s", title);
+    kbi_puts(&t->text, "  verdict           ");
     if (t->how.width >= KBI_WIDE) kbi_puts(&t->text, "     before      after");
     kbi_puts(&t->text, "  case\n");
 }
@@ -12684,14 +12697,13 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
             left++;
             continue;
         }
-        kbi_table_pad(&t, 9, kbi_show_time(one->now, now));
-        kbi_table_pad(&t, 11, kbi_show_change(log(one->now / one->middle), a));
-        kbi_table_pad(&t, 8, moves ? kbi_show_change(one->slope, b) : "-");
-        kbi_table_pad(&t, 8, kbi_show_percent(one->sd, a));
-        kbi_putf(&t.text, "%6lld  ", (long long)one->runs);
-        kbi_clean(&t.text, one->last->name ? one->last->name : "");
-        if (moves) kbi_putf(&t.text, "  %s", one->slope > 0 ? "rising" : "falling");
-        kbi_puts(&t.text, "\n");
+        int used = kbi_table_pad(&t, 9, kbi_show_time(one->now, now));
+        used += kbi_table_pad(&t, 11, kbi_show_change(log(one->now / one->middle), a));
+        used += kbi_table_pad(&t, 8, moves ? kbi_show_change(one->slope, b) : "-");
+        used += kbi_table_pad(&t, 8, kbi_show_percent(one->sd, a));
+        kbi_putf(&t.text, "%6lld", (long long)one->runs);
+        if (moves) kbi_puts(&t.text, one->slope > 0 ? "  rising" : "  falling");
+        kbi_changes_case(&t, used + 6 + (!moves ? 0 : one->slope > 0 ? 8 : 9), NULL, one->last->name);
     }
     if (left) kbi_putf(&t.text, " and %lld that neither rise nor fall; -v shows all\n", (long long)left);
     kbi_table_flush(&t);
