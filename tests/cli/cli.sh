@@ -238,7 +238,7 @@ for options in "" -v; do
     check_rc "everything $options" 0
     check_not_out "no colour where stdout is no terminal" "$(printf '\033')"
     check_same "the table $options: lines over 80 columns" "$(awk 'length($0) > 80' "$out" | head -n 3)" ""
-    check_same "the table $options: every case has a time" "$(grep -cE '[0-9] (ns|us|ms) ' "$out")" \
+    check_same "the table $options: every case has a time" "$(grep -cE '[0-9] +(<?[0-9.]+%|-)( |$)' "$out")" \
         "$($prog --list --exclude slow | wc -l | tr -d ' ')"
 done
 # on a terminal: colour, and progress on stderr; without them on request

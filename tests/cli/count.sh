@@ -49,7 +49,7 @@ check_out "-v" 'hits 1234567, hit_ratio 0.1235 %, real_time 2 ms'
 check_out "-v: another one's" 'misses 100000000000000000000 1/launch'
 run "$prog" --load "$tmp/a.json" --op counted --columns time,counter:hits,counter:none
 check_rc "--columns" 0
-check_out "--columns" 'time +hits +none$'
+check_out "--columns" 'time [a-z]+ +hits +none$'
 check_out "--columns" ' 2469134 +-'
 run "$prog" --load "$tmp/a.json" --op counted --impl naive --sort=-counter:hits --columns counter:hits
 check_same "--sort" "$(grep -oE '(1234567|2469134)' "$out" | tr '\n' ' ')" "2469134 1234567 "
