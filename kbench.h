@@ -14835,7 +14835,7 @@ static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
     if (s->collect || !cases || (!part && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
     kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
              s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
-             s->o->usual && s->plan->all > s->plan->n ? "; --all has the rest" : "");
+             s->o->usual ? "; --all runs everything" : "");
 }
 
 // All groups on one device; 0, or the exit code of a device that is not there.
@@ -15135,7 +15135,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     if (plan->all > plan->n) snprintf(all, sizeof all, " of %d", plan->all);
     printf("%d%s case%s in %d comparison group%s; at most about %s%s\n", plan->n, all,
            plan->n == 1 && !*all ? "" : "s", plan->groups, plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text),
-           o->usual ? "; --all has the rest" : "");
+           o->usual ? "; --all runs everything" : "");
     return KBI_EXIT_FINE;
 }
 

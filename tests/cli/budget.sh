@@ -53,7 +53,7 @@ check "a run within a budget: some of each" test "$(cut -d/ -f1 "$tmp/measured" 
 USUAL="$quick --budget 1.65s" && export USUAL
 dry
 check_same "the usual part" "$(cases)" 8
-check_same "the usual part names the way to the rest" "${last##*; }" "--all has the rest"
+check_same "the usual part names the way to the rest" "${last##*; }" "--all runs everything"
 for said in --all "--op first,second,third" "--filter ." --fast "--iters 3" "--max-time 10ms" "--budget 1h"; do
     dry $said
     check_same "$said: no part" "$(cases)" 40
