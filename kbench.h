@@ -3828,7 +3828,7 @@ enum {
     x(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
     x(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
     x(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
-    x(verbose,        "verbose",      NULL,            "out",        "advice for each flag, notes (-v)")             \
+    x(verbose,        "verbose",      NULL,            "out",        "what each case says, all winners (-v)")             \
     x(help,           "help",         NULL,            "out",        "this text (-h)")                               \
     x(version,        "version",      NULL,            "out",        "the version")                                  \
     x(load,           "load",         "FILE...",       "then",       "shows records of --json, --jsonl; runs nothing") \
@@ -12126,7 +12126,7 @@ static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
         t->flagged[f]++;
         if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flag_words[f].mark), left--;
     }
-    if (left > 0) kbi_puts(&t->text, "+");
+    if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
 }
 
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
