@@ -3828,7 +3828,7 @@ enum {
     x(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
     x(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
     x(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
-    x(verbose,        "verbose",      NULL,            "out",        "what each case says, all winners (-v)")             \
+    x(verbose,        "verbose",      NULL,            "out",        "what each case says, all winners (-v)")          \
     x(help,           "help",         NULL,            "out",        "this text (-h)")                               \
     x(version,        "version",      NULL,            "out",        "the version")                                  \
     x(load,           "load",         "FILE...",       "then",       "shows records of --json, --jsonl; runs nothing") \
