@@ -4178,7 +4178,7 @@ enum {
     x(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
     x(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
     x(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
-    x(verbose,        "verbose",      NULL,            "out",        "advice for each flag, notes (-v)")             \
+    x(verbose,        "verbose",      NULL,            "out",        "what each case says, all winners (-v)")          \
     x(help,           "help",         NULL,            "out",        "this text (-h)")                               \
     x(version,        "version",      NULL,            "out",        "the version")                                  \
     x(load,           "load",         "FILE...",       "then",       "shows records of --json, --jsonl; runs nothing") \
@@ -13075,7 +13075,7 @@ static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
         t->flagged[f]++;
         if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flag_words[f].mark), left--;
     }
-    if (left > 0) kbi_puts(&t->text, "+");
+    if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
 }
 
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
@@ -16039,7 +16039,7 @@ static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
     if (s->collect || !cases || (!part && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
     kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
              s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
-             s->o->usual && s->plan->n_matched > s->plan->n_all ? "; --all has the rest" : "");
+             s->o->usual ? "; --all runs everything" : "");
 }
 
 // All groups on one device; 0, or the exit code of a device that is not there.
@@ -16357,7 +16357,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     printf("%d%s case%s in %d comparison group%s; at most about %s", plan->n, all, plan->n == 1 && !*all ? "" : "s",
            plan->groups, plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
     if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
-    printf("%s\n", o->usual ? "; --all has the rest" : "");
+    printf("%s\n", o->usual ? "; --all runs everything" : "");
     return KBI_EXIT_FINE;
 }
 
