@@ -1269,7 +1269,7 @@ __extension__ typedef unsigned __int128 kbi_wide;
 
 enum { KBI_FIVES = 28 };
 // clang-format off
-static const uint64_t kbi_fives[KBI_FIVES] = {
+static const uint64_t kbi_fives[KBI_FIVES] = { // the powers of five in 64 bits
     1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625, 1220703125,
     6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
     476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
@@ -1278,7 +1278,7 @@ static const uint64_t kbi_fives[KBI_FIVES] = {
 // clang-format on
 
 KBI_SLOW_END
-// The fewest digits, 15 to 17, that read back to x > 0, as c = 0.1 to 1 of 10^17 times 10^(*exponent - 16); 0: not here.
+// The fewest digits, 15 to 17, that read back to x > 0: c times 10^(*exponent - 16), c with 17 digits. 0: not here.
 static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
     uint64_t bits, fraction = ((uint64_t)1 << 52) - 1, power = 10000000000000000u; // 10^16
     memcpy(&bits, &x, sizeof bits);
@@ -5161,8 +5161,8 @@ static double kbi_pattern_size(const char** at, int depth) {
             s += *s == ']';
             for (; *s && *s != ']'; s++) // [:alpha:], [.x.], [=x=]
                 if (*s == '[' && s[1] && strchr(":.=", s[1])) {
-                    const char close[] = { s[1], ']', 0 };
-                    if ((end = strstr(s + 2, close)) != NULL) s = end + 1;
+                    const char close[] = { s[1], ']', 0 }, *closed = strstr(s + 2, close);
+                    if (closed) s = closed + 1;
                 }
             s += *s == ']';
         } else
@@ -5174,7 +5174,7 @@ static double kbi_pattern_size(const char** at, int depth) {
 // false after an error message
 static bool kbi_pattern_sound(const char* s) {
     const char* at = s;
-    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= KBI_PATTERN) return true;
+    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= (int)KBI_PATTERN) return true;
     kbi_error(
         "'%.60s%s' is refused: a pattern has at most %d characters, repeats like {9} and + written out, %d groups "
         "in groups, and no \\1",
