@@ -221,7 +221,7 @@ LAST REVISIONS
   >>options   What to define before including the file.
               Public: KBENCH_*
               Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, measure, >>verdict,
-                       >>record, >>parse, >>text, program
+                       >>record, >>parse, >>text, >>html, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -1106,7 +1106,7 @@ static bool kbi_writable(int file, int milliseconds) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
-              Public: none      Used by: >>util, >>fields, >>registry, plan, record, >>text, program
+              Public: none      Used by: >>util, >>fields, >>registry, plan, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_set { // of hashes and addresses
@@ -2079,7 +2079,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
               Public: kb_summarize
-              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, >>text, >>proving, >>selftest
+              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, render, >>proving, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -3406,7 +3406,7 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
-              Public: none      Used by: >>compare, >>shifts, program
+              Public: none      Used by: >>compare, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -3459,7 +3459,7 @@ typedef struct kbi_assessment { // of all changes together
 } kbi_assessment;
 
 typedef struct kbi_contrast { // a run held against an earlier one, as a whole
-    const char* name;        // of the earlier one
+    const char* name;         // of the earlier one
     const kb_result* before;
     int64_t n_before;
     kbi_changes changes;
@@ -3869,9 +3869,9 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_ignore_env,
                                         KBI_OPTION_goal };
 // Files of records, or of what is made of them, when they are all there.
-static const int kbi_output_options[] = { KBI_OPTION_json, KBI_OPTION_jsonl,  KBI_OPTION_csv,
-                                          KBI_OPTION_md,   KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
-                                          KBI_OPTION_go,   KBI_OPTION_html,   KBI_OPTION_svg,
+static const int kbi_output_options[] = { KBI_OPTION_json,   KBI_OPTION_jsonl,  KBI_OPTION_csv,
+                                          KBI_OPTION_md,     KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
+                                          KBI_OPTION_go,     KBI_OPTION_html,   KBI_OPTION_svg,
                                           KBI_OPTION_report, KBI_OPTION_github };
 
 // In what --compare shows.
@@ -10345,7 +10345,7 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>json      record: one object per case; never NaN, never Infinity, never a comma for a point.
-              Public: none      Used by: >>store, >>resume, >>gate
+              Public: none      Used by: >>store, >>page, >>resume, >>gate
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
@@ -10846,10 +10846,10 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
-static bool kbi_read_record(kbi_reader* r, kb_result* out) {
+// Keys and values into what is there already.
+static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     bool seen[KBI_COUNT(kbi_keys)] = { false };
     int at = -1, more;
-    *out = r->blank;
     if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
@@ -10860,7 +10860,12 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
             return false;
         if (key >= 0) seen[at = key] = true;
     }
-    if (more < 0) return false;
+    return more == 0;
+}
+
+static bool kbi_read_record(kbi_reader* r, kb_result* out) {
+    *out = r->blank;
+    if (!kbi_read_keys(r, out)) return false;
     if (!out->name || !out->operation)
         return kbi_reader_wrong(
             r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
@@ -10950,7 +10955,7 @@ static bool kbi_read_lines(kbi_reader* r) {
     return true;
 }
 
-static bool kbi_read_array(kbi_reader* r, bool in_page) {
+static bool kbi_read_array(kbi_reader* r) {
     kb_result record;
     int more;
     r->at++;
@@ -10958,13 +10963,23 @@ static bool kbi_read_array(kbi_reader* r, bool in_page) {
         if (!kbi_read_record(r, &record)) return false;
         kbi_records_add(r->to, &record);
     }
-    if (more < 0) return false;
-    int c = kbi_reader_space(r, false);
-    return c == (in_page ? '<' : -1) || kbi_reader_fail(r, "nothing may follow the records");
+    return more == 0;
 }
 
-// The records that a page of --html has in it. Nothing before them can look like the mark: what is of others' making has
-// no quotation marks there.
+static bool kbi_read_this(kbi_reader* r, const char* text) { // with white space before each part of it
+    for (; *text; text++) {
+        if (*text == ' ') {
+            kbi_reader_space(r, false);
+            continue;
+        }
+        if (kbi_peek(r) != (unsigned char)*text) return kbi_reader_fail(r, "\"%s\" has to stand here", text);
+        r->at++;
+    }
+    return true;
+}
+
+// The records that a page of --html has in it, and before them what all have in common. Nothing above can look like the
+// mark: what is of others' making has no quotation marks there.
 static bool kbi_read_page(kbi_reader* r) {
     static const char mark[] = "id=\"kbench-data\">";
     size_t n = 0;
@@ -10976,8 +10991,11 @@ static bool kbi_read_page(kbi_reader* r) {
     }
     if (n < sizeof mark - 1)
         return kbi_reader_wrong(r, "no records are in this page: --load reads those that --html wrote");
+    if (!kbi_read_this(r, " { \"all\" :") || kbi_reader_space(r, false) < 0 || !kbi_read_keys(r, &r->blank) ||
+        !kbi_read_this(r, " , \"records\" :"))
+        return false;
     if (kbi_reader_space(r, false) != '[') return kbi_reader_fail(r, "records have to begin with [");
-    return kbi_read_array(r, true);
+    return kbi_read_array(r) && kbi_read_this(r, " } </script>");
 }
 
 static bool kbi_read_open(kbi_reader* r) {
@@ -10986,7 +11004,9 @@ static bool kbi_read_open(kbi_reader* r) {
         if (!kbi_read_word(r, "\xef\xbb\xbf")) return false;
         c = kbi_reader_space(r, false);
     }
-    if (c == '[') return kbi_read_array(r, false);
+    if (c == '[')
+        return kbi_read_array(r) &&
+               (kbi_reader_space(r, false) < 0 || kbi_reader_fail(r, "nothing may follow the records"));
     if (c == '<') return kbi_read_page(r);
     if (c < 0 || c == '{' || c == 0) return kbi_read_lines(r);
     return kbi_reader_fail(r, "records have to begin with [ or {");
@@ -11974,7 +11994,7 @@ void kb_print(const kb_result* results, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shifts    render: what changed from one set of records to another, and how it went over time.
-              Public: none      Used by: >>gate, >>race
+              Public: none      Used by: >>cases, >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -12097,8 +12117,8 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     if (!a->compared)
         kbi_puts(line, "Nothing was compared");
     else if (a->regressed)
-        kbi_putf(line, "Slower: %lld of %lld case%s by more than %s", (long long)a->regressed,
-                 (long long)a->compared, a->compared == 1 ? "" : "s", limit);
+        kbi_putf(line, "Slower: %lld of %lld case%s by more than %s", (long long)a->regressed, (long long)a->compared,
+                 a->compared == 1 ? "" : "s", limit);
     else if (a->more)
         kbi_putf(line, "More memory: %lld of %lld case%s", (long long)a->more, (long long)a->compared,
                  a->compared == 1 ? "" : "s");
@@ -12190,7 +12210,7 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
 
 /*---------------------------------------------------------------------------------------------------------------
   >>text      render: records as CSV, Markdown, Google Benchmark's JSON, and Go's benchmark format.
-              Public: none      Used by: >>report, >>outputs
+              Public: none      Used by: >>report, >>cases, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -12851,7 +12871,7 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>svg       render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose.
-              Public: none      Used by: render, program
+              Public: none      Used by: render
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -12903,6 +12923,8 @@ static void kbi_draw(kbi_text* t, const char* form, ...) {
     va_end(list);
 }
 
+static const double kbi_glyph = 6.5; // pixels that a character of the labels takes, in wide fonts
+
 // A text of so many characters at most; what is longer loses its end.
 static const char* kbi_cut(const char* s, int most, kbi_text* out) {
     out->n = 0;
@@ -12933,25 +12955,29 @@ static void kbi_draw_line(kbi_text* t, double x1, double y1, double x2, double y
 
 enum { KBI_HUES = 6, KBI_DASHES = 4 };
 
-static const char* const kbi_marks[] = { // about 7 pixels wide
-    "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
-    "M-3-3h6v6h-6z",
-    "M0-4.2l4 7h-8z",
-    "M0-4.6l4.2 4.6l-4.2 4.6l-4.2-4.6z",
-    "M0 4.2l4-7h-8z",
-    "M-3-3l6 6m0-6l-6 6",
-    "M-4 0l2-3.5h4l2 3.5l-2 3.5h-4z",
-    "M-4 0h8m-4-4v8"
+static const char* const kbi_mark_shapes[] = { // from their middle, about 7 pixels wide
+    "-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+    "-3-3h6v6h-6z",
+    "0-4.2l4 7h-8z",
+    "0-4.6l4.2 4.6l-4.2 4.6l-4.2-4.6z",
+    "0 4.2l4-7h-8z",
+    "-3-3l6 6m0-6l-6 6",
+    "-4 0l2-3.5h4l2 3.5l-2 3.5h-4z",
+    "-4 0h8m-4-4v8"
 };
 
-// who: the number of an implementation; style: further classes; tip: what is said of it, NULL for nothing.
-static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* style, const char* tip) {
-    kbi_draw(t, "<path class='mk k^ @' transform='translate(~ ~)' d='@'", who % KBI_HUES, style, x, y,
-             kbi_marks[who % KBI_COUNT(kbi_marks)]);
+// style: further classes; tip: what is said of it, NULL for nothing.
+static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark, const char* style, const char* tip) {
+    kbi_draw(t, "<path class='mk k^@' d='M~ ~m@'", hue, style, x, y, kbi_mark_shapes[mark]);
     if (tip)
         kbi_draw(t, "><title>$</title></path>", tip);
     else
         kbi_puts(t, "/>");
+}
+
+// who: the number of an implementation.
+static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* tip) {
+    kbi_draw_mark_of(t, x, y, who % KBI_HUES, who % KBI_COUNT(kbi_mark_shapes), "", tip);
 }
 
 // The names with their marks, in as many lines as they need; returns the height.
@@ -12961,11 +12987,11 @@ static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool*
     kbi_text cut = { NULL, 0, 0 };
     for (int i = 0; i < n; i++) {
         if (!shown[i]) continue;
-        const char* name = kbi_cut(names[i], (int)((width - 24) / 6.2), &cut);
-        double wide = 34 + 6.2 * kbi_width(name, strlen(name));
+        const char* name = kbi_cut(names[i], (int)((width - 24) / kbi_glyph), &cut);
+        double wide = 34 + kbi_glyph * kbi_width(name, strlen(name));
         if (at > 0 && at + wide > width + 12) at = 0, down += 16;
         kbi_draw(t, "<path class='ln k^ d^' d='M~ ~h18'/>", i % KBI_HUES, i % KBI_DASHES, x + at, y + down);
-        kbi_draw_mark(t, x + at + 9, y + down, i, "", NULL);
+        kbi_draw_mark(t, x + at + 9, y + down, i, NULL);
         kbi_draw_text(t, x + at + 22, y + down + 4, "start", "", name);
         at += wide;
     }
@@ -13073,9 +13099,10 @@ static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, co
     double base = f->y.from, until = -1e9;
     kbi_draw_line(t, f->x.from, base, f->x.to, base, "axis");
     for (int i = 0; i < n; i++) {
-        double x = kbi_at(&f->x, values[i]), half = 3.1 * (double)strlen(labels[i]);
+        double x = kbi_at(&f->x, values[i]), half = kbi_glyph / 2 * (double)strlen(labels[i]);
         kbi_draw_line(t, x, base, x, base + 4, "axis");
         if (x - half < until + 4) continue;
+        x = KBI_MAX(half - 40 + f->x.from, KBI_MIN(x, f->x.to + 8 - half)); // inside the picture
         kbi_draw_text(t, x, base + 16, "middle", "dim", labels[i]);
         until = x + half;
     }
@@ -13095,12 +13122,13 @@ static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const ch
 // --- how it looks ---
 
 static const char* const kbi_svg_style[] = {
+    ".halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}",
     "svg text{font:11px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif;",
     "fill:var(--fg);font-variant-numeric:tabular-nums}",
     "svg .dim{fill:var(--dim)}svg .b{font-weight:600}svg .big{font-size:12.5px;font-weight:600}",
     "svg .ink{fill:var(--bg)}svg .bad{fill:var(--bad)}svg .small{font-size:10.5px}",
     ".grid{stroke:var(--line);fill:none}.axis{stroke:var(--dim);fill:none}",
-    ".roof{stroke:var(--fg);fill:none;stroke-width:1.5}.hint{stroke:var(--dim);fill:none;stroke-dasharray:2 3}",
+    ".thin{stroke:currentColor;fill:none;opacity:.45}.roof{stroke:var(--fg);fill:none;stroke-width:1.5}.hint{stroke:var(--dim);fill:none;stroke-dasharray:2 3}",
     ".zone{fill:var(--soft)}.cell{fill:currentColor;stroke:var(--line)}.bar{fill:currentColor}",
     ".ln{stroke:currentColor;fill:none;stroke-width:1.6;stroke-linejoin:round}",
     ".d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 2}.d3{stroke-dasharray:8 3 2 3}",
@@ -13112,10 +13140,12 @@ static const char* const kbi_svg_style[] = {
 
 static const struct { // colours on white, and on a dark page; those of Okabe and Ito, 2008, made to be read there
     const char *name, *light, *dark;
-} kbi_colours[] = { { "bg", "#ffffff", "#14171c" },   { "fg", "#1c2128", "#e4e8ee" },   { "dim", "#59636f", "#9aa5b3" },
-                    { "line", "#dde2e8", "#323a45" }, { "soft", "#f3f5f8", "#1e232b" }, { "bad", "#b3261e", "#ff9a8f" },
-                    { "good", "#006b4f", "#5fd3ae" }, { "c0", "#0072b2", "#56b4e9" },   { "c1", "#d55e00", "#f08a3c" },
-                    { "c2", "#009e73", "#2fc597" },   { "c3", "#cc79a7", "#dd94bd" },   { "c4", "#c98a00", "#e6b23a" },
+} kbi_colours[] = { { "bg", "#ffffff", "#14171c" },   { "fg", "#1c2128", "#e4e8ee" },
+                    { "dim", "#59636f", "#9aa5b3" },  { "line", "#dde2e8", "#323a45" },
+                    { "soft", "#f3f5f8", "#1e232b" }, { "bad", "#b3261e", "#ff9a8f" },
+                    { "good", "#006b4f", "#5fd3ae" }, { "c0", "#0072b2", "#56b4e9" },
+                    { "c1", "#d55e00", "#f08a3c" },   { "c2", "#009e73", "#2fc597" },
+                    { "c3", "#cc79a7", "#dd94bd" },   { "c4", "#c98a00", "#e6b23a" },
                     { "c5", "#4b5563", "#a9b4c4" } };
 
 // The style with its colours' names replaced by those on white: not every program that shows SVG knows variables.
@@ -13261,9 +13291,8 @@ static kbi_lot* kbi_split(kbi_scene* s, kbi_lot all, const kbi_trait* w, int64_t
 static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: it has none, or that is no number
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
-        if (kbi_is(p->name, name)) return !kbi_param_is_number(p)    ? (double)NAN
-                                          : p->type == KB_AXIS_REALS ? p->r
-                                                                     : (double)p->i;
+        if (kbi_is(p->name, name))
+            return !kbi_param_is_number(p) ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : (double)p->i;
     }
     return (double)NAN;
 }
@@ -13327,7 +13356,9 @@ static double kbi_panel_x(const kbi_panel* p, const kb_result* r) {
 // --- a choice among records: KEY=VALUE,KEY=VALUE, of keys of the record, or of axes ---
 
 static const char* kbi_where_key(const char* name) { // short names as in options
-    static const char* const words[][2] = { { "op", "operation" }, { "impl", "implementation" }, { "dir", "direction" } };
+    static const char* const words[][2] = { { "op", "operation" },
+                                            { "impl", "implementation" },
+                                            { "dir", "direction" } };
     for (int i = 0; i < KBI_COUNT(words); i++)
         if (kbi_same_name(name, words[i][0])) return words[i][1];
     return name;
@@ -13429,6 +13460,20 @@ static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) 
     return kept;
 }
 
+// The same and the implementation, in so many characters: where that is too little the axes lose their names.
+static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* who, int most) {
+    kbi_text t = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    kbi_putf(&t, "%s %s", kbi_case_text(s, r, true), who);
+    if (kbi_width(t.s, t.n) > most) {
+        t.n = 0;
+        kbi_putf(&t, "%s %s %s", kbi_case_text(s, r, false), kbi_params_text(s, r, NULL, NULL, true), who);
+    }
+    const char* kept = kbi_arena_text(&s->arena, kbi_cut(t.s, most, &cut));
+    kbi_text_free(&t);
+    kbi_text_free(&cut);
+    return kept;
+}
+
 // --- which pictures there are ---
 
 static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
@@ -13522,7 +13567,7 @@ static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>sweeps    render: how a number goes with size: lines, fitted powers, heat maps.
-              Public: none      Used by: render, program
+              Public: none      Used by: render
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -13564,10 +13609,14 @@ static kbi_in_unit kbi_metric_unit(int metric, double most) {
         int metric;
         double from, scale;
         const char* name;
-    } units[] = { { KBI_METRIC_TIME, 1e3, 1e-3, "s" },           { KBI_METRIC_TIME, 1, 1, "ms" },
-                  { KBI_METRIC_TIME, 1e-3, 1e3, "\xc2\xb5s" },   { KBI_METRIC_TIME, 0, 1e6, "ns" },
-                  { KBI_METRIC_GBPS, 1e3, 1e-3, "TB/s" },        { KBI_METRIC_GBPS, 0, 1, "GB/s" },
-                  { KBI_METRIC_GFLOPS, 1e3, 1e-3, "TFLOP/s" },   { KBI_METRIC_GFLOPS, 0, 1, "GFLOP/s" },
+    } units[] = { { KBI_METRIC_TIME, 1e3, 1e-3, "s" },
+                  { KBI_METRIC_TIME, 1, 1, "ms" },
+                  { KBI_METRIC_TIME, 1e-3, 1e3, "\xc2\xb5s" },
+                  { KBI_METRIC_TIME, 0, 1e6, "ns" },
+                  { KBI_METRIC_GBPS, 1e3, 1e-3, "TB/s" },
+                  { KBI_METRIC_GBPS, 0, 1, "GB/s" },
+                  { KBI_METRIC_GFLOPS, 1e3, 1e-3, "TFLOP/s" },
+                  { KBI_METRIC_GFLOPS, 0, 1, "GFLOP/s" },
                   { KBI_METRIC_ROOF, 0, 1, "%" } };
     kbi_in_unit u = { "", 1 };
     for (int i = KBI_COUNT(units) - 1; i >= 0; i--)
@@ -13588,8 +13637,8 @@ static bool kbi_metric_range(int metric, kbi_lot lot, double* lo, double* hi) {
 static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
     kbi_text t = { NULL, 0, 0 };
     char number[40];
-    kbi_putf(&t, "%s", r->implementation ? r->implementation : "");
-    kbi_putf(&t, " %s\n%s", kbi_params_text(s, r, NULL, NULL, false), kbi_show_time(r->time_ms, number));
+    kbi_putf(&t, "%s, %s\n%s", kbi_case_text(s, r, true), r->implementation ? r->implementation : "",
+             kbi_show_time(r->time_ms, number));
     if (kbi_finite(r->precision)) kbi_putf(&t, " \xc2\xb1 %s", kbi_show_percent(r->precision, number));
     if (kbi_finite(r->throughput_gbps)) kbi_putf(&t, ", %s GB/s", kbi_digits(r->throughput_gbps, 4, number));
     if (kbi_finite(r->gflops)) kbi_putf(&t, ", %s GFLOP/s", kbi_digits(r->gflops, 4, number));
@@ -13602,7 +13651,7 @@ static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
 
 static void kbi_draw_titles(kbi_text* t, const kbi_panel* p, double width) {
     kbi_text cut = { NULL, 0, 0 };
-    int room = (int)(width / 6.6);
+    int room = (int)(width / 7.4);
     kbi_draw(t, "<text x='0' y='14' class='big'>$", kbi_cut(p->title, room, &cut));
     room -= kbi_width(cut.s, cut.n) + 2;
     if (*p->under && room > 8)
@@ -13637,7 +13686,8 @@ static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int m
     return of;
 }
 
-static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const kbi_point* of, int64_t n, int who) {
+static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const kbi_point* of, int64_t n, int who,
+                            bool tips) {
     kbi_draw(t, "<path class='area k^' d='", who % KBI_HUES);
     for (int64_t i = 0; i < 2 * n; i++) {
         const kbi_point* p = &of[i < n ? i : 2 * n - 1 - i];
@@ -13646,9 +13696,13 @@ static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const
     kbi_draw(t, "z'/><path class='ln k^ d^' d='", who % KBI_HUES, who % KBI_DASHES);
     for (int64_t i = 0; i < n; i++)
         kbi_draw(t, "@~ ~", i ? "L" : "M", kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]));
+    if (!tips) kbi_draw(t, "'/><path class='mk k^' d='", who % KBI_HUES);
+    for (int64_t i = 0; i < n && !tips; i++)
+        kbi_draw(t, "M~ ~m@", kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]),
+                 kbi_mark_shapes[who % KBI_COUNT(kbi_mark_shapes)]);
     kbi_puts(t, "'/>");
-    for (int64_t i = 0; i < n; i++)
-        kbi_draw_mark(t, kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]), who, "", kbi_tip(s, of[i].r));
+    for (int64_t i = 0; i < n && tips; i++)
+        kbi_draw_mark(t, kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]), who, kbi_tip(s, of[i].r));
 }
 
 // Ticks where something was measured.
@@ -13686,9 +13740,10 @@ static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
         double x = kbi_panel_x(p, p->lot.of[i]);
         if (x > 0) left = KBI_MIN(left, x), right = KBI_MAX(right, x);
     }
-    kbi_in_unit unit = kbi_metric_unit(metric, hi);
+    kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
     f.x = kbi_scale_of(left, right, 0.04, true);
-    f.y = kbi_scale_of(kbi_metrics[metric].log ? lo : 0, hi, kbi_metrics[metric].log ? 0.06 : 0, kbi_metrics[metric].log);
+    f.y = kbi_scale_of(kbi_metrics[metric].log ? lo : 0, hi, kbi_metrics[metric].log ? 0.06 : 0,
+                       kbi_metrics[metric].log);
     if (!kbi_metrics[metric].log) f.y.lo = 0, f.y.hi = 1.06 * hi;
     f.x.from = 46, f.x.to = width - 10;
     f.y.from = height, f.y.to = 46;
@@ -13698,7 +13753,7 @@ static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
         int64_t n;
         kbi_point* of = kbi_points_of(s, p, who, metric, &n);
         shown[who] = n > 0;
-        if (n) kbi_draw_series(t, s, &f, of, n, who);
+        if (n) kbi_draw_series(t, s, &f, of, n, who, metric == KBI_METRIC_TIME);
         KBENCH_FREE(of);
     }
     return height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
@@ -13775,23 +13830,20 @@ static kbi_lot* kbi_fit_lots(kbi_scene* s, kbi_lot all, int64_t* n) {
     return kbi_split(s, all, &one, n);
 }
 
-// "rows^0.98 cols^1.02", behind the constant.
+// Markup: the constant, and each axis with its exponent; a word where the cases lie too far from any power.
 static void kbi_fit_text(kbi_text* t, const kbi_fit* f) {
     char number[40];
-    kbi_puts(t, kbi_show_time(f->c, number));
-    for (int k = 0; k < f->axes; k++) {
-        kbi_puts(t, " \xc2\xb7 ");
-        kbi_clean(t, f->over.together ? "size" : f->over.of[k]);
-        kbi_putf(t, "^%s%s", f->e[k] < 0 ? "-" : "", kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 1 ? 2 : 3, number));
+    if (!(f->off < 0.2)) {
+        kbi_puts(t, "<span class='dim'>no one power</span>");
+        return;
     }
+    kbi_puts(t, kbi_show_time(f->c, number));
+    for (int k = 0; k < f->axes; k++)
+        kbi_draw(t, " &#183; $<sup>@@</sup>", f->over.together ? "size" : f->over.of[k], f->e[k] < 0 ? "&#8722;" : "",
+                 kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 0.95 ? 2 : 3, number));
 }
 
 // --- heat maps ---
-
-static const char* kbi_cell_number(double x, char out[40]) {
-    kbi_digits(x, 3, out);
-    return out;
-}
 
 // A cell for each pair of values; of several cases in one the last.
 static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
@@ -13810,7 +13862,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
     }
     int64_t nx = kbi_unique(xs, p->lot.n), ny = kbi_unique(ys, p->lot.n);
     double wide = (width - x0 - 4) / (double)nx, high = KBI_MIN(28.0, KBI_MAX(16.0, wide * 0.7));
-    kbi_in_unit unit = kbi_metric_unit(metric, hi);
+    kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
     bool numbers = wide >= 34;
     for (int64_t i = 0; i < p->lot.n; i++) {
         const kb_result* r = p->lot.of[i];
@@ -13818,18 +13870,20 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
         if (!kbi_metric_of(metric, r, v)) continue;
         while (xs[cx] != kbi_axis_value(r, p->axis)) cx++;
         while (ys[cy] != kbi_axis_value(r, p->across)) cy++;
-        double share = kbi_metrics[metric].log ? hi > lo ? log(v[0] / lo) / log(hi / lo) : 1 : v[0] / KBI_MAX(hi, 100.0);
+        double share = !kbi_metrics[metric].log ? v[0] / KBI_MAX(hi, 100.0)
+                       : hi > lo                ? log(v[0] / lo) / log(hi / lo)
+                                                : 1;
         double x = x0 + wide * (double)cx, y = y0 + high * (double)(ny - 1 - cy);
         char opacity[40];
         kbi_draw(t, "<rect class='cell k0' x='~' y='~' width='~' height='~' fill-opacity='@'><title>$</title></rect>",
-                 x, y, wide, high, kbi_digits(0.06 + 0.94 * KBI_MAX(0.0, KBI_MIN(share, 1.0)), 2, opacity),
+                 x, y, wide, high, kbi_digits(0.04 + 0.56 * KBI_MAX(0.0, KBI_MIN(share, 1.0)), 2, opacity),
                  kbi_tip(s, r));
         if (numbers)
-            kbi_draw_text(t, x + wide / 2, y + high / 2 + 4, "middle", share > 0.55 ? "ink" : "",
-                          kbi_cell_number(v[0] * unit.scale, text));
+            kbi_draw_text(t, x + wide / 2, y + high / 2 + 4, "middle", "", kbi_digits(v[0] * unit.scale, 3, text));
     }
     for (int64_t i = 0; i < ny; i++)
-        kbi_draw_text(t, x0 - 6, y0 + high * (double)(ny - i) - high / 2 + 4, "end", "dim", kbi_size_text(ys[i], text));
+        kbi_draw_text(t, x0 - 6, y0 + high * (double)(ny - i) - high / 2 + 4, "end", "dim",
+                      kbi_size_text(ys[i], text));
     int64_t stride = 1 + (int64_t)(30 / KBI_MAX(wide, 1.0));
     for (int64_t i = 0; i < nx; i += stride)
         kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
@@ -13845,7 +13899,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 /*---------------------------------------------------------------------------------------------------------------
   >>figures   render: what each case reaches of the machine, how it was sampled, and how it stands to another.
-              Public: none      Used by: render, program
+              Public: none      Used by: >>plots
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -13864,42 +13918,42 @@ static void kbi_light_of(const kb_result* r, double out[2]) {
         if (!kbi_finite(out[i]) || !(out[i] > 0)) out[i] = (double)NAN;
 }
 
+enum { KBI_LIGHT_ROOM = 130 }; // right of 100 %
+
 static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, double y, double x0, double x1,
                                bool wide) {
-    double light[2], label = wide ? x0 - 12 : x1;
-    kbi_text name = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    double light[2], full = x1 - x0 - KBI_LIGHT_ROOM;
+    const char* who = s->n_who > 1 && r->implementation ? r->implementation : "";
     char number[40];
     kbi_light_of(r, light);
-    kbi_putf(&name, "%s  %s", kbi_case_text(s, r, true), s->n_who > 1 && r->implementation ? r->implementation : "");
-    kbi_draw(t, "<g><title>$</title>", kbi_tip(s, r));
-    kbi_draw_text(t, wide ? label : 0, wide ? y + 12 : y + 9, wide ? "end" : "start", "",
-                  kbi_cut(name.s, (int)(label / 5.9), &cut));
+    kbi_draw_text(t, wide ? x0 - 12 : 0, wide ? y + 15 : y + 10, wide ? "end" : "start", wide ? "" : "halo",
+                  kbi_row_text(s, r, who, (int)((wide ? x0 - 12 : x1) / kbi_glyph)));
     for (int i = 0; i < 2; i++) {
-        double top = y + (wide ? 1 : 14) + 9 * i, end = x0 + (x1 - x0 - 96) * KBI_MIN(light[i], 110.0) / 100;
+        double top = y + (wide ? 2 : 16) + 11 * i, end = x0 + full * KBI_MIN(light[i], 108.0) / 100;
         if (!kbi_finite(light[i])) continue;
-        kbi_draw(t, "<rect class='bar k^' x='~' y='~' width='~' height='6'/>", i, x0, top, end - x0);
-        kbi_draw(t, "<text x='~' y='~' class='small@'>@@</text>", end + 5, top + 6.5, light[i] > 100 ? " b" : "",
-                 kbi_show_percent(light[i] / 100, number), light[i] > 110 ? " &#8250;" : "");
+        kbi_draw(t, "<path class='bar k^' d='M~ ~H~v7H~z'/><text x='~' y='~' class='small@'>@@</text>", i, x0, top,
+                 end, x0, end + 5, top + 7.5, light[i] > 100 ? " b" : "", kbi_show_percent(light[i] / 100, number),
+                 light[i] > 108 ? " &#8250;" : "");
     }
     if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
-        kbi_draw_text(t, x0, y + (wide ? 12 : 24), "start", "dim small", "no bytes, no operations, or no roof known");
+        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim small",
+                      "no bytes, no operations, or no roof known");
     else if (r->bound)
-        kbi_draw_text(t, x1, y + (wide ? 12 : 24), "end", "dim small", r->bound);
-    kbi_puts(t, "</g>");
-    kbi_text_free(&name);
-    kbi_text_free(&cut);
+        kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim small", r->bound);
 }
 
 static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     bool wide = width > 500;
-    double row = wide ? 24 : 40, x0 = wide ? width * 0.44 : 0, x1 = width, full = x1 - x0 - 96, top = 30;
+    double row = wide ? 29 : 45, x0 = wide ? width * 0.42 : 0, x1 = width, full = x1 - x0 - KBI_LIGHT_ROOM, top = 38;
     double height = top + row * (double)p->lot.n;
     char number[40];
     (void)metric;
+    kbi_puts(t, "<path class='bar k0' d='M0 2h10v7h-10z'/><path class='bar k1' d='M90 2h10v7h-10z'/>");
+    kbi_draw_text(t, 15, 9, "start", "", "bandwidth");
+    kbi_draw_text(t, 105, 9, "start", "", "arithmetic");
     for (int i = 0; i <= 4; i++) {
         double x = x0 + full * i / 4.0;
         kbi_draw_line(t, x, top - 6, x, height, i < 4 ? "grid" : "axis");
-        kbi_putf(t, "%s", "");
         snprintf(number, sizeof number, "%d%s", 25 * i, i == 4 ? " %" : "");
         kbi_draw_text(t, x, top - 11, i ? "middle" : "start", "dim small", number);
     }
@@ -13968,15 +14022,17 @@ static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_f
     if (!(hi >= lo)) lo = 0.1, hi = 100;
     lo /= 2, hi *= 2;
     if (most > 0) high = KBI_MAX(high, most);
-    if (fast > 0) high = KBI_MAX(high, most > 0 ? most : fast * hi / 4), low = KBI_MIN(low, KBI_MAX(high / 1e4, fast * lo));
+    if (fast > 0)
+        high = KBI_MAX(high, most > 0 ? most : fast * hi / 4), low = KBI_MIN(low, KBI_MAX(high / 1e4, fast * lo));
     if (!(high >= low)) low = 1, high = 100;
     f->x = kbi_scale_of(lo, hi, 0, true);
     f->y = kbi_scale_of(low / 1.6, high * 2, 0, true);
 }
 
 static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* f) {
-    double fast = kbi_ceiling_most(c->memory, c->n_memory), most = kbi_ceiling_most(c->compute, c->n_compute);
-    double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo), per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
+    double most = kbi_ceiling_most(c->compute, c->n_compute);
+    double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
+           per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
     char number[40];
     for (int i = 0; i < c->n_memory; i++) { // y = GB/s x, from where it enters at the left or from below
         double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
@@ -13987,19 +14043,39 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
         kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
         kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
         kbi_putf(&name, "%s %s %s", c->memory[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        kbi_draw(t, "<text class='dim small' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
+        kbi_draw(t, "<text class='dim small halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
                  y - 14 * per_y / per_x - 5 + 16 * (i > 0), -atan(per_y / per_x) * 57.29577951308232, name.s);
         kbi_text_free(&name);
     }
-    double last = -1e9;
+}
+
+// Whether a text there would stand on a mark.
+static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        if (!kbi_roofline_has(r)) continue;
+        double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
+        if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
+    }
+    return false;
+}
+
+static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, const kbi_frame* f) {
+    double fast = kbi_ceiling_most(c->memory, c->n_memory), last = -1e9;
+    char number[40];
     for (int i = 0; i < c->n_compute; i++) {
         double of = c->compute[i].of, from = fast > 0 ? of / fast : f->x.lo, y = kbi_at(&f->y, of);
+        double x = kbi_at(&f->x, KBI_MAX(from, f->x.lo));
         kbi_text name = { NULL, 0, 0 };
-        kbi_draw_line(t, kbi_at(&f->x, KBI_MAX(from, f->x.lo)), y, f->x.to, y, "roof");
+        kbi_draw_line(t, x, y, f->x.to, y, "roof");
         kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
         kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        if (fast > 0) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
-        if (fabs(y - last) > 11) kbi_draw_text(t, f->x.to, y - 5, "end", "dim small", name.s), last = y;
+        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
+        double wide = 5.6 * (double)name.n, places[] = { f->x.to - wide, x + 10, (x + f->x.to - wide) / 2 };
+        int at = 0;
+        while (at + 1 < KBI_COUNT(places) && kbi_roofline_taken(p, f, places[at], y - 5, wide)) at++;
+        if (kbi_roofline_taken(p, f, places[at], y - 5, wide)) at = 0;
+        if (fabs(y - last) > 11) kbi_draw_text(t, places[at], y - 5, "start", "dim small halo", name.s), last = y;
         kbi_text_free(&name);
     }
 }
@@ -14029,10 +14105,31 @@ static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* 
             free_ = box.x > taken[k].x + taken[k].w || taken[k].x > box.x + box.w || fabs(box.y - taken[k].y) > 10;
         if (!free_ || box.x + box.w > f->x.to || !kbi_set_add(&said, key)) continue;
         taken[n++] = box;
-        kbi_draw_text(t, box.x, box.y, "start", "small", name);
+        kbi_draw_text(t, box.x, box.y, "start", "small halo", name);
     }
     kbi_set_free(&said);
     KBENCH_FREE(taken);
+}
+
+// A thin line through the sizes of one implementation of an operation, from few operations a byte to many.
+static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    for (int64_t i = 0; i < lots; i++) {
+        int64_t n = 0;
+        for (int64_t k = 0; k < of[i].n; k++)
+            if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
+        if (n < 2) continue;
+        qsort(at, (size_t)n, sizeof *at, kbi_order_points);
+        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // one above the other: a line would say nothing
+        kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
+        for (int64_t k = 0; k < n; k++)
+            kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
+        kbi_puts(t, "'/>");
+    }
+    KBENCH_FREE(at);
 }
 
 static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
@@ -14051,24 +14148,25 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     kbi_draw_y(t, &f, unit.scale, unit.name);
     kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
     kbi_draw_roofs(t, &c, &f);
+    kbi_draw_ceilings(t, p, &c, &f);
+    kbi_draw_roofline_paths(t, s, p, &f);
     for (int64_t i = 0; i < p->lot.n; i++) {
         const kb_result* r = p->lot.of[i];
         int who = kbi_scene_who(s, r);
         if (!kbi_roofline_has(r)) continue;
-        kbi_text tip = { NULL, 0, 0 };
-        char number[40];
-        kbi_putf(&tip, "%s %s\n%s FLOP/B", kbi_case_text(s, r, false), kbi_tip(s, r),
-                 kbi_digits(r->flops / r->bytes, 3, number));
-        kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who, "", tip.s);
-        kbi_text_free(&tip);
+        kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
+                      width > 500 ? kbi_tip(s, r) : NULL);
         shown[who] = true;
         n++;
     }
     kbi_draw_roofline_names(t, s, p, &f);
-    if (!n) kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b", "no case says both kb_bytes and kb_flops");
+    if (!n)
+        kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
+                      "no case says both kb_bytes and kb_flops");
     double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
     kbi_text missing = { NULL, 0, 0 };
-    if (n && n < p->lot.n) kbi_putf(&missing, "%lld more cases do not say both bytes and operations. ", (long long)(p->lot.n - n));
+    if (n && n < p->lot.n)
+        kbi_putf(&missing, "%lld more cases do not say both bytes and operations. ", (long long)(p->lot.n - n));
     if (!c.n_memory) kbi_puts(&missing, "No bandwidth is in these records. ");
     if (!c.n_compute) kbi_puts(&missing, "No roof of arithmetic is in these records. ");
     if (missing.n) kbi_draw_text(t, 4, end, "start", "dim small", missing.s), end += 16;
@@ -14078,25 +14176,25 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
 
 // --- samples: in the order they were taken, and how they are distributed, over one scale ---
 
-enum { KBI_DRAWN_SAMPLES = 150, KBI_QUANTILES = 49 };
+enum { KBI_DRAWN_SAMPLES = 100, KBI_QUANTILES = 41 };
 
-static void kbi_draw_order(kbi_text* t, const kbi_frame* f, const kb_result* r, int who) {
+static void kbi_draw_order(kbi_text* t, const kbi_frame* f, const kb_result* r, double by, int who) {
     int64_t n = r->samples_ms.n, step = 1 + (n - 1) / KBI_DRAWN_SAMPLES;
     kbi_draw(t, "<path class='pt k^' d='", who % KBI_HUES);
     for (int64_t i = 0; i < n; i += step) {
-        double y = kbi_at(&f->y, KBI_MIN(r->samples_ms.of[i], f->y.hi));
+        double y = kbi_at(&f->y, KBI_MIN(r->samples_ms.of[i] / by, f->y.hi));
         double share = n > 1 ? (double)i / (double)(n - 1) : 0.5;
         if (kbi_finite(r->samples_ms.of[i]))
-            kbi_draw(t, "M~ ~h0", f->x.from + share * (f->x.to - f->x.from), y);
+            kbi_draw(t, "M~ ~h0", rint(f->x.from + share * (f->x.to - f->x.from)), rint(y));
     }
     kbi_puts(t, "'/>");
 }
 
-static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, int who) {
+static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, double by, int who) {
     double* sorted = (double*)kbi_grow(NULL, sizeof(double) * (size_t)r->samples_ms.n);
     int64_t n = 0;
     for (int64_t i = 0; i < r->samples_ms.n; i++)
-        if (kbi_finite(r->samples_ms.of[i])) sorted[n++] = r->samples_ms.of[i];
+        if (kbi_finite(r->samples_ms.of[i])) sorted[n++] = r->samples_ms.of[i] / by;
     kbi_sort(sorted, n);
     int steps = (int)KBI_MIN(n, (int64_t)KBI_QUANTILES);
     kbi_draw(t, "<path class='ln k^ d^' d='M~ ~", who % KBI_HUES, who % KBI_DASHES, f->x.from,
@@ -14104,10 +14202,18 @@ static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, i
     for (int i = 0; i < steps; i++) { // up to the time, then right to its share
         int64_t at = steps > 1 ? (n - 1) * i / (steps - 1) : 0;
         double share = (double)(at + 1) / (double)n;
-        kbi_draw(t, "V~H~", kbi_at(&f->y, KBI_MIN(sorted[at], f->y.hi)), f->x.from + share * (f->x.to - f->x.from));
+        kbi_draw(t, "V~H~", kbi_at(&f->y, KBI_MIN(sorted[at], f->y.hi)),
+                 rint(f->x.from + share * (f->x.to - f->x.from)));
     }
     kbi_puts(t, "'/>");
     KBENCH_FREE(sorted);
+}
+
+// What samples are divided by: where medians lie far apart, each case's own, or nothing else could be seen of any.
+static double kbi_samples_by(kbi_lot lot, const kb_result* r) {
+    double lo = INFINITY, hi = 0;
+    for (int64_t i = 0; i < lot.n; i++) lo = KBI_MIN(lo, lot.of[i]->time_ms), hi = KBI_MAX(hi, lot.of[i]->time_ms);
+    return hi > 1.25 * lo ? r->time_ms / 100 : 1;
 }
 
 // The range of most samples: what lies far beyond is drawn at the upper edge, and counted.
@@ -14117,16 +14223,17 @@ static void kbi_samples_range(kbi_lot lot, double* lo, double* hi, int64_t* beyo
     *beyond = 0;
     for (int64_t i = 0; i < lot.n; i++) {
         const kb_result* r = lot.of[i];
-        double p95 = kbi_finite(r->time_ms_p95) ? r->time_ms_p95 : r->time_ms;
+        double by = kbi_samples_by(lot, r), p95 = kbi_finite(r->time_ms_p95) ? r->time_ms_p95 : r->time_ms;
         double p5 = kbi_finite(r->time_ms_p5) ? r->time_ms_p5 : r->time_ms;
-        top = KBI_MAX(top, p95 + 2 * (p95 - p5));
+        top = KBI_MAX(top, (p95 + 2 * (p95 - p5)) / by);
         for (int64_t k = 0; k < r->samples_ms.n; k++)
             if (kbi_finite(r->samples_ms.of[k]))
-                *lo = KBI_MIN(*lo, r->samples_ms.of[k]), all = KBI_MAX(all, r->samples_ms.of[k]);
+                *lo = KBI_MIN(*lo, r->samples_ms.of[k] / by), all = KBI_MAX(all, r->samples_ms.of[k] / by);
     }
     *hi = KBI_MAX(*lo, KBI_MIN(all, top));
     for (int64_t i = 0; i < lot.n; i++)
-        for (int64_t k = 0; k < lot.of[i]->samples_ms.n; k++) *beyond += lot.of[i]->samples_ms.of[k] > *hi;
+        for (int64_t k = 0; k < lot.of[i]->samples_ms.n; k++)
+            *beyond += lot.of[i]->samples_ms.of[k] / kbi_samples_by(lot, lot.of[i]) > *hi;
 }
 
 static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
@@ -14139,6 +14246,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     kbi_draw_titles(t, p, width);
     kbi_samples_range(p->lot, &lo, &hi, &beyond);
     kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_TIME, hi);
+    if (p->lot.n && kbi_samples_by(p->lot, p->lot.of[0]) != 1) unit.scale = 1, unit.name = "% of its own median";
     f.x = kbi_scale_of(0, 1, 0, false);
     f.y = kbi_scale_of(lo, hi, 0.06, false);
     f.x.from = 50, f.x.to = middle - 8;
@@ -14155,8 +14263,8 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     kbi_draw_text(t, g.x.to, height + 15, "end", "dim small", "share below: 1");
     for (int64_t i = 0; i < p->lot.n; i++) {
         int who = kbi_scene_who(s, p->lot.of[i]);
-        kbi_draw_order(t, &f, p->lot.of[i], who);
-        kbi_draw_ecdf(t, &g, p->lot.of[i], who);
+        kbi_draw_order(t, &f, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
+        kbi_draw_ecdf(t, &g, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
         shown[who] = true;
     }
     snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
@@ -14173,8 +14281,8 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
 #if KBI_REPORT
 // --- forest: ratios against a baseline, those of rivals or those of an earlier run ---
 
-typedef struct kbi_stand { // above 1: faster than what it is compared with
-    const char *name, *words;
+typedef struct kbi_stand {   // above 1: faster than what it is compared with
+    const char *who, *words; // of which implementation, over which
     double at, lo, hi, band; // band: within it lies what counts as no difference
     kb_verdict verdict;
     const kb_result* r;
@@ -14192,14 +14300,14 @@ static bool kbi_stand_of_rival(kbi_scene* s, const kb_result* r, kbi_stand* out)
     out->hi = interval ? r->speedup_high : r->speedup;
     out->band = KBI_MAX(0.01, kbi_finite(r->noise_floor) ? r->noise_floor : 0);
     out->verdict = r->verdict;
-    kbi_text name = { NULL, 0, 0 };
-    kbi_putf(&name, "%s: %s over %s", kbi_case_text(s, r, true), r->implementation ? r->implementation : "", r->baseline);
-    out->name = kbi_arena_text_n(&s->arena, name.s, name.n);
-    kbi_text_free(&name);
+    kbi_text who = { NULL, 0, 0 };
+    kbi_putf(&who, "%s over %s", r->implementation ? r->implementation : "", r->baseline);
+    out->who = kbi_arena_text_n(&s->arena, who.s, who.n);
+    kbi_text_free(&who);
     return true;
 }
 
-static bool kbi_stand_of_change(kbi_scene* s, const kbi_change* c, double threshold, kbi_stand* out) {
+static bool kbi_stand_of_change(const kbi_change* c, double threshold, kbi_stand* out) {
     if (!kbi_comparable(c) || !kbi_finite(c->log)) return false;
     bool interval = kbi_finite(c->lo) && kbi_finite(c->hi);
     memset(out, 0, sizeof *out);
@@ -14210,7 +14318,7 @@ static bool kbi_stand_of_change(kbi_scene* s, const kbi_change* c, double thresh
     out->band = threshold;
     out->verdict = c->regressed ? KB_SLOWER : c->improved ? KB_FASTER : c->open ? KB_UNRESOLVED : KB_EQUIVALENT;
     out->words = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : c->open ? "not certain" : "the same";
-    out->name = kbi_arena_text(&s->arena, c->after->name ? c->after->name : "");
+    out->who = c->after->implementation ? c->after->implementation : "";
     return true;
 }
 
@@ -14225,35 +14333,36 @@ static kbi_stand* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
     kbi_stand* of = (kbi_stand*)kbi_arena_alloc(&s->arena, sizeof(kbi_stand) * (size_t)(most + 1));
     *n = 0;
     for (int64_t i = 0; i < most; i++)
-        *n += changes ? kbi_stand_of_change(s, &s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
+        *n += changes ? kbi_stand_of_change(&s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
                       : kbi_stand_of_rival(s, &s->of[i], &of[*n]);
     qsort(of, (size_t)*n, sizeof *of, kbi_order_ratios);
     return of;
 }
 
-static void kbi_draw_ratio(kbi_text* t, const kbi_stand* r, const kbi_scale* x, double y, double label, bool wide,
+static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const kbi_scale* x, double y, double label,
                            double width) {
     static const int marks[] = { 0, 2, 4, 1, 0 }, hues[] = { 5, 2, 1, 5, 5 }; // by verdict
-    kbi_text cut = { NULL, 0, 0 }, words = { NULL, 0, 0 };
+    bool wide = label > 0;
+    kbi_text words = { NULL, 0, 0 };
     char a[40], b[40], c[40];
-    double line = wide ? y + 8 : y + 20, low = kbi_at(x, KBI_MAX(r->lo, x->lo)), high = kbi_at(x, KBI_MIN(r->hi, x->hi));
-    kbi_draw(t, "<g class='k^'><title>$</title>", hues[r->verdict], r->name);
-    kbi_draw_text(t, wide ? label - 12 : 0, wide ? y + 12 : y + 9, wide ? "end" : "start", "",
-                  kbi_cut(r->name, (int)((wide ? label - 12 : width) / 5.9), &cut));
-    kbi_draw(t, "<path class='ln' d='M~ ~H~M~ ~v7M~ ~v7'/>", low, line, high, low, line - 3.5, high, line - 3.5);
-    kbi_draw(t, "<path class='mk@' transform='translate(~ ~)' d='@'/></g>", r->verdict == KB_UNRESOLVED ? " hollow" : "",
-             kbi_at(x, KBI_MAX(x->lo, KBI_MIN(r->at, x->hi))), line, kbi_marks[marks[r->verdict]]);
+    double line = wide ? y + 8 : y + 20, low = kbi_at(x, KBI_MAX(r->lo, x->lo)),
+           high = kbi_at(x, KBI_MIN(r->hi, x->hi));
+    const char* verdict = r->words ? r->words : kbi_verdict_name(r->verdict);
+    kbi_draw_text(t, wide ? label - 12 : 0, wide ? y + 12 : y + 9, wide ? "end" : "start", wide ? "" : "halo",
+                  r->r ? kbi_row_text(s, r->r, r->who, (int)((wide ? label - 12 : width) / kbi_glyph)) : r->who);
+    kbi_draw(t, "<path class='ln k^' d='M~ ~H~M~ ~v7M~ ~v7'/>", hues[r->verdict], low, line, high, low, line - 3.5,
+             high, line - 3.5);
+    kbi_draw_mark_of(t, kbi_at(x, KBI_MAX(x->lo, KBI_MIN(r->at, x->hi))), line, hues[r->verdict], marks[r->verdict],
+                     r->verdict == KB_UNRESOLVED ? " hollow" : "", NULL);
     kbi_putf(&words, "%s", kbi_digits(r->at, 3, a));
     if (r->hi > r->lo) kbi_putf(&words, " [%s, %s]", kbi_digits(r->lo, 3, b), kbi_digits(r->hi, 3, c));
-    const char* verdict = r->words ? r->words : kbi_verdict_name(r->verdict);
     if (wide && verdict) kbi_putf(&words, " %s", verdict);
     kbi_draw_text(t, width, wide ? y + 12 : line + 4, "end", "small", words.s);
-    kbi_text_free(&cut);
     kbi_text_free(&words);
 }
 
-static double kbi_draw_forest(kbi_text* t, const kbi_stand* of, int64_t n, const kbi_stand* all, int64_t n_all,
-                              double width) {
+static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, int64_t n, const kbi_stand* all,
+                              int64_t n_all, double width) {
     bool wide = width > 500;
     double lo = 1, hi = 1, band = 0, row = wide ? 22 : 36, top = 24, label = wide ? width * 0.44 : 0, logs = 0;
     double height = top + row * (double)(n + 1);
@@ -14262,15 +14371,17 @@ static double kbi_draw_forest(kbi_text* t, const kbi_stand* of, int64_t n, const
         lo = KBI_MIN(lo, all[i].lo), hi = KBI_MAX(hi, all[i].hi), band = KBI_MAX(band, all[i].band);
         logs += log(all[i].at) / (double)n_all;
     }
-    f.x = kbi_scale_of(KBI_MAX(KBI_MIN(lo, 1 / (1 + 2 * band)), 1e-3), KBI_MIN(KBI_MAX(hi, 1 + 2 * band), 1e3), 0.03, true);
+    f.x = kbi_scale_of(KBI_MAX(KBI_MIN(lo, 1 / (1 + 2 * band)), 1e-3), KBI_MIN(KBI_MAX(hi, 1 + 2 * band), 1e3), 0.03,
+                       true);
     f.x.from = label, f.x.to = width - (wide ? 190 : 130);
     f.y.from = height, f.y.to = top;
     double left = kbi_at(&f.x, 1 / (1 + band)), right = kbi_at(&f.x, 1 + band);
-    kbi_draw(t, "<rect class='zone' x='~' y='~' width='~' height='~'/>", left, top - 8, right - left, height - top + 8);
+    kbi_draw(t, "<rect class='zone' x='~' y='~' width='~' height='~'/>", left, top - 8, right - left,
+             height - top + 8);
     kbi_draw_line(t, kbi_at(&f.x, 1), top - 8, kbi_at(&f.x, 1), height, "axis");
-    for (int64_t i = 0; i < n; i++) kbi_draw_ratio(t, &of[i], &f.x, top + row * (double)i, label, wide, width);
+    for (int64_t i = 0; i < n; i++) kbi_draw_ratio(t, s, &of[i], &f.x, top + row * (double)i, label, width);
     kbi_stand mean = { "geometric mean", "", exp(logs), exp(logs), exp(logs), 0, KB_NO_VERDICT, NULL };
-    kbi_draw_ratio(t, &mean, &f.x, top + row * (double)n, label, wide, width);
+    kbi_draw_ratio(t, s, &mean, &f.x, top + row * (double)n, label, width);
     kbi_draw_text(t, left, 11, "end", "dim small", "slower  ");
     kbi_draw_text(t, right, 11, "start", "dim small", "  faster");
     kbi_draw_round_x(t, &f, wide ? 6 : 4, "ratio of times, shaded: no difference");
@@ -14281,7 +14392,7 @@ static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, dou
     int64_t n, at = 0;
     kbi_stand* all = kbi_ratios_of(s, changes != 0, &n);
     while (p->lot.n && at < n && all[at].r != p->lot.of[0]) at++;
-    if (n) return kbi_draw_forest(t, all + at, p->lot.n, all, n, width);
+    if (n) return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
     kbi_draw_text(t, 0, 18, "start", "dim",
                   changes ? "no earlier run: --baseline NAME names one" : "no case was compared with a rival");
     return 30;
@@ -14321,8 +14432,10 @@ static const kbi_plot kbi_plots[] = {
     { "efficiency", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_ROOF, false },
     { "heat", "no operation was swept along two axes", kbi_find_heat, kbi_draw_heat, KBI_METRIC_TIME, false },
     { "samples", "no record has samples", kbi_find_samples, kbi_draw_samples, 0, false },
-    { "rivals", "no case was compared with a rival: KBENCH_IMPL makes rivals", kbi_find_rivals, kbi_draw_rivals, 0, true },
-    { "changes", "nothing to compare with: --baseline names an earlier run", kbi_find_changes, kbi_draw_rivals, 1, true }
+    { "rivals", "no case was compared with a rival: KBENCH_IMPL makes rivals", kbi_find_rivals, kbi_draw_rivals, 0,
+      true },
+    { "changes", "nothing to compare with: --baseline names an earlier run", kbi_find_changes, kbi_draw_rivals, 1,
+      true }
 };
 
 static const kbi_plot* kbi_plot_named(const char* name) {
@@ -14336,15 +14449,16 @@ static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, cons
                            const char* style) {
     kbi_text body = { NULL, 0, 0 };
     double height = plot->draw(&body, s, p, width, plot->metric);
-    kbi_draw(t, "<svg class='@' viewBox='0 0 ~ ~' role='img' aria-label='$ $ $'>@</svg>\n", style, width, height, plot->name,
-             p->title, p->under, body.s ? body.s : "");
+    kbi_draw(t, "<svg class='@' viewBox='0 0 ~ ~' role='img' aria-label='$ $ $'>@</svg>\n", style, width, height,
+             plot->name, p->title, p->under, body.s ? body.s : "");
     kbi_text_free(&body);
 }
 
 enum { KBI_SVG_PANELS = 48 };
 
 // A figure alone, with its own style: for papers and slides.
-static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast, const kbi_plot* plot) {
+static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast,
+                    const kbi_plot* plot) {
     kbi_scene s;
     kbi_panels panels = { NULL, 0, 0 };
     kbi_text body = { NULL, 0, 0 };
@@ -14369,10 +14483,11 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
         kbi_draw_text(&body, 0, y, "start", "dim", more);
     }
     if (!panels.n) kbi_draw_text(&body, 0, 20, "start", "dim", plot->missing), row = 32;
-    kbi_draw(t, "<svg xmlns='http://www.w3.org/2000/svg' width='~' height='~' viewBox='-16 -12 ~ ~'>\n<style>", most + 32,
-             y + row + 28, most + 32, y + row + 28);
+    kbi_draw(t, "<svg xmlns='http://www.w3.org/2000/svg' width='~' height='~' viewBox='-16 -12 ~ ~'>\n<style>",
+             most + 32, y + row + 28, most + 32, y + row + 28);
     kbi_svg_plain_style(t);
-    kbi_draw(t, "</style>\n<rect x='-16' y='-12' width='100%' height='100%' fill='white'/>\n@</svg>\n", body.s ? body.s : "");
+    kbi_draw(t, "</style>\n<rect x='-16' y='-12' width='100%' height='100%' fill='white'/>\n@</svg>\n",
+             body.s ? body.s : "");
     kbi_text_free(&body);
     KBENCH_FREE(panels.of);
     kbi_arena_free(&s.arena);
@@ -14390,12 +14505,12 @@ static const char* const kbi_page_style[] = {
     "*{box-sizing:border-box}html{color-scheme:light dark;-webkit-text-size-adjust:100%}",
     "body{margin:0;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,",
     "\"Helvetica Neue\",Arial,sans-serif;font-variant-numeric:tabular-nums}",
-    "header,main{max-width:1080px;margin:0 auto;padding:0 24px}header{padding-top:32px}",
+    "header,main{max-width:1140px;margin:0 auto;padding:0 24px}header{padding-top:32px}",
     "h1{font-size:26px;line-height:1.25;margin:2px 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}",
     "h2{font-size:18px;margin:44px 0 4px;padding-top:12px;border-top:1px solid var(--line)}",
     "h3{font-size:14px;margin:22px 0 4px}p{margin:6px 0;max-width:74ch}",
     ".lead{font-size:17px;line-height:1.45;margin:8px 0 10px;overflow-wrap:anywhere}",
-    ".dim,small{color:var(--dim)}small{font-size:12.5px}a{color:var(--c0)}",
+    ".dim,small{color:var(--dim)}small{font-size:.9em}a{color:var(--c0)}",
     ".chip{display:inline-block;font-size:12px;font-weight:700;letter-spacing:.04em;padding:2px 9px;border-radius:99px;",
     "border:1.5px solid;vertical-align:3px;margin-right:8px}.pass{color:var(--good)}.fail{color:var(--bad)}",
     ".eyebrow{font-size:12.5px;color:var(--dim);display:flex;justify-content:space-between;gap:12px;align-items:center}",
@@ -14411,19 +14526,19 @@ static const char* const kbi_page_style[] = {
     ".warn{border:1px solid var(--line);border-left:4px solid var(--c4);border-radius:6px;padding:8px 14px;margin:18px 0}",
     ".warn ul{margin:4px 0;padding-left:18px}.warn li{margin:5px 0;overflow-wrap:anywhere}.warn b{font-size:13px}",
     ".scroll{overflow-x:auto;margin:6px 0}.tall{max-height:78vh;overflow:auto}",
-    "table{border-collapse:collapse;font-size:13px;width:100%}th,td{padding:5px 9px;text-align:left;vertical-align:top;",
+    "table{border-collapse:collapse;font-size:13px;width:100%}th,td{padding:4px 7px;text-align:left;vertical-align:top;",
     "border-bottom:1px solid var(--line)}thead th{position:sticky;top:0;background:var(--bg);z-index:2;white-space:nowrap;",
     "vertical-align:bottom;font-size:12px;color:var(--dim);box-shadow:0 1px 0 var(--line)}th[aria-sort]{cursor:pointer}",
-    "tbody th{font-weight:400}tbody th b{font-weight:600}tbody th small{display:block;overflow-wrap:anywhere}",
+    "tbody th{font-weight:400}tbody th b{font-weight:600}tbody th small{overflow-wrap:anywhere}",
     ".n{text-align:right;white-space:nowrap}.best{font-weight:650}.word{font-weight:600;color:var(--bad)}",
-    "#cases tbody th{min-width:150px;max-width:330px}.note{min-width:110px;max-width:260px;font-size:12px;",
+    "#cases tbody th{min-width:210px;max-width:400px}.note{min-width:80px;max-width:300px;font-size:12px;",
     "overflow-wrap:anywhere}",
     "th[aria-sort=ascending]::after{content:\" \\25B4\"}th[aria-sort=descending]::after{content:\" \\25BE\"}",
-    ".w{display:inline-block;width:46px;height:7px;margin-right:7px;background:var(--soft);vertical-align:1px}",
+    ".w{display:inline-block;width:40px;height:7px;margin-right:7px;background:var(--soft);vertical-align:1px}",
     ".w i{display:block;height:7px;max-width:100%;background:var(--c0);print-color-adjust:exact;",
     "-webkit-print-color-adjust:exact}.w .over{background:var(--bad)}.key{width:12px;height:12px;vertical-align:-2px;",
     "margin-right:4px;overflow:visible}.hide-rates .rates,.hide-memory .memory,.hide-trust .trust{display:none}",
-    "figure{margin:10px 0;min-width:0}svg{max-width:100%}.wide,.narrow,.fit{display:block;width:100%;height:auto}",
+    "figure{margin:10px 0;min-width:0}.large{display:block;width:100%;min-width:680px}svg{max-width:none}.wide,.narrow,.fit{display:block;width:100%;height:auto}",
     ".narrow{display:none}.many{display:grid;gap:14px 28px;grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),",
     "1fr));margin:10px 0}.fit{max-width:460px}.keys{display:flex;gap:4px 18px;flex-wrap:wrap;font-size:13px}",
     ".switch>input{position:absolute;opacity:0}.switch>label{display:inline-block;margin:6px 6px 0 0}",
@@ -14477,7 +14592,8 @@ static const char* const kbi_page_script[] = {
     "if(d.execCommand('copy'))done()}});\n",
     "function save(name,type,text){var a=d.createElement('a'),u=URL.createObjectURL(new Blob([text],{type:type}));\n",
     "a.href=u;a.download=name;a.click();setTimeout(function(){URL.revokeObjectURL(u)},1e4)}\n",
-    "function records(){return JSON.parse(id('kbench-data').textContent)}\n",
+    "function records(){var o=JSON.parse(id('kbench-data').textContent);return o.records.map(function(r){\n",
+    "return Object.assign({},o.all,r)})}\n",
     "on(id('json'),'click',function(){save('records.json','application/json',JSON.stringify(records(),null,1))});\n",
     "on(id('csv'),'click',function(){var keys=[],rows=records().map(function(r){var o={};Object.keys(r).forEach(function(k){\n",
     "if(k==='params')Object.keys(r[k]).forEach(function(p){o['params.'+p]=r[k][p]});\n",
@@ -14499,11 +14615,12 @@ static void kbi_page_colours(kbi_text* t, const char* where, bool dark) {
 }
 
 static void kbi_page_head(kbi_text* t, const char* title) {
-    kbi_puts(t, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-                "script-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
-                "<meta name=\"referrer\" content=\"no-referrer\">\n");
+    kbi_puts(t,
+             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+             "script-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
+             "<meta name=\"referrer\" content=\"no-referrer\">\n");
     kbi_draw(t, "<title>$</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", title);
     kbi_page_colours(t, ":root{", false);
     kbi_page_colours(t, "\n@media(prefers-color-scheme:dark){:root:not([data-theme=light]){", true);
@@ -14524,40 +14641,70 @@ static void kbi_page_end(kbi_text* t) {
 
 // --- the records ---
 
-enum { KBI_PAGE_SAMPLES = 16384 }; // of all cases together; more are thinned out, evenly
+enum { KBI_PAGE_SAMPLES = 8192 }; // of all cases together; more are thinned out, evenly
 
 // How many samples of each case the page has.
 static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
 
-// As --json writes it, but without keys that are null, and with so many samples at most; no "<" in it.
-static void kbi_page_record(kbi_text* t, const kb_result* from, int64_t share) {
-    kb_result r = *from;
+static void kbi_page_samples(kbi_text* t, kbi_field_samples samples, int64_t share) { // more digits than a timer has
+    int64_t n = KBI_MIN(samples.n, share);
+    kbi_puts(t, samples.n ? "[" : "null");
+    for (int64_t i = 0; i < n; i++) {
+        char number[40] = "null";
+        double x = samples.of[i * samples.n / n];
+        if (kbi_finite(x)) snprintf(number, sizeof number, "%.7g", x), kbi_unlocalise(number);
+        kbi_putf(t, "%s%s", i ? "," : "", number);
+    }
+    if (samples.n) kbi_puts(t, "]");
+}
+
+static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* key, int64_t share) {
+    const void* field = kbi_field(r, key);
+    t->n = 0;
+    if (key->kind == KBI_KIND_samples)
+        kbi_page_samples(t, *(const kbi_field_samples*)field, share);
+    else
+        kbi_json_field(t, field, key->kind);
+}
+
+// Keys and values of a record as --json has them, but those that are null; of those that all records have in common
+// only these, or only the others. No "<" is in it, which could end the script.
+static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
     kbi_text json = { NULL, 0, 0 };
     const char* comma = "{";
-    double* thin = NULL;
-    if (r.samples_ms.n > share) {
-        thin = (double*)kbi_grow(NULL, sizeof(double) * (size_t)share);
-        for (int64_t i = 0; i < share; i++) thin[i] = r.samples_ms.of[i * r.samples_ms.n / share];
-        r.samples_ms.of = thin;
-        r.samples_ms.n = share;
-    }
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        json.n = 0;
-        kbi_json_field(&json, kbi_field(&r, &kbi_keys[i]), kbi_keys[i].kind);
+        if (common[i] != wanted) continue;
+        kbi_page_value_of(&json, r, &kbi_keys[i], share);
         if (kbi_is(json.s, "null")) continue;
         kbi_putf(t, "%s\"%s\":", comma, kbi_keys[i].name);
         for (const char* p = json.s; *p; p++) kbi_puts(t, *p == '<' ? "\\u003c" : ""), kbi_put(t, p, *p != '<');
         comma = ",";
     }
-    kbi_puts(t, "}");
+    kbi_putf(t, "%s}", *comma == '{' ? comma : "");
     kbi_text_free(&json);
-    KBENCH_FREE(thin);
 }
 
 static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_puts(t, "<script type=\"application/json\" id=\"kbench-data\">\n[");
-    for (int64_t i = 0; i < n; i++) kbi_puts(t, i ? ",\n" : ""), kbi_page_record(t, &records[i], kbi_page_share(n));
-    kbi_puts(t, "]\n</script>\n");
+    bool common[KBI_COUNT(kbi_keys)];
+    kbi_text first = { NULL, 0, 0 }, other = { NULL, 0, 0 };
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        common[i] = n > 1 && (kbi_is(kbi_keys[i].group, "machine") || kbi_is(kbi_keys[i].group, "run"));
+        for (int64_t k = 0; k < n && common[i]; k++) {
+            kbi_page_value_of(k ? &other : &first, &records[k], &kbi_keys[i], 1);
+            common[i] = !k || kbi_is(first.s, other.s);
+        }
+    }
+    kbi_puts(t, "<script type=\"application/json\" id=\"kbench-data\">\n{\"all\":");
+    if (n)
+        kbi_page_record(t, &records[0], 1, common, true);
+    else
+        kbi_puts(t, "{}");
+    kbi_puts(t, ",\n\"records\":[");
+    for (int64_t i = 0; i < n; i++)
+        kbi_puts(t, i ? ",\n" : "\n"), kbi_page_record(t, &records[i], kbi_page_share(n), common, false);
+    kbi_puts(t, "]}\n</script>\n");
+    kbi_text_free(&first);
+    kbi_text_free(&other);
 }
 #endif // KBI_REPORT
 
@@ -14628,12 +14775,14 @@ static void kbi_page_verdict(kbi_page* p) {
         kbi_draw(p->t, "Against <b>$</b>: $ ", s->contrast->name, line.s);
         kbi_text_free(&line);
     }
-    if (p->failed) kbi_putf(p->t, "<b class='fail'>%lld of %lld cases failed.</b> ", (long long)p->failed, (long long)s->n);
+    if (p->failed)
+        kbi_putf(p->t, "<b class='fail'>%lld of %lld cases failed.</b> ", (long long)p->failed, (long long)s->n);
     if (!s->timed.n && !p->failed) kbi_puts(p->t, "No case has a time. ");
     if (kbi_page_winners(p->t, s)) return;
     for (int64_t i = 0; i < s->timed.n; i++) {
         const kb_result* r = s->timed.of[i];
-        if (kbi_finite(r->gpu_efficiency) && (!near || r->gpu_efficiency > near->gpu_efficiency)) near = r;
+        if (!(r->gpu_efficiency <= 100)) continue; // more: the data came from cache
+        if (!near || r->gpu_efficiency > near->gpu_efficiency) near = r;
     }
     const kb_result* one = s->timed.n == 1 ? s->timed.of[0] : NULL;
     if (one) kbi_draw(p->t, "<b>$</b> takes @", kbi_case_text(s, one, true), kbi_show_time(one->time_ms, number));
@@ -14676,8 +14825,9 @@ static void kbi_page_header(kbi_page* p, const char* title) {
     kbi_scene* s = &p->scene;
     const kb_result* r = s->n ? &s->of[0] : NULL;
     bool bad = p->failed || (s->contrast && (s->contrast->sum.regressed || s->contrast->sum.more));
-    kbi_draw(p->t, "<body>\n<header>\n<div class='eyebrow'><span>kbench, benchmark report</span>"
-                   "<button id='theme' type='button'>light / dark</button></div>\n<h1>$</h1>\n",
+    kbi_draw(p->t,
+             "<body>\n<header>\n<div class='eyebrow'><span>kbench, benchmark report</span>"
+             "<button id='theme' type='button'>light / dark</button></div>\n<h1>$</h1>\n",
              title);
     if (r) kbi_puts(p->t, "<p class='dim'>"), kbi_page_machine(p->t, r), kbi_puts(p->t, "</p>\n");
     kbi_draw(p->t, "<p class='lead'><span class='chip @'>@</span>", bad ? "fail" : "pass", bad ? "FAIL" : "PASS");
@@ -14688,7 +14838,8 @@ static void kbi_page_header(kbi_page* p, const char* title) {
     if (p->skipped) kbi_putf(p->t, ", %lld skipped", (long long)p->skipped);
     kbi_puts(p->t, ".</span></p>\n");
     if (r && r->command)
-        kbi_draw(p->t, "<div class='cmd'><code id='command'>$</code><button id='copy' type='button'>copy</button></div>\n",
+        kbi_draw(p->t,
+                 "<div class='cmd'><code id='command'>$</code><button id='copy' type='button'>copy</button></div>\n",
                  r->command);
 }
 
@@ -14703,9 +14854,12 @@ static void kbi_page_warnings(kbi_page* p) {
         for (int64_t i = 0; i < s->n; i++)
             if (s->of[i].flags >> f & 1) first = n++ ? first : &s->of[i];
         if (!n) continue;
-        if (!any) kbi_puts(p->t, "<section class='warn' aria-label='warnings'><b>What to know before trusting this</b><ul>\n");
+        if (!any)
+            kbi_puts(p->t,
+                     "<section class='warn' aria-label='warnings'><b>What to know before trusting this</b><ul>\n");
         any = true;
-        kbi_draw(p->t, "<li><b@>@</b> ", kb_flag_is_error((kb_flag)f) ? " class='fail'" : "", kb_flag_name((kb_flag)f));
+        kbi_draw(p->t, "<li><b@>@</b> ", kb_flag_is_error((kb_flag)f) ? " class='fail'" : "",
+                 kb_flag_name((kb_flag)f));
         kbi_putf(p->t, "<span class='dim'>%lld case%s</span>: ", (long long)n, n == 1 ? "" : "s");
         kbi_draw(p->t, "$", kbi_flag_advice((kb_flag)f, first->gpu != NULL));
         if (n < s->n && first->name) kbi_draw(p->t, " <small>@$</small>", n > 1 ? "as in " : "", first->name);
@@ -14716,8 +14870,17 @@ static void kbi_page_warnings(kbi_page* p) {
 
 // --- the table ---
 
-enum { KBI_CELL_TIME, KBI_CELL_SPREAD, KBI_CELL_SPEEDUP, KBI_CELL_GBPS, KBI_CELL_FLOPS, KBI_CELL_ROOF, KBI_CELL_MEMORY,
-       KBI_CELL_ERROR, KBI_CELLS };
+enum {
+    KBI_CELL_TIME,
+    KBI_CELL_SPREAD,
+    KBI_CELL_SPEEDUP,
+    KBI_CELL_GBPS,
+    KBI_CELL_FLOPS,
+    KBI_CELL_ROOF,
+    KBI_CELL_MEMORY,
+    KBI_CELL_ERROR,
+    KBI_CELLS
+};
 static const struct {
     const char *title, *group;
     size_t at; // in kb_result
@@ -14764,31 +14927,35 @@ static void kbi_page_heading(kbi_text* t, const kbi_columns_shown* c) {
     kbi_puts(t, "<thead><tr><th aria-sort='none'>case</th><th aria-sort='none'>implementation</th>");
     for (int k = 0; k < KBI_CELLS; k++) {
         bool unit = k == KBI_CELL_TIME || k == KBI_CELL_GBPS || k == KBI_CELL_FLOPS;
+        if (k == KBI_CELL_MEMORY) kbi_puts(t, "<th aria-sort='none'>remarks</th>");
         if (!c->has[k]) continue;
         kbi_draw(t, "<th class='n @' aria-sort='none'@>@@@</th>", kbi_page_cells[k].group,
-                 kbi_page_cells[k].down ? " data-down='1'" : "", kbi_page_cells[k].title, k == KBI_CELL_TIME ? ", " : "",
-                 unit ? c->unit[k].name : k == KBI_CELL_MEMORY ? ", MiB" : "");
+                 kbi_page_cells[k].down ? " data-down='1'" : "", kbi_page_cells[k].title,
+                 k == KBI_CELL_TIME ? ", " : "",
+                 unit                   ? c->unit[k].name
+                 : k == KBI_CELL_MEMORY ? ", MiB"
+                                        : "");
     }
-    kbi_puts(t, "<th aria-sort='none'>remarks</th></tr></thead>\n");
+    kbi_puts(t, "</tr></thead>\n");
 }
 
 static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_shown* c, int k) {
-    double x = kbi_page_value(r, k), most = k == KBI_CELL_ROOF ? 100 : c->most[k];
+    double x = kbi_page_value(r, k);
     char text[40], full[40];
-    bool bar = k == KBI_CELL_ROOF || k == KBI_CELL_SPEEDUP;
     kbi_draw(t, "<td class='n @@'", kbi_page_cells[k].group,
              k == KBI_CELL_TIME && r->winner && kbi_is(r->winner, r->implementation) ? " best" : "");
     if (!kbi_finite(x) || (r->status != KB_OK && k < KBI_CELL_MEMORY)) {
         bool word = k == KBI_CELL_TIME;
-        kbi_draw(t, " data-v=''>@@@</td>", word ? "<span class='word'>" : "<span class='dim'>", word ? kbi_md_word(r) : "-",
-                 "</span>");
+        kbi_draw(t, " data-v=''>@@@</td>", word ? "<span class='word'>" : "<span class='dim'>",
+                 word ? kbi_md_word(r) : "-", "</span>");
         return;
     }
-    kbi_draw(t, " data-v='@'>", kbi_number(x, full));
-    if (bar) {
-        kbi_draw(t, "<span class='w'><i@ style='width:~%'></i></span>", k == KBI_CELL_ROOF && x > 100 ? " class='over'" : "",
-                 KBI_MIN(100.0, 100 * x / most));
-    }
+    snprintf(full, sizeof full, "%.6g", x);
+    kbi_unlocalise(full);
+    kbi_draw(t, " data-v='@'>", full);
+    if (k == KBI_CELL_ROOF)
+        kbi_draw(t, "<span class='w'><i@ style='width:~%'></i></span>", x > 100 ? " class='over'" : "",
+                 KBI_MIN(100.0, x));
     if (k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF)
         kbi_show_percent(k == KBI_CELL_ROOF ? x / 100 : x, text);
     else if (k == KBI_CELL_ERROR)
@@ -14806,36 +14973,46 @@ static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_sho
 
 static void kbi_page_key(kbi_text* t, int who) { // an implementation's mark, in text
     kbi_puts(t, "<svg class='key' viewBox='-6 -6 12 12' aria-hidden='true'>");
-    kbi_draw_mark(t, 0, 0, who, "", NULL);
+    kbi_draw_mark(t, 0, 0, who, NULL);
     kbi_puts(t, "</svg>");
+}
+
+static void kbi_page_remarks(kbi_text* t, const kb_result* r) {
+    bool won = kbi_has_time(r) && r->winner && kbi_is(r->winner, r->implementation);
+    kbi_puts(t, "<td class='note'>");
+    if (won) kbi_draw(t, "<b>@</b> ", r->winner_certain == 1 ? "fastest" : "fastest?");
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (r->flags >> f & 1 && (r->status == KB_OK || !kb_flag_is_error((kb_flag)f)))
+            kbi_draw(t, "<span title='$'>@</span> ", kbi_flag_advice((kb_flag)f, r->gpu != NULL),
+                     kb_flag_name((kb_flag)f));
+    if (r->status != KB_OK && r->message) kbi_draw(t, "$", r->message);
+    kbi_puts(t, "</td>");
 }
 
 static void kbi_page_row(kbi_page* p, const kb_result* r, const kbi_columns_shown* c) {
     kbi_scene* s = &p->scene;
     bool won = kbi_has_time(r) && r->winner && kbi_is(r->winner, r->implementation);
-    const char* params = kbi_params_text(s, r, NULL, NULL, false);
-    kbi_draw(p->t, "<tr><th scope='row'@><b>$</b>@$@</th><td>", "", kbi_case_text(s, r, false), *params ? "<small>" : "",
-             params, *params ? "</small>" : "");
+    kbi_draw(p->t, "<tr><th scope='row' data-v='~'><b>$</b> <small>$</small></th><td>", (double)(r - s->of),
+             kbi_case_text(s, r, false), kbi_params_text(s, r, NULL, NULL, false));
     kbi_page_key(p->t, kbi_scene_who(s, r));
-    kbi_draw(p->t, "<span class='@'>$</span></td>", won ? "best" : "", r->implementation ? r->implementation : "");
-    for (int k = 0; k < KBI_CELLS; k++)
-        if (c->has[k] || k == KBI_CELL_TIME) kbi_page_cell(p->t, r, c, k);
-    kbi_puts(p->t, "<td class='note'>");
-    if (won) kbi_draw(p->t, "<b>@</b> ", r->winner_certain == 1 ? "fastest" : "fastest?");
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (r->flags >> f & 1 && (r->status == KB_OK || !kb_flag_is_error((kb_flag)f)))
-            kbi_draw(p->t, "<span title='$'>@</span> ", kbi_flag_advice((kb_flag)f, r->gpu != NULL), kb_flag_name((kb_flag)f));
-    if (r->status != KB_OK && r->message) kbi_draw(p->t, "$", r->message);
-    kbi_puts(p->t, "</td></tr>\n");
+    kbi_draw(p->t, "<span@>$</span></td>", won ? " class='best'" : "", r->implementation ? r->implementation : "");
+    for (int k = 0; k < KBI_CELLS; k++) {
+        if (k == KBI_CELL_MEMORY) kbi_page_remarks(p->t, r);
+        if (c->has[k]) kbi_page_cell(p->t, r, c, k);
+    }
+    kbi_puts(p->t, "</tr>\n");
 }
 
 static void kbi_page_table(kbi_page* p) {
     kbi_columns_shown c;
     kbi_page_columns(&p->scene, &c);
-    if (!c.has[KBI_CELL_TIME]) c.has[KBI_CELL_TIME] = true, c.unit[KBI_CELL_TIME] = kbi_metric_unit(KBI_METRIC_TIME, 1);
+    if (!c.has[KBI_CELL_TIME])
+        c.has[KBI_CELL_TIME] = true, c.unit[KBI_CELL_TIME] = kbi_metric_unit(KBI_METRIC_TIME, 1);
     kbi_page_section(p, "all", "All cases");
-    kbi_puts(p->t, "<div class='tools'><input type='search' id='find' placeholder='filter: words of a row' aria-label='filter'>"
-                   "<span id='found' class='dim' role='status'></span>\n");
+    kbi_puts(
+        p->t,
+        "<div class='tools'><input type='search' id='find' placeholder='filter: words of a row' aria-label='filter'>"
+        "<span id='found' class='dim' role='status'></span>\n");
     for (int k = 0; k < KBI_CELLS; k++) {
         const char* group = kbi_page_cells[k].group;
         bool again = k && kbi_is(group, kbi_page_cells[k - 1].group) && c.has[k - 1];
@@ -14858,16 +15035,17 @@ static void kbi_page_table(kbi_page* p) {
 #if KBI_REPORT
 // --- pictures ---
 
-enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 60 }; // small pictures at once, and behind a fold
+enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 24 }; // small pictures at once, and behind a fold
 
-static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel) {
+// Large pictures are there twice, the second time for narrow screens; behind a fold one is enough.
+static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
     if (!plot->wide) {
         kbi_plot_panel(p->t, &p->scene, plot, panel, 340, "fit");
         return;
     }
-    kbi_puts(p->t, "<figure>");
-    kbi_plot_panel(p->t, &p->scene, plot, panel, 860, "wide");
-    kbi_plot_panel(p->t, &p->scene, plot, panel, 330, "narrow");
+    kbi_draw(p->t, "<figure@>", folded ? " class='scroll'" : "");
+    kbi_plot_panel(p->t, &p->scene, plot, panel, 860, folded ? "large" : "wide");
+    if (!folded) kbi_plot_panel(p->t, &p->scene, plot, panel, 330, "narrow");
     kbi_puts(p->t, "</figure>\n");
 }
 
@@ -14879,13 +15057,16 @@ static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels*
     for (int64_t i = 0; i < most; i++) {
         if (i == few && plot->find != kbi_find_machines) {
             kbi_puts(p->t, close);
-            kbi_putf(p->t, "<details><summary>%lld more</summary>\n%s", (long long)(panels->n - few), open);
+            int64_t more = panels->n - few;
+            if (plot->wide) more = panels->of[0].beside.n - panels->of[0].lot.n;
+            kbi_putf(p->t, "<details><summary>%lld more</summary>\n%s", (long long)more, open);
         }
-        kbi_page_panel(p, plot, &panels->of[i]);
+        kbi_page_panel(p, plot, &panels->of[i], i >= few && plot->find != kbi_find_machines);
     }
     kbi_puts(p->t, close);
     if (panels->n > most)
-        kbi_draw(p->t, "<p class='dim'>The others: <code>--svg FILE --plot @ --where KEY=VALUE</code></p>\n", plot->name);
+        kbi_draw(p->t, "<p class='dim'>The others: <code>--svg FILE --plot @ --where KEY=VALUE</code></p>\n",
+                 plot->name);
     if (most > few && plot->find != kbi_find_machines) kbi_puts(p->t, "</details>\n");
 }
 
@@ -14908,12 +15089,14 @@ static void kbi_page_lines(kbi_page* p) {
     kbi_find_lines(&p->scene, &panels);
     if (panels.n) {
         kbi_page_section(p, "sizes", "Over size");
-        kbi_puts(p->t, "<p class='dim'>A line for each implementation, with the 95 % interval as a band where it is wide enough "
-                       "to be seen. Pictures of one operation share their scale.</p>\n<div class='switch'>\n");
+        kbi_puts(
+            p->t,
+            "<p class='dim'>A line for each implementation, with the 95 % interval as a band where it is wide enough "
+            "to be seen. Pictures of one operation share their scale.</p>\n<div class='switch'>\n");
         for (int m = 0; m < KBI_COUNT(kinds); m++)
             if (kbi_lot_has(p->scene.timed, m))
-                kbi_draw(p->t, "<input type='radio' name='metric' id='m^'@><label for='m^'>@</label>\n", m, m ? "" : " checked",
-                         m, kbi_metrics[m].name);
+                kbi_draw(p->t, "<input type='radio' name='metric' id='m^'@><label for='m^'>@</label>\n", m,
+                         m ? "" : " checked", m, kbi_metrics[m].name);
         for (int m = 0; m < KBI_COUNT(kinds); m++) {
             if (!kbi_lot_has(p->scene.timed, m)) continue;
             kbi_draw(p->t, "<div class='pane p^'>\n", m);
@@ -14936,16 +15119,19 @@ static void kbi_page_fits(kbi_page* p) {
         if (!kbi_fit_of(&p->scene, lots[i], &fit)) continue;
         if (!any) {
             kbi_page_section(p, "scaling", "How time grows");
-            kbi_puts(p->t, "<p class='dim'>Time as a constant and a power of each axis, by least squares of the logarithms. An "
-                           "exponent of 1: twice the size takes twice as long. Off by: how far a case lies from it.</p>\n"
-                           "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
-                           "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
+            kbi_puts(
+                p->t,
+                "<p class='dim'>Time as a constant and a power of each axis, by least squares of the logarithms. An "
+                "exponent of 1: twice the size takes twice as long. Off by: how far cases lie from it; over 20 %, as where "
+                "small sizes all take the same, there is no one power.</p>\n"
+                "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
+                "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
         }
         any = true;
         kbi_fit_text(&formula, &fit);
         kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, lots[i].of[0], false));
         kbi_page_key(p->t, kbi_scene_who(&p->scene, lots[i].of[0]));
-        kbi_draw(p->t, "$</td><td>$</td><td class='n'>@</td>",
+        kbi_draw(p->t, "$</td><td>@</td><td class='n'>@</td>",
                  lots[i].of[0]->implementation ? lots[i].of[0]->implementation : "", formula.s,
                  kbi_show_percent(expm1(fit.off), off));
         kbi_putf(p->t, "<td class='n'>%lld</td></tr>\n", (long long)fit.n);
@@ -14957,37 +15143,46 @@ static void kbi_page_fits(kbi_page* p) {
 // --- kernels ---
 
 static void kbi_page_kernels(kbi_page* p) {
-    static const char* const keys[] = { "grid", "block", "registers", "shared_bytes", "local_bytes", "occupancy_theoretical",
-                                        "occupancy_achieved" };
-    static const char* const titles[] = { "grid",    "block", "registers", "shared, B", "local, B", "occupancy, %",
-                                          "achieved, %" };
+    static const char* const keys[] = {
+        "grid", "block", "registers", "shared_bytes", "local_bytes", "occupancy_theoretical", "occupancy_achieved"
+    };
+    static const char* const titles[] = { "grid",     "block",        "registers",  "shared, B",
+                                          "local, B", "occupancy, %", "achieved, %" };
+    kbi_set said = { NULL, 0, 0 };
     bool any = false;
     for (int64_t i = 0; i < p->scene.n; i++) {
         const kb_result* r = &p->scene.of[i];
-        if (!r->kernel) continue;
+        const char* parts[] = { r->kernel, r->grid, r->block };
+        uint64_t key = 14695981039346656037u;
+        for (int k = 0; k < KBI_COUNT(parts); k++) key = kbi_hash(kbi_hash(key, "|"), parts[k] ? parts[k] : "");
+        if (!r->kernel || !kbi_set_add(&said, key)) continue;
         if (!any) {
             kbi_page_section(p, "kernels", "Kernels");
-            kbi_puts(p->t, "<details><summary>the first kernel of each case: grid, block, registers, memory, occupancy"
-                           "</summary><div class='scroll'><table><thead><tr><th>case</th><th>kernel</th>");
+            kbi_puts(
+                p->t,
+                "<details><summary>each kernel that a case launches first: grid, block, registers, memory, occupancy"
+                "</summary><div class='scroll'><table><thead><tr><th>case</th><th>kernel</th>");
             for (int k = 0; k < KBI_COUNT(keys); k++) kbi_draw(p->t, "<th class='n'>@</th>", titles[k]);
             kbi_puts(p->t, "</tr></thead><tbody>\n");
         }
         any = true;
-        kbi_draw(p->t, "<tr><th scope='row'>$</th><td><code>$</code></td>", r->name ? r->name : "", r->kernel);
+        kbi_draw(p->t, "<tr><th scope='row'>$, $</th><td><code>$</code></td>", kbi_case_text(&p->scene, r, true),
+                 r->implementation ? r->implementation : "", r->kernel);
         for (int k = 0; k < KBI_COUNT(keys); k++) {
             const kbi_key* key = kbi_key_named(keys[k]);
             const char* words = kbi_field_words(r, key);
             double x = kbi_field_number(r, key);
             char number[40];
             kbi_draw(p->t, "<td class='n'>$</td>",
-                     words             ? words
-                     : !kbi_finite(x)  ? "-"
-                     : x == floor(x)   ? kbi_number(x, number)
-                                       : kbi_digits(x, 3, number));
+                     words            ? words
+                     : !kbi_finite(x) ? "-"
+                     : x == floor(x)  ? kbi_number(x, number)
+                                      : kbi_digits(x, 3, number));
         }
         kbi_puts(p->t, "</tr>\n");
     }
     if (any) kbi_puts(p->t, "</tbody></table></div></details>\n");
+    kbi_set_free(&said);
 }
 
 // --- the machine ---
@@ -15007,8 +15202,9 @@ static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const k
         if (said.n <= 4) kbi_putf(out, "%s%s", out->n ? "; " : "", words);
         if (said.n == 5) kbi_puts(out, "; ...");
     }
-    if (hi >= lo) kbi_puts(out, lo == floor(lo) && lo == hi ? kbi_number(lo, number) : kbi_digits(lo, 4, number));
-    if (hi > lo) kbi_putf(out, " to %s", kbi_digits(hi, 4, number));
+    bool whole = key->kind == KBI_KIND_whole;
+    if (hi >= lo) kbi_puts(out, whole ? kbi_number(lo, number) : kbi_digits(lo, 4, number));
+    if (hi > lo) kbi_putf(out, " to %s", whole ? kbi_number(hi, number) : kbi_digits(hi, 4, number));
     kbi_set_free(&said);
 }
 
@@ -15026,8 +15222,8 @@ static void kbi_page_machines(kbi_page* p) {
         if (c) kbi_page_said(&before, c->before, c->n_before, key);
         if (!now.n && !before.n) continue;
         bool differs = c && !kbi_is(now.s, before.s) && !kbi_is(key->name, "run_id") && !kbi_is(key->name, "date");
-        kbi_draw(p->t, "<tr@><th scope='row' title='$'>@</th><td>$</td>", differs ? " class='differs'" : "", key->meaning,
-                 key->name, now.n ? now.s : "-");
+        kbi_draw(p->t, "<tr@><th scope='row' title='$'>@</th><td>$</td>", differs ? " class='differs'" : "",
+                 key->meaning, key->name, now.n ? now.s : "-");
         if (c) kbi_draw(p->t, "<td>$@</td>", before.n ? before.s : "-", differs ? " <b>differs</b>" : "");
         kbi_puts(p->t, "</tr>\n");
     }
@@ -15084,37 +15280,45 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_text title = { NULL, 0, 0 }, header = { NULL, 0, 0 }, body = { NULL, 0, 0 };
     memset(&p, 0, sizeof p);
     kbi_scene_open(&p.scene, records, n, contrast);
-    for (int64_t i = 0; i < n; i++) p.failed += records[i].status == KB_FAILED, p.skipped += records[i].status == KB_SKIPPED;
+    for (int64_t i = 0; i < n; i++)
+        p.failed += records[i].status == KB_FAILED, p.skipped += records[i].status == KB_SKIPPED;
     kbi_page_title(&p.scene, &title);
     p.t = &header;
     kbi_page_header(&p, title.s);
     p.t = &body;
     kbi_page_warnings(&p);
-    kbi_page_figures(&p, "changes", "Changes",
-                     "Each case's time in the earlier run over its time now, with the interval; the shaded band is the "
-                     "threshold.");
+    kbi_page_figures(
+        &p, "changes", "Changes",
+        "Each case's time in the earlier run over its time now, with the interval; the shaded band is the "
+        "threshold.");
     kbi_page_table(&p);
-    kbi_page_figures(&p, "speed", "Speed of light",
-                     "How much of what this machine was measured to reach: <b class='key0'>bandwidth</b> above, arithmetic below.");
-    kbi_page_figures(&p, "roofline", "Roofline",
-                     "Roofs as measured on this machine. What lies on a roof cannot become faster but by moving less or computing "
-                     "less.");
+    kbi_page_figures(
+        &p, "speed", "Speed of light",
+        "How much of the bandwidth and of the arithmetic that this very machine was measured to reach; the "
+        "longer bar is what limits, unless both are short.");
+    kbi_page_figures(
+        &p, "roofline", "Roofline",
+        "Roofs as measured on this machine. What lies on a roof cannot become faster but by moving less or computing "
+        "less.");
     kbi_page_lines(&p);
     kbi_page_figures(&p, "heat", "Two axes", "A cell for each pair of sizes.");
     kbi_page_fits(&p);
     kbi_page_figures(&p, "rivals", "Against the baseline",
                      "The baseline's time over each rival's, from rounds that they shared, the fastest first.");
-    kbi_page_figures(&p, "samples", "Samples",
-                     "Left: every sample in the order taken, where drift and throttling show. Right: which share of them lies "
-                     "below a time, where two modes show as two steps.");
+    kbi_page_figures(
+        &p, "samples", "Samples",
+        "Left: every sample in the order taken, where drift and throttling show. Right: which share of them lies "
+        "below a time, where two modes show as two steps.");
     kbi_page_kernels(&p);
     kbi_page_machines(&p);
     kbi_page_lessons(&p);
     kbi_page_download(&p);
     kbi_page_head(t, title.s);
-    kbi_draw(t, "@<nav aria-label='sections'>\n@</nav>\n</header>\n<main>\n@<footer>Made by kbench @; no script or file from "
-                "elsewhere is used.</footer>\n</main>\n",
-             header.s, p.sections.s ? p.sections.s : "", body.s ? body.s : "", KBENCH_VERSION);
+    kbi_draw(
+        t,
+        "@<nav aria-label='sections'>\n@</nav>\n</header>\n<main>\n@<footer>Made by kbench @; no script or file from "
+        "elsewhere is used.</footer>\n</main>\n",
+        header.s, p.sections.s ? p.sections.s : "", body.s ? body.s : "", KBENCH_VERSION);
     kbi_page_data(t, records, n);
     kbi_page_end(t);
     kbi_text* of[] = { &title, &header, &body, &p.sections };
@@ -15574,8 +15778,8 @@ static int kbi_worker_main(const kbi_options* o) {
 #if KBI_REPORT
 typedef struct kbi_output {
     const char* option;
-    kbi_render render;    // NULL: --html or --svg, which are told more
-    const kbi_plot* plot; // of --svg
+    kbi_render render;      // NULL: --html or --svg, which are told more
+    const kbi_plot* plot;   // of --svg
     char *path, *temporary; // from the root on; beside path, renamed over it at the end; NULL: written in place
     int file;               // -1: stdout
     bool append;
@@ -15688,12 +15892,8 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     const struct {
         const char *option, *path;
         kbi_render render;
-    } files[] = { { "csv", o->csv, kbi_csv },
-                  { "md", o->md, kbi_md },
-                  { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go },
-                  { "html", o->html, NULL },
-                  { "svg", o->svg, NULL } };
+    } files[] = { { "csv", o->csv, kbi_csv }, { "md", o->md, kbi_md },   { "gbench", o->gbench, kbi_gbench },
+                  { "go", o->go, kbi_go },    { "html", o->html, NULL }, { "svg", o->svg, NULL } };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);
