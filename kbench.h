@@ -21,12 +21,11 @@ QUICK START
 
 WHAT IT REFUSES TO DO
 
-    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a
-    synchronisation inside the timed block, a block without GPU work, a crash: each gives a word (see >>types,
-    KB_FLAGS) and exit code 1, and the other cases go on.
-    It drops no sample for its value, and does not retry until a number looks good; what was timed while the
-    process, its thread or the gate stood still is timed again, and counted (samples_retaken).
-    It does not profile whole programs, has no window, and does not run on Windows.
+    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a synchronisation
+    inside the timed block, a block without GPU work, a crash: each gives a word (see >>types, KB_FLAGS) and exit code
+    1, and the other cases go on. It drops no sample for its value, and does not retry until a number looks good; what
+    was timed while the process, its thread or the gate stood still is timed again, and counted (samples_retaken). It
+    does not profile whole programs, has no window, and does not run on Windows.
 
 CONTENTS (search for the tag)
 
@@ -50,6 +49,7 @@ CONTENTS (search for the tag)
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
+    >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
     >>registry     declare: what the KBENCH macros registered, in the order of the source
     >>cli          plan: the options, from one table that also prints --help
@@ -79,7 +79,6 @@ CONTENTS (search for the tag)
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
     >>record       record: a case's identity, machine and run, put into its record
-    >>json         record: one object per case; never NaN, never Infinity, never a comma for a point
     >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
@@ -92,8 +91,7 @@ CONTENTS (search for the tag)
     >>views        render: which records belong into one picture, and along which axes they lie there
     >>sweeps       render: how a number goes with size: lines, fitted powers, heat maps
     >>figures      render: what each case reaches of the machine, how it was sampled, and how it stands to another
-    >>plots        render: ratios with their intervals; the kinds of figures; one of them as a file of its own
-    >>page         render: what a page needs beside its content: style, script, the records themselves
+    >>page         render: the kinds of figures; one as a file of its own; what a page needs beside its content
     >>cases        render: what a page says first: the verdict, what to know before trusting it, and the table of all cases
     >>html         render: a page of one file: what it says first, figures, machine, and the records themselves
     >>progress     render: the progress line on stderr
@@ -116,14 +114,13 @@ HOW A MEASUREMENT WORKS
 
     The way of the data: declare -> plan -> measure -> judge -> record -> render; no stage knows a later one.
 
-    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at
-    errors; kb_check after the block then decides whether there will be any timing at all. The second call
-    runs the block once under stream capture (nothing executes; the audit sees copies, allocations,
-    synchronisation, or no work at all), then warms up until times and clock have settled, then takes samples
-    until the 95 % interval of the median is within 0.5 % of it (30 to 2,000 samples, about 1 s). In the end
-    the buffers that kb_check or kb_to_host read are put back as they were when the loop was entered, the block
-    runs once more, and kb_check looks at what that run left: work done only in the first launch is STALE.
-    Host code inside the block runs in all of these.
+    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at errors;
+    kb_check after the block then decides whether there will be any timing at all. The second call runs the block once
+    under stream capture (nothing executes; the audit sees copies, allocations, synchronisation, or no work at all),
+    then warms up until times and clock have settled, then takes samples until the 95 % interval of the median is within
+    0.5 % of it (30 to 2,000 samples, about 1 s). In the end the buffers that kb_check or kb_to_host read are put back
+    as they were when the loop was entered, the block runs once more, and kb_check looks at what that run left: work
+    done only in the first launch is STALE. Host code inside the block runs in all of these.
 
     No launch may live on what those before it did. Where the last ones take far less time than the first, take turns,
     or submit other work under capture, the word is WORK_CHANGED. --fresh asks for more: the function is called twice
@@ -208,6 +205,8 @@ THE RECORD
     present, null where they do not apply. A record says all that the table on the terminal shows of its case.
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code says nothing of how the cases went.
+    --html FILE is a page of table, figures and machine that needs nothing else; it has the records in it, with fewer
+    samples where these are many, and --load reads it too. --svg FILE --plot KIND is one of its figures.
     schema 2 (0.1.0): files of schema 1 lack planned, processes and others that came since.
 
 LAST REVISIONS
@@ -1542,7 +1541,8 @@ static void kbi_find(void* library, const char* name, void* function) {
 /*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
               Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice, kb_flag_is_error
-              Used by: programs, >>random, >>plan, >>list, measure, record, render, >>embed, >>selftest
+              Used by: programs, >>random, >>json, >>plan, >>list, measure, >>record, >>reader, render, >>embed,
+                       >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
@@ -3224,7 +3224,8 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
-              Public: kb_result_free      Used by: programs, >>arguments, >>verdict, record, render, program
+              Public: kb_result_free
+              Used by: programs, >>json, >>arguments, >>verdict, >>record, >>reader, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -3402,6 +3403,79 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
 static bool kbi_shown_check(const char* option, const char* list) {
     kbi_shown shown[KBI_SHOWN];
     return kbi_shown_parse(option, list, shown) > 0;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
+              Public: none      Used by: >>store, >>page, >>resume, >>gate
+---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_json_whole(kbi_text* t, int64_t x) {
+    if (x == KB_NONE)
+        kbi_puts(t, "null");
+    else
+        kbi_putf(t, "%lld", (long long)x);
+}
+
+static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
+
+static void kbi_json_params(kbi_text* t, kbi_field_params params) {
+    kbi_puts(t, "{");
+    for (int64_t i = 0; i < params.n; i++) {
+        const kb_param* p = &params.of[i];
+        if (i) kbi_puts(t, ", ");
+        kbi_json_text(t, p->name);
+        kbi_puts(t, ": ");
+        if (p->type == KB_AXIS_STRINGS)
+            kbi_json_text(t, p->s);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_json_real(t, p->r);
+        else
+            kbi_json_whole(t, p->i);
+    }
+    kbi_puts(t, "}");
+}
+
+static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
+    kbi_puts(t, samples.n ? "[" : "null");
+    for (int64_t i = 0; i < samples.n; i++) {
+        if (i) kbi_puts(t, ", ");
+        kbi_json_real(t, samples.of[i]);
+    }
+    if (samples.n) kbi_puts(t, "]");
+}
+
+static void kbi_json_flags(kbi_text* t, uint64_t flags) {
+    bool first = true;
+    kbi_puts(t, "[");
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!((flags >> f) & 1)) continue;
+        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
+        first = false;
+    }
+    kbi_puts(t, "]");
+}
+
+static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+    switch (kind) {
+    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
+    case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
+    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
+    case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
+    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
+    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
+    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
+    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
+    }
+}
+
+static void kbi_json_result(kbi_text* t, const kb_result* r) {
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_putf(t, "%s\"%s\": ", i ? ", " : "{", kbi_keys[i].name);
+        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
+    }
+    kbi_puts(t, "}");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4117,6 +4191,21 @@ static bool kbi_option_gbench(kbi_options* o, int id, const char* value) {
     return o->gbench = value, true;
 }
 
+// Those of files that are made of the records.
+static bool kbi_option_set_output(kbi_options* o, int id, const char* value) {
+    switch (id) {
+    case KBI_OPTION_csv: o->csv = value; return true;
+    case KBI_OPTION_md: o->md = value; return true;
+    case KBI_OPTION_go: o->go = value; return true;
+    case KBI_OPTION_html: o->html = value; return true;
+    case KBI_OPTION_svg: o->svg = value; return true;
+    case KBI_OPTION_plot: o->plot = value; return true;
+    case KBI_OPTION_where: return kbi_add_string("where", &o->where, value);
+    case KBI_OPTION_report: o->report = value; return true;
+    default: return true;
+    }
+}
+
 // Those of what is compared with what.
 static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     const char* name = kbi_options_table[id].name;
@@ -4133,7 +4222,7 @@ static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
     case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
     case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
-    default: return true;
+    default: return kbi_option_set_output(o, id, value);
     }
 }
 
@@ -4168,14 +4257,6 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_json: o->json = value; return true;
     case KBI_OPTION_jsonl: o->jsonl = value; return true;
     case KBI_OPTION_load: return kbi_option_load(o, value);
-    case KBI_OPTION_csv: o->csv = value; return true;
-    case KBI_OPTION_md: o->md = value; return true;
-    case KBI_OPTION_go: o->go = value; return true;
-    case KBI_OPTION_html: o->html = value; return true;
-    case KBI_OPTION_svg: o->svg = value; return true;
-    case KBI_OPTION_plot: o->plot = value; return true;
-    case KBI_OPTION_where: return kbi_add_string(name, &o->where, value);
-    case KBI_OPTION_report: o->report = value; return true;
     case KBI_OPTION_gbench:
     case KBI_OPTION_benchmark_out:
     case KBI_OPTION_benchmark_out_format:
@@ -10344,79 +10425,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>json      record: one object per case; never NaN, never Infinity, never a comma for a point.
-              Public: none      Used by: >>store, >>page, >>resume, >>gate
----------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_json_whole(kbi_text* t, int64_t x) {
-    if (x == KB_NONE)
-        kbi_puts(t, "null");
-    else
-        kbi_putf(t, "%lld", (long long)x);
-}
-
-static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
-
-static void kbi_json_params(kbi_text* t, kbi_field_params params) {
-    kbi_puts(t, "{");
-    for (int64_t i = 0; i < params.n; i++) {
-        const kb_param* p = &params.of[i];
-        if (i) kbi_puts(t, ", ");
-        kbi_json_text(t, p->name);
-        kbi_puts(t, ": ");
-        if (p->type == KB_AXIS_STRINGS)
-            kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS)
-            kbi_json_real(t, p->r);
-        else
-            kbi_json_whole(t, p->i);
-    }
-    kbi_puts(t, "}");
-}
-
-static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
-    kbi_puts(t, samples.n ? "[" : "null");
-    for (int64_t i = 0; i < samples.n; i++) {
-        if (i) kbi_puts(t, ", ");
-        kbi_json_real(t, samples.of[i]);
-    }
-    if (samples.n) kbi_puts(t, "]");
-}
-
-static void kbi_json_flags(kbi_text* t, uint64_t flags) {
-    bool first = true;
-    kbi_puts(t, "[");
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
-        first = false;
-    }
-    kbi_puts(t, "]");
-}
-
-static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
-    switch (kind) {
-    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
-    case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
-    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
-    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
-    case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
-    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
-    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
-    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
-    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
-    }
-}
-
-static void kbi_json_result(kbi_text* t, const kb_result* r) {
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        kbi_putf(t, "%s\"%s\": ", i ? ", " : "{", kbi_keys[i].name);
-        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
-    }
-    kbi_puts(t, "}");
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>parse     record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
               Public: none      Used by: >>reader, program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -13899,7 +13907,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 /*---------------------------------------------------------------------------------------------------------------
   >>figures   render: what each case reaches of the machine, how it was sampled, and how it stands to another.
-              Public: none      Used by: >>plots
+              Public: none      Used by: >>page
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -14271,14 +14279,6 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim small", number);
     return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
 }
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>plots     render: ratios with their intervals; the kinds of figures; one of them as a file of its own.
-              Public: none      Used by: render, program
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
 // --- forest: ratios against a baseline, those of rivals or those of an earlier run ---
 
 typedef struct kbi_stand {   // above 1: faster than what it is compared with
@@ -14398,6 +14398,16 @@ static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, dou
     return 30;
 }
 
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>page      render: the kinds of figures; one as a file of its own; what a page needs beside its content.
+              Public: none      Used by: >>html, >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- the kinds ---
+
 // Rows are in the order of the ratios, so that a picture has a stretch of them.
 static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
     kbi_lot lot = { NULL, 0 };
@@ -14411,8 +14421,6 @@ static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
 static void kbi_find_rivals(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
 static void kbi_find_changes(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, true, out); }
 static void kbi_find_light(kbi_scene* s, kbi_panels* out) { kbi_find_rows(s->timed, out); }
-
-// --- the kinds ---
 
 typedef struct kbi_plot {
     const char *name, *missing; // what is said where there is nothing to draw
@@ -14492,14 +14500,8 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
     KBENCH_FREE(panels.of);
     kbi_arena_free(&s.arena);
 }
-#endif // KBI_REPORT
+// --- a page, beside its content ---
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>page      render: what a page needs beside its content: style, script, the records themselves.
-              Public: none      Used by: >>html
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
 // clang-format off
 static const char* const kbi_page_style[] = {
     "*{box-sizing:border-box}html{color-scheme:light dark;-webkit-text-size-adjust:100%}",
