@@ -13019,10 +13019,12 @@ static double kbi_at(const kbi_scale* s, double x) {
     return s->from + KBI_MAX(-0.5, KBI_MIN(share, 1.5)) * (s->to - s->from);
 }
 
-// One that holds lo to hi with some room at both ends; equal ends get room as well.
+// One that holds lo to hi with some room at both ends; equal ends get room as well. A file of records may say anything:
+// beyond 1e-30 and 1e30 nothing is measured, and quotients stay numbers.
 static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
-    kbi_scale s = { lo, hi, 0, 1, log_ };
-    if (!(hi >= lo) || !kbi_finite(lo) || !kbi_finite(hi) || (log_ && !(lo > 0))) s.lo = log_ ? 1 : 0, s.hi = 1;
+    const double least = log_ ? 1e-30 : -1e30, most = 1e30;
+    kbi_scale s = { KBI_MIN(KBI_MAX(lo, least), most), KBI_MIN(KBI_MAX(hi, least), most), 0, 1, log_ };
+    if (!(hi >= lo)) s.lo = log_ ? 1 : 0, s.hi = 1;
     if (log_) {
         double more = s.hi / s.lo > 1.05 ? pow(s.hi / s.lo, room) : 1.5;
         s.lo /= more, s.hi *= more;
@@ -13750,9 +13752,8 @@ static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
     }
     kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
     f.x = kbi_scale_of(left, right, 0.04, true);
-    f.y = kbi_scale_of(kbi_metrics[metric].log ? lo : 0, hi, kbi_metrics[metric].log ? 0.06 : 0,
-                       kbi_metrics[metric].log);
-    if (!kbi_metrics[metric].log) f.y.lo = 0, f.y.hi = 1.06 * hi;
+    f.y = kbi_scale_of(kbi_metrics[metric].log ? lo : 0, hi, 0.06, kbi_metrics[metric].log);
+    if (!kbi_metrics[metric].log) f.y.lo = 0;
     f.x.from = 46, f.x.to = width - 10;
     f.y.from = height, f.y.to = 46;
     kbi_draw_y(t, &f, unit.scale, unit.name);
@@ -13939,7 +13940,7 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
     for (int i = 0; i < 2; i++) {
         double top = y + (wide ? 2 : 16) + 11 * i, end = x0 + full * KBI_MIN(light[i], 108.0) / 100;
         if (!kbi_finite(light[i])) continue;
-        kbi_draw(t, "<path class='bar k^' d='M~ ~H~v7H~z'/><text x='~' y='~' class='small@'>@@</text>", i, x0, top,
+        kbi_draw(t, "<path class='bar k^' d='M~ ~H~v7H~z'/><text x='~' y='~' class='small@'>$@</text>", i, x0, top,
                  end, x0, end + 5, top + 7.5, light[i] > 100 ? " b" : "", kbi_show_percent(light[i] / 100, number),
                  light[i] > 108 ? " &#8250;" : "");
     }
@@ -14788,10 +14789,10 @@ static void kbi_page_verdict(kbi_page* p) {
     }
     const kb_result* one = s->timed.n == 1 ? s->timed.of[0] : NULL;
     if (one) kbi_draw(p->t, "<b>$</b> takes @", kbi_case_text(s, one, true), kbi_show_time(one->time_ms, number));
-    if (one && kbi_finite(one->precision)) kbi_draw(p->t, " &#177; @", kbi_show_percent(one->precision, number));
-    if (one && near) kbi_draw(p->t, ", and reaches @", kbi_show_percent(near->gpu_efficiency / 100, number));
+    if (one && kbi_finite(one->precision)) kbi_draw(p->t, " &#177; $", kbi_show_percent(one->precision, number));
+    if (one && near) kbi_draw(p->t, ", and reaches $", kbi_show_percent(near->gpu_efficiency / 100, number));
     if (!one && near)
-        kbi_draw(p->t, "Nearest to what the machine can do is <b>$</b>: @", kbi_case_text(s, near, true),
+        kbi_draw(p->t, "Nearest to what the machine can do is <b>$</b>: $", kbi_case_text(s, near, true),
                  kbi_show_percent(near->gpu_efficiency / 100, number));
     if (near) kbi_draw(p->t, " of the $ roof", near->roof ? near->roof : "nearest");
     if (one || near) kbi_puts(p->t, ".");
@@ -15133,7 +15134,7 @@ static void kbi_page_fits(kbi_page* p) {
         kbi_fit_text(&formula, &fit);
         kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, lots[i].of[0], false));
         kbi_page_key(p->t, kbi_scene_who(&p->scene, lots[i].of[0]));
-        kbi_draw(p->t, "$</td><td>@</td><td class='n'>@</td>",
+        kbi_draw(p->t, "$</td><td>@</td><td class='n'>$</td>",
                  lots[i].of[0]->implementation ? lots[i].of[0]->implementation : "", formula.s,
                  kbi_show_percent(expm1(fit.off), off));
         kbi_putf(p->t, "<td class='n'>%lld</td></tr>\n", (long long)fit.n);
