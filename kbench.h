@@ -205,8 +205,7 @@ THE RECORD
     present, null where they do not apply. A record says all that the table on the terminal shows of its case.
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code says nothing of how the cases went.
-    --html FILE is a page of table, figures and machine that needs nothing else; it has the records in it, with fewer
-    samples where these are many, and --load reads it too. --svg FILE --plot KIND is one of its figures.
+    --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
     schema 2 (0.1.0): files of schema 1 lack planned, processes and others that came since.
 
 LAST REVISIONS
@@ -616,6 +615,7 @@ typedef struct kb_param { // one axis's value in one case
     x(real,    energy_mj,             machine, "mJ a launch")                                                         \
     x(real,    temperature_c,         machine, "degrees Celsius")                                                     \
     x(text,    throttle,              machine, "why the clock was lowered")                                           \
+    x(whole,   l2_bytes,              machine, "of the cache that all multiprocessors share")                          \
     x(truth,   ecc,                   machine, "whether error correction is on")                                      \
     x(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
     x(text,    host,                  machine, "its name")                                                            \
@@ -4012,7 +4012,7 @@ static void kbi_help(void) {
         printf("  %-22s %s\n", left, o->help);
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
-           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, samples, rivals, changes.\n"
+           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
            "LISTs may have ranges: 1:64:*2, 0:100:+25. Times carry a unit: 200ms, 3s.\n"
            "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
            "4 not certain (--fail-on noise), 77 no GPU where every case needs one,\n"
@@ -10265,6 +10265,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     if (machine->governor[0]) r->cpu_governor = kbi_arena_text(r->owned, machine->governor);
     r->cpu_boost = machine->boost;
     r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
+    if (machine->l2 > 0) r->l2_bytes = machine->l2;
     if (machine->gpu_present) {
         char capability[16];
         snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
@@ -13736,28 +13737,60 @@ static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const 
     KBENCH_FREE((void*)labels);
 }
 
-// A line for each implementation, over the axis of the panel; returns the height.
-static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    double lo, hi, left = INFINITY, right = -INFINITY, height = 196;
-    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
-    kbi_frame f;
+// Where what a case has in memory passes the size of the cache, between two sizes that were measured.
+static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        at[n].r = r, at[n].x = kbi_panel_x(p, r);
+        n += at[n].x > 0 && r->l2_bytes > 0 && r->memory_bytes > 0;
+    }
+    qsort(at, (size_t)n, sizeof *at, kbi_order_points);
+    for (int64_t i = 1; i < n; i++) {
+        double l2 = (double)at[i].r->l2_bytes, a = (double)at[i - 1].r->memory_bytes,
+               b = (double)at[i].r->memory_bytes;
+        if (!(a <= l2 && l2 < b) || !(at[i].x > at[i - 1].x)) continue;
+        double share = log(l2 / a) / log(b / a), x = kbi_at(&f->x, at[i - 1].x * pow(at[i].x / at[i - 1].x, share));
+        char bytes[40];
+        kbi_draw_line(t, x, f->y.to - 4, x, f->y.from, "hint");
+        kbi_draw(t, "<text x='~' y='~' class='dim small halo' text-anchor='@'>L2, @</text>", x, f->y.to - 8,
+                 x > f->x.to - 40 ? "end" : "middle", kbi_show_bytes(l2, bytes));
+        break;
+    }
+    KBENCH_FREE(at);
+}
+
+// Axes over sizes for a metric; false where there is nothing to show.
+static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric,
+                                kbi_frame* f) {
+    double lo, hi, left = INFINITY, right = -INFINITY;
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
         kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
-        return 60;
+        return false;
     }
     for (int64_t i = 0; i < p->lot.n; i++) {
         double x = kbi_panel_x(p, p->lot.of[i]);
         if (x > 0) left = KBI_MIN(left, x), right = KBI_MAX(right, x);
     }
     kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
-    f.x = kbi_scale_of(left, right, 0.04, true);
-    f.y = kbi_scale_of(kbi_metrics[metric].log ? lo : 0, hi, 0.06, kbi_metrics[metric].log);
-    if (!kbi_metrics[metric].log) f.y.lo = 0;
-    f.x.from = 46, f.x.to = width - 10;
-    f.y.from = height, f.y.to = 46;
-    kbi_draw_y(t, &f, unit.scale, unit.name);
-    kbi_draw_sizes(t, s, p, &f);
+    f->x = kbi_scale_of(left, right, 0.04, true);
+    f->y = kbi_scale_of(kbi_metrics[metric].log ? lo : 0, hi, 0.06, kbi_metrics[metric].log);
+    if (!kbi_metrics[metric].log) f->y.lo = 0;
+    f->x.from = 46, f->x.to = width - 10;
+    f->y.from = 196, f->y.to = 46;
+    kbi_draw_y(t, f, unit.scale, unit.name);
+    kbi_draw_sizes(t, s, p, f);
+    kbi_draw_cache(t, p, f);
+    return true;
+}
+
+// A line for each implementation, over the axis of the panel; returns the height.
+static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
+    kbi_frame f;
+    if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
     for (int who = 0; who < s->n_who; who++) {
         int64_t n;
         kbi_point* of = kbi_points_of(s, p, who, metric, &n);
@@ -13765,7 +13798,7 @@ static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
         if (n) kbi_draw_series(t, s, &f, of, n, who, metric == KBI_METRIC_TIME);
         KBENCH_FREE(of);
     }
-    return height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
+    return f.y.from + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, f.y.from + 46, width - 8);
 }
 
 // --- powers: log t = log c + sum of e log x, by least squares ---
@@ -13839,17 +13872,54 @@ static kbi_lot* kbi_fit_lots(kbi_scene* s, kbi_lot all, int64_t* n) {
     return kbi_split(s, all, &one, n);
 }
 
-// Markup: the constant, and each axis with its exponent; a word where the cases lie too far from any power.
-static void kbi_fit_text(kbi_text* t, const kbi_fit* f) {
+static bool kbi_fit_follows(const kbi_fit* f) { return f->off < 0.18; } // within 20 %: else there is no one power
+
+// Markup, of HTML or of SVG: the constant, and each axis with its exponent; words where there is no such power.
+static void kbi_fit_text(kbi_text* t, const kbi_fit* f, bool svg) {
     char number[40];
-    if (!(f->off < 0.2)) {
-        kbi_puts(t, "<span class='dim'>no one power</span>");
+    if (!kbi_fit_follows(f)) {
+        kbi_puts(t, "no one power");
         return;
     }
+    const char *name = svg ? "tspan" : "span", *raised = svg ? "tspan dy='-4' font-size='9'" : "sup";
     kbi_puts(t, kbi_show_time(f->c, number));
     for (int k = 0; k < f->axes; k++)
-        kbi_draw(t, " &#183; $<sup>@@</sup>", f->over.together ? "size" : f->over.of[k], f->e[k] < 0 ? "&#8722;" : "",
-                 kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 0.95 ? 2 : 3, number));
+        kbi_draw(t, "<@>@$</@><@>@@</@>", svg && k ? "tspan dy='4'" : name, " &#183; ",
+                 f->over.together ? "size" : f->over.of[k], name, raised, f->e[k] < 0 ? "&#8722;" : "",
+                 kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 0.95 ? 2 : 3, number), svg ? name : raised);
+}
+
+// What was measured, and through it the power that each implementation follows, where it follows one.
+static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    static const kbi_trait one = { false, true, false, false, false, NULL, NULL };
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    kbi_frame f;
+    if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
+    double y = f.y.from + 48;
+    for (int64_t i = 0; i < lots; i++) {
+        int who = kbi_scene_who(s, of[i].of[0]);
+        kbi_text said = { NULL, 0, 0 };
+        kbi_fit fit;
+        bool known = kbi_fit_of(s, of[i], &fit);
+        if (known && fit.axes == 1 && kbi_fit_follows(&fit)) {
+            double x1 = f.x.lo, x2 = f.x.hi, e = fit.e[0];
+            kbi_draw(t, "<path class='ln k^ d^' d='M~ ~L~ ~'/>", who % KBI_HUES, who % KBI_DASHES, kbi_at(&f.x, x1),
+                     kbi_at(&f.y, fit.c * pow(x1, e)), kbi_at(&f.x, x2), kbi_at(&f.y, fit.c * pow(x2, e)));
+        }
+        for (int64_t k = 0; k < of[i].n; k++)
+            kbi_draw_mark(t, kbi_at(&f.x, kbi_panel_x(p, of[i].of[k])), kbi_at(&f.y, of[i].of[k]->time_ms), who,
+                          NULL);
+        kbi_draw_mark(t, 9, y, who, NULL);
+        if (known)
+            kbi_fit_text(&said, &fit, true);
+        else
+            kbi_puts(&said, "too few sizes");
+        kbi_draw(t, "<text x='20' y='~'>$: @</text>", y + 4, s->who[who], said.s);
+        kbi_text_free(&said);
+        y += 16;
+    }
+    return y;
 }
 
 // --- heat maps ---
@@ -13927,11 +13997,11 @@ static void kbi_light_of(const kb_result* r, double out[2]) {
         if (!kbi_finite(out[i]) || !(out[i] > 0)) out[i] = (double)NAN;
 }
 
-enum { KBI_LIGHT_ROOM = 130 }; // right of 100 %
+static const double kbi_light_room = 130; // right of 100 %
 
 static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, double y, double x0, double x1,
                                bool wide) {
-    double light[2], full = x1 - x0 - KBI_LIGHT_ROOM;
+    double light[2], full = x1 - x0 - kbi_light_room;
     const char* who = s->n_who > 1 && r->implementation ? r->implementation : "";
     char number[40];
     kbi_light_of(r, light);
@@ -13953,7 +14023,7 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
 
 static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     bool wide = width > 500;
-    double row = wide ? 29 : 45, x0 = wide ? width * 0.42 : 0, x1 = width, full = x1 - x0 - KBI_LIGHT_ROOM, top = 38;
+    double row = wide ? 29 : 45, x0 = wide ? width * 0.42 : 0, x1 = width, full = x1 - x0 - kbi_light_room, top = 38;
     double height = top + row * (double)p->lot.n;
     char number[40];
     (void)metric;
@@ -14080,11 +14150,12 @@ static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceiling
         kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
         kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
         if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
-        double wide = 5.6 * (double)name.n, places[] = { f->x.to - wide, x + 10, (x + f->x.to - wide) / 2 };
-        int at = 0;
-        while (at + 1 < KBI_COUNT(places) && kbi_roofline_taken(p, f, places[at], y - 5, wide)) at++;
-        if (kbi_roofline_taken(p, f, places[at], y - 5, wide)) at = 0;
-        if (fabs(y - last) > 11) kbi_draw_text(t, places[at], y - 5, "start", "dim small halo", name.s), last = y;
+        double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
+        int at = 0; // above the line or below, at its right end or its left
+        while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
+        if (fabs(y - last) > 11)
+            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim small halo", name.s),
+                last = y;
         kbi_text_free(&name);
     }
 }
@@ -14440,6 +14511,7 @@ static const kbi_plot kbi_plots[] = {
     { "gflops", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_GFLOPS, false },
     { "efficiency", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_ROOF, false },
     { "heat", "no operation was swept along two axes", kbi_find_heat, kbi_draw_heat, KBI_METRIC_TIME, false },
+    { "fits", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_fits, KBI_METRIC_TIME, false },
     { "samples", "no record has samples", kbi_find_samples, kbi_draw_samples, 0, false },
     { "rivals", "no case was compared with a rival: KBENCH_IMPL makes rivals", kbi_find_rivals, kbi_draw_rivals, 0,
       true },
@@ -15131,7 +15203,7 @@ static void kbi_page_fits(kbi_page* p) {
                 "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
         }
         any = true;
-        kbi_fit_text(&formula, &fit);
+        kbi_fit_text(&formula, &fit, false);
         kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, lots[i].of[0], false));
         kbi_page_key(p->t, kbi_scene_who(&p->scene, lots[i].of[0]));
         kbi_draw(p->t, "$</td><td>@</td><td class='n'>$</td>",
