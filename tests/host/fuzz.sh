@@ -8,7 +8,8 @@
 build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
 mkdir "$tmp/corpus"
 short="--iters 3 --warmup 1 --no-progress -q"
-"$tmp/prog" $short --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/corpus/array.json" --jsonl "$tmp/corpus/lines.jsonl" > /dev/null 2>&1
+"$tmp/prog" $short --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/corpus/array.json" --jsonl "$tmp/corpus/lines.jsonl" \
+    --html "$tmp/corpus/page.html" > /dev/null 2>&1
 cp tests/evidence/h200/first.json "$tmp/corpus/schema_1.json"
 printf '{"name": "a", "operation": "o", "later": [{"x": "\\u00e4\\ud83d\\ude00"}], "time_ms": 1e-3}\n{"name' > "$tmp/corpus/short.jsonl"
 sanitize="-g -O1 -I. -fsanitize=address,undefined -fno-sanitize-recover=undefined"
