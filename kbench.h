@@ -13117,7 +13117,9 @@ static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, co
         kbi_draw_text(t, x, base + 16, "middle", "dim", labels[i]);
         until = x + half;
     }
-    kbi_draw_text(t, f->x.to, base + 31, "end", "dim", title);
+    kbi_text cut = { NULL, 0, 0 };
+    kbi_draw_text(t, f->x.to, base + 31, "end", "dim", kbi_cut(title, (int)(f->x.to / kbi_glyph), &cut));
+    kbi_text_free(&cut);
 }
 
 // The same with round values.
@@ -13137,7 +13139,7 @@ static const char* const kbi_svg_style[] = {
     "svg text{font:11px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif;",
     "fill:var(--fg);font-variant-numeric:tabular-nums}",
     "svg .dim{fill:var(--dim)}svg .b{font-weight:600}svg .big{font-size:12.5px;font-weight:600}",
-    "svg .ink{fill:var(--bg)}svg .bad{fill:var(--bad)}svg .small{font-size:10.5px}",
+    "svg .small{font-size:11px}",
     ".grid{stroke:var(--line);fill:none}.axis{stroke:var(--dim);fill:none}",
     ".thin{stroke:currentColor;fill:none;opacity:.45}.roof{stroke:var(--fg);fill:none;stroke-width:1.5}.hint{stroke:var(--dim);fill:none;stroke-dasharray:2 3}",
     ".zone{fill:var(--soft)}.cell{fill:currentColor;stroke:var(--line)}.bar{fill:currentColor}",
@@ -13662,7 +13664,7 @@ static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
 
 static void kbi_draw_titles(kbi_text* t, const kbi_panel* p, double width) {
     kbi_text cut = { NULL, 0, 0 };
-    int room = (int)(width / 7.4);
+    int room = (int)(width / 8.4); // bold
     kbi_draw(t, "<text x='0' y='14' class='big'>$", kbi_cut(p->title, room, &cut));
     room -= kbi_width(cut.s, cut.n) + 2;
     if (*p->under && room > 8)
@@ -13754,7 +13756,7 @@ static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) 
         double share = log(l2 / a) / log(b / a), x = kbi_at(&f->x, at[i - 1].x * pow(at[i].x / at[i - 1].x, share));
         char bytes[40];
         kbi_draw_line(t, x, f->y.to - 4, x, f->y.from, "hint");
-        kbi_draw(t, "<text x='~' y='~' class='dim small halo' text-anchor='@'>L2, @</text>", x, f->y.to - 8,
+        kbi_draw(t, "<text x='~' y='~' class='dim halo' text-anchor='@'>L2, @</text>", x, f->y.to - 8,
                  x > f->x.to - 40 ? "end" : "middle", kbi_show_bytes(l2, bytes));
         break;
     }
@@ -13967,11 +13969,13 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
     for (int64_t i = 0; i < nx; i += stride)
         kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
                       kbi_size_text(xs[i], text));
-    kbi_text both = { NULL, 0, 0 };
+    kbi_text both = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
     kbi_putf(&both, "%s up, %s across; %s, darker is %s", p->across, p->axis, unit.name,
              metric == KBI_METRIC_TIME ? "longer" : "more");
-    kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim", both.s);
+    kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim",
+                  kbi_cut(both.s, (int)(width / kbi_glyph), &cut));
     kbi_text_free(&both);
+    kbi_text_free(&cut);
     return y0 + high * (double)ny + 38;
 }
 #endif // KBI_REPORT
@@ -14010,15 +14014,14 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
     for (int i = 0; i < 2; i++) {
         double top = y + (wide ? 2 : 16) + 11 * i, end = x0 + full * KBI_MIN(light[i], 108.0) / 100;
         if (!kbi_finite(light[i])) continue;
-        kbi_draw(t, "<path class='bar k^' d='M~ ~H~v7H~z'/><text x='~' y='~' class='small@'>$@</text>", i, x0, top,
-                 end, x0, end + 5, top + 7.5, light[i] > 100 ? " b" : "", kbi_show_percent(light[i] / 100, number),
+        kbi_draw(t, "<path class='bar k^' d='M~ ~H~v7H~z'/><text x='~' y='~' class='@'>$@</text>", i, x0, top, end,
+                 x0, end + 5, top + 7.5, light[i] > 100 ? "b" : "", kbi_show_percent(light[i] / 100, number),
                  light[i] > 108 ? " &#8250;" : "");
     }
     if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
-        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim small",
-                      "no bytes, no operations, or no roof known");
+        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim", "no bytes, no operations, or no roof known");
     else if (r->bound)
-        kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim small", r->bound);
+        kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
 }
 
 static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
@@ -14027,14 +14030,14 @@ static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
     double height = top + row * (double)p->lot.n;
     char number[40];
     (void)metric;
-    kbi_puts(t, "<path class='bar k0' d='M0 2h10v7h-10z'/><path class='bar k1' d='M90 2h10v7h-10z'/>");
-    kbi_draw_text(t, 15, 9, "start", "", "bandwidth");
-    kbi_draw_text(t, 105, 9, "start", "", "arithmetic");
+    kbi_puts(t, "<path class='bar k0' d='M0 4h10v7h-10z'/><path class='bar k1' d='M90 4h10v7h-10z'/>");
+    kbi_draw_text(t, 15, 11, "start", "", "bandwidth");
+    kbi_draw_text(t, 105, 11, "start", "", "arithmetic");
     for (int i = 0; i <= 4; i++) {
         double x = x0 + full * i / 4.0;
         kbi_draw_line(t, x, top - 6, x, height, i < 4 ? "grid" : "axis");
         snprintf(number, sizeof number, "%d%s", 25 * i, i == 4 ? " %" : "");
-        kbi_draw_text(t, x, top - 11, i ? "middle" : "start", "dim small", number);
+        kbi_draw_text(t, x, top - 11, i ? "middle" : "start", "dim", number);
     }
     for (int64_t i = 0; i < p->lot.n; i++)
         kbi_draw_light_row(t, s, p->lot.of[i], top + row * (double)i, x0, x1, wide);
@@ -14122,7 +14125,7 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
         kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
         kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
         kbi_putf(&name, "%s %s %s", c->memory[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        kbi_draw(t, "<text class='dim small halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
+        kbi_draw(t, "<text class='dim halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
                  y - 14 * per_y / per_x - 5 + 16 * (i > 0), -atan(per_y / per_x) * 57.29577951308232, name.s);
         kbi_text_free(&name);
     }
@@ -14154,7 +14157,7 @@ static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceiling
         int at = 0; // above the line or below, at its right end or its left
         while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
         if (fabs(y - last) > 11)
-            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim small halo", name.s),
+            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
                 last = y;
         kbi_text_free(&name);
     }
@@ -14185,7 +14188,7 @@ static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* 
             free_ = box.x > taken[k].x + taken[k].w || taken[k].x > box.x + box.w || fabs(box.y - taken[k].y) > 10;
         if (!free_ || box.x + box.w > f->x.to || !kbi_set_add(&said, key)) continue;
         taken[n++] = box;
-        kbi_draw_text(t, box.x, box.y, "start", "small halo", name);
+        kbi_draw_text(t, box.x, box.y, "start", "halo", name);
     }
     kbi_set_free(&said);
     KBENCH_FREE(taken);
@@ -14244,13 +14247,12 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
         kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
                       "no case says both kb_bytes and kb_flops");
     double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
-    kbi_text missing = { NULL, 0, 0 };
-    if (n && n < p->lot.n)
-        kbi_putf(&missing, "%lld more cases do not say both bytes and operations. ", (long long)(p->lot.n - n));
-    if (!c.n_memory) kbi_puts(&missing, "No bandwidth is in these records. ");
-    if (!c.n_compute) kbi_puts(&missing, "No roof of arithmetic is in these records. ");
-    if (missing.n) kbi_draw_text(t, 4, end, "start", "dim small", missing.s), end += 16;
-    kbi_text_free(&missing);
+    char missing[80];
+    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
+    if (n && n < p->lot.n) kbi_draw_text(t, 4, end, "start", "dim", missing), end += 16;
+    if (!c.n_memory) kbi_draw_text(t, 4, end, "start", "dim", "no bandwidth is in these records"), end += 16;
+    if (!c.n_compute)
+        kbi_draw_text(t, 4, end, "start", "dim", "no roof of arithmetic is in these records"), end += 16;
     return end;
 }
 
@@ -14338,9 +14340,9 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     f.x.to = middle - 8;
     kbi_draw_line(t, f.x.from, height, f.x.to, height, "axis");
     kbi_draw_line(t, g.x.from, height, g.x.to, height, "axis");
-    kbi_draw_text(t, f.x.from, height + 15, "start", "dim small", "in the order taken");
-    kbi_draw_text(t, g.x.from, height + 15, "start", "dim small", "0");
-    kbi_draw_text(t, g.x.to, height + 15, "end", "dim small", "share below: 1");
+    kbi_draw_text(t, f.x.from, height + 15, "start", "dim", "in the order taken");
+    kbi_draw_text(t, g.x.from, height + 15, "start", "dim", "0");
+    kbi_draw_text(t, g.x.to, height + 15, "end", "dim", "share below: 1");
     for (int64_t i = 0; i < p->lot.n; i++) {
         int who = kbi_scene_who(s, p->lot.of[i]);
         kbi_draw_order(t, &f, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
@@ -14348,7 +14350,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
         shown[who] = true;
     }
     snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
-    if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim small", number);
+    if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
     return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
 }
 // --- forest: ratios against a baseline, those of rivals or those of an earlier run ---
@@ -14429,7 +14431,7 @@ static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const 
     kbi_putf(&words, "%s", kbi_digits(r->at, 3, a));
     if (r->hi > r->lo) kbi_putf(&words, " [%s, %s]", kbi_digits(r->lo, 3, b), kbi_digits(r->hi, 3, c));
     if (wide && verdict) kbi_putf(&words, " %s", verdict);
-    kbi_draw_text(t, width, wide ? y + 12 : line + 4, "end", "small", words.s);
+    kbi_draw_text(t, width, wide ? y + 12 : line + 4, "end", "", words.s);
     kbi_text_free(&words);
 }
 
@@ -14454,9 +14456,9 @@ static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, in
     for (int64_t i = 0; i < n; i++) kbi_draw_ratio(t, s, &of[i], &f.x, top + row * (double)i, label, width);
     kbi_stand mean = { "geometric mean", "", exp(logs), exp(logs), exp(logs), 0, KB_NO_VERDICT, NULL };
     kbi_draw_ratio(t, s, &mean, &f.x, top + row * (double)n, label, width);
-    kbi_draw_text(t, left, 11, "end", "dim small", "slower  ");
-    kbi_draw_text(t, right, 11, "start", "dim small", "  faster");
-    kbi_draw_round_x(t, &f, wide ? 6 : 4, "ratio of times, shaded: no difference");
+    kbi_draw_text(t, KBI_MAX(left, label + 40), 11, "end", "dim", "slower");
+    kbi_draw_text(t, KBI_MAX(right + 4, label + 48), 11, "start", "dim", "faster");
+    kbi_draw_round_x(t, &f, wide ? 6 : 4, wide ? "ratio of times, shaded: no difference" : "ratio of times");
     return height + 38;
 }
 
@@ -14578,7 +14580,7 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
 // clang-format off
 static const char* const kbi_page_style[] = {
     "*{box-sizing:border-box}html{color-scheme:light dark;-webkit-text-size-adjust:100%}",
-    "body{margin:0;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,",
+    "body{margin:0;overflow-wrap:anywhere;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,",
     "\"Helvetica Neue\",Arial,sans-serif;font-variant-numeric:tabular-nums}",
     "header,main{max-width:1140px;margin:0 auto;padding:0 24px}header{padding-top:32px}",
     "h1{font-size:26px;line-height:1.25;margin:2px 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}",
@@ -14613,8 +14615,8 @@ static const char* const kbi_page_style[] = {
     ".w i{display:block;height:7px;max-width:100%;background:var(--c0);print-color-adjust:exact;",
     "-webkit-print-color-adjust:exact}.w .over{background:var(--bad)}.key{width:12px;height:12px;vertical-align:-2px;",
     "margin-right:4px;overflow:visible}.hide-rates .rates,.hide-memory .memory,.hide-trust .trust{display:none}",
-    "figure{margin:10px 0;min-width:0}.large{display:block;width:100%;min-width:680px}svg{max-width:none}.wide,.narrow,.fit{display:block;width:100%;height:auto}",
-    ".narrow{display:none}.many{display:grid;gap:14px 28px;grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),",
+    "figure{margin:10px 0;min-width:0}.large{display:block;width:100%;min-width:780px}svg{max-width:none}.wide,.narrow,.fit{display:block;width:100%;height:auto}",
+    ".wide{max-width:1000px}.narrow{display:none;max-width:440px}.many{display:grid;gap:14px 28px;grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),",
     "1fr));margin:10px 0}.fit{max-width:460px}.keys{display:flex;gap:4px 18px;flex-wrap:wrap;font-size:13px}",
     ".switch>input{position:absolute;opacity:0}.switch>label{display:inline-block;margin:6px 6px 0 0}",
     ".switch>input:focus-visible+label{outline:2px solid var(--c0)}.pane{display:none}",
@@ -14624,7 +14626,8 @@ static const char* const kbi_page_style[] = {
     ".env td,.env th{font-size:12.5px;overflow-wrap:anywhere}.env th{width:180px;color:var(--dim)}.differs{background:",
     "var(--soft)}footer{margin:40px 0 48px;padding-top:10px;border-top:1px solid var(--line);font-size:12.5px;",
     "color:var(--dim)}",
-    "@media(max-width:680px){header,main{padding-left:16px;padding-right:16px}.wide{display:none}.narrow{display:block}",
+    "@media(max-width:828px){.wide{display:none}.narrow{display:block}}",
+    "@media(max-width:680px){header,main{padding-left:16px;padding-right:16px}",
     "h1{font-size:22px}h2{margin-top:34px}.lead{font-size:16px}th,td{padding:5px 7px}.fit{max-width:none}",
     "#cases tbody th{min-width:128px;max-width:190px}}",
     "@media print{.tools,nav,button,.cmd button,#theme,.switch>label{display:none!important}body{font-size:10.5pt}",
@@ -15115,12 +15118,12 @@ enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 24 }; // small pictures at once, and be
 // Large pictures are there twice, the second time for narrow screens; behind a fold one is enough.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
     if (!plot->wide) {
-        kbi_plot_panel(p->t, &p->scene, plot, panel, 340, "fit");
+        kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "fit");
         return;
     }
     kbi_draw(p->t, "<figure@>", folded ? " class='scroll'" : "");
-    kbi_plot_panel(p->t, &p->scene, plot, panel, 860, folded ? "large" : "wide");
-    if (!folded) kbi_plot_panel(p->t, &p->scene, plot, panel, 330, "narrow");
+    kbi_plot_panel(p->t, &p->scene, plot, panel, 780, folded ? "large" : "wide");
+    if (!folded) kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "narrow");
     kbi_puts(p->t, "</figure>\n");
 }
 
