@@ -92,7 +92,7 @@ CONTENTS (search for the tag)
     >>sweeps       render: how a number goes with size: lines, fitted powers, heat maps
     >>figures      render: what each case reaches of the machine, how it was sampled, and how it stands to another
     >>page         render: the kinds of figures; one as a file of its own; what a page needs beside its content
-    >>cases        render: what a page says first: the verdict, what to know before trusting it, and the table of all cases
+    >>cases        render: what a page says first: verdict, what to know before trusting it, the table of all cases
     >>html         render: a page of one file: what it says first, figures, machine, and the records themselves
     >>progress     render: the progress line on stderr
     >>resume       program: which cases an earlier run has left records of, and what is still to be done
@@ -3786,7 +3786,7 @@ enum {
     x(md,             "md",           "FILE",          "out",        "Markdown tables, as for a pull request")       \
     x(gbench,         "gbench",       "FILE",          "out",        "Google Benchmark's JSON, for its compare.py")  \
     x(go,             "go",           "FILE",          "out",        "Go's benchmark format, for benchstat")         \
-    x(html,           "html",         "FILE",          "out",        "a page: table, figures, machine; --load reads it") \
+    x(html,           "html",         "FILE",          "out",        "a page with figures and the records in it")  \
     x(svg,            "svg",          "FILE",          "out",        "one figure, that --plot names")                \
     x(plot,           "plot",         "KIND",          "out",        "of --svg; see below")                          \
     x(where,          "where",        "KEY=VALUE,...", "out",        "records of --svg; a further --where: or those") \
@@ -12547,10 +12547,10 @@ static void kbi_gbench_aggregates(kbi_text* t, const kb_result* r, const double*
         snprintf(suffix, sizeof suffix, "_%s", names[i]);
         if (!kbi_finite(values[i])) continue;
         kbi_gbench_begin(t, r, suffix, f);
-        kbi_putf(
-            t,
-            "\"run_type\": \"aggregate\", \"aggregate_name\": \"%s\", \"aggregate_unit\": \"%s\", \"iterations\": %d, ",
-            names[i], i == 3 ? "percentage" : "time", f->repetitions);
+        kbi_putf(t,
+                 "\"run_type\": \"aggregate\", \"aggregate_name\": \"%s\", \"aggregate_unit\": \"%s\", "
+                 "\"iterations\": %d, ",
+                 names[i], i == 3 ? "percentage" : "time", f->repetitions);
         kbi_gbench_time(t, values[i]);
         kbi_puts(t, "}");
     }
@@ -12757,10 +12757,10 @@ static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, cons
         several |= value != sums[0].value;
     }
     if (several) {
-        kbi_putf(
-            t,
-            "\n### By %s\n\n| operation | implementation | %s | cases | geometric mean, ms |\n|---|---|--:|--:|--:|\n",
-            name, name);
+        kbi_putf(t,
+                 "\n### By %s\n\n| operation | implementation | %s | cases | geometric mean, ms "
+                 "|\n|---|---|--:|--:|--:|\n",
+                 name, name);
         for (int64_t i = 0; i < count; i++) {
             char out[40];
             kbi_puts(t, "| "), kbi_report_operation(t, sums[i].first), kbi_puts(t, " | ");
@@ -13141,7 +13141,8 @@ static const char* const kbi_svg_style[] = {
     "svg .dim{fill:var(--dim)}svg .b{font-weight:600}svg .big{font-size:12.5px;font-weight:600}",
     "svg .small{font-size:11px}",
     ".grid{stroke:var(--line);fill:none}.axis{stroke:var(--dim);fill:none}",
-    ".thin{stroke:currentColor;fill:none;opacity:.45}.roof{stroke:var(--fg);fill:none;stroke-width:1.5}.hint{stroke:var(--dim);fill:none;stroke-dasharray:2 3}",
+    ".thin{stroke:currentColor;fill:none;opacity:.45}.roof{stroke:var(--fg);fill:none;stroke-width:1.5}",
+    ".hint{stroke:var(--dim);fill:none;stroke-dasharray:2 3}",
     ".zone{fill:var(--soft)}.cell{fill:currentColor;stroke:var(--line)}.bar{fill:currentColor}",
     ".ln{stroke:currentColor;fill:none;stroke-width:1.6;stroke-linejoin:round}",
     ".d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 2}.d3{stroke-dasharray:8 3 2 3}",
@@ -14580,7 +14581,8 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
 // clang-format off
 static const char* const kbi_page_style[] = {
     "*{box-sizing:border-box}html{color-scheme:light dark;-webkit-text-size-adjust:100%}",
-    "body{margin:0;overflow-wrap:anywhere;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,",
+    "body{margin:0;overflow-wrap:anywhere;background:var(--bg);color:var(--fg);font:15px/1.5 ",
+    "system-ui,-apple-system,\"Segoe UI\",Roboto,",
     "\"Helvetica Neue\",Arial,sans-serif;font-variant-numeric:tabular-nums}",
     "header,main{max-width:1140px;margin:0 auto;padding:0 24px}header{padding-top:32px}",
     "h1{font-size:26px;line-height:1.25;margin:2px 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}",
@@ -14588,24 +14590,33 @@ static const char* const kbi_page_style[] = {
     "h3{font-size:14px;margin:22px 0 4px}p{margin:6px 0;max-width:74ch}",
     ".lead{font-size:17px;line-height:1.45;margin:8px 0 10px;overflow-wrap:anywhere}",
     ".dim,small{color:var(--dim)}small{font-size:.9em}a{color:var(--c0)}",
-    ".chip{display:inline-block;font-size:12px;font-weight:700;letter-spacing:.04em;padding:2px 9px;border-radius:99px;",
+    ".chip{display:inline-block;font-size:12px;font-weight:700;letter-spacing:.04em;padding:2px 9px;",
+    "border-radius:99px;",
     "border:1.5px solid;vertical-align:3px;margin-right:8px}.pass{color:var(--good)}.fail{color:var(--bad)}",
-    ".eyebrow{font-size:12.5px;color:var(--dim);display:flex;justify-content:space-between;gap:12px;align-items:center}",
+    ".eyebrow{font-size:12.5px;color:var(--dim);display:flex;justify-content:space-between;gap:12px;",
+    "align-items:center}",
     "nav{display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13.5px;margin:14px 0 0}nav a{text-decoration:none}",
     "code{font:12.5px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}",
     ".cmd{display:flex;gap:8px;align-items:flex-start;background:var(--soft);border-radius:6px;padding:7px 10px;",
     "margin:10px 0}.cmd code{flex:1}",
-    "button,.tools input,.tools label,.switch>label{font:inherit;font-size:13px;color:var(--fg);background:var(--bg);",
-    "border:1px solid var(--line);border-radius:6px;padding:3px 10px;cursor:pointer}button:hover{background:var(--soft)}",
+    "button,.tools input,.tools label,.switch>label{font:inherit;font-size:13px;color:var(--fg);",
+    "background:var(--bg);",
+    "border:1px solid var(--line);border-radius:6px;padding:3px 10px;cursor:pointer}",
+    "button:hover{background:var(--soft)}",
     ".tools{display:none;gap:8px;flex-wrap:wrap;margin:10px 0}.js .tools{display:flex}.js .cmd button{display:block}",
-    ".cmd button,#theme{display:none}.js #theme{display:block}.tools input[type=search]{flex:1;min-width:150px;cursor:text}",
+    ".cmd button,#theme{display:none}.js #theme{display:block}.tools input[type=search]{flex:1;min-width:150px;",
+    "cursor:text}",
     ".tools input[type=checkbox]{margin:0 5px 0 0}",
-    ".warn{border:1px solid var(--line);border-left:4px solid var(--c4);border-radius:6px;padding:8px 14px;margin:18px 0}",
+    ".warn{border:1px solid var(--line);border-left:4px solid var(--c4);border-radius:6px;padding:8px 14px;",
+    "margin:18px 0}",
     ".warn ul{margin:4px 0;padding-left:18px}.warn li{margin:5px 0;overflow-wrap:anywhere}.warn b{font-size:13px}",
     ".scroll{overflow-x:auto;margin:6px 0}.tall{max-height:78vh;overflow:auto}",
-    "table{border-collapse:collapse;font-size:13px;width:100%}th,td{padding:4px 7px;text-align:left;vertical-align:top;",
-    "border-bottom:1px solid var(--line)}thead th{position:sticky;top:0;background:var(--bg);z-index:2;white-space:nowrap;",
-    "vertical-align:bottom;font-size:12px;color:var(--dim);box-shadow:0 1px 0 var(--line)}th[aria-sort]{cursor:pointer}",
+    "table{border-collapse:collapse;font-size:13px;width:100%}th,td{padding:4px 7px;text-align:left;",
+    "vertical-align:top;",
+    "border-bottom:1px solid var(--line)}thead th{position:sticky;top:0;background:var(--bg);z-index:2;",
+    "white-space:nowrap;",
+    "vertical-align:bottom;font-size:12px;color:var(--dim);box-shadow:0 1px 0 var(--line)}",
+    "th[aria-sort]{cursor:pointer}",
     "tbody th{font-weight:400}tbody th b{font-weight:600}tbody th small{overflow-wrap:anywhere}",
     ".n{text-align:right;white-space:nowrap}.best{font-weight:650}.word{font-weight:600;color:var(--bad)}",
     "#cases tbody th{min-width:210px;max-width:400px}.note{min-width:80px;max-width:300px;font-size:12px;",
@@ -14613,17 +14624,21 @@ static const char* const kbi_page_style[] = {
     "th[aria-sort=ascending]::after{content:\" \\25B4\"}th[aria-sort=descending]::after{content:\" \\25BE\"}",
     ".w{display:inline-block;width:40px;height:7px;margin-right:7px;background:var(--soft);vertical-align:1px}",
     ".w i{display:block;height:7px;max-width:100%;background:var(--c0);print-color-adjust:exact;",
-    "-webkit-print-color-adjust:exact}.w .over{background:var(--bad)}.key{width:12px;height:12px;vertical-align:-2px;",
+    "-webkit-print-color-adjust:exact}.w .over{background:var(--bad)}.key{width:12px;height:12px;",
+    "vertical-align:-2px;",
     "margin-right:4px;overflow:visible}.hide-rates .rates,.hide-memory .memory,.hide-trust .trust{display:none}",
-    "figure{margin:10px 0;min-width:0}.large{display:block;width:100%;min-width:780px}svg{max-width:none}.wide,.narrow,.fit{display:block;width:100%;height:auto}",
-    ".wide{max-width:1000px}.narrow{display:none;max-width:440px}.many{display:grid;gap:14px 28px;grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),",
+    "figure{margin:10px 0;min-width:0}.large{display:block;width:100%;min-width:780px}svg{max-width:none}.wide,",
+    ".narrow,.fit{display:block;width:100%;height:auto}",
+    ".wide{max-width:1000px}.narrow{display:none;max-width:440px}.many{display:grid;gap:14px 28px;",
+    "grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),",
     "1fr));margin:10px 0}.fit{max-width:460px}.keys{display:flex;gap:4px 18px;flex-wrap:wrap;font-size:13px}",
     ".switch>input{position:absolute;opacity:0}.switch>label{display:inline-block;margin:6px 6px 0 0}",
     ".switch>input:focus-visible+label{outline:2px solid var(--c0)}.pane{display:none}",
     ".switch>input:checked+label{background:var(--fg);color:var(--bg)}",
     "#m0:checked~.p0,#m1:checked~.p1,#m2:checked~.p2,#m3:checked~.p3{display:block}",
     "details{margin:8px 0}summary{cursor:pointer;font-size:13.5px;color:var(--c0)}details p{font-size:14px}",
-    ".env td,.env th{font-size:12.5px;overflow-wrap:anywhere}.env th{width:180px;color:var(--dim)}.differs{background:",
+    ".env td,.env th{font-size:12.5px;overflow-wrap:anywhere}.env th{width:180px;color:var(--dim)}",
+    ".differs{background:",
     "var(--soft)}footer{margin:40px 0 48px;padding-top:10px;border-top:1px solid var(--line);font-size:12.5px;",
     "color:var(--dim)}",
     "@media(max-width:828px){.wide{display:none}.narrow{display:block}}",
@@ -14640,14 +14655,16 @@ static const char* const kbi_page_style[] = {
 // Sorting, filtering, hiding columns, theme, copying, downloads: all else works without it.
 static const char* const kbi_page_script[] = {
     "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
-    "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),body=table&&table.tBodies[0];\n",
+    "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
+    "body=table&&table.tBodies[0];\n",
     "root.className='js';\n",
     "function on(e,what,f){if(e)e.addEventListener(what,f)}\n",
     "function kept(v){try{if(v)localStorage.setItem('kbench-theme',v);return localStorage.getItem('kbench-theme')}",
     "catch(e){return null}}\n",
     "var theme=kept();if(theme)root.dataset.theme=theme;\n",
     "on(id('theme'),'click',function(){var dark=root.dataset.theme?root.dataset.theme==='dark':",
-    "matchMedia('(prefers-color-scheme:dark)').matches;root.dataset.theme=dark?'light':'dark';kept(root.dataset.theme)});\n",
+    "matchMedia('(prefers-color-scheme:dark)').matches;root.dataset.theme=dark?'light':'dark';",
+    "kept(root.dataset.theme)});\n",
     "function value(row,at){var c=row.cells[at],v=c.getAttribute('data-v');return v===null?c.textContent.trim():",
     "v===''?null:+v}\n",
     "function sort(th){var is=th.getAttribute('aria-sort'),at=th.cellIndex,down=is==='none'?!!th.dataset.down:",
@@ -14655,29 +14672,35 @@ static const char* const kbi_page_script[] = {
     "all('th[aria-sort]',table.tHead).forEach(function(x){x.setAttribute('aria-sort','none')});\n",
     "th.setAttribute('aria-sort',down?'descending':'ascending');\n",
     "all('tr',body).map(function(r,i){return[value(r,at),i,r]}).sort(function(a,b){var x=a[0],y=b[0];\n",
-    "if(x===null||y===null)return(x===null)-(y===null)||a[1]-b[1];var o=x<y?-1:x>y?1:0;return(down?-o:o)||a[1]-b[1]})\n",
+    "if(x===null||y===null)return(x===null)-(y===null)||a[1]-b[1];var o=x<y?-1:x>y?1:0;",
+    "return(down?-o:o)||a[1]-b[1]})\n",
     ".forEach(function(e){body.appendChild(e[2])})}\n",
     "all('#cases th[aria-sort]').forEach(function(th){th.tabIndex=0;on(th,'click',function(){sort(th)});\n",
     "on(th,'keydown',function(e){if(e.key==='Enter'||e.key===' '){e.preventDefault();sort(th)}})});\n",
     "on(id('find'),'input',function(){var words=this.value.toLowerCase().split(/\\s+/).filter(Boolean),n=0;\n",
-    "all('tr',body).forEach(function(r){var s=r.textContent.toLowerCase(),ok=words.every(function(w){return s.indexOf(w)>=0});\n",
+    "all('tr',body).forEach(function(r){var s=r.textContent.toLowerCase(),",
+    "ok=words.every(function(w){return s.indexOf(w)>=0});\n",
     "r.hidden=!ok;n+=ok});id('found').textContent=words.length?n+' of '+body.rows.length:''});\n",
     "all('.tools input[data-g]').forEach(function(b){on(b,'change',function(){\n",
     "table.classList.toggle('hide-'+b.dataset.g,!b.checked)})});\n",
-    "on(id('copy'),'click',function(){var s=id('command').textContent,b=this,done=function(){b.textContent='copied'};\n",
+    "on(id('copy'),'click',function(){var s=id('command').textContent,b=this,",
+    "done=function(){b.textContent='copied'};\n",
     "if(navigator.clipboard&&isSecureContext)navigator.clipboard.writeText(s).then(done,function(){});\n",
-    "else{var r=d.createRange();r.selectNodeContents(id('command'));var w=getSelection();w.removeAllRanges();w.addRange(r);",
+    "else{var r=d.createRange();r.selectNodeContents(id('command'));var w=getSelection();w.removeAllRanges();",
+    "w.addRange(r);",
     "if(d.execCommand('copy'))done()}});\n",
     "function save(name,type,text){var a=d.createElement('a'),u=URL.createObjectURL(new Blob([text],{type:type}));\n",
     "a.href=u;a.download=name;a.click();setTimeout(function(){URL.revokeObjectURL(u)},1e4)}\n",
     "function records(){var o=JSON.parse(id('kbench-data').textContent);return o.records.map(function(r){\n",
     "return Object.assign({},o.all,r)})}\n",
     "on(id('json'),'click',function(){save('records.json','application/json',JSON.stringify(records(),null,1))});\n",
-    "on(id('csv'),'click',function(){var keys=[],rows=records().map(function(r){var o={};Object.keys(r).forEach(function(k){\n",
+    "on(id('csv'),'click',function(){var keys=[],rows=records().map(function(r){var o={};",
+    "Object.keys(r).forEach(function(k){\n",
     "if(k==='params')Object.keys(r[k]).forEach(function(p){o['params.'+p]=r[k][p]});\n",
     "else if(k==='flags')o[k]=r[k].join(' ');else if(!Array.isArray(r[k]))o[k]=r[k]});\n",
     "Object.keys(o).forEach(function(k){if(keys.indexOf(k)<0)keys.push(k)});return o});\n",
-    "var cell=function(v){v=v===undefined||v===null?'':String(v);return/[\",\\r\\n]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
+    "var cell=function(v){v=v===undefined||v===null?'':String(v);return/[\",",
+    "\\r\\n]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
     "save('records.csv','text/csv',[keys.map(cell).join(',')].concat(rows.map(function(o){\n",
     "return keys.map(function(k){return cell(o[k])}).join(',')})).join('\\r\\n')+'\\r\\n')});\n",
     "on(window,'beforeprint',function(){all('details').forEach(function(e){e.open=true})});\n",
@@ -14787,7 +14810,7 @@ static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cases     render: what a page says first: the verdict, what to know before trusting it, and the table of all cases.
+  >>cases     render: what a page says first: verdict, what to know before trusting it, the table of all cases.
               Public: none      Used by: >>html
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -15200,7 +15223,8 @@ static void kbi_page_fits(kbi_page* p) {
             kbi_puts(
                 p->t,
                 "<p class='dim'>Time as a constant and a power of each axis, by least squares of the logarithms. An "
-                "exponent of 1: twice the size takes twice as long. Off by: how far cases lie from it; over 20 %, as where "
+                "exponent of 1: twice the size takes twice as long. Off by: how far cases lie from it; over 20 "
+                "%, as where "
                 "small sizes all take the same, there is no one power.</p>\n"
                 "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
                 "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
@@ -15315,24 +15339,35 @@ static void kbi_page_machines(kbi_page* p) {
 static void kbi_page_lessons(kbi_page* p) {
     static const char* const lessons[][2] = {
         { "What is the time of a case?",
-          "The median over many samples of one launch of the timed block, less what the timer itself reads. Half of the "
-          "samples were faster and half slower; a few that something disturbed do not move it, as they would a mean." },
+          "The median over many samples of one launch of the timed block, less what the timer itself reads. "
+          "Half of the "
+          "samples were faster and half slower; a few that something disturbed do not move it, as they would a "
+          "mean." },
         { "What does &#177; mean?",
-          "Half the 95 % interval of the median: measured again in the same way, the median would most likely lie within it. "
-          "It says nothing of what another process, another day or another machine would give; --procs N asks that." },
+          "Half the 95 % interval of the median: measured again in the same way, the median would most likely "
+          "lie within it. "
+          "It says nothing of what another process, another day or another machine would give; --procs N asks "
+          "that." },
         { "Cold, hot, rotate?",
-          "Cold: the data was driven out of the cache before each launch, as when other work runs in between. Hot: the same "
-          "data again, still in cache. Rotate: launches back to back on copies of the data. Compare only times of one mode." },
+          "Cold: the data was driven out of the cache before each launch, as when other work runs in between. "
+          "Hot: the same "
+          "data again, still in cache. Rotate: launches back to back on copies of the data. Compare only times "
+          "of one mode." },
         { "What is a roof?",
-          "What this very machine reached when it was asked for nothing but copying, or nothing but arithmetic of one type. A "
-          "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it moves fewer bytes. "
+          "What this very machine reached when it was asked for nothing but copying, or nothing but arithmetic "
+          "of one type. A "
+          "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it "
+          "moves fewer bytes. "
           "More than 100 % is possible where the data comes from cache." },
         { "Memory-bound, compute-bound, latency-bound?",
-          "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it the flat one, "
+          "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it "
+          "the flat one, "
           "arithmetic. Far below both, it is neither: the launch is too short, or too little is under way at once." },
         { "When is one faster than another?",
-          "Where the whole interval of the ratio lies above 1 and above the noise floor, which is how far a second copy of the "
-          "baseline came out from itself. If the interval reaches across, the honest answer is: not known from these samples." }
+          "Where the whole interval of the ratio lies above 1 and above the noise floor, which is how far a "
+          "second copy of the "
+          "baseline came out from itself. If the interval reaches across, the honest answer is: not known from "
+          "these samples." }
     };
     kbi_page_section(p, "help", "How to read this");
     for (int i = 0; i < KBI_COUNT(lessons); i++)

@@ -27,6 +27,8 @@ KBENCH(wrong) {
     kb_check(kb, y, want, 1, 1e-6);
 }
 KBENCH(alone) {
-    KB_TIME(kb) { for (int i = 0; i < 100; i++) kb_keep(kb); }
+    KB_TIME(kb) {
+        for (int i = 0; i < 100; i++) kb_keep(kb);
+    }
 }
 KBENCH_MAIN()

@@ -189,9 +189,17 @@ def numbers_drawn():
     assert power, 'the power is not found: %s' % re.findall(r'n</span><sup>.*?</sup>', text)
 
 
+def cache():
+    """Where the memory of a case passes the size of L2 is marked, once in each picture, between the sizes around it."""
+    records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, memory_bytes=n * 1024) for n in (1024, 16384, 262144, 4194304)]
+    text = look('a cache', records)
+    marks = re.findall(r"<path class='hint' d='M([\d.]+) .*?</path>|<path class='hint' d='M([\d.]+) [^>]*/><text[^>]*>L2, 50.0 MiB<", text)
+    assert len(marks) == 3, 'marks: %s' % marks  # time, GB/s, % of the roof
+
+
 failed = False
 for name, test in [(n, lambda n=n: look(n, SETS[n])) for n in SETS] + [('200 cases', large), ('500 cases', many),
-                   ('missing', missing), ('a power', numbers_drawn)]:
+                   ('missing', missing), ('a power', numbers_drawn), ('a cache', cache)]:
     try:
         test()
         print('ok', name)
