@@ -14314,9 +14314,10 @@ static void kbi_samples_range(kbi_lot lot, double* lo, double* hi, int64_t* beyo
                 *lo = KBI_MIN(*lo, r->samples_ms.of[k] / by), all = KBI_MAX(all, r->samples_ms.of[k] / by);
     }
     *hi = KBI_MAX(*lo, KBI_MIN(all, top));
-    for (int64_t i = 0; i < lot.n; i++)
-        for (int64_t k = 0; k < lot.of[i]->samples_ms.n; k++)
-            *beyond += lot.of[i]->samples_ms.of[k] / kbi_samples_by(lot, lot.of[i]) > *hi;
+    for (int64_t i = 0; i < lot.n; i++) {
+        double by = kbi_samples_by(lot, lot.of[i]);
+        for (int64_t k = 0; k < lot.of[i]->samples_ms.n; k++) *beyond += lot.of[i]->samples_ms.of[k] / by > *hi;
+    }
 }
 
 static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
@@ -15979,24 +15980,18 @@ static const kbi_plot* kbi_output_plot(const char* name) {
     return NULL;
 }
 
-// Those of the records that --where leaves, to be freed.
-static kb_result* kbi_outputs_where(const kbi_options* o, const kb_result* records, int64_t n, int64_t* left) {
-    kb_result* of = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)n);
-    *left = 0;
-    for (int64_t i = 0; i < n; i++) {
-        bool chosen = !o->where.n;
-        for (int k = 0; k < o->where.n && !chosen; k++) chosen = kbi_where_holds(o->where.of[k], &records[i]);
-        if (chosen) of[(*left)++] = records[i];
-    }
-    return of;
+static bool kbi_where_leaves(const kbi_options* o, const kb_result* r) {
+    bool chosen = !o->where.n;
+    for (int i = 0; i < o->where.n && !chosen; i++) chosen = kbi_where_holds(o->where.of[i], r);
+    return chosen;
 }
 
 // Whether --where has a sense, and of these records leaves some; false after an error message.
 static bool kbi_where_check(const kbi_options* o, const kb_result* records, int64_t n) {
-    int64_t left;
+    int64_t left = 0;
     for (int k = 0; k < o->where.n; k++)
         if (!kbi_where_known(o->where.of[k], records, n)) return false;
-    KBENCH_FREE(kbi_outputs_where(o, records, n, &left));
+    for (int64_t i = 0; i < n; i++) left += kbi_where_leaves(o, &records[i]);
     return left || !n || (kbi_error("--where: no record has these values"), false);
 }
 
@@ -16039,24 +16034,37 @@ static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) {
     if (all->n) kbi_records_keep(&all->kept, r);
 }
 
-static void kbi_output_render(const kbi_output* out, kbi_text* t, const kbi_options* o, const kb_result* records,
-                              int64_t n, const kbi_contrast* contrast) {
-    if (out->render)
-        out->render(t, records, n);
-    else if (!out->plot)
-        kbi_html(t, records, n, contrast);
-    else {
-        kb_result* chosen = kbi_outputs_where(o, records, n, &n);
-        kbi_svg(t, chosen, n, contrast, out->plot);
-        KBENCH_FREE(chosen);
+// One figure, of what --where leaves of the records and of the changes.
+static void kbi_output_svg(kbi_text* t, const kbi_options* o, const kb_result* records, int64_t n,
+                           const kbi_contrast* contrast, const kbi_plot* plot) {
+    kb_result* of = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)n);
+    kbi_contrast some;
+    int64_t left = 0;
+    memset(&some, 0, sizeof some);
+    if (contrast) some = *contrast;
+    some.changes.of = (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)some.changes.n);
+    some.changes.n = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (kbi_where_leaves(o, &records[i])) of[left++] = records[i];
+    for (int64_t i = 0; contrast && i < contrast->changes.n; i++) {
+        const kbi_change* c = &contrast->changes.of[i];
+        if (kbi_where_leaves(o, c->after ? c->after : c->before)) some.changes.of[some.changes.n++] = *c;
     }
+    kbi_svg(t, of, left, contrast ? &some : NULL, plot);
+    KBENCH_FREE(some.changes.of);
+    KBENCH_FREE(of);
 }
 
 static bool kbi_output_write(kbi_output* out, const kbi_options* o, const kb_result* records, int64_t n,
                              const kbi_contrast* contrast) {
     kbi_text t = { NULL, 0, 0 };
     bool good;
-    kbi_output_render(out, &t, o, records, n, contrast);
+    if (out->render)
+        out->render(&t, records, n);
+    else if (out->plot)
+        kbi_output_svg(&t, o, records, n, contrast, out->plot);
+    else
+        kbi_html(&t, records, n, contrast);
     kbi_put(&t, "", 0);
     if (kbi_is(out->path, "-")) {
         fwrite(t.s, 1, t.n, stdout);

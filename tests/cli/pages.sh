@@ -87,6 +87,8 @@ check_same "no variable is left in a figure alone" "$(grep -l 'var(' "$tmp"/*.sv
 run "$tmp/kbench" --load "$tmp/a.json" --svg "$tmp/w.svg" --plot time --where impl=plain,rows=16 --where rows=64
 check_rc "--where" 0
 check_same "--where: axes" "$(grep -o 'rows=[0-9]*<' "$tmp/w.svg" | sort -u | tr '\n' ' ')" "rows=16< rows=64< "
+run "$tmp/kbench" --load "$tmp/a.json" --baseline "$tmp/old.json" --svg "$tmp/w.svg" --plot changes --where rows=16,cols=64 --fail-on never
+check_same "--where: changes" "$(grep -o 'scale f32 rows=[0-9]* cols=[0-9]* ' "$tmp/w.svg" | sort -u)" "scale f32 rows=16 cols=64 "
 run "$tmp/prog" --svg "$tmp/x" --plot rofline
 check_rc "an unknown kind" 2
 check_err "an unknown kind" "no figure is called 'rofline'; nearest is 'roofline'"
