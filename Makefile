@@ -54,7 +54,7 @@ EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examp
 
 .PHONY: help run tool test test-gpu examples sanitize format clean FORCE
 help:
-	@echo 'make run         build the suite and run a part of it, 3 minutes at most: results.json; needs no GPU'
+	@echo 'make run         build the suite and run a part of it, 3 minutes at most: results.json, report.html'
 	@echo '                 make run ARGS=--all                      everything'
 	@echo '                 make run ARGS="--fast --op layernorm"    of your choice: $(BUILD)/results.json'
 	@echo '                 make run ARGS=--list-ops                 make run ARGS=--help    only look: no records'
@@ -76,9 +76,7 @@ LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-ru
 args = $(subst --jsonl ,--jsonl=,$(subst --timeout ,--timeout=,$(subst --seed ,--seed=,$(strip $(ARGS)))))
 part = $(filter-out $(WHOLE),$(args))
 results = $(if $(filter $(LOOK) --json --json=%,$(args)),,$(if $(part),$(BUILD)/results.json,results.json))
-# the page beside them: the option that writes it, once the suite has one
-page :=
-outputs = $(if $(results),--json $(results)$(page:%= % $(results:results.json=report.html)))
+outputs = $(if $(results),--json $(results) --html $(results:results.json=report.html))
 run: $(BUILD)/suite
 	$(if $(filter $(BUILD)/%,$(results)),@echo 'records: $(results) (results.json is for a run of all operations)')
 	$(BUILD)/suite $(outputs) $(ARGS)

@@ -21,12 +21,11 @@ QUICK START
 
 WHAT IT REFUSES TO DO
 
-    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a
-    synchronisation inside the timed block, a block without GPU work, a crash: each gives a word (see >>types,
-    KB_FLAGS) and exit code 1, and the other cases go on.
-    It drops no sample for its value, and does not retry until a number looks good; what was timed while the
-    process, its thread or the gate stood still is timed again, and counted (samples_retaken).
-    It does not profile whole programs, has no window, and does not run on Windows.
+    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a synchronisation
+    inside the timed block, a block without GPU work, a crash: each gives a word (see >>types, KB_FLAGS) and exit code
+    1, and the other cases go on. It drops no sample for its value, and does not retry until a number looks good; what
+    was timed while the process, its thread or the gate stood still is timed again, and counted (samples_retaken). It
+    does not profile whole programs, has no window, and does not run on Windows.
 
 CONTENTS (search for the tag)
 
@@ -51,6 +50,7 @@ CONTENTS (search for the tag)
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
+    >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
     >>differences  foundation: what two records' machines differ in, and whether their times may be compared
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -85,7 +85,6 @@ CONTENTS (search for the tag)
     >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
-    >>json         record: one object per case; never NaN, never Infinity, never a comma for a point
     >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
@@ -97,6 +96,13 @@ CONTENTS (search for the tag)
     >>text         render: records as CSV and Markdown
     >>tools        render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format
     >>report       render: report.md: every case, summaries by size, the best of each operation, what holds it back
+    >>svg          render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose
+    >>views        render: which records belong into one picture, and along which axes they lie there
+    >>sweeps       render: how a number goes with size: lines, fitted powers, heat maps
+    >>figures      render: what each case reaches of the machine, how it was sampled, and how it stands to another
+    >>page         render: the kinds of figures; one as a file of its own; what a page needs beside its content
+    >>cases        render: what a page says first: verdict, what to know before trusting it, the table of all cases
+    >>html         render: a page of one file: what it says first, figures, machine, and the records themselves
     >>progress     render: the progress line on stderr
     >>resume       program: which cases an earlier run has left records of, and what is still to be done
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
@@ -173,9 +179,9 @@ HOW A MEASUREMENT WORKS
 COMMAND LINE
 
     prog [options] [FILTER...]      --help lists the options of this build; FILTER is a regular expression
-    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression or
-    a missed goal; 4 not certain, or other machines, with --fail-on noise;
-    77 every selected case needs a GPU and there is none; 130 interrupted, with all that finished written
+    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression or a
+    missed goal; 4 not certain, or other machines, with --fail-on noise; 77 every selected case needs a GPU and there is
+    none; 130 interrupted, with all that finished written
 
     The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order:
     samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, +-, speedup; names are cut in their middle.
@@ -217,6 +223,7 @@ THE RECORD
     apply. A record says all that the table shows of its case.
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
+    --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
 
 LAST REVISIONS
 
@@ -229,7 +236,7 @@ LAST REVISIONS
   >>options   What to define before including the file.
               Public: KBENCH_*
               Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, >>part, measure, >>verdict,
-                       >>record, >>parse, >>tools, program
+                       >>record, >>parse, >>tools, >>html, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -577,6 +584,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
     x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; on the CPU: of one core's")      \
     x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
+    x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
+    x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
     x(text,    bound,                 rate,    "memory, compute or latency")                                          \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
@@ -628,6 +637,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    energy_mj,             machine, "mJ a launch")                                                         \
     x(real,    temperature_c,         machine, "degrees Celsius")                                                     \
     x(text,    throttle,              machine, "why the clock was lowered")                                           \
+    x(whole,   l2_bytes,              machine, "of the cache that all multiprocessors share")                          \
     x(truth,   ecc,                   machine, "whether error correction is on")                                      \
     x(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
     x(text,    host,                  machine, "its name")                                                            \
@@ -1138,7 +1148,7 @@ static bool kbi_writable(int file, int milliseconds) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
-              Public: none      Used by: >>util, >>fields, >>registry, plan, record, >>text, program
+              Public: none      Used by: >>util, >>fields, >>registry, plan, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_set { // of hashes and addresses
@@ -1747,7 +1757,8 @@ static void kbi_find(void* library, const char* name, void* function) {
 /*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
               Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice, kb_flag_is_error
-              Used by: programs, >>random, >>plan, >>list, measure, record, render, >>embed, >>selftest
+              Used by: programs, >>random, >>json, >>plan, >>list, measure, >>record, >>reader, render, >>embed,
+                       >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
@@ -2338,7 +2349,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
               Public: kb_summarize
-              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, >>tools, >>proving, >>selftest
+              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, render, >>proving, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -3493,7 +3504,7 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
               Public: kb_result_free
-              Used by: programs, >>differences, >>arguments, >>verdict, record, render, program
+              Used by: programs, >>json, >>differences, >>arguments, >>verdict, >>record, >>reader, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -3719,8 +3730,96 @@ static bool kbi_shown_check(const char* option, const char* list) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
+              Public: kb_json      Used by: programs, >>store, >>page, >>resume, >>gate
+---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_json_whole(kbi_text* t, int64_t x) {
+    char text[24], *p = text + sizeof text;
+    if (x == KB_NONE) { // also what has no positive counterpart
+        kbi_puts(t, "null");
+        return;
+    }
+    for (int64_t left = x < 0 ? -x : x; left || p == text + sizeof text; left /= 10) *--p = (char)('0' + left % 10);
+    if (x < 0) *--p = '-';
+    kbi_put(t, p, (size_t)(text + sizeof text - p));
+}
+
+static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
+
+static void kbi_json_params(kbi_text* t, kbi_field_params params) {
+    kbi_puts(t, "{");
+    for (int64_t i = 0; i < params.n; i++) {
+        const kb_param* p = &params.of[i];
+        if (i) kbi_puts(t, ", ");
+        kbi_json_text(t, p->name);
+        kbi_puts(t, ": ");
+        if (p->type == KB_AXIS_STRINGS)
+            kbi_json_text(t, p->s);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_json_real(t, p->r);
+        else
+            kbi_json_whole(t, p->i);
+    }
+    kbi_puts(t, "}");
+}
+
+static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
+    kbi_puts(t, samples.n ? "[" : "null");
+    for (int64_t i = 0; i < samples.n; i++) {
+        if (i) kbi_puts(t, ", ");
+        kbi_json_real(t, samples.of[i]);
+    }
+    if (samples.n) kbi_puts(t, "]");
+}
+
+static void kbi_json_flags(kbi_text* t, uint64_t flags) {
+    bool first = true;
+    kbi_puts(t, "[");
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!((flags >> f) & 1)) continue;
+        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
+        first = false;
+    }
+    kbi_puts(t, "]");
+}
+
+static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+    switch (kind) {
+    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
+    case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
+    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
+    case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
+    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
+    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
+    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
+    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
+    }
+}
+
+static void kbi_json_result(kbi_text* t, const kb_result* r) {
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_puts(t, i ? ", \"" : "{\"");
+        kbi_puts(t, kbi_keys[i].name);
+        kbi_puts(t, "\": ");
+        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
+    }
+    kbi_puts(t, "}");
+}
+
+int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
+    kbi_text t = { NULL, 0, 0 };
+    kbi_json_result(&t, result);
+    int64_t all = (int64_t)t.n, n = KBI_MIN(all, size - 1);
+    if (n >= 0) memcpy(buffer, t.s, (size_t)n), buffer[n] = 0;
+    kbi_text_free(&t);
+    return all;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
-              Public: none      Used by: >>differences, >>compare, >>shifts, >>gate, >>race
+              Public: none      Used by: >>differences, >>compare, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -3771,6 +3870,15 @@ typedef struct kbi_assessment { // of all changes together
     double geomean; // of time after over before; NAN: nothing was compared
     const kbi_change* worst;
 } kbi_assessment;
+
+typedef struct kbi_contrast { // a run held against an earlier one, as a whole
+    const char* name;         // of the earlier one
+    const kb_result* before;
+    int64_t n_before;
+    kbi_changes changes;
+    kbi_rules rules;
+    kbi_assessment sum;
+} kbi_contrast;
 
 // --- pairs ---
 
@@ -4169,6 +4277,10 @@ enum {
     x(md,             "md",           "FILE",          "out",        "Markdown tables, as for a pull request")       \
     x(gbench,         "gbench",       "FILE",          "out",        "Google Benchmark's JSON, for its compare.py")  \
     x(go,             "go",           "FILE",          "out",        "Go's benchmark format, for benchstat")         \
+    x(html,           "html",         "FILE",          "out",        "a page with figures and the records in it")  \
+    x(svg,            "svg",          "FILE",          "out",        "one figure, that --plot names")                \
+    x(plot,           "plot",         "KIND",          "out",        "of --svg; see below")                          \
+    x(where,          "where",        "KEY=VALUE,...", "out",        "records of --svg; a further --where: or those") \
     x(report,         "report",       "DIR",           "out",        "comparison.csv, comparison.md and report.md")  \
     x(github,         "github",       NULL,            "out",        "Markdown to $GITHUB_STEP_SUMMARY as well")     \
     x(resume,         "resume",       NULL,            "out",        "only cases that --jsonl FILE has no record of") \
@@ -4228,8 +4340,8 @@ typedef struct kbi_strings { // the values of an option given more than once
 
 typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // whether an option was given
-    kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race;
-    const char *csv, *md, *gbench, *go, *report;
+    kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race, where;
+    const char *csv, *md, *gbench, *go, *html, *svg, *plot, *report;
     const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns, *color;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
@@ -4300,6 +4412,10 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_md,
                                         KBI_OPTION_gbench,
                                         KBI_OPTION_go,
+                                        KBI_OPTION_html,
+                                        KBI_OPTION_svg,
+                                        KBI_OPTION_plot,
+                                        KBI_OPTION_where,
                                         KBI_OPTION_report,
                                         KBI_OPTION_github,
                                         KBI_OPTION_benchmark_out,
@@ -4324,9 +4440,10 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_ignore_env,
                                         KBI_OPTION_goal };
 // Files of records, or of what is made of them, when they are all there.
-static const int kbi_output_options[] = { KBI_OPTION_json, KBI_OPTION_jsonl,  KBI_OPTION_csv,
-                                          KBI_OPTION_md,   KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
-                                          KBI_OPTION_go,   KBI_OPTION_report, KBI_OPTION_github };
+static const int kbi_output_options[] = { KBI_OPTION_json,   KBI_OPTION_jsonl,  KBI_OPTION_csv,
+                                          KBI_OPTION_md,     KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
+                                          KBI_OPTION_go,     KBI_OPTION_html,   KBI_OPTION_svg,
+                                          KBI_OPTION_report, KBI_OPTION_github };
 
 // In what --compare shows.
 static const int kbi_compare_options[] = { KBI_OPTION_compare,     KBI_OPTION_op,
@@ -4352,6 +4469,10 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_md,
                                           KBI_OPTION_gbench,
                                           KBI_OPTION_go,
+                                          KBI_OPTION_html,
+                                          KBI_OPTION_svg,
+                                          KBI_OPTION_plot,
+                                          KBI_OPTION_where,
                                           KBI_OPTION_report,
                                           KBI_OPTION_github,
                                           KBI_OPTION_benchmark_out,
@@ -4391,6 +4512,7 @@ static void kbi_help(void) {
         printf("  %-22s %s\n", left, o->help);
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
+           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
            "LISTs may have ranges: 1:64:*2, 0:100:+25. Times carry a unit: 200ms, 3s.\n"
            "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
            "4 not certain (--fail-on noise), 77 no GPU where every case needs one,\n"
@@ -4596,7 +4718,8 @@ static bool kbi_options_pin(const kbi_options* o) {
 static bool kbi_option_is_second(const kbi_options* o, int id, const char* value) {
     const char* equals = id == KBI_OPTION_axis ? strchr(value, '=') : NULL;
     if (o->on[id] && kbi_options_table[id].argument && id != KBI_OPTION_load &&
-        !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)) && id != KBI_OPTION_goal)
+        !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)) && id != KBI_OPTION_goal &&
+        id != KBI_OPTION_where)
         return kbi_error("--%s is there twice and takes one value; leave one out", kbi_options_table[id].name), true;
     for (int i = 0; equals && i < o->axis.n; i++) {
         const char* other = o->axis.of[i];
@@ -4670,6 +4793,10 @@ static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_csv: o->csv = value; return true;
     case KBI_OPTION_md: o->md = value; return true;
     case KBI_OPTION_go: o->go = value; return true;
+    case KBI_OPTION_html: o->html = value; return true;
+    case KBI_OPTION_svg: o->svg = value; return true;
+    case KBI_OPTION_plot: o->plot = value; return true;
+    case KBI_OPTION_where: return kbi_add_string("where", &o->where, value);
     case KBI_OPTION_report: o->report = value; return true;
     case KBI_OPTION_gbench:
     case KBI_OPTION_benchmark_out:
@@ -4861,6 +4988,9 @@ static bool kbi_options_agree(const kbi_options* o) {
     if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
         return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
                false;
+    if (o->svg && !o->plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
+    if (!o->svg && (o->plot || o->where.n))
+        return kbi_error("--%s is of a figure: it goes with --svg FILE", o->plot ? "plot" : "where"), false;
     if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
         return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     struct stat about;
@@ -10257,6 +10387,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     double memory = kbi_roof_known(&m->roofs, moves), arithmetic = kbi_roof_known(&m->roofs, computes);
     if (arithmetic > 0 && m->roofs.most[computes] < 0 && flops / seconds > kbi_roof_margin * arithmetic)
         arithmetic = 0;
+    if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
     // where nobody can tell how near the arithmetic is to its roof, only much traffic is sure to be the nearest
@@ -10274,8 +10405,8 @@ static void kbi_judge_withdraw(kb_result* r) {
     r->time_ms_p5 = r->time_ms_p25 = r->time_ms_p75 = r->time_ms_p95 = r->time_ms_p99 = r->time_ms_raw = NAN;
     r->time_ms_ci_low = r->time_ms_ci_high = r->cv = r->precision = r->bias_ms = r->floor_ms = NAN;
     r->inference_speed = r->throughput_gbps = r->gflops = r->items_per_second = r->queries_per_second =
-        r->gpu_efficiency = NAN;
-    r->roof = r->bound = NULL;
+        r->gpu_efficiency = r->compute_roof_gflops = NAN;
+    r->roof = r->compute_roof = r->bound = NULL;
     r->samples = r->processes = KB_NONE;
     r->samples_ms.n = r->process_ms.n = 0;
 }
@@ -11232,6 +11363,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     if (machine->governor[0]) r->cpu_governor = kbi_arena_text(r->owned, machine->governor);
     r->cpu_boost = machine->boost;
     r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
+    if (machine->l2 > 0) r->l2_bytes = machine->l2;
     if (machine->gpu_present) {
         char capability[16];
         snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
@@ -11417,94 +11549,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
     r->seed = (int64_t)s->seed;
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>json      record: one object per case; never NaN, never Infinity, never a comma for a point.
-              Public: kb_json      Used by: programs, >>store, >>resume, >>gate
----------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_json_whole(kbi_text* t, int64_t x) {
-    char text[24], *p = text + sizeof text;
-    if (x == KB_NONE) { // also what has no positive counterpart
-        kbi_puts(t, "null");
-        return;
-    }
-    for (int64_t left = x < 0 ? -x : x; left || p == text + sizeof text; left /= 10) *--p = (char)('0' + left % 10);
-    if (x < 0) *--p = '-';
-    kbi_put(t, p, (size_t)(text + sizeof text - p));
-}
-
-static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
-
-static void kbi_json_params(kbi_text* t, kbi_field_params params) {
-    kbi_puts(t, "{");
-    for (int64_t i = 0; i < params.n; i++) {
-        const kb_param* p = &params.of[i];
-        if (i) kbi_puts(t, ", ");
-        kbi_json_text(t, p->name);
-        kbi_puts(t, ": ");
-        if (p->type == KB_AXIS_STRINGS)
-            kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS)
-            kbi_json_real(t, p->r);
-        else
-            kbi_json_whole(t, p->i);
-    }
-    kbi_puts(t, "}");
-}
-
-static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
-    kbi_puts(t, samples.n ? "[" : "null");
-    for (int64_t i = 0; i < samples.n; i++) {
-        if (i) kbi_puts(t, ", ");
-        kbi_json_real(t, samples.of[i]);
-    }
-    if (samples.n) kbi_puts(t, "]");
-}
-
-static void kbi_json_flags(kbi_text* t, uint64_t flags) {
-    bool first = true;
-    kbi_puts(t, "[");
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
-        first = false;
-    }
-    kbi_puts(t, "]");
-}
-
-static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
-    switch (kind) {
-    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
-    case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
-    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
-    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
-    case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
-    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
-    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
-    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
-    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
-    }
-}
-
-static void kbi_json_result(kbi_text* t, const kb_result* r) {
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        kbi_puts(t, i ? ", \"" : "{\"");
-        kbi_puts(t, kbi_keys[i].name);
-        kbi_puts(t, "\": ");
-        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
-    }
-    kbi_puts(t, "}");
-}
-
-int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
-    kbi_text t = { NULL, 0, 0 };
-    kbi_json_result(&t, result);
-    int64_t all = (int64_t)t.n, n = KBI_MIN(all, size - 1);
-    if (n >= 0) memcpy(buffer, t.s, (size_t)n), buffer[n] = 0;
-    kbi_text_free(&t);
-    return all;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -12017,10 +12061,10 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
-static bool kbi_read_record(kbi_reader* r, kb_result* out) {
+// Keys and values into what is there already.
+static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     bool seen[KBI_COUNT(kbi_keys)] = { false };
     int at = -1, more;
-    *out = r->blank;
     if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
@@ -12034,7 +12078,12 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
             return false;
         if (key >= 0) seen[at = key] = true;
     }
-    if (more < 0) return false;
+    return more == 0;
+}
+
+static bool kbi_read_record(kbi_reader* r, kb_result* out) {
+    *out = r->blank;
+    if (!kbi_read_keys(r, out)) return false;
     if (!out->name || !out->operation)
         return kbi_reader_wrong(
             r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
@@ -12136,8 +12185,39 @@ static bool kbi_read_array(kbi_reader* r) {
         if (!kbi_read_record(r, &record)) return false;
         kbi_records_add(r->to, &record);
     }
-    if (more < 0) return false;
-    return kbi_reader_space(r, false) < 0 || kbi_reader_fail(r, "nothing may follow the records");
+    return more == 0;
+}
+
+static bool kbi_read_this(kbi_reader* r, const char* text) { // with white space before each part of it
+    for (; *text; text++) {
+        if (*text == ' ') {
+            kbi_reader_space(r, false);
+            continue;
+        }
+        if (kbi_peek(r) != (unsigned char)*text) return kbi_reader_fail(r, "\"%s\" has to stand here", text);
+        r->at++;
+    }
+    return true;
+}
+
+// The records that a page of --html has in it, and before them what all have in common. Nothing above can look like the
+// mark: what is of others' making has no quotation marks there.
+static bool kbi_read_page(kbi_reader* r) {
+    static const char mark[] = "id=\"kbench-data\">";
+    size_t n = 0;
+    int c;
+    while (n < sizeof mark - 1 && (c = kbi_peek(r)) >= 0) {
+        r->line += c == '\n';
+        n = c == mark[n] ? n + 1 : (size_t)(c == mark[0]);
+        r->at++;
+    }
+    if (n < sizeof mark - 1)
+        return kbi_reader_wrong(r, "no records are in this page: --load reads those that --html wrote");
+    if (!kbi_read_this(r, " { \"all\" :") || kbi_reader_space(r, false) < 0 || !kbi_read_keys(r, &r->blank) ||
+        !kbi_read_this(r, " , \"records\" :"))
+        return false;
+    if (kbi_reader_space(r, false) != '[') return kbi_reader_fail(r, "records have to begin with [");
+    return kbi_read_array(r) && kbi_read_this(r, " } </script>");
 }
 
 static bool kbi_read_open(kbi_reader* r) {
@@ -12146,7 +12226,10 @@ static bool kbi_read_open(kbi_reader* r) {
         if (!kbi_read_word(r, "\xef\xbb\xbf")) return false;
         c = kbi_reader_space(r, false);
     }
-    if (c == '[') return kbi_read_array(r);
+    if (c == '[')
+        return kbi_read_array(r) &&
+               (kbi_reader_space(r, false) < 0 || kbi_reader_fail(r, "nothing may follow the records"));
+    if (c == '<') return kbi_read_page(r);
     if (c < 0 || c == '{' || c == 0) return kbi_read_lines(r);
     return kbi_reader_fail(r, "records have to begin with [ or {");
 }
@@ -13452,7 +13535,7 @@ void kb_print(const kb_result* results, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shifts    render: what changed from one set of records to another, and how it went over time.
-              Public: none      Used by: >>gate, >>race
+              Public: none      Used by: >>cases, >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -13582,44 +13665,41 @@ static void kbi_count_words(kbi_text* line, int64_t n, const char* words) {
 }
 
 // All of it in a sentence.
-static void kbi_changes_sentence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
-    kbi_text line = { NULL, 0, 0 };
+static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi_rules* rules) {
     char number[40], limit[40];
     kbi_show_percent(rules->threshold, limit);
     if (!a->compared)
-        kbi_puts(&line, "Nothing was compared");
+        kbi_puts(line, "Nothing was compared");
     else if (a->regressed)
-        kbi_putf(&line, "Slower: %lld of %lld case%s by more than %s", (long long)a->regressed,
-                 (long long)a->compared, a->compared == 1 ? "" : "s", limit);
+        kbi_putf(line, "Slower: %lld of %lld case%s by more than %s", (long long)a->regressed, (long long)a->compared,
+                 a->compared == 1 ? "" : "s", limit);
     else if (a->more)
-        kbi_putf(&line, "More memory: %lld of %lld case%s", (long long)a->more, (long long)a->compared,
+        kbi_putf(line, "More memory: %lld of %lld case%s", (long long)a->more, (long long)a->compared,
                  a->compared == 1 ? "" : "s");
     else if (a->improved || a->less)
-        kbi_putf(&line, "Better: none of %lld case%s is slower by more than %s", (long long)a->compared,
+        kbi_putf(line, "Better: none of %lld case%s is slower by more than %s", (long long)a->compared,
                  a->compared == 1 ? "" : "s", limit);
     else if (a->open)
-        kbi_putf(&line, "Not certain: no regression was found in %lld case%s", (long long)a->compared,
+        kbi_putf(line, "Not certain: no regression was found in %lld case%s", (long long)a->compared,
                  a->compared == 1 ? "" : "s");
     else
-        kbi_putf(&line, "The same: no case of %lld changed by more than %s", (long long)a->compared, limit);
+        kbi_putf(line, "The same: no case of %lld changed by more than %s", (long long)a->compared, limit);
     if (a->worst) {
-        kbi_putf(&line, ", at worst %s (", kbi_show_change(a->worst->log, number));
-        kbi_clean(&line, a->worst->after->name);
-        kbi_puts(&line, ")");
+        kbi_putf(line, ", at worst %s (", kbi_show_change(a->worst->log, number));
+        kbi_clean(line, a->worst->after->name);
+        kbi_puts(line, ")");
     }
-    if (a->regressed) kbi_count_words(&line, a->more, "with more memory");
-    kbi_count_words(&line, a->improved, "faster by more than that");
-    kbi_count_words(&line, a->less, "with less memory");
-    kbi_count_words(&line, a->open, "not known well enough to say");
-    kbi_count_words(&line, a->broken, "failed that did not before");
-    kbi_count_words(&line, a->mended, "had failed before");
-    kbi_count_words(&line, a->added, "added");
-    kbi_count_words(&line, a->removed, "removed");
+    if (a->regressed) kbi_count_words(line, a->more, "with more memory");
+    kbi_count_words(line, a->improved, "faster by more than that");
+    kbi_count_words(line, a->less, "with less memory");
+    kbi_count_words(line, a->open, "not known well enough to say");
+    kbi_count_words(line, a->broken, "failed that did not before");
+    kbi_count_words(line, a->mended, "had failed before");
+    kbi_count_words(line, a->added, "added");
+    kbi_count_words(line, a->removed, "removed");
     if (a->compared > 1)
-        kbi_putf(&line, "; times %s on the whole (geometric mean)", kbi_show_change(log(a->geomean), number));
-    kbi_puts(&line, ".");
-    kbi_table_wrap(t, 0, line.s);
-    kbi_text_free(&line);
+        kbi_putf(line, "; times %s on the whole (geometric mean)", kbi_show_change(log(a->geomean), number));
+    kbi_puts(line, ".");
 }
 
 // programs: what the later side of each change is called; NULL: there is only one.
@@ -13639,7 +13719,10 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
         kbi_putf(&t.text, " and %lld that %s not changed, or not surely; -v shows all\n", (long long)left,
                  left == 1 ? "has" : "have");
     kbi_puts(&t.text, "\n");
-    kbi_changes_sentence(&t, a, rules);
+    kbi_text line = { NULL, 0, 0 };
+    kbi_changes_words(&line, a, rules);
+    kbi_table_wrap(&t, 0, line.s);
+    kbi_text_free(&line);
     kbi_changes_grounds(&t, a, rules);
     kbi_table_flush(&t);
 }
@@ -13700,7 +13783,7 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
 
 /*---------------------------------------------------------------------------------------------------------------
   >>text      render: records as CSV and Markdown.
-              Public: none      Used by: >>tools, >>report, >>outputs
+              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -14094,10 +14177,10 @@ static void kbi_gbench_aggregates(kbi_text* t, const kb_result* r, const double*
         snprintf(suffix, sizeof suffix, "_%s", names[i]);
         if (!kbi_finite(values[i])) continue;
         kbi_gbench_begin(t, r, suffix, f);
-        kbi_putf(
-            t,
-            "\"run_type\": \"aggregate\", \"aggregate_name\": \"%s\", \"aggregate_unit\": \"%s\", \"iterations\": %d, ",
-            names[i], i == 3 ? "percentage" : "time", f->repetitions);
+        kbi_putf(t,
+                 "\"run_type\": \"aggregate\", \"aggregate_name\": \"%s\", \"aggregate_unit\": \"%s\", "
+                 "\"iterations\": %d, ",
+                 names[i], i == 3 ? "percentage" : "time", f->repetitions);
         kbi_gbench_time(t, values[i]);
         kbi_puts(t, "}");
     }
@@ -14317,10 +14400,10 @@ static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, cons
         several |= value != sums[0].value;
     }
     if (several) {
-        kbi_putf(
-            t,
-            "\n### By %s\n\n| operation | implementation | %s | cases | geometric mean, ms |\n|---|---|--:|--:|--:|\n",
-            name, name);
+        kbi_putf(t,
+                 "\n### By %s\n\n| operation | implementation | %s | cases | geometric mean, ms "
+                 "|\n|---|---|--:|--:|--:|\n",
+                 name, name);
         for (int64_t i = 0; i < count; i++) {
             char out[40];
             kbi_puts(t, "| "), kbi_report_operation(t, sums[i].first), kbi_puts(t, " | ");
@@ -14436,6 +14519,2572 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_report_flags(t, records, n);
 }
 
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>svg       render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose.
+              Public: none      Used by: render
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// Text of others' making that is neither markup nor the end of an attribute, in HTML and in XML.
+static void kbi_markup(kbi_text* t, const char* s) {
+    kbi_text clean = { NULL, 0, 0 };
+    kbi_clean(&clean, s);
+    for (const char* p = clean.s ? clean.s : ""; *p; p++) {
+        const char* entity = *p == '&'    ? "&amp;"
+                             : *p == '<'  ? "&lt;"
+                             : *p == '>'  ? "&gt;"
+                             : *p == '"'  ? "&quot;"
+                             : *p == '\'' ? "&#39;"
+                                          : NULL;
+        if (entity)
+            kbi_puts(t, entity);
+        else if (!strncmp(p, "\xef\xbf\xbe", 3) || !strncmp(p, "\xef\xbf\xbf", 3)) // no characters of XML
+            kbi_puts(t, "\xef\xbf\xbd"), p += 2;
+        else
+            kbi_put(t, p, 1);
+    }
+    kbi_text_free(&clean);
+}
+
+static void kbi_draw_number(kbi_text* t, double x) { // to a tenth of a pixel; never a word, whatever comes
+    long long tenths = kbi_finite(x) && fabs(x) < 1e9 ? llround(10 * x) : 0, whole = llabs(tenths) / 10;
+    kbi_putf(t, "%s%lld", tenths < 0 ? "-" : "", whole);
+    if (tenths % 10) kbi_putf(t, ".%lld", llabs(tenths) % 10);
+}
+
+// Markup in which ~ is a double, ^ an int, $ a text of others' making, and @ one that is markup already.
+static void kbi_draw(kbi_text* t, const char* form, ...) {
+    va_list list;
+    va_start(list, form);
+    for (const char* p = form; *p; p++) {
+        size_t n = strcspn(p, "~^$@");
+        kbi_put(t, p, n);
+        p += n;
+        if (!*p) break;
+        if (*p == '~')
+            kbi_draw_number(t, va_arg(list, double));
+        else if (*p == '^')
+            kbi_putf(t, "%d", va_arg(list, int));
+        else if (*p == '$')
+            kbi_markup(t, va_arg(list, const char*));
+        else
+            kbi_puts(t, va_arg(list, const char*));
+    }
+    va_end(list);
+}
+
+static const double kbi_glyph = 6.5; // pixels that a character of the labels takes, in wide fonts
+
+// A text of so many characters at most; what is longer loses its end.
+static const char* kbi_clip(const char* s, int most, kbi_text* out) {
+    out->n = 0;
+    kbi_clean(out, s ? s : "");
+    kbi_put(out, "", 0);
+    if (kbi_width(out->s, out->n) <= most) return out->s;
+    size_t end = 0;
+    for (int width = 0; end < out->n; end++)
+        if ((out->s[end] & 0xc0) != 0x80 && width++ == KBI_MAX(most, 2) - 1) break;
+    out->n = end;
+    kbi_puts(out, "\xe2\x80\xa6");
+    return out->s;
+}
+
+// Text at a place; anchor: start, middle or end; style: classes of kbi_svg_style, "" for none.
+static void kbi_draw_text(kbi_text* t, double x, double y, const char* anchor, const char* style, const char* text) {
+    kbi_draw(t, "<text x='~' y='~'", x, y);
+    if (*style) kbi_draw(t, " class='@'", style);
+    if (*anchor != 's') kbi_draw(t, " text-anchor='@'", anchor);
+    kbi_draw(t, ">$</text>", text);
+}
+
+static void kbi_draw_line(kbi_text* t, double x1, double y1, double x2, double y2, const char* style) {
+    kbi_draw(t, "<path class='@' d='M~ ~L~ ~'/>", style, x1, y1, x2, y2);
+}
+
+// --- what tells implementations apart: a colour, and a mark and a dash for who sees none ---
+
+enum { KBI_HUES = 6, KBI_DASHES = 4 };
+
+static const char* const kbi_mark_shapes[] = { // from their middle, about 7 pixels wide
+    "-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+    "-3-3h6v6h-6z",
+    "0-4.2l4 7h-8z",
+    "0-4.6l4.2 4.6l-4.2 4.6l-4.2-4.6z",
+    "0 4.2l4-7h-8z",
+    "-3-3l6 6m0-6l-6 6",
+    "-4 0l2-3.5h4l2 3.5l-2 3.5h-4z",
+    "-4 0h8m-4-4v8"
+};
+
+// style: further classes; tip: what is said of it, NULL for nothing.
+static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark, const char* style, const char* tip) {
+    kbi_draw(t, "<path class='mk k^@' d='M~ ~m@'", hue, style, x, y, kbi_mark_shapes[mark]);
+    if (tip)
+        kbi_draw(t, "><title>$</title></path>", tip);
+    else
+        kbi_puts(t, "/>");
+}
+
+// who: the number of an implementation.
+static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* tip) {
+    kbi_draw_mark_of(t, x, y, who % KBI_HUES, who % KBI_COUNT(kbi_mark_shapes), "", tip);
+}
+
+// The names with their marks, in as many lines as they need; returns the height.
+static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool* shown, int n, double x, double y,
+                              double width) {
+    double at = 0, down = 0;
+    kbi_text cut = { NULL, 0, 0 };
+    for (int i = 0; i < n; i++) {
+        if (!shown[i]) continue;
+        const char* name = kbi_clip(names[i], (int)((width - 24) / kbi_glyph), &cut);
+        double wide = 34 + kbi_glyph * kbi_width(name, strlen(name));
+        if (at > 0 && at + wide > width + 12) at = 0, down += 16;
+        kbi_draw(t, "<path class='ln k^ d^' d='M~ ~h18'/>", i % KBI_HUES, i % KBI_DASHES, x + at, y + down);
+        kbi_draw_mark(t, x + at + 9, y + down, i, NULL);
+        kbi_draw_text(t, x + at + 22, y + down + 4, "start", "", name);
+        at += wide;
+    }
+    kbi_text_free(&cut);
+    return down + 16;
+}
+
+// --- scales ---
+
+typedef struct kbi_scale { // from values to pixels
+    double lo, hi, from, to;
+    bool log;
+} kbi_scale;
+
+static double kbi_at(const kbi_scale* s, double x) {
+    double share = s->log ? log(x / s->lo) / log(s->hi / s->lo) : (x - s->lo) / (s->hi - s->lo);
+    return s->from + KBI_MAX(-0.5, KBI_MIN(share, 1.5)) * (s->to - s->from);
+}
+
+// One that holds lo to hi with some room at both ends; equal ends get room as well. A file of records may say anything:
+// beyond 1e-30 and 1e30 nothing is measured, and quotients stay numbers.
+static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
+    const double least = log_ ? 1e-30 : -1e30, most = 1e30;
+    kbi_scale s = { KBI_MIN(KBI_MAX(lo, least), most), KBI_MIN(KBI_MAX(hi, least), most), 0, 1, log_ };
+    if (!(hi >= lo)) s.lo = log_ ? 1 : 0, s.hi = 1;
+    if (log_) {
+        double more = s.hi / s.lo > 1.05 ? pow(s.hi / s.lo, room) : 1.5;
+        s.lo /= more, s.hi *= more;
+    } else {
+        double more = s.hi > s.lo ? room * (s.hi - s.lo) : fabs(s.hi) > 0 ? 0.1 * fabs(s.hi) : 0.5;
+        s.lo -= more, s.hi += more;
+    }
+    return s;
+}
+
+enum { KBI_TICKS = 16 };
+
+// Round values in the scale, about `most` of them.
+static int kbi_ticks(const kbi_scale* s, int most, double out[KBI_TICKS]) {
+    static const double steps[] = { 1, 2, 5, 10 };
+    double decades = s->log ? log10(s->hi / s->lo) : 0;
+    int n = 0;
+    if (s->log && decades > 0.7) {
+        int stride = (int)ceil(decades / most), fine = decades * 3 <= most ? 3 : decades * 2 <= most ? 2 : 1;
+        static const double within[] = { 1, 2, 5, 1, 3, 0, 1, 0, 0 };
+        for (int e = (int)floor(log10(s->lo)); e <= (int)ceil(log10(s->hi)); e++)
+            for (int k = 0; k < fine; k++) {
+                double x = within[3 * (3 - fine) + k] * pow(10, e);
+                bool in = x >= s->lo * 0.999999 && x <= s->hi * 1.000001;
+                if (in && ((e % stride) + stride) % stride == 0 && n < KBI_TICKS) out[n++] = x;
+            }
+        return n;
+    }
+    double span = s->hi - s->lo, unit = pow(10, floor(log10(span / most))), step = 10 * unit;
+    for (int k = KBI_COUNT(steps) - 1; k >= 0; k--)
+        if (span / (steps[k] * unit) <= most + 0.5) step = steps[k] * unit;
+    for (double k = ceil(s->lo / step - 1e-9); k * step <= s->hi + 1e-9 * span && n < KBI_TICKS; k++)
+        out[n++] = fabs(k) < 0.5 ? 0 : k * step;
+    return n;
+}
+
+// As few digits as say it: 0.5, 20, 1500, 2e+06.
+static const char* kbi_tick_text(double x, char out[40]) {
+    int digits = 1;
+    for (; digits < 6; digits++) {
+        snprintf(out, 40, "%.*e", digits - 1, x);
+        if (fabs(strtod(out, NULL) - x) <= 1e-6 * fabs(x)) break;
+    }
+    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e6)) return kbi_digits(x, digits, out);
+    snprintf(out, 40, "%.*g", digits, x);
+    kbi_unlocalise(out);
+    return out;
+}
+
+// A size as people name it: 4096 is 4K.
+static const char* kbi_size_text(double x, char out[40]) {
+    static const char units[] = "KMGT";
+    int u = -1;
+    for (; x >= 1024 && fmod(x, 1024) == 0 && u + 1 < (int)strlen(units); u++) x /= 1024;
+    kbi_tick_text(x, out);
+    if (u >= 0) snprintf(out + strlen(out), 2, "%c", units[u]);
+    return out;
+}
+
+// --- a plot's frame ---
+
+typedef struct kbi_frame {
+    kbi_scale x, y;
+} kbi_frame;
+
+// Lines and numbers at the left for these values of y, in units of 1 / scale.
+static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char* title) {
+    double ticks[KBI_TICKS], left = f->x.from, top = f->y.to;
+    char text[40];
+    int n = kbi_ticks(&f->y, 5, ticks);
+    for (int i = 0; i < n; i++) {
+        double y = kbi_at(&f->y, ticks[i]);
+        kbi_draw_line(t, left, y, f->x.to, y, "grid");
+        kbi_draw_text(t, left - 6, y + 4, "end", "dim", kbi_tick_text(ticks[i] * scale, text));
+    }
+    kbi_draw_text(t, left, top - 8, "start", "dim", title);
+}
+
+// Marks and numbers below; those that would touch the one before are left out.
+static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, const char* const* labels, int n,
+                       const char* title) {
+    double base = f->y.from, until = -1e9;
+    kbi_draw_line(t, f->x.from, base, f->x.to, base, "axis");
+    for (int i = 0; i < n; i++) {
+        double x = kbi_at(&f->x, values[i]), half = kbi_glyph / 2 * (double)strlen(labels[i]);
+        kbi_draw_line(t, x, base, x, base + 4, "axis");
+        if (x - half < until + 4) continue;
+        x = KBI_MAX(half - 40 + f->x.from, KBI_MIN(x, f->x.to + 8 - half)); // inside the picture
+        kbi_draw_text(t, x, base + 16, "middle", "dim", labels[i]);
+        until = x + half;
+    }
+    kbi_text cut = { NULL, 0, 0 };
+    kbi_draw_text(t, f->x.to, base + 31, "end", "dim", kbi_clip(title, (int)(f->x.to / kbi_glyph), &cut));
+    kbi_text_free(&cut);
+}
+
+// The same with round values.
+static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const char* title) {
+    double ticks[KBI_TICKS];
+    char text[KBI_TICKS][40];
+    const char* labels[KBI_TICKS];
+    int n = kbi_ticks(&f->x, most, ticks);
+    for (int i = 0; i < n; i++) labels[i] = kbi_tick_text(ticks[i], text[i]);
+    kbi_draw_x(t, f, ticks, labels, n, title);
+}
+
+// --- how it looks ---
+
+static const char* const kbi_svg_style[] = {
+    ".halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}",
+    "svg text{font:11px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif;",
+    "fill:var(--fg);font-variant-numeric:tabular-nums}",
+    "svg .dim{fill:var(--dim)}svg .b{font-weight:600}svg .big{font-size:12.5px;font-weight:600}",
+    "svg .small{font-size:11px}",
+    ".grid{stroke:var(--line);fill:none}.axis{stroke:var(--dim);fill:none}",
+    ".thin{stroke:currentColor;fill:none;opacity:.45}.roof{stroke:var(--fg);fill:none;stroke-width:1.5}",
+    ".hint{stroke:var(--dim);fill:none;stroke-dasharray:2 3}",
+    ".zone{fill:var(--soft)}.cell{fill:currentColor;stroke:var(--line)}.bar{fill:currentColor}",
+    ".ln{stroke:currentColor;fill:none;stroke-width:1.6;stroke-linejoin:round}",
+    ".d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 2}.d3{stroke-dasharray:8 3 2 3}",
+    ".area{fill:currentColor;opacity:.2}.mk{fill:currentColor;stroke:currentColor;stroke-width:1.3}",
+    ".hollow{fill:var(--bg)}.pt{stroke:currentColor;stroke-width:2.6;stroke-linecap:round;fill:none;opacity:.75}",
+    ".k0{color:var(--c0)}.k1{color:var(--c1)}.k2{color:var(--c2)}",
+    ".k3{color:var(--c3)}.k4{color:var(--c4)}.k5{color:var(--c5)}"
+};
+
+static const struct { // colours on white, and on a dark page; those of Okabe and Ito, 2008, made to be read there
+    const char *name, *light, *dark;
+} kbi_colours[] = { { "bg", "#ffffff", "#14171c" },   { "fg", "#1c2128", "#e4e8ee" },
+                    { "dim", "#59636f", "#9aa5b3" },  { "line", "#dde2e8", "#323a45" },
+                    { "soft", "#f3f5f8", "#1e232b" }, { "bad", "#b3261e", "#ff9a8f" },
+                    { "good", "#006b4f", "#5fd3ae" }, { "c0", "#0072b2", "#56b4e9" },
+                    { "c1", "#d55e00", "#f08a3c" },   { "c2", "#009e73", "#2fc597" },
+                    { "c3", "#cc79a7", "#dd94bd" },   { "c4", "#c98a00", "#e6b23a" },
+                    { "c5", "#4b5563", "#a9b4c4" } };
+
+// The style with its colours' names replaced by those on white: not every program that shows SVG knows variables.
+static void kbi_svg_plain_style(kbi_text* t) {
+    for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) {
+        for (const char* p = kbi_svg_style[i]; *p;) {
+            const char* at = strstr(p, "var(--");
+            kbi_put(t, p, at ? (size_t)(at - p) : strlen(p));
+            if (!at) break;
+            size_t n = strcspn(at + 6, ")");
+            for (int c = 0; c < KBI_COUNT(kbi_colours); c++)
+                if (strlen(kbi_colours[c].name) == n && !strncmp(kbi_colours[c].name, at + 6, n))
+                    kbi_puts(t, kbi_colours[c].light);
+            p = at + 7 + n;
+        }
+    }
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>views     render: which records belong into one picture, and along which axes they lie there.
+              Public: none      Used by: render, program
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+typedef struct kbi_lot { // records with something in common
+    const kb_result** of;
+    int64_t n;
+} kbi_lot;
+
+typedef struct kbi_scene { // all that is drawn
+    const kb_result* of;
+    int64_t n;
+    kbi_lot timed;                // those with a time
+    const kbi_contrast* contrast; // with an earlier run; NULL: there is none
+    const char** who;             // implementations as they turn up: their numbers are their colours
+    int n_who;
+    kbi_arena arena;
+} kbi_scene;
+
+typedef struct kbi_panel { // one picture of several
+    kbi_lot lot, beside;   // what is in it; what is in all that share its scale
+    const char* axis;      // along which they lie; NULL: all numbers of theirs, multiplied
+    const char* across;    // in a heat map the other one
+    bool product;
+    const char *title, *under;
+} kbi_panel;
+
+typedef struct kbi_panels {
+    kbi_panel* of;
+    int64_t n, size;
+} kbi_panels;
+
+static kbi_panel* kbi_panels_add(kbi_panels* p) {
+    if (p->n == p->size) {
+        p->size = 2 * p->size + 16;
+        p->of = (kbi_panel*)kbi_grow(p->of, sizeof(kbi_panel) * (size_t)p->size);
+    }
+    memset(&p->of[p->n], 0, sizeof(kbi_panel));
+    return &p->of[p->n++];
+}
+
+static void kbi_scene_open(kbi_scene* s, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
+    memset(s, 0, sizeof *s);
+    s->of = records;
+    s->n = n;
+    s->contrast = contrast;
+    s->timed.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
+    s->who = (const char**)kbi_arena_alloc(&s->arena, sizeof(char*) * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++) {
+        const char* name = records[i].implementation ? records[i].implementation : "";
+        int k = 0;
+        while (k < s->n_who && !kbi_is(s->who[k], name)) k++;
+        if (k == s->n_who) s->who[s->n_who++] = name;
+        if (kbi_has_time(&records[i])) s->timed.of[s->timed.n++] = &records[i];
+    }
+}
+
+static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
+    int k = 0;
+    while (k + 1 < s->n_who && !kbi_is(s->who[k], r->implementation ? r->implementation : "")) k++;
+    return k;
+}
+
+// --- what belongs together ---
+
+typedef struct kbi_trait { // what those of a lot have in common beside machine and mode
+    bool operation, implementation, params, run;
+    bool numbers;          // params: those that are numbers may differ
+    const char *but, *nor; // params: these may
+} kbi_trait;
+
+static bool kbi_param_is_number(const kb_param* p) {
+    return p->type == KB_AXIS_INTS || (p->type == KB_AXIS_REALS && kbi_finite(p->r));
+}
+
+static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
+    const char* parts[] = { r->gpu,
+                            r->gpu ? NULL : r->cpu,
+                            r->mode,
+                            w->operation ? r->operation : NULL,
+                            w->operation ? r->direction : NULL,
+                            w->operation ? r->dtype : NULL,
+                            w->implementation ? r->implementation : NULL,
+                            w->run ? r->run_id : NULL };
+    uint64_t h = 14695981039346656037u;
+    for (int i = 0; i < KBI_COUNT(parts); i++) h = kbi_hash(kbi_hash(h, "|"), parts[i] ? parts[i] : "");
+    for (int64_t i = 0; i < r->params.n && w->params; i++) {
+        const kb_param* p = &r->params.of[i];
+        kbi_text value = { NULL, 0, 0 };
+        if (kbi_is(p->name, w->but) || kbi_is(p->name, w->nor) || (w->numbers && kbi_param_is_number(p))) continue;
+        kbi_param_text(&value, p);
+        h = kbi_hash(kbi_hash(kbi_hash(kbi_hash(h, "|"), p->name), "="), value.s ? value.s : "");
+        kbi_text_free(&value);
+    }
+    return h;
+}
+
+// Lots of those that are alike, in the order in which they turn up.
+static kbi_lot* kbi_split(kbi_scene* s, kbi_lot all, const kbi_trait* w, int64_t* count) {
+    kbi_lot* lots = (kbi_lot*)kbi_arena_alloc(&s->arena, sizeof(kbi_lot) * (size_t)(all.n + 1));
+    int64_t* at = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)all.n);
+    kbi_map map = { NULL, 0, 0 };
+    *count = 0;
+    for (int64_t i = 0; i < all.n; i++) {
+        uint64_t key = kbi_trait_key(all.of[i], w);
+        kbi_mapped* slot = kbi_map_find(&map, key);
+        if (!slot->key) kbi_map_take(&map, slot, key, (intptr_t)(*count)++);
+        lots[at[i] = slot->at].n++;
+    }
+    for (int64_t k = 0; k < *count; k++) {
+        lots[k].of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)lots[k].n);
+        lots[k].n = 0;
+    }
+    for (int64_t i = 0; i < all.n; i++) lots[at[i]].of[lots[at[i]].n++] = all.of[i];
+    KBENCH_FREE(map.slots);
+    KBENCH_FREE(at);
+    return lots;
+}
+
+// --- axes ---
+
+static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: it has none, or that is no number
+    for (int64_t i = 0; i < r->params.n; i++) {
+        const kb_param* p = &r->params.of[i];
+        if (kbi_is(p->name, name))
+            return !kbi_param_is_number(p) ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : (double)p->i;
+    }
+    return (double)NAN;
+}
+
+static int64_t kbi_unique(double* x, int64_t n) { // sorts them; how many differ, which are then the first
+    int64_t left = 0;
+    kbi_sort(x, n);
+    for (int64_t i = 0; i < n; i++)
+        if (!left || x[i] != x[left - 1]) x[left++] = x[i];
+    return left;
+}
+
+static int64_t kbi_axis_distinct(kbi_lot lot, const char* name) { // 0: some have no positive number there
+    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)lot.n);
+    int64_t n = 0;
+    for (int64_t i = 0; i < lot.n; i++) {
+        x[n] = kbi_axis_value(lot.of[i], name);
+        if (kbi_finite(x[n]) && x[n] > 0) n++;
+    }
+    n = n == lot.n ? kbi_unique(x, n) : 0;
+    KBENCH_FREE(x);
+    return n;
+}
+
+enum { KBI_AXES = 8 };
+typedef struct kbi_swept { // the axes that a lot was swept along, those with most values first
+    const char* of[KBI_AXES];
+    int64_t values[KBI_AXES];
+    int n;
+    bool together; // they change together: there is a line of cases and no grid
+} kbi_swept;
+
+static void kbi_sweep_of(kbi_scene* s, kbi_lot lot, kbi_swept* out) {
+    static const kbi_trait same = { true, false, true, false, false, NULL, NULL };
+    int64_t combinations;
+    memset(out, 0, sizeof *out);
+    for (int64_t i = 0; lot.n && i < lot.of[0]->params.n && out->n < KBI_AXES; i++) {
+        const char* name = lot.of[0]->params.of[i].name;
+        int64_t values = kbi_axis_distinct(lot, name);
+        int k = out->n;
+        if (values < 2) continue;
+        for (; k > 0 && out->values[k - 1] < values; k--)
+            out->of[k] = out->of[k - 1], out->values[k] = out->values[k - 1];
+        out->of[k] = name;
+        out->values[k] = values;
+        out->n++;
+    }
+    if (out->n < 2) return;
+    kbi_split(s, lot, &same, &combinations);
+    out->together = combinations <= out->values[0];
+}
+
+static double kbi_panel_x(const kbi_panel* p, const kb_result* r) {
+    double product = 1;
+    if (p->axis) return kbi_axis_value(r, p->axis);
+    for (int64_t i = 0; i < r->params.n; i++)
+        if (kbi_param_is_number(&r->params.of[i])) product *= kbi_axis_value(r, r->params.of[i].name);
+    return product;
+}
+
+// --- a choice among records: KEY=VALUE,KEY=VALUE, of keys of the record, or of axes ---
+
+static const char* kbi_where_key(const char* name) { // short names as in options
+    static const char* const words[][2] = { { "op", "operation" },
+                                            { "impl", "implementation" },
+                                            { "dir", "direction" } };
+    for (int i = 0; i < KBI_COUNT(words); i++)
+        if (kbi_same_name(name, words[i][0])) return words[i][1];
+    return name;
+}
+
+static const char* kbi_where_next(const char* p, char key[64], char value[128]) { // NULL: no = is there
+    size_t n = strcspn(p, "=,"), m = p[n] == '=' ? strcspn(p + n + 1, ",") : 0;
+    if (p[n] != '=' || !n || n > 63 || m > 127) return NULL;
+    snprintf(key, 64, "%.*s", (int)n, p);
+    snprintf(value, 128, "%.*s", (int)m, p + n + 1);
+    return p + n + 1 + m;
+}
+
+static bool kbi_where_is(const char* words, double number, const char* value) {
+    char* end;
+    double wanted = kbi_real_of(value, &end);
+    return words ? kbi_same_name(words, value) : kbi_finite(number) && end != value && !*end && wanted == number;
+}
+
+static bool kbi_where_one(const kb_result* r, const char* name, const char* value) {
+    const kbi_key* key = kbi_key_named(kbi_where_key(name));
+    if (key && key->kind == KBI_KIND_flags) {
+        for (int f = 0; f < KB_FLAG_COUNT; f++)
+            if (r->flags >> f & 1 && kbi_same_name(kb_flag_name((kb_flag)f), value)) return true;
+        return false;
+    }
+    if (key && kbi_where_is(kbi_field_words(r, key), kbi_field_number(r, key), value)) return true;
+    for (int64_t i = 0; i < r->params.n; i++) {
+        const kb_param* p = &r->params.of[i];
+        if (kbi_same_name(p->name, name))
+            return kbi_where_is(p->type == KB_AXIS_STRINGS ? p->s : NULL, kbi_axis_value(r, p->name), value);
+    }
+    return false;
+}
+
+static bool kbi_where_holds(const char* list, const kb_result* r) {
+    char key[64], value[128];
+    for (const char* p = list; *p;) {
+        p = kbi_where_next(p, key, value);
+        if (!p || !kbi_where_one(r, key, value)) return false;
+        p += *p == ',';
+    }
+    return true;
+}
+
+// Whether all keys are of records, or axes of one of these; false after an error message. records NULL: whether it can
+// be read at all.
+static bool kbi_where_known(const char* list, const kb_result* records, int64_t n) {
+    char name[64], value[128];
+    for (const char* p = list;; p++) {
+        const char* next = kbi_where_next(p, name, value);
+        const kbi_key* key = next ? kbi_key_named(kbi_where_key(name)) : NULL;
+        kbi_nearest best = { name, NULL, 64 };
+        bool known = key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples;
+        if (!next) return kbi_error("--where takes KEY=VALUE,..., as in impl=vec,n=4096, not '%s'", list), false;
+        for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
+        for (int64_t i = 0; i < n && !known; i++)
+            for (int64_t k = 0; k < records[i].params.n && !known; k++) {
+                kbi_offer(&best, records[i].params.of[k].name);
+                known = kbi_same_name(records[i].params.of[k].name, name);
+            }
+        if (records && !known)
+            return kbi_error("--where: neither a key of the records nor an axis is called '%s'%s%s", name,
+                             best.distance <= 3 ? "; nearest is " : "", best.distance <= 3 ? best.name : ""),
+                   false;
+        if (!*(p = next)) return true;
+    }
+}
+
+// --- names ---
+
+// "rows=512 cols=4K", without these axes; with: the values of numbers alone, 512x4096.
+static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char* but, const char* nor, bool numbers) {
+    kbi_text t = { NULL, 0, 0 };
+    kbi_put(&t, "", 0);
+    for (int64_t i = 0; i < r->params.n; i++) {
+        const kb_param* p = &r->params.of[i];
+        if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
+        if (kbi_is(p->name, but) || kbi_is(p->name, nor) || (numbers && !kbi_param_is_number(p))) continue;
+        if (t.n) kbi_puts(&t, numbers ? "x" : " ");
+        if (!numbers) kbi_clean(&t, p->name), kbi_puts(&t, "=");
+        kbi_param_text(&t, p);
+    }
+    const char* kept = kbi_arena_text_n(&s->arena, t.s, t.n);
+    kbi_text_free(&t);
+    return kept;
+}
+
+// "layernorm fwd bf16", and behind it the axes where they are wanted.
+static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) {
+    kbi_text t = { NULL, 0, 0 };
+    kbi_clean(&t, r->operation ? r->operation : "");
+    if (r->direction) kbi_puts(&t, " "), kbi_clean(&t, r->direction);
+    if (r->dtype) kbi_puts(&t, " "), kbi_clean(&t, r->dtype);
+    const char* axes = params ? kbi_params_text(s, r, NULL, NULL, false) : "";
+    if (*axes) kbi_puts(&t, " "), kbi_puts(&t, axes);
+    const char* kept = kbi_arena_text_n(&s->arena, t.s ? t.s : "", t.n);
+    kbi_text_free(&t);
+    return kept;
+}
+
+// The same and the implementation, in so many characters: where that is too little the axes lose their names.
+static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* who, int most) {
+    kbi_text t = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    kbi_putf(&t, "%s %s", kbi_case_text(s, r, true), who);
+    if (kbi_width(t.s, t.n) > most) {
+        t.n = 0;
+        kbi_putf(&t, "%s %s %s", kbi_case_text(s, r, false), kbi_params_text(s, r, NULL, NULL, true), who);
+    }
+    const char* kept = kbi_arena_text(&s->arena, kbi_clip(t.s, most, &cut));
+    kbi_text_free(&t);
+    kbi_text_free(&cut);
+    return kept;
+}
+
+// --- which pictures there are ---
+
+static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
+    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
+    int64_t families, lots;
+    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
+    for (int64_t f = 0; f < families; f++) {
+        kbi_swept swept;
+        kbi_sweep_of(s, of[f], &swept);
+        if (!swept.n) continue;
+        const char* axis = swept.together ? NULL : swept.of[0];
+        const kbi_trait rest = { true, false, true, false, swept.together, axis, NULL };
+        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
+        for (int64_t i = 0; i < lots; i++) {
+            kbi_panel p = { parts[i], of[f], axis, NULL, swept.together, NULL, NULL };
+            if (axis && kbi_axis_distinct(parts[i], axis) < 2) continue;
+            p.title = kbi_case_text(s, parts[i].of[0], false);
+            p.under = swept.together ? "" : kbi_params_text(s, parts[i].of[0], axis, NULL, false);
+            *kbi_panels_add(out) = p;
+        }
+    }
+}
+
+static void kbi_find_heat(kbi_scene* s, kbi_panels* out) {
+    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
+    int64_t families, lots;
+    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
+    for (int64_t f = 0; f < families; f++) {
+        kbi_swept swept;
+        kbi_sweep_of(s, of[f], &swept);
+        if (swept.n < 2 || swept.together) continue;
+        const kbi_trait rest = { true, true, true, true, false, swept.of[0], swept.of[1] };
+        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
+        for (int64_t i = 0; i < lots; i++) {
+            kbi_panel p = { parts[i], of[f], swept.of[0], swept.of[1], false, NULL, NULL };
+            if (kbi_axis_distinct(parts[i], p.axis) < 2 || kbi_axis_distinct(parts[i], p.across) < 2) continue;
+            kbi_text title = { NULL, 0, 0 };
+            kbi_putf(&title, "%s, %s", kbi_case_text(s, parts[i].of[0], false),
+                     parts[i].of[0]->implementation ? parts[i].of[0]->implementation : "");
+            p.title = kbi_arena_text_n(&s->arena, title.s, title.n);
+            p.under = kbi_params_text(s, parts[i].of[0], p.axis, p.across, false);
+            kbi_text_free(&title);
+            *kbi_panels_add(out) = p;
+        }
+    }
+}
+
+static void kbi_find_lots(kbi_scene* s, kbi_lot all, const kbi_trait* alike, bool params, kbi_panels* out) {
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, all, alike, &lots);
+    for (int64_t i = 0; i < lots; i++) {
+        kbi_panel* p = kbi_panels_add(out);
+        p->lot = p->beside = of[i];
+        p->title = kbi_case_text(s, of[i].of[0], false);
+        p->under = params ? kbi_params_text(s, of[i].of[0], NULL, NULL, false) : "";
+    }
+}
+
+static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // a picture for each
+    static const kbi_trait machine = { false, false, false, false, false, NULL, NULL };
+    kbi_find_lots(s, s->timed, &machine, false, out);
+    for (int64_t i = 0; i < out->n; i++) {
+        const kb_result* r = out->of[i].lot.of[0];
+        out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
+        out->of[i].under = r->mode ? r->mode : "";
+    }
+}
+
+static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // those that differ in nothing but the implementation
+    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
+    kbi_lot with = { NULL, 0 };
+    with.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(s->timed.n + 1));
+    for (int64_t i = 0; i < s->timed.n; i++)
+        if (s->timed.of[i]->samples_ms.n > 0) with.of[with.n++] = s->timed.of[i];
+    kbi_find_lots(s, with, &rivals, true, out);
+}
+
+enum { KBI_PANEL_ROWS = 30 }; // of a picture that has a row for each case
+
+// Those of a lot in pictures of so many rows; their scale is the same.
+static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
+    for (int64_t i = 0; i < all.n; i += KBI_PANEL_ROWS) {
+        kbi_panel* p = kbi_panels_add(out);
+        p->beside = all;
+        p->lot.of = all.of + i;
+        p->lot.n = KBI_MIN((int64_t)KBI_PANEL_ROWS, all.n - i);
+        p->title = p->under = "";
+    }
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>sweeps    render: how a number goes with size: lines, fitted powers, heat maps.
+              Public: none      Used by: render
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+typedef enum kbi_metric_id { KBI_METRIC_TIME, KBI_METRIC_GBPS, KBI_METRIC_GFLOPS, KBI_METRIC_ROOF } kbi_metric_id;
+
+static const struct {
+    const char* name;
+    bool log;
+} kbi_metrics[] = { { "time", true }, { "GB/s", true }, { "FLOP/s", true }, { "% of roof", false } };
+
+// The value and the ends of its interval; false where the record has none.
+static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
+    const double values[] = { r->time_ms, r->throughput_gbps, r->gflops, r->gpu_efficiency };
+    double x = values[metric];
+    double low = r->time_ms_ci_low / r->time_ms, high = r->time_ms_ci_high / r->time_ms;
+    if (!kbi_finite(x) || !(x > 0)) return false;
+    if (!(low > 0) || !kbi_finite(low) || !(high >= low) || !kbi_finite(high)) low = high = 1;
+    out[0] = x;
+    out[1] = metric == KBI_METRIC_TIME ? x * low : x / high;
+    out[2] = metric == KBI_METRIC_TIME ? x * high : x / low;
+    return true;
+}
+
+static bool kbi_lot_has(kbi_lot lot, int metric) {
+    double v[3];
+    for (int64_t i = 0; i < lot.n; i++)
+        if (kbi_metric_of(metric, lot.of[i], v)) return true;
+    return false;
+}
+
+typedef struct kbi_in_unit {
+    const char* name;
+    double scale; // from the record's unit
+} kbi_in_unit;
+
+// A unit for values up to this one of this size.
+static kbi_in_unit kbi_metric_unit(int metric, double most) {
+    static const struct {
+        int metric;
+        double from, scale;
+        const char* name;
+    } units[] = { { KBI_METRIC_TIME, 1e3, 1e-3, "s" },
+                  { KBI_METRIC_TIME, 1, 1, "ms" },
+                  { KBI_METRIC_TIME, 1e-3, 1e3, "\xc2\xb5s" },
+                  { KBI_METRIC_TIME, 0, 1e6, "ns" },
+                  { KBI_METRIC_GBPS, 1e3, 1e-3, "TB/s" },
+                  { KBI_METRIC_GBPS, 0, 1, "GB/s" },
+                  { KBI_METRIC_GFLOPS, 1e3, 1e-3, "TFLOP/s" },
+                  { KBI_METRIC_GFLOPS, 0, 1, "GFLOP/s" },
+                  { KBI_METRIC_ROOF, 0, 1, "%" } };
+    kbi_in_unit u = { "", 1 };
+    for (int i = KBI_COUNT(units) - 1; i >= 0; i--)
+        if (units[i].metric == metric && most >= units[i].from) u.name = units[i].name, u.scale = units[i].scale;
+    return u;
+}
+
+// The smallest and the largest end of the intervals; false where there is none.
+static bool kbi_metric_range(int metric, kbi_lot lot, double* lo, double* hi) {
+    double v[3];
+    *lo = INFINITY, *hi = -INFINITY;
+    for (int64_t i = 0; i < lot.n; i++)
+        if (kbi_metric_of(metric, lot.of[i], v)) *lo = KBI_MIN(*lo, v[1]), *hi = KBI_MAX(*hi, v[2]);
+    return *hi >= *lo;
+}
+
+// "41.23 us", with the words of the metric: what a mark says of itself.
+static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
+    kbi_text t = { NULL, 0, 0 };
+    char number[40];
+    kbi_putf(&t, "%s, %s\n%s", kbi_case_text(s, r, true), r->implementation ? r->implementation : "",
+             kbi_show_time(r->time_ms, number));
+    if (kbi_finite(r->precision)) kbi_putf(&t, " \xc2\xb1 %s", kbi_show_percent(r->precision, number));
+    if (kbi_finite(r->throughput_gbps)) kbi_putf(&t, ", %s GB/s", kbi_digits(r->throughput_gbps, 4, number));
+    if (kbi_finite(r->gflops)) kbi_putf(&t, ", %s GFLOP/s", kbi_digits(r->gflops, 4, number));
+    if (kbi_finite(r->gpu_efficiency))
+        kbi_putf(&t, ", %s of %s", kbi_show_percent(r->gpu_efficiency / 100, number), r->roof ? r->roof : "its roof");
+    const char* kept = kbi_arena_text_n(&s->arena, t.s, t.n);
+    kbi_text_free(&t);
+    return kept;
+}
+
+static void kbi_draw_titles(kbi_text* t, const kbi_panel* p, double width) {
+    kbi_text cut = { NULL, 0, 0 };
+    int room = (int)(width / 8.4); // bold
+    kbi_draw(t, "<text x='0' y='14' class='big'>$", kbi_clip(p->title, room, &cut));
+    room -= kbi_width(cut.s, cut.n) + 2;
+    if (*p->under && room > 8)
+        kbi_draw(t, " <tspan class='dim small' font-weight='400'>$</tspan>", kbi_clip(p->under, room, &cut));
+    kbi_puts(t, "</text>");
+    kbi_text_free(&cut);
+}
+
+// --- lines over size ---
+
+typedef struct kbi_point {
+    double x, v[3];
+    const kb_result* r;
+} kbi_point;
+
+static int kbi_order_points(const void* a, const void* b) {
+    const kbi_point *p = (const kbi_point*)a, *q = (const kbi_point*)b;
+    return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
+}
+
+// The points of an implementation, from left to right; to be freed.
+static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
+    kbi_point* of = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    *n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        kbi_point* at = &of[*n];
+        at->r = p->lot.of[i];
+        at->x = kbi_panel_x(p, at->r);
+        if (kbi_scene_who(s, at->r) == who && at->x > 0 && kbi_metric_of(metric, at->r, at->v)) ++*n;
+    }
+    qsort(of, (size_t)*n, sizeof *of, kbi_order_points);
+    return of;
+}
+
+static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const kbi_point* of, int64_t n, int who,
+                            bool tips) {
+    kbi_draw(t, "<path class='area k^' d='", who % KBI_HUES);
+    for (int64_t i = 0; i < 2 * n; i++) {
+        const kbi_point* p = &of[i < n ? i : 2 * n - 1 - i];
+        kbi_draw(t, "@~ ~", i ? "L" : "M", kbi_at(&f->x, p->x), kbi_at(&f->y, p->v[i < n ? 1 : 2]));
+    }
+    kbi_draw(t, "z'/><path class='ln k^ d^' d='", who % KBI_HUES, who % KBI_DASHES);
+    for (int64_t i = 0; i < n; i++)
+        kbi_draw(t, "@~ ~", i ? "L" : "M", kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]));
+    if (!tips) kbi_draw(t, "'/><path class='mk k^' d='", who % KBI_HUES);
+    for (int64_t i = 0; i < n && !tips; i++)
+        kbi_draw(t, "M~ ~m@", kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]),
+                 kbi_mark_shapes[who % KBI_COUNT(kbi_mark_shapes)]);
+    kbi_puts(t, "'/>");
+    for (int64_t i = 0; i < n && tips; i++)
+        kbi_draw_mark(t, kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]), who, kbi_tip(s, of[i].r));
+}
+
+// Ticks where something was measured.
+static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)p->lot.n);
+    const char** labels = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)p->lot.n);
+    int n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) at[i].r = p->lot.of[i], at[i].x = kbi_panel_x(p, p->lot.of[i]);
+    qsort(at, (size_t)p->lot.n, sizeof *at, kbi_order_points);
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        char text[40];
+        if (!(at[i].x > 0) || (n && values[n - 1] == at[i].x)) continue;
+        values[n] = at[i].x;
+        labels[n++] = p->axis ? kbi_arena_text(&s->arena, kbi_size_text(at[i].x, text))
+                              : kbi_params_text(s, at[i].r, NULL, NULL, true);
+    }
+    kbi_draw_x(t, f, values, labels, n, p->axis ? p->axis : "size");
+    KBENCH_FREE(at);
+    KBENCH_FREE(values);
+    KBENCH_FREE((void*)labels);
+}
+
+// Where what a case has in memory passes the size of the cache, between two sizes that were measured.
+static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        at[n].r = r, at[n].x = kbi_panel_x(p, r);
+        n += at[n].x > 0 && r->l2_bytes > 0 && r->memory_bytes > 0;
+    }
+    qsort(at, (size_t)n, sizeof *at, kbi_order_points);
+    for (int64_t i = 1; i < n; i++) {
+        double l2 = (double)at[i].r->l2_bytes, a = (double)at[i - 1].r->memory_bytes,
+               b = (double)at[i].r->memory_bytes;
+        if (!(a <= l2 && l2 < b) || !(at[i].x > at[i - 1].x)) continue;
+        double share = log(l2 / a) / log(b / a), x = kbi_at(&f->x, at[i - 1].x * pow(at[i].x / at[i - 1].x, share));
+        char bytes[40];
+        kbi_draw_line(t, x, f->y.to - 4, x, f->y.from, "hint");
+        kbi_draw(t, "<text x='~' y='~' class='dim halo' text-anchor='@'>L2, @</text>", x, f->y.to - 8,
+                 x > f->x.to - 40 ? "end" : "middle", kbi_show_bytes(l2, bytes));
+        break;
+    }
+    KBENCH_FREE(at);
+}
+
+// Axes over sizes for a metric; false where there is nothing to show.
+static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric,
+                                kbi_frame* f) {
+    double lo, hi, left = INFINITY, right = -INFINITY;
+    kbi_draw_titles(t, p, width);
+    if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
+        return false;
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        double x = kbi_panel_x(p, p->lot.of[i]);
+        if (x > 0) left = KBI_MIN(left, x), right = KBI_MAX(right, x);
+    }
+    kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
+    f->x = kbi_scale_of(left, right, 0.04, true);
+    f->y = kbi_scale_of(kbi_metrics[metric].log ? lo : 0, hi, 0.06, kbi_metrics[metric].log);
+    if (!kbi_metrics[metric].log) f->y.lo = 0;
+    f->x.from = 46, f->x.to = width - 10;
+    f->y.from = 196, f->y.to = 46;
+    kbi_draw_y(t, f, unit.scale, unit.name);
+    kbi_draw_sizes(t, s, p, f);
+    kbi_draw_cache(t, p, f);
+    return true;
+}
+
+// A line for each implementation, over the axis of the panel; returns the height.
+static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
+    kbi_frame f;
+    if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
+    for (int who = 0; who < s->n_who; who++) {
+        int64_t n;
+        kbi_point* of = kbi_points_of(s, p, who, metric, &n);
+        shown[who] = n > 0;
+        if (n) kbi_draw_series(t, s, &f, of, n, who, metric == KBI_METRIC_TIME);
+        KBENCH_FREE(of);
+    }
+    return f.y.from + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, f.y.from + 46, width - 8);
+}
+
+// --- powers: log t = log c + sum of e log x, by least squares ---
+
+typedef struct kbi_fitted {
+    double e[KBI_AXES], c, off; // exponents; ms; standard deviation of the logarithms about it
+    kbi_swept over;
+    int64_t n;
+    int axes;
+} kbi_fitted;
+
+// Gauss and Jordan's elimination, in place; false where the equations hang together.
+static bool kbi_solve(double a[KBI_AXES + 1][KBI_AXES + 2], int n) {
+    for (int i = 0; i < n; i++) {
+        int best = i;
+        for (int k = i; k < n; k++)
+            if (fabs(a[k][i]) > fabs(a[best][i])) best = k;
+        if (!(fabs(a[best][i]) > 1e-9)) return false;
+        for (int j = 0; j <= n; j++) {
+            double swap = a[i][j];
+            a[i][j] = a[best][j], a[best][j] = swap;
+        }
+        for (int k = 0; k < n; k++) {
+            double by = a[k][i] / a[i][i];
+            for (int j = i; j <= n && k != i; j++) a[k][j] -= by * a[i][j];
+        }
+    }
+    for (int i = 0; i < n; i++) a[i][n] /= a[i][i];
+    return true;
+}
+
+static double kbi_fit_x(const kbi_fitted* f, const kb_result* r, int axis) { // the logarithm
+    kbi_panel all;
+    memset(&all, 0, sizeof all);
+    if (!f->over.together) all.axis = f->over.of[axis];
+    return log(kbi_panel_x(&all, r));
+}
+
+// Of cases of one implementation; false where they are too few, or lie so that no power follows from them.
+static bool kbi_fit_of(kbi_scene* s, kbi_lot lot, kbi_fitted* f) {
+    double a[KBI_AXES + 1][KBI_AXES + 2], squares = 0, x[KBI_AXES + 1];
+    memset(a, 0, sizeof a);
+    memset(f, 0, sizeof *f);
+    kbi_sweep_of(s, lot, &f->over);
+    f->axes = f->over.together ? 1 : f->over.n;
+    f->n = lot.n;
+    if (!f->axes || lot.n < f->axes + 2 || f->over.values[0] < 3) return false;
+    for (int64_t i = 0; i < lot.n; i++) {
+        x[0] = 1;
+        for (int k = 0; k < f->axes; k++) x[k + 1] = kbi_fit_x(f, lot.of[i], k);
+        for (int j = 0; j <= f->axes; j++) {
+            for (int k = 0; k <= f->axes; k++) a[j][k] += x[j] * x[k];
+            a[j][f->axes + 1] += x[j] * log(lot.of[i]->time_ms);
+        }
+    }
+    if (!kbi_solve(a, f->axes + 1)) return false;
+    f->c = exp(a[0][f->axes + 1]);
+    for (int k = 0; k < f->axes; k++) f->e[k] = a[k + 1][f->axes + 1];
+    for (int64_t i = 0; i < lot.n; i++) {
+        double off = log(lot.of[i]->time_ms / f->c);
+        for (int k = 0; k < f->axes; k++) off -= f->e[k] * kbi_fit_x(f, lot.of[i], k);
+        squares += off * off;
+    }
+    f->off = sqrt(squares / (double)(lot.n - f->axes - 1));
+    return kbi_finite(f->c) && kbi_finite(f->off);
+}
+
+// Those of one operation, type and implementation, and of one value of each axis that is no number.
+static kbi_lot* kbi_fit_lots(kbi_scene* s, kbi_lot all, int64_t* n) {
+    static const kbi_trait one = { true, true, true, false, true, NULL, NULL };
+    return kbi_split(s, all, &one, n);
+}
+
+static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; } // within 20 %: else there is no one power
+
+// Markup, of HTML or of SVG: the constant, and each axis with its exponent; words where there is no such power.
+static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
+    char number[40];
+    if (!kbi_fit_follows(f)) {
+        kbi_puts(t, "no one power");
+        return;
+    }
+    const char *name = svg ? "tspan" : "span", *raised = svg ? "tspan dy='-4' font-size='9'" : "sup";
+    kbi_puts(t, kbi_show_time(f->c, number));
+    for (int k = 0; k < f->axes; k++)
+        kbi_draw(t, "<@>@$</@><@>@@</@>", svg && k ? "tspan dy='4'" : name, " &#183; ",
+                 f->over.together ? "size" : f->over.of[k], name, raised, f->e[k] < 0 ? "&#8722;" : "",
+                 kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 0.95 ? 2 : 3, number), svg ? name : raised);
+}
+
+// What was measured, and through it the power that each implementation follows, where it follows one.
+static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    static const kbi_trait one = { false, true, false, false, false, NULL, NULL };
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    kbi_frame f;
+    if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
+    double y = f.y.from + 48;
+    for (int64_t i = 0; i < lots; i++) {
+        int who = kbi_scene_who(s, of[i].of[0]);
+        kbi_text said = { NULL, 0, 0 };
+        kbi_fitted fit;
+        bool known = kbi_fit_of(s, of[i], &fit);
+        if (known && fit.axes == 1 && kbi_fit_follows(&fit)) {
+            double x1 = f.x.lo, x2 = f.x.hi, e = fit.e[0];
+            kbi_draw(t, "<path class='ln k^ d^' d='M~ ~L~ ~'/>", who % KBI_HUES, who % KBI_DASHES, kbi_at(&f.x, x1),
+                     kbi_at(&f.y, fit.c * pow(x1, e)), kbi_at(&f.x, x2), kbi_at(&f.y, fit.c * pow(x2, e)));
+        }
+        for (int64_t k = 0; k < of[i].n; k++)
+            kbi_draw_mark(t, kbi_at(&f.x, kbi_panel_x(p, of[i].of[k])), kbi_at(&f.y, of[i].of[k]->time_ms), who,
+                          NULL);
+        kbi_draw_mark(t, 9, y, who, NULL);
+        if (known)
+            kbi_fit_text(&said, &fit, true);
+        else
+            kbi_puts(&said, "too few sizes");
+        kbi_draw(t, "<text x='20' y='~'>$: @</text>", y + 4, s->who[who], said.s);
+        kbi_text_free(&said);
+        y += 16;
+    }
+    return y;
+}
+
+// --- heat maps ---
+
+// A cell for each pair of values; of several cases in one the last.
+static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    double lo, hi, v[3], x0 = 62, y0 = 34;
+    double* xs = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
+    double* ys = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
+    char text[40];
+    kbi_draw_titles(t, p, width);
+    if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
+        return 60;
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        xs[i] = kbi_axis_value(p->lot.of[i], p->axis);
+        ys[i] = kbi_axis_value(p->lot.of[i], p->across);
+    }
+    int64_t nx = kbi_unique(xs, p->lot.n), ny = kbi_unique(ys, p->lot.n);
+    double wide = (width - x0 - 4) / (double)nx, high = KBI_MIN(28.0, KBI_MAX(16.0, wide * 0.7));
+    kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
+    bool numbers = wide >= 34;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        int64_t cx = 0, cy = 0;
+        if (!kbi_metric_of(metric, r, v)) continue;
+        while (xs[cx] != kbi_axis_value(r, p->axis)) cx++;
+        while (ys[cy] != kbi_axis_value(r, p->across)) cy++;
+        double share = !kbi_metrics[metric].log ? v[0] / KBI_MAX(hi, 100.0)
+                       : hi > lo                ? log(v[0] / lo) / log(hi / lo)
+                                                : 1;
+        double x = x0 + wide * (double)cx, y = y0 + high * (double)(ny - 1 - cy);
+        char opacity[40];
+        kbi_draw(t, "<rect class='cell k0' x='~' y='~' width='~' height='~' fill-opacity='@'><title>$</title></rect>",
+                 x, y, wide, high, kbi_digits(0.04 + 0.56 * KBI_MAX(0.0, KBI_MIN(share, 1.0)), 2, opacity),
+                 kbi_tip(s, r));
+        if (numbers)
+            kbi_draw_text(t, x + wide / 2, y + high / 2 + 4, "middle", "", kbi_digits(v[0] * unit.scale, 3, text));
+    }
+    for (int64_t i = 0; i < ny; i++)
+        kbi_draw_text(t, x0 - 6, y0 + high * (double)(ny - i) - high / 2 + 4, "end", "dim",
+                      kbi_size_text(ys[i], text));
+    int64_t stride = 1 + (int64_t)(30 / KBI_MAX(wide, 1.0));
+    for (int64_t i = 0; i < nx; i += stride)
+        kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
+                      kbi_size_text(xs[i], text));
+    kbi_text both = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    kbi_putf(&both, "%s up, %s across; %s, darker is %s", p->across, p->axis, unit.name,
+             metric == KBI_METRIC_TIME ? "longer" : "more");
+    kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim",
+                  kbi_clip(both.s, (int)(width / kbi_glyph), &cut));
+    kbi_text_free(&both);
+    kbi_text_free(&cut);
+    return y0 + high * (double)ny + 38;
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>figures   render: what each case reaches of the machine, how it was sampled, and how it stands to another.
+              Public: none      Used by: >>page
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- speed of light: how near a case is to each of its two roofs ---
+
+static bool kbi_roof_is_memory(const char* roof) {
+    return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
+}
+
+// Percent of the bandwidth and of the arithmetic that were measured; NAN where one is not known.
+static void kbi_light_of(const kb_result* r, double out[2]) {
+    bool moves = kbi_roof_is_memory(r->roof);
+    out[0] = r->roof && moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
+    out[1] = r->roof && !moves ? r->gpu_efficiency : 100 * r->gflops / r->compute_roof_gflops;
+    for (int i = 0; i < 2; i++)
+        if (!kbi_finite(out[i]) || !(out[i] > 0)) out[i] = (double)NAN;
+}
+
+static const double kbi_light_room = 130; // right of 100 %
+
+static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, double y, double x0, double x1,
+                               bool wide) {
+    double light[2], full = x1 - x0 - kbi_light_room;
+    const char* who = s->n_who > 1 && r->implementation ? r->implementation : "";
+    char number[40];
+    kbi_light_of(r, light);
+    kbi_draw_text(t, wide ? x0 - 12 : 0, wide ? y + 15 : y + 10, wide ? "end" : "start", wide ? "" : "halo",
+                  kbi_row_text(s, r, who, (int)((wide ? x0 - 12 : x1) / kbi_glyph)));
+    for (int i = 0; i < 2; i++) {
+        double top = y + (wide ? 2 : 16) + 11 * i, end = x0 + full * KBI_MIN(light[i], 108.0) / 100;
+        if (!kbi_finite(light[i])) continue;
+        kbi_draw(t, "<path class='bar k^' d='M~ ~H~v7H~z'/><text x='~' y='~' class='@'>$@</text>", i, x0, top, end,
+                 x0, end + 5, top + 7.5, light[i] > 100 ? "b" : "", kbi_show_percent(light[i] / 100, number),
+                 light[i] > 108 ? " &#8250;" : "");
+    }
+    if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
+        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim", "no bytes, no operations, or no roof known");
+    else if (r->bound)
+        kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
+}
+
+static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool wide = width > 500;
+    double row = wide ? 29 : 45, x0 = wide ? width * 0.42 : 0, x1 = width, full = x1 - x0 - kbi_light_room, top = 38;
+    double height = top + row * (double)p->lot.n;
+    char number[40];
+    (void)metric;
+    kbi_puts(t, "<path class='bar k0' d='M0 4h10v7h-10z'/><path class='bar k1' d='M90 4h10v7h-10z'/>");
+    kbi_draw_text(t, 15, 11, "start", "", "bandwidth");
+    kbi_draw_text(t, 105, 11, "start", "", "arithmetic");
+    for (int i = 0; i <= 4; i++) {
+        double x = x0 + full * i / 4.0;
+        kbi_draw_line(t, x, top - 6, x, height, i < 4 ? "grid" : "axis");
+        snprintf(number, sizeof number, "%d%s", 25 * i, i == 4 ? " %" : "");
+        kbi_draw_text(t, x, top - 11, i ? "middle" : "start", "dim", number);
+    }
+    for (int64_t i = 0; i < p->lot.n; i++)
+        kbi_draw_light_row(t, s, p->lot.of[i], top + row * (double)i, x0, x1, wide);
+    return height + 4;
+}
+
+// --- roofline (Williams, Waterman and Patterson, 2009), of roofs that were measured ---
+
+typedef struct kbi_ceiling {
+    const char* name;
+    double of; // GB/s or GFLOP/s
+} kbi_ceiling;
+typedef struct kbi_ceilings { // of one machine
+    kbi_ceiling memory[8], compute[16];
+    int n_memory, n_compute;
+} kbi_ceilings;
+
+static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name, double x) {
+    int k = 0;
+    if (!name || !kbi_finite(x) || !(x > 0)) return;
+    while (k < *n && !kbi_is(of[k].name, name)) k++;
+    if (k == most) return;
+    if (k == *n) of[k].of = 0, of[k].name = name, ++*n;
+    of[k].of = KBI_MAX(of[k].of, x);
+}
+
+// All that the records of a machine say of its roofs; older ones say only how near each case is to the nearest.
+static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
+    memset(c, 0, sizeof *c);
+    for (int64_t i = 0; i < lot.n; i++) {
+        const kb_result* r = lot.of[i];
+        const char* names[] = { "copy", "read", "write" };
+        const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
+        for (int k = 0; k < KBI_COUNT(names); k++)
+            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), names[k], gbps[k]);
+        kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->compute_roof, r->compute_roof_gflops);
+        if (r->roof && !r->compute_roof && !kbi_roof_is_memory(r->roof))
+            kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->roof,
+                            100 * r->gflops / r->gpu_efficiency);
+    }
+}
+
+static double kbi_ceiling_most(const kbi_ceiling* of, int n) {
+    double most = 0;
+    for (int i = 0; i < n; i++) most = KBI_MAX(most, of[i].of);
+    return most;
+}
+
+static bool kbi_roofline_has(const kb_result* r) {
+    return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
+}
+
+// Scales that hold all cases and the corner of the lowest and the highest roofs.
+static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
+    double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        if (!kbi_roofline_has(r)) continue;
+        lo = KBI_MIN(lo, r->flops / r->bytes), hi = KBI_MAX(hi, r->flops / r->bytes);
+        low = KBI_MIN(low, r->gflops), high = KBI_MAX(high, r->gflops);
+    }
+    double fast = kbi_ceiling_most(c->memory, c->n_memory), most = kbi_ceiling_most(c->compute, c->n_compute);
+    if (fast > 0 && most > 0) lo = KBI_MIN(lo, most / fast / 8), hi = KBI_MAX(hi, most / fast * 8);
+    if (!(hi >= lo)) lo = 0.1, hi = 100;
+    lo /= 2, hi *= 2;
+    if (most > 0) high = KBI_MAX(high, most);
+    if (fast > 0)
+        high = KBI_MAX(high, most > 0 ? most : fast * hi / 4), low = KBI_MIN(low, KBI_MAX(high / 1e4, fast * lo));
+    if (!(high >= low)) low = 1, high = 100;
+    f->x = kbi_scale_of(lo, hi, 0, true);
+    f->y = kbi_scale_of(low / 1.6, high * 2, 0, true);
+}
+
+static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* f) {
+    double most = kbi_ceiling_most(c->compute, c->n_compute);
+    double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
+           per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
+    char number[40];
+    for (int i = 0; i < c->n_memory; i++) { // y = GB/s x, from where it enters at the left or from below
+        double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
+        double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
+        double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
+        kbi_text name = { NULL, 0, 0 };
+        if (!(until > from)) continue;
+        kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
+        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
+        kbi_putf(&name, "%s %s %s", c->memory[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
+        kbi_draw(t, "<text class='dim halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
+                 y - 14 * per_y / per_x - 5 + 16 * (i > 0), -atan(per_y / per_x) * 57.29577951308232, name.s);
+        kbi_text_free(&name);
+    }
+}
+
+// Whether a text there would stand on a mark.
+static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        if (!kbi_roofline_has(r)) continue;
+        double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
+        if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
+    }
+    return false;
+}
+
+static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, const kbi_frame* f) {
+    double fast = kbi_ceiling_most(c->memory, c->n_memory), last = -1e9;
+    char number[40];
+    for (int i = 0; i < c->n_compute; i++) {
+        double of = c->compute[i].of, from = fast > 0 ? of / fast : f->x.lo, y = kbi_at(&f->y, of);
+        double x = kbi_at(&f->x, KBI_MAX(from, f->x.lo));
+        kbi_text name = { NULL, 0, 0 };
+        kbi_draw_line(t, x, y, f->x.to, y, "roof");
+        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
+        kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
+        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
+        double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
+        int at = 0; // above the line or below, at its right end or its left
+        while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
+        if (fabs(y - last) > 11)
+            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
+                last = y;
+        kbi_text_free(&name);
+    }
+}
+
+typedef struct kbi_box {
+    double x, y, w;
+} kbi_box;
+
+// Names of operations beside one of their marks each, where there is room.
+static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
+    kbi_set said = { NULL, 0, 0 };
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        kbi_box mark = { kbi_at(&f->x, r->flops / r->bytes) - 5, kbi_at(&f->y, r->gflops) + 5, 10 };
+        if (kbi_roofline_has(r)) taken[n++] = mark;
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        const char* name = kbi_case_text(s, r, false);
+        uint64_t key = kbi_hash(14695981039346656037u, name);
+        bool free_ = kbi_roofline_has(r);
+        kbi_box box = { kbi_at(&f->x, r->flops / r->bytes) + 8, kbi_at(&f->y, r->gflops) + 4,
+                        5.8 * kbi_width(name, strlen(name)) };
+        for (int64_t k = 0; k < n && free_; k++)
+            free_ = box.x > taken[k].x + taken[k].w || taken[k].x > box.x + box.w || fabs(box.y - taken[k].y) > 10;
+        if (!free_ || box.x + box.w > f->x.to || !kbi_set_add(&said, key)) continue;
+        taken[n++] = box;
+        kbi_draw_text(t, box.x, box.y, "start", "halo", name);
+    }
+    kbi_set_free(&said);
+    KBENCH_FREE(taken);
+}
+
+// A thin line through the sizes of one implementation of an operation, from few operations a byte to many.
+static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    for (int64_t i = 0; i < lots; i++) {
+        int64_t n = 0;
+        for (int64_t k = 0; k < of[i].n; k++)
+            if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
+        if (n < 2) continue;
+        qsort(at, (size_t)n, sizeof *at, kbi_order_points);
+        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // one above the other: a line would say nothing
+        kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
+        for (int64_t k = 0; k < n; k++)
+            kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
+        kbi_puts(t, "'/>");
+    }
+    KBENCH_FREE(at);
+}
+
+static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
+    double height = KBI_MAX(250.0, KBI_MIN(width * 0.5, 400.0));
+    kbi_ceilings c;
+    kbi_frame f;
+    int64_t n = 0;
+    (void)metric;
+    kbi_ceilings_of(p->lot, &c);
+    kbi_roofline_scales(p, &c, &f);
+    kbi_draw_titles(t, p, width);
+    f.x.from = 52, f.x.to = width - 8;
+    f.y.from = height, f.y.to = 46;
+    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, f.y.hi);
+    kbi_draw_y(t, &f, unit.scale, unit.name);
+    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
+    kbi_draw_roofs(t, &c, &f);
+    kbi_draw_ceilings(t, p, &c, &f);
+    kbi_draw_roofline_paths(t, s, p, &f);
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        int who = kbi_scene_who(s, r);
+        if (!kbi_roofline_has(r)) continue;
+        kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
+                      width > 500 ? kbi_tip(s, r) : NULL);
+        shown[who] = true;
+        n++;
+    }
+    kbi_draw_roofline_names(t, s, p, &f);
+    if (!n)
+        kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
+                      "no case says both kb_bytes and kb_flops");
+    double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
+    char missing[80];
+    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
+    if (n && n < p->lot.n) kbi_draw_text(t, 4, end, "start", "dim", missing), end += 16;
+    if (!c.n_memory) kbi_draw_text(t, 4, end, "start", "dim", "no bandwidth is in these records"), end += 16;
+    if (!c.n_compute)
+        kbi_draw_text(t, 4, end, "start", "dim", "no roof of arithmetic is in these records"), end += 16;
+    return end;
+}
+
+// --- samples: in the order they were taken, and how they are distributed, over one scale ---
+
+enum { KBI_DRAWN_SAMPLES = 100, KBI_QUANTILES = 41 };
+
+static void kbi_draw_order(kbi_text* t, const kbi_frame* f, const kb_result* r, double by, int who) {
+    int64_t n = r->samples_ms.n, step = 1 + (n - 1) / KBI_DRAWN_SAMPLES;
+    kbi_draw(t, "<path class='pt k^' d='", who % KBI_HUES);
+    for (int64_t i = 0; i < n; i += step) {
+        double y = kbi_at(&f->y, KBI_MIN(r->samples_ms.of[i] / by, f->y.hi));
+        double share = n > 1 ? (double)i / (double)(n - 1) : 0.5;
+        if (kbi_finite(r->samples_ms.of[i]))
+            kbi_draw(t, "M~ ~h0", rint(f->x.from + share * (f->x.to - f->x.from)), rint(y));
+    }
+    kbi_puts(t, "'/>");
+}
+
+static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, double by, int who) {
+    double* sorted = (double*)kbi_grow(NULL, sizeof(double) * (size_t)r->samples_ms.n);
+    int64_t n = 0;
+    for (int64_t i = 0; i < r->samples_ms.n; i++)
+        if (kbi_finite(r->samples_ms.of[i])) sorted[n++] = r->samples_ms.of[i] / by;
+    kbi_sort(sorted, n);
+    int steps = (int)KBI_MIN(n, (int64_t)KBI_QUANTILES);
+    kbi_draw(t, "<path class='ln k^ d^' d='M~ ~", who % KBI_HUES, who % KBI_DASHES, f->x.from,
+             kbi_at(&f->y, n ? sorted[0] : 0));
+    for (int i = 0; i < steps; i++) { // up to the time, then right to its share
+        int64_t at = steps > 1 ? (n - 1) * i / (steps - 1) : 0;
+        double share = (double)(at + 1) / (double)n;
+        kbi_draw(t, "V~H~", kbi_at(&f->y, KBI_MIN(sorted[at], f->y.hi)),
+                 rint(f->x.from + share * (f->x.to - f->x.from)));
+    }
+    kbi_puts(t, "'/>");
+    KBENCH_FREE(sorted);
+}
+
+// What samples are divided by: where medians lie far apart, each case's own, or nothing else could be seen of any.
+static double kbi_samples_by(kbi_lot lot, const kb_result* r) {
+    double lo = INFINITY, hi = 0;
+    for (int64_t i = 0; i < lot.n; i++) lo = KBI_MIN(lo, lot.of[i]->time_ms), hi = KBI_MAX(hi, lot.of[i]->time_ms);
+    return hi > 1.25 * lo ? r->time_ms / 100 : 1;
+}
+
+// The range of most samples: what lies far beyond is drawn at the upper edge, and counted.
+static void kbi_samples_range(kbi_lot lot, double* lo, double* hi, int64_t* beyond) {
+    double top = -INFINITY, all = -INFINITY;
+    *lo = INFINITY;
+    *beyond = 0;
+    for (int64_t i = 0; i < lot.n; i++) {
+        const kb_result* r = lot.of[i];
+        double by = kbi_samples_by(lot, r), p95 = kbi_finite(r->time_ms_p95) ? r->time_ms_p95 : r->time_ms;
+        double p5 = kbi_finite(r->time_ms_p5) ? r->time_ms_p5 : r->time_ms;
+        top = KBI_MAX(top, (p95 + 2 * (p95 - p5)) / by);
+        for (int64_t k = 0; k < r->samples_ms.n; k++)
+            if (kbi_finite(r->samples_ms.of[k]))
+                *lo = KBI_MIN(*lo, r->samples_ms.of[k] / by), all = KBI_MAX(all, r->samples_ms.of[k] / by);
+    }
+    *hi = KBI_MAX(*lo, KBI_MIN(all, top));
+    for (int64_t i = 0; i < lot.n; i++) {
+        double by = kbi_samples_by(lot, lot.of[i]);
+        for (int64_t k = 0; k < lot.of[i]->samples_ms.n; k++) *beyond += lot.of[i]->samples_ms.of[k] / by > *hi;
+    }
+}
+
+static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
+    double lo, hi, height = 176, middle = 46 + (width - 56) * 0.62;
+    int64_t beyond;
+    kbi_frame f, g;
+    char number[64];
+    (void)metric;
+    kbi_draw_titles(t, p, width);
+    kbi_samples_range(p->lot, &lo, &hi, &beyond);
+    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_TIME, hi);
+    if (p->lot.n && kbi_samples_by(p->lot, p->lot.of[0]) != 1) unit.scale = 1, unit.name = "% of its own median";
+    f.x = kbi_scale_of(0, 1, 0, false);
+    f.y = kbi_scale_of(lo, hi, 0.06, false);
+    f.x.from = 50, f.x.to = middle - 8;
+    f.y.from = height, f.y.to = 46;
+    g = f;
+    g.x.from = middle + 4, g.x.to = width - 8;
+    f.x.to = g.x.to;
+    kbi_draw_y(t, &f, unit.scale, unit.name);
+    f.x.to = middle - 8;
+    kbi_draw_line(t, f.x.from, height, f.x.to, height, "axis");
+    kbi_draw_line(t, g.x.from, height, g.x.to, height, "axis");
+    kbi_draw_text(t, f.x.from, height + 15, "start", "dim", "in the order taken");
+    kbi_draw_text(t, g.x.from, height + 15, "start", "dim", "0");
+    kbi_draw_text(t, g.x.to, height + 15, "end", "dim", "share below: 1");
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        int who = kbi_scene_who(s, p->lot.of[i]);
+        kbi_draw_order(t, &f, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
+        kbi_draw_ecdf(t, &g, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
+        shown[who] = true;
+    }
+    snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
+    if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
+    return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
+}
+// --- forest: ratios against a baseline, those of rivals or those of an earlier run ---
+
+typedef struct kbi_stand {   // above 1: faster than what it is compared with
+    const char *who, *words; // of which implementation, over which
+    double at, lo, hi, band; // band: within it lies what counts as no difference
+    kb_verdict verdict;
+    const kb_result* r;
+} kbi_stand;
+
+static bool kbi_stand_of_rival(kbi_scene* s, const kb_result* r, kbi_stand* out) {
+    if (!kbi_has_time(r) || !(r->speedup > 0) || !kbi_finite(r->speedup) || !r->baseline ||
+        kbi_is(r->baseline, r->implementation))
+        return false;
+    bool interval = r->speedup_low > 0 && kbi_finite(r->speedup_high) && r->speedup_high >= r->speedup_low;
+    memset(out, 0, sizeof *out);
+    out->r = r;
+    out->at = r->speedup;
+    out->lo = interval ? r->speedup_low : r->speedup;
+    out->hi = interval ? r->speedup_high : r->speedup;
+    out->band = KBI_MAX(0.01, kbi_finite(r->noise_floor) ? r->noise_floor : 0);
+    out->verdict = r->verdict;
+    kbi_text who = { NULL, 0, 0 };
+    kbi_putf(&who, "%s over %s", r->implementation ? r->implementation : "", r->baseline);
+    out->who = kbi_arena_text_n(&s->arena, who.s, who.n);
+    kbi_text_free(&who);
+    return true;
+}
+
+static bool kbi_stand_of_change(const kbi_change* c, double threshold, kbi_stand* out) {
+    if (!kbi_comparable(c) || !kbi_finite(c->log)) return false;
+    bool interval = kbi_finite(c->lo) && kbi_finite(c->hi);
+    memset(out, 0, sizeof *out);
+    out->r = c->after;
+    out->at = exp(-c->log);
+    out->lo = interval ? exp(-c->hi) : out->at;
+    out->hi = interval ? exp(-c->lo) : out->at;
+    out->band = threshold;
+    out->verdict = c->regressed ? KB_SLOWER : c->improved ? KB_FASTER : c->open ? KB_UNRESOLVED : KB_EQUIVALENT;
+    out->words = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : c->open ? "not certain" : "the same";
+    out->who = c->after->implementation ? c->after->implementation : "";
+    return true;
+}
+
+static int kbi_order_ratios(const void* a, const void* b) {
+    const kbi_stand *p = (const kbi_stand*)a, *q = (const kbi_stand*)b;
+    return p->at != q->at ? (p->at < q->at) - (p->at > q->at) : (p->r > q->r) - (p->r < q->r);
+}
+
+// All of them, the fastest first.
+static kbi_stand* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
+    int64_t most = changes ? s->contrast->changes.n : s->n;
+    kbi_stand* of = (kbi_stand*)kbi_arena_alloc(&s->arena, sizeof(kbi_stand) * (size_t)(most + 1));
+    *n = 0;
+    for (int64_t i = 0; i < most; i++)
+        *n += changes ? kbi_stand_of_change(&s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
+                      : kbi_stand_of_rival(s, &s->of[i], &of[*n]);
+    qsort(of, (size_t)*n, sizeof *of, kbi_order_ratios);
+    return of;
+}
+
+static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const kbi_scale* x, double y, double label,
+                           double width) {
+    static const int marks[] = { 0, 2, 4, 1, 0 }, hues[] = { 5, 2, 1, 5, 5 }; // by verdict
+    bool wide = label > 0;
+    kbi_text words = { NULL, 0, 0 };
+    char a[40], b[40], c[40];
+    double line = wide ? y + 8 : y + 20, low = kbi_at(x, KBI_MAX(r->lo, x->lo)),
+           high = kbi_at(x, KBI_MIN(r->hi, x->hi));
+    const char* verdict = r->words ? r->words : kbi_verdict_name(r->verdict);
+    kbi_draw_text(t, wide ? label - 12 : 0, wide ? y + 12 : y + 9, wide ? "end" : "start", wide ? "" : "halo",
+                  r->r ? kbi_row_text(s, r->r, r->who, (int)((wide ? label - 12 : width) / kbi_glyph)) : r->who);
+    kbi_draw(t, "<path class='ln k^' d='M~ ~H~M~ ~v7M~ ~v7'/>", hues[r->verdict], low, line, high, low, line - 3.5,
+             high, line - 3.5);
+    kbi_draw_mark_of(t, kbi_at(x, KBI_MAX(x->lo, KBI_MIN(r->at, x->hi))), line, hues[r->verdict], marks[r->verdict],
+                     r->verdict == KB_UNRESOLVED ? " hollow" : "", NULL);
+    kbi_putf(&words, "%s", kbi_digits(r->at, 3, a));
+    if (r->hi > r->lo) kbi_putf(&words, " [%s, %s]", kbi_digits(r->lo, 3, b), kbi_digits(r->hi, 3, c));
+    if (wide && verdict) kbi_putf(&words, " %s", verdict);
+    kbi_draw_text(t, width, wide ? y + 12 : line + 4, "end", "", words.s);
+    kbi_text_free(&words);
+}
+
+static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, int64_t n, const kbi_stand* all,
+                              int64_t n_all, double width) {
+    bool wide = width > 500;
+    double lo = 1, hi = 1, band = 0, row = wide ? 22 : 36, top = 24, label = wide ? width * 0.44 : 0, logs = 0;
+    double height = top + row * (double)(n + 1);
+    kbi_frame f;
+    for (int64_t i = 0; i < n_all; i++) {
+        lo = KBI_MIN(lo, all[i].lo), hi = KBI_MAX(hi, all[i].hi), band = KBI_MAX(band, all[i].band);
+        logs += log(all[i].at) / (double)n_all;
+    }
+    f.x = kbi_scale_of(KBI_MAX(KBI_MIN(lo, 1 / (1 + 2 * band)), 1e-3), KBI_MIN(KBI_MAX(hi, 1 + 2 * band), 1e3), 0.03,
+                       true);
+    f.x.from = label, f.x.to = width - (wide ? 190 : 130);
+    f.y.from = height, f.y.to = top;
+    double left = kbi_at(&f.x, 1 / (1 + band)), right = kbi_at(&f.x, 1 + band);
+    kbi_draw(t, "<rect class='zone' x='~' y='~' width='~' height='~'/>", left, top - 8, right - left,
+             height - top + 8);
+    kbi_draw_line(t, kbi_at(&f.x, 1), top - 8, kbi_at(&f.x, 1), height, "axis");
+    for (int64_t i = 0; i < n; i++) kbi_draw_ratio(t, s, &of[i], &f.x, top + row * (double)i, label, width);
+    kbi_stand mean = { "geometric mean", "", exp(logs), exp(logs), exp(logs), 0, KB_NO_VERDICT, NULL };
+    kbi_draw_ratio(t, s, &mean, &f.x, top + row * (double)n, label, width);
+    kbi_draw_text(t, KBI_MAX(left, label + 40), 11, "end", "dim", "slower");
+    kbi_draw_text(t, KBI_MAX(right + 4, label + 48), 11, "start", "dim", "faster");
+    kbi_draw_round_x(t, &f, wide ? 6 : 4, wide ? "ratio of times, shaded: no difference" : "ratio of times");
+    return height + 38;
+}
+
+static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
+    int64_t n, at = 0;
+    kbi_stand* all = kbi_ratios_of(s, changes != 0, &n);
+    while (p->lot.n && at < n && all[at].r != p->lot.of[0]) at++;
+    if (n) return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
+    kbi_draw_text(t, 0, 18, "start", "dim",
+                  changes ? "no earlier run: --baseline NAME names one" : "no case was compared with a rival");
+    return 30;
+}
+
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>page      render: the kinds of figures; one as a file of its own; what a page needs beside its content.
+              Public: none      Used by: >>html, >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- the kinds ---
+
+// Rows are in the order of the ratios, so that a picture has a stretch of them.
+static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
+    kbi_lot lot = { NULL, 0 };
+    int64_t n = 0;
+    if (changes && !s->contrast) return;
+    kbi_stand* of = kbi_ratios_of(s, changes, &n);
+    lot.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++) lot.of[lot.n++] = of[i].r;
+    kbi_find_rows(lot, out);
+}
+static void kbi_find_rivals(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
+static void kbi_find_changes(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, true, out); }
+static void kbi_find_light(kbi_scene* s, kbi_panels* out) { kbi_find_rows(s->timed, out); }
+
+typedef struct kbi_plot {
+    const char *name, *missing; // what is said where there is nothing to draw
+    void (*find)(kbi_scene* s, kbi_panels* out);
+    double (*draw)(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric); // returns the height
+    int metric;
+    bool wide; // one below the other
+} kbi_plot;
+
+#define KBI_NO_SWEEP "no operation was measured at two sizes: sweep an axis, as in -a n=1024:1048576:*4"
+static const kbi_plot kbi_plots[] = {
+    { "speed", "no case has a time", kbi_find_light, kbi_draw_light, 0, true },
+    { "roofline", "no case has a time", kbi_find_machines, kbi_draw_roofline, 0, true },
+    { "time", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_TIME, false },
+    { "gbps", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_GBPS, false },
+    { "gflops", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_GFLOPS, false },
+    { "efficiency", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_ROOF, false },
+    { "heat", "no operation was swept along two axes", kbi_find_heat, kbi_draw_heat, KBI_METRIC_TIME, false },
+    { "fits", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_fits, KBI_METRIC_TIME, false },
+    { "samples", "no record has samples", kbi_find_samples, kbi_draw_samples, 0, false },
+    { "rivals", "no case was compared with a rival: KBENCH_IMPL makes rivals", kbi_find_rivals, kbi_draw_rivals, 0,
+      true },
+    { "changes", "nothing to compare with: --baseline names an earlier run", kbi_find_changes, kbi_draw_rivals, 1,
+      true }
+};
+
+static const kbi_plot* kbi_plot_named(const char* name) {
+    for (int i = 0; i < KBI_COUNT(kbi_plots); i++)
+        if (kbi_same_name(kbi_plots[i].name, name)) return &kbi_plots[i];
+    return NULL;
+}
+
+// One panel as SVG inside a page.
+static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, const kbi_panel* p, double width,
+                           const char* style) {
+    kbi_text body = { NULL, 0, 0 };
+    double height = plot->draw(&body, s, p, width, plot->metric);
+    kbi_draw(t, "<svg class='@' viewBox='0 0 ~ ~' role='img' aria-label='$ $ $'>@</svg>\n", style, width, height,
+             plot->name, p->title, p->under, body.s ? body.s : "");
+    kbi_text_free(&body);
+}
+
+enum { KBI_SVG_PANELS = 48 };
+
+// A figure alone, with its own style: for papers and slides.
+static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast,
+                    const kbi_plot* plot) {
+    kbi_scene s;
+    kbi_panels panels = { NULL, 0, 0 };
+    kbi_text body = { NULL, 0, 0 };
+    double wide = plot->wide ? 760 : 380, x = 0, y = 0, row = 0, most = wide;
+    kbi_scene_open(&s, records, n, contrast);
+    plot->find(&s, &panels);
+    int64_t shown = KBI_MIN(panels.n, (int64_t)KBI_SVG_PANELS);
+    for (int64_t i = 0; i < shown; i++) {
+        kbi_text one = { NULL, 0, 0 };
+        double height = plot->draw(&one, &s, &panels.of[i], wide, plot->metric);
+        if (x > 0 && (plot->wide || x + wide > 1200)) x = 0, y += row + 18, row = 0;
+        kbi_draw(&body, "<g transform='translate(~ ~)'>@</g>\n", x, y, one.s ? one.s : "");
+        row = KBI_MAX(row, height);
+        most = KBI_MAX(most, x + wide);
+        x += wide + 24;
+        kbi_text_free(&one);
+    }
+    if (shown < panels.n) {
+        char more[80];
+        snprintf(more, sizeof more, "%lld more; --where chooses", (long long)(panels.n - shown));
+        y += row + 22, row = 6;
+        kbi_draw_text(&body, 0, y, "start", "dim", more);
+    }
+    if (!panels.n) kbi_draw_text(&body, 0, 20, "start", "dim", plot->missing), row = 32;
+    kbi_draw(t,
+             "<svg xmlns='http://www.w3.org/2000/svg' width='~' height='~' viewBox='-16 -12 ~ ~'>\n"
+             "<!-- kbench " KBENCH_VERSION " -->\n<style>",
+             most + 32, y + row + 28, most + 32, y + row + 28);
+    kbi_svg_plain_style(t);
+    kbi_draw(t, "</style>\n<rect x='-16' y='-12' width='100%' height='100%' fill='white'/>\n@</svg>\n",
+             body.s ? body.s : "");
+    kbi_text_free(&body);
+    KBENCH_FREE(panels.of);
+    kbi_arena_free(&s.arena);
+}
+// --- a page, beside its content ---
+
+// clang-format off
+static const char* const kbi_page_style[] = {
+    "*{box-sizing:border-box}html{color-scheme:light dark;-webkit-text-size-adjust:100%}",
+    "body{margin:0;overflow-wrap:anywhere;background:var(--bg);color:var(--fg);font:15px/1.5 ",
+    "system-ui,-apple-system,\"Segoe UI\",Roboto,",
+    "\"Helvetica Neue\",Arial,sans-serif;font-variant-numeric:tabular-nums}",
+    "header,main{max-width:1140px;margin:0 auto;padding:0 24px}header{padding-top:32px}",
+    "h1{font-size:26px;line-height:1.25;margin:2px 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}",
+    "h2{font-size:18px;margin:44px 0 4px;padding-top:12px;border-top:1px solid var(--line)}",
+    "h3{font-size:14px;margin:22px 0 4px}p{margin:6px 0;max-width:74ch}",
+    ".lead{font-size:17px;line-height:1.45;margin:8px 0 10px;overflow-wrap:anywhere}",
+    ".dim,small{color:var(--dim)}small{font-size:.9em}a{color:var(--c0)}",
+    ".chip{display:inline-block;font-size:12px;font-weight:700;letter-spacing:.04em;padding:2px 9px;",
+    "border-radius:99px;",
+    "border:1.5px solid;vertical-align:3px;margin-right:8px}.pass{color:var(--good)}.fail{color:var(--bad)}",
+    ".eyebrow{font-size:12.5px;color:var(--dim);display:flex;justify-content:space-between;gap:12px;",
+    "align-items:center}",
+    "nav{display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13.5px;margin:14px 0 0}nav a{text-decoration:none}",
+    "code{font:12.5px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}",
+    ".cmd{display:flex;gap:8px;align-items:flex-start;background:var(--soft);border-radius:6px;padding:7px 10px;",
+    "margin:10px 0}.cmd code{flex:1}",
+    "button,.tools input,.tools label,.switch>label{font:inherit;font-size:13px;color:var(--fg);",
+    "background:var(--bg);",
+    "border:1px solid var(--line);border-radius:6px;padding:3px 10px;cursor:pointer}",
+    "button:hover{background:var(--soft)}",
+    ".tools{display:none;gap:8px;flex-wrap:wrap;margin:10px 0}.js .tools{display:flex}.js .cmd button{display:block}",
+    ".cmd button,#theme{display:none}.js #theme{display:block}.tools input[type=search]{flex:1;min-width:150px;",
+    "cursor:text}",
+    ".tools input[type=checkbox]{margin:0 5px 0 0}",
+    ".warn{border:1px solid var(--line);border-left:4px solid var(--c4);border-radius:6px;padding:8px 14px;",
+    "margin:18px 0}",
+    ".warn ul{margin:4px 0;padding-left:18px}.warn li{margin:5px 0;overflow-wrap:anywhere}.warn b{font-size:13px}",
+    ".scroll{overflow-x:auto;margin:6px 0}.tall{max-height:78vh;overflow:auto}",
+    "table{border-collapse:collapse;font-size:13px;width:100%}th,td{padding:4px 7px;text-align:left;",
+    "vertical-align:top;",
+    "border-bottom:1px solid var(--line)}thead th{position:sticky;top:0;background:var(--bg);z-index:2;",
+    "white-space:nowrap;",
+    "vertical-align:bottom;font-size:12px;color:var(--dim);box-shadow:0 1px 0 var(--line)}",
+    "th[aria-sort]{cursor:pointer}",
+    "tbody th{font-weight:400}tbody th b{font-weight:600}tbody th small{overflow-wrap:anywhere}",
+    ".n{text-align:right;white-space:nowrap}.best{font-weight:650}.word{font-weight:600;color:var(--bad)}",
+    "#cases tbody th{min-width:210px;max-width:400px}.note{min-width:80px;max-width:300px;font-size:12px;",
+    "overflow-wrap:anywhere}",
+    "th[aria-sort=ascending]::after{content:\" \\25B4\"}th[aria-sort=descending]::after{content:\" \\25BE\"}",
+    ".w{display:inline-block;width:40px;height:7px;margin-right:7px;background:var(--soft);vertical-align:1px}",
+    ".w i{display:block;height:7px;max-width:100%;background:var(--c0);print-color-adjust:exact;",
+    "-webkit-print-color-adjust:exact}.w .over{background:var(--bad)}.key{width:12px;height:12px;",
+    "vertical-align:-2px;",
+    "margin-right:4px;overflow:visible}.hide-rates .rates,.hide-memory .memory,.hide-trust .trust{display:none}",
+    "figure{margin:10px 0;min-width:0}.large{display:block;width:100%;min-width:780px}svg{max-width:none}.wide,",
+    ".narrow,.fit{display:block;width:100%;height:auto}",
+    ".wide{max-width:1000px}.narrow{display:none;max-width:440px}.many{display:grid;gap:14px 28px;",
+    "grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),",
+    "1fr));margin:10px 0}.fit{max-width:460px}.keys{display:flex;gap:4px 18px;flex-wrap:wrap;font-size:13px}",
+    ".switch>input{position:absolute;opacity:0}.switch>label{display:inline-block;margin:6px 6px 0 0}",
+    ".switch>input:focus-visible+label{outline:2px solid var(--c0)}.pane{display:none}",
+    ".switch>input:checked+label{background:var(--fg);color:var(--bg)}",
+    "#m0:checked~.p0,#m1:checked~.p1,#m2:checked~.p2,#m3:checked~.p3{display:block}",
+    "details{margin:8px 0}summary{cursor:pointer;font-size:13.5px;color:var(--c0)}details p{font-size:14px}",
+    ".env td,.env th{font-size:12.5px;overflow-wrap:anywhere}.env th{width:180px;color:var(--dim)}",
+    ".differs{background:",
+    "var(--soft)}footer{margin:40px 0 48px;padding-top:10px;border-top:1px solid var(--line);font-size:12.5px;",
+    "color:var(--dim)}",
+    "@media(max-width:828px){.wide{display:none}.narrow{display:block}}",
+    "@media(max-width:680px){header,main{padding-left:16px;padding-right:16px}",
+    "h1{font-size:22px}h2{margin-top:34px}.lead{font-size:16px}th,td{padding:5px 7px}.fit{max-width:none}",
+    "#cases tbody th{min-width:128px;max-width:190px}}",
+    "@media print{.tools,nav,button,.cmd button,#theme,.switch>label{display:none!important}body{font-size:10.5pt}",
+    "header,main{max-width:none;padding:0}.tall{max-height:none;overflow:visible}.scroll{overflow:visible}",
+    "figure,.warn,tr,.fit{break-inside:avoid}h2,h3{break-after:avoid}thead{display:table-header-group}",
+    "thead th{position:static}table{font-size:8.5pt}th,td{padding:2px 5px}.wide{display:block}.narrow{display:none}",
+    "@page{margin:14mm}}"
+};
+
+// Sorting, filtering, hiding columns, theme, copying, downloads: all else works without it.
+static const char* const kbi_page_script[] = {
+    "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
+    "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
+    "body=table&&table.tBodies[0];\n",
+    "root.className='js';\n",
+    "function on(e,what,f){if(e)e.addEventListener(what,f)}\n",
+    "function kept(v){try{if(v)localStorage.setItem('kbench-theme',v);return localStorage.getItem('kbench-theme')}",
+    "catch(e){return null}}\n",
+    "var theme=kept();if(theme)root.dataset.theme=theme;\n",
+    "on(id('theme'),'click',function(){var dark=root.dataset.theme?root.dataset.theme==='dark':",
+    "matchMedia('(prefers-color-scheme:dark)').matches;root.dataset.theme=dark?'light':'dark';",
+    "kept(root.dataset.theme)});\n",
+    "function value(row,at){var c=row.cells[at],v=c.getAttribute('data-v');return v===null?c.textContent.trim():",
+    "v===''?null:+v}\n",
+    "function sort(th){var is=th.getAttribute('aria-sort'),at=th.cellIndex,down=is==='none'?!!th.dataset.down:",
+    "is==='ascending';\n",
+    "all('th[aria-sort]',table.tHead).forEach(function(x){x.setAttribute('aria-sort','none')});\n",
+    "th.setAttribute('aria-sort',down?'descending':'ascending');\n",
+    "all('tr',body).map(function(r,i){return[value(r,at),i,r]}).sort(function(a,b){var x=a[0],y=b[0];\n",
+    "if(x===null||y===null)return(x===null)-(y===null)||a[1]-b[1];var o=x<y?-1:x>y?1:0;",
+    "return(down?-o:o)||a[1]-b[1]})\n",
+    ".forEach(function(e){body.appendChild(e[2])})}\n",
+    "all('#cases th[aria-sort]').forEach(function(th){th.tabIndex=0;on(th,'click',function(){sort(th)});\n",
+    "on(th,'keydown',function(e){if(e.key==='Enter'||e.key===' '){e.preventDefault();sort(th)}})});\n",
+    "on(id('find'),'input',function(){var words=this.value.toLowerCase().split(/\\s+/).filter(Boolean),n=0;\n",
+    "all('tr',body).forEach(function(r){var s=r.textContent.toLowerCase(),",
+    "ok=words.every(function(w){return s.indexOf(w)>=0});\n",
+    "r.hidden=!ok;n+=ok});id('found').textContent=words.length?n+' of '+body.rows.length:''});\n",
+    "all('.tools input[data-g]').forEach(function(b){on(b,'change',function(){\n",
+    "table.classList.toggle('hide-'+b.dataset.g,!b.checked)})});\n",
+    "on(id('copy'),'click',function(){var s=id('command').textContent,b=this,",
+    "done=function(){b.textContent='copied'};\n",
+    "if(navigator.clipboard&&isSecureContext)navigator.clipboard.writeText(s).then(done,function(){});\n",
+    "else{var r=d.createRange();r.selectNodeContents(id('command'));var w=getSelection();w.removeAllRanges();",
+    "w.addRange(r);",
+    "if(d.execCommand('copy'))done()}});\n",
+    "function save(name,type,text){var a=d.createElement('a'),u=URL.createObjectURL(new Blob([text],{type:type}));\n",
+    "a.href=u;a.download=name;a.click();setTimeout(function(){URL.revokeObjectURL(u)},1e4)}\n",
+    "function records(){var o=JSON.parse(id('kbench-data').textContent);return o.records.map(function(r){\n",
+    "return Object.assign({},o.all,r)})}\n",
+    "on(id('json'),'click',function(){save('records.json','application/json',JSON.stringify(records(),null,1))});\n",
+    "on(id('csv'),'click',function(){var keys=[],rows=records().map(function(r){var o={};",
+    "Object.keys(r).forEach(function(k){\n",
+    "if(k==='params')Object.keys(r[k]).forEach(function(p){o['params.'+p]=r[k][p]});\n",
+    "else if(k==='flags')o[k]=r[k].join(' ');else if(!Array.isArray(r[k]))o[k]=r[k]});\n",
+    "Object.keys(o).forEach(function(k){if(keys.indexOf(k)<0)keys.push(k)});return o});\n",
+    "var cell=function(v){v=v===undefined||v===null?'':String(v);return/[\",",
+    "\\r\\n]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
+    "save('records.csv','text/csv',[keys.map(cell).join(',')].concat(rows.map(function(o){\n",
+    "return keys.map(function(k){return cell(o[k])}).join(',')})).join('\\r\\n')+'\\r\\n')});\n",
+    "on(window,'beforeprint',function(){all('details').forEach(function(e){e.open=true})});\n",
+    "})();\n"
+};
+// clang-format on
+
+static void kbi_page_colours(kbi_text* t, const char* where, bool dark) {
+    kbi_puts(t, where);
+    for (int i = 0; i < KBI_COUNT(kbi_colours); i++)
+        kbi_putf(t, "--%s:%s;", kbi_colours[i].name, dark ? kbi_colours[i].dark : kbi_colours[i].light);
+    kbi_puts(t, "}");
+}
+
+static void kbi_page_head(kbi_text* t, const char* title) {
+    kbi_puts(t,
+             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta name=\"generator\" content=\"kbench " KBENCH_VERSION "\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+             "script-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
+             "<meta name=\"referrer\" content=\"no-referrer\">\n");
+    kbi_draw(t, "<title>$</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", title);
+    kbi_page_colours(t, ":root{", false);
+    kbi_page_colours(t, "\n@media(prefers-color-scheme:dark){:root:not([data-theme=light]){", true);
+    kbi_page_colours(t, "}\n:root[data-theme=dark]{color-scheme:dark;", true);
+    kbi_puts(t, "\n:root[data-theme=light]{color-scheme:light}\n");
+    for (int i = 0; i < KBI_COUNT(kbi_page_style); i++) kbi_puts(t, kbi_page_style[i]), kbi_puts(t, "\n");
+    for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) kbi_puts(t, kbi_svg_style[i]), kbi_puts(t, "\n");
+    kbi_page_colours(t, "@media print{:root,:root[data-theme=dark],:root:not([data-theme=light]){color-scheme:light;",
+                     false);
+    kbi_puts(t, "}\n</style>\n</head>\n");
+}
+
+static void kbi_page_end(kbi_text* t) {
+    kbi_puts(t, "<script>\n");
+    for (int i = 0; i < KBI_COUNT(kbi_page_script); i++) kbi_puts(t, kbi_page_script[i]);
+    kbi_puts(t, "</script>\n</body>\n</html>\n");
+}
+
+// --- the records ---
+
+enum { KBI_PAGE_SAMPLES = 8192 }; // of all cases together; more are thinned out, evenly
+
+// How many samples of each case the page has.
+static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
+
+static void kbi_page_samples(kbi_text* t, kbi_field_samples samples, int64_t share) { // more digits than a timer has
+    int64_t n = KBI_MIN(samples.n, share);
+    kbi_puts(t, samples.n ? "[" : "null");
+    for (int64_t i = 0; i < n; i++) {
+        char number[40] = "null";
+        double x = samples.of[i * samples.n / n];
+        if (kbi_finite(x)) snprintf(number, sizeof number, "%.7g", x), kbi_unlocalise(number);
+        kbi_putf(t, "%s%s", i ? "," : "", number);
+    }
+    if (samples.n) kbi_puts(t, "]");
+}
+
+static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* key, int64_t share) {
+    const void* field = kbi_field(r, key);
+    t->n = 0;
+    if (key->kind == KBI_KIND_samples)
+        kbi_page_samples(t, *(const kbi_field_samples*)field, share);
+    else
+        kbi_json_field(t, field, key->kind);
+}
+
+// Keys and values of a record as --json has them, but those that are null; of those that all records have in common
+// only these, or only the others. No "<" is in it, which could end the script.
+static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
+    kbi_text json = { NULL, 0, 0 };
+    const char* comma = "{";
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        if (common[i] != wanted) continue;
+        kbi_page_value_of(&json, r, &kbi_keys[i], share);
+        if (kbi_is(json.s, "null")) continue;
+        kbi_putf(t, "%s\"%s\":", comma, kbi_keys[i].name);
+        for (const char* p = json.s; *p; p++) kbi_puts(t, *p == '<' ? "\\u003c" : ""), kbi_put(t, p, *p != '<');
+        comma = ",";
+    }
+    kbi_putf(t, "%s}", *comma == '{' ? comma : "");
+    kbi_text_free(&json);
+}
+
+static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
+    bool common[KBI_COUNT(kbi_keys)];
+    kbi_text first = { NULL, 0, 0 }, other = { NULL, 0, 0 };
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        common[i] = n > 1 && (kbi_is(kbi_keys[i].group, "machine") || kbi_is(kbi_keys[i].group, "run"));
+        for (int64_t k = 0; k < n && common[i]; k++) {
+            kbi_page_value_of(k ? &other : &first, &records[k], &kbi_keys[i], 1);
+            common[i] = !k || kbi_is(first.s, other.s);
+        }
+    }
+    kbi_puts(t, "<script type=\"application/json\" id=\"kbench-data\">\n{\"all\":");
+    if (n)
+        kbi_page_record(t, &records[0], 1, common, true);
+    else
+        kbi_puts(t, "{}");
+    kbi_puts(t, ",\n\"records\":[");
+    for (int64_t i = 0; i < n; i++)
+        kbi_puts(t, i ? ",\n" : "\n"), kbi_page_record(t, &records[i], kbi_page_share(n), common, false);
+    kbi_puts(t, "]}\n</script>\n");
+    kbi_text_free(&first);
+    kbi_text_free(&other);
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>cases     render: what a page says first: verdict, what to know before trusting it, the table of all cases.
+              Public: none      Used by: >>html
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+typedef struct kbi_page {
+    kbi_text* t;
+    kbi_scene scene;
+    kbi_text sections; // links to them
+    int64_t failed, skipped;
+} kbi_page;
+
+static void kbi_page_section(kbi_page* p, const char* id, const char* title) {
+    kbi_draw(p->t, "<h2 id='@'>$</h2>\n", id, title);
+    kbi_draw(&p->sections, "<a href='#@'>$</a>\n", id, title);
+}
+
+// --- the verdict ---
+
+// Who wins how often among rivals, and by how much at best.
+static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
+    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
+    int64_t* wins = (int64_t*)kbi_arena_alloc(&s->arena, sizeof(int64_t) * (size_t)(s->n_who + 1));
+    int64_t lots, contests = 0, sure = 0, most = 0;
+    const kb_result* best = NULL;
+    kbi_lot* of = kbi_split(s, s->timed, &rivals, &lots);
+    for (int64_t i = 0; i < lots; i++) {
+        const kb_result* r = of[i].of[0];
+        int who = 0;
+        if (!r->winner) continue;
+        while (who < s->n_who && !kbi_is(s->who[who], r->winner)) who++;
+        if (who == s->n_who) continue;
+        contests++;
+        wins[who]++;
+        sure += r->winner_certain == 1;
+        if (wins[who] > wins[most]) most = who;
+    }
+    for (int64_t i = 0; i < s->timed.n; i++) {
+        const kb_result* r = s->timed.of[i];
+        if (r->speedup > 1 && kbi_finite(r->speedup) && (!best || r->speedup > best->speedup)) best = r;
+    }
+    if (!contests) return false;
+    char number[40];
+    kbi_draw(t, "<b>$</b> is the fastest of its rivals in ", s->who[most]);
+    if (contests == 1)
+        kbi_puts(t, "the one comparison");
+    else
+        kbi_putf(t, "%lld of %lld comparisons", (long long)wins[most], (long long)contests);
+    if (sure < contests) kbi_putf(t, " (%lld not certain)", (long long)(contests - sure));
+    if (best && best->baseline)
+        kbi_draw(t, "; at best, $ is @ times as fast as $ ($)", best->implementation ? best->implementation : "",
+                 kbi_digits(best->speedup, 3, number), best->baseline, kbi_case_text(s, best, true));
+    kbi_puts(t, ".");
+    return true;
+}
+
+static void kbi_page_verdict(kbi_page* p) {
+    kbi_scene* s = &p->scene;
+    const kb_result* near = NULL;
+    char number[40];
+    if (s->contrast) {
+        kbi_text line = { NULL, 0, 0 };
+        kbi_changes_words(&line, &s->contrast->sum, &s->contrast->rules);
+        kbi_draw(p->t, "Against <b>$</b>: $ ", s->contrast->name, line.s);
+        kbi_text_free(&line);
+    }
+    if (p->failed)
+        kbi_putf(p->t, "<b class='fail'>%lld of %lld cases failed.</b> ", (long long)p->failed, (long long)s->n);
+    if (!s->timed.n && !p->failed) kbi_puts(p->t, "No case has a time. ");
+    if (kbi_page_winners(p->t, s)) return;
+    for (int64_t i = 0; i < s->timed.n; i++) {
+        const kb_result* r = s->timed.of[i];
+        if (!(r->gpu_efficiency <= 100)) continue; // more: the data came from cache
+        if (!near || r->gpu_efficiency > near->gpu_efficiency) near = r;
+    }
+    const kb_result* one = s->timed.n == 1 ? s->timed.of[0] : NULL;
+    if (one) kbi_draw(p->t, "<b>$</b> takes @", kbi_case_text(s, one, true), kbi_show_time(one->time_ms, number));
+    if (one && kbi_finite(one->precision)) kbi_draw(p->t, " &#177; $", kbi_show_percent(one->precision, number));
+    if (one && near) kbi_draw(p->t, ", and reaches $", kbi_show_percent(near->gpu_efficiency / 100, number));
+    if (!one && near)
+        kbi_draw(p->t, "Nearest to what the machine can do is <b>$</b>: $", kbi_case_text(s, near, true),
+                 kbi_show_percent(near->gpu_efficiency / 100, number));
+    if (near) kbi_draw(p->t, " of the $ roof", near->roof ? near->roof : "nearest");
+    if (one || near) kbi_puts(p->t, ".");
+}
+
+static void kbi_page_title(kbi_scene* s, kbi_text* out) {
+    kbi_set said = { NULL, 0, 0 };
+    int64_t more = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const char* name = s->of[i].operation ? s->of[i].operation : "";
+        if (!kbi_set_add(&said, kbi_hash(14695981039346656037u, name))) continue;
+        if (said.n <= 3)
+            kbi_putf(out, "%s%s", out->n ? ", " : "", name);
+        else
+            more++;
+    }
+    if (more) kbi_putf(out, " and %lld more", (long long)more);
+    if (!out->n) kbi_puts(out, "no records");
+    kbi_set_free(&said);
+}
+
+static void kbi_page_machine(kbi_text* t, const kb_result* r) {
+    char number[40];
+    kbi_draw(t, "$", r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown");
+    if (r->gpu) kbi_draw(t, ", driver $, CUDA $", r->driver ? r->driver : "-", r->cuda ? r->cuda : "-");
+    if (!r->gpu) kbi_puts(t, " (CPU times)");
+    if (kbi_finite(r->copy_roof_gbps)) kbi_draw(t, ", copy roof @ GB/s", kbi_digits(r->copy_roof_gbps, 4, number));
+    if (r->date) kbi_draw(t, ", $", r->date);
+    if (r->git_commit) kbi_draw(t, ", commit $", r->git_commit);
+}
+
+static void kbi_page_header(kbi_page* p, const char* title) {
+    kbi_scene* s = &p->scene;
+    const kb_result* r = s->n ? &s->of[0] : NULL;
+    bool bad = p->failed || (s->contrast && (s->contrast->sum.regressed || s->contrast->sum.more));
+    kbi_draw(p->t,
+             "<body>\n<header>\n<div class='eyebrow'><span>kbench, benchmark report</span>"
+             "<button id='theme' type='button'>light / dark</button></div>\n<h1>$</h1>\n",
+             title);
+    if (r) kbi_puts(p->t, "<p class='dim'>"), kbi_page_machine(p->t, r), kbi_puts(p->t, "</p>\n");
+    kbi_draw(p->t, "<p class='lead'><span class='chip @'>@</span>", bad ? "fail" : "pass", bad ? "FAIL" : "PASS");
+    kbi_page_verdict(p);
+    kbi_putf(p->t, " <span class='dim'>%lld case%s: %lld with a time", (long long)s->n, s->n == 1 ? "" : "s",
+             (long long)s->timed.n);
+    if (p->failed) kbi_putf(p->t, ", %lld failed", (long long)p->failed);
+    if (p->skipped) kbi_putf(p->t, ", %lld skipped", (long long)p->skipped);
+    kbi_puts(p->t, ".</span></p>\n");
+    if (r && r->command)
+        kbi_draw(p->t,
+                 "<div class='cmd'><code id='command'>$</code><button id='copy' type='button'>copy</button></div>\n",
+                 r->command);
+}
+
+// --- warnings, each with what to do ---
+
+static void kbi_page_warnings(kbi_page* p) {
+    const kbi_scene* s = &p->scene;
+    bool any = false;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        int64_t n = 0;
+        const kb_result* first = NULL;
+        for (int64_t i = 0; i < s->n; i++)
+            if (s->of[i].flags >> f & 1) first = n++ ? first : &s->of[i];
+        if (!n) continue;
+        if (!any)
+            kbi_puts(p->t,
+                     "<section class='warn' aria-label='warnings'><b>What to know before trusting this</b><ul>\n");
+        any = true;
+        kbi_draw(p->t, "<li><b@>@</b> ", kb_flag_is_error((kb_flag)f) ? " class='fail'" : "",
+                 kb_flag_name((kb_flag)f));
+        kbi_putf(p->t, "<span class='dim'>%lld case%s</span>: ", (long long)n, n == 1 ? "" : "s");
+        kbi_draw(p->t, "$", kbi_flag_advice((kb_flag)f, first->gpu != NULL));
+        if (n < s->n && first->name) kbi_draw(p->t, " <small>@$</small>", n > 1 ? "as in " : "", first->name);
+        kbi_puts(p->t, "</li>\n");
+    }
+    if (any) kbi_puts(p->t, "</ul></section>\n");
+}
+
+// --- the table ---
+
+enum {
+    KBI_CELL_TIME,
+    KBI_CELL_SPREAD,
+    KBI_CELL_SPEEDUP,
+    KBI_CELL_GBPS,
+    KBI_CELL_FLOPS,
+    KBI_CELL_ROOF,
+    KBI_CELL_MEMORY,
+    KBI_CELL_ERROR,
+    KBI_CELLS
+};
+static const struct {
+    const char *title, *group;
+    size_t at; // in kb_result
+    bool down; // the largest first
+} kbi_page_cells[] = { { "time", "", offsetof(kb_result, time_ms), false },
+                       { "&#177;", "", offsetof(kb_result, precision), false },
+                       { "speedup", "", offsetof(kb_result, speedup), true },
+                       { "", "rates", offsetof(kb_result, throughput_gbps), true },
+                       { "", "rates", offsetof(kb_result, gflops), true },
+                       { "of roof", "", offsetof(kb_result, gpu_efficiency), true },
+                       { "memory", "memory", offsetof(kb_result, memory_mb), true },
+                       { "max error", "trust", offsetof(kb_result, max_error), true } };
+
+typedef struct kbi_columns_shown {
+    bool has[KBI_CELLS];
+    kbi_in_unit unit[KBI_CELLS];
+    double most[KBI_CELLS];
+} kbi_columns_shown;
+
+static double kbi_page_value(const kb_result* r, int cell) {
+    double x;
+    memcpy(&x, (const char*)r + kbi_page_cells[cell].at, sizeof x);
+    return x;
+}
+
+// Which columns have something, and in which unit: that of the middle one, so that few need many digits.
+static void kbi_page_columns(kbi_scene* s, kbi_columns_shown* c) {
+    double* x = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)(s->n + 1));
+    memset(c, 0, sizeof *c);
+    for (int k = 0; k < KBI_CELLS; k++) {
+        int64_t n = 0;
+        for (int64_t i = 0; i < s->n; i++) {
+            x[n] = kbi_page_value(&s->of[i], k);
+            if (kbi_finite(x[n]) && (x[n] > 0 || k == KBI_CELL_ERROR)) c->most[k] = KBI_MAX(c->most[k], x[n]), n++;
+        }
+        kbi_sort(x, n);
+        c->has[k] = n > 0;
+        int metric = k == KBI_CELL_TIME ? KBI_METRIC_TIME : k == KBI_CELL_GBPS ? KBI_METRIC_GBPS : KBI_METRIC_GFLOPS;
+        if (n) c->unit[k] = kbi_metric_unit(metric, x[n / 2]);
+    }
+}
+
+static void kbi_page_heading(kbi_text* t, const kbi_columns_shown* c) {
+    kbi_puts(t, "<thead><tr><th aria-sort='none'>case</th><th aria-sort='none'>implementation</th>");
+    for (int k = 0; k < KBI_CELLS; k++) {
+        bool unit = k == KBI_CELL_TIME || k == KBI_CELL_GBPS || k == KBI_CELL_FLOPS;
+        if (k == KBI_CELL_MEMORY) kbi_puts(t, "<th aria-sort='none'>remarks</th>");
+        if (!c->has[k]) continue;
+        kbi_draw(t, "<th class='n @' aria-sort='none'@>@@@</th>", kbi_page_cells[k].group,
+                 kbi_page_cells[k].down ? " data-down='1'" : "", kbi_page_cells[k].title,
+                 k == KBI_CELL_TIME ? ", " : "",
+                 unit                   ? c->unit[k].name
+                 : k == KBI_CELL_MEMORY ? ", MiB"
+                                        : "");
+    }
+    kbi_puts(t, "</tr></thead>\n");
+}
+
+static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_shown* c, int k) {
+    double x = kbi_page_value(r, k);
+    char text[40], full[40];
+    kbi_draw(t, "<td class='n @@'", kbi_page_cells[k].group,
+             k == KBI_CELL_TIME && r->winner && kbi_is(r->winner, r->implementation) ? " best" : "");
+    if (!kbi_finite(x) || (r->status != KB_OK && k < KBI_CELL_MEMORY)) {
+        bool word = k == KBI_CELL_TIME;
+        kbi_draw(t, " data-v=''>@@@</td>", word ? "<span class='word'>" : "<span class='dim'>",
+                 word ? kbi_md_word(r) : "-", "</span>");
+        return;
+    }
+    snprintf(full, sizeof full, "%.6g", x);
+    kbi_unlocalise(full);
+    kbi_draw(t, " data-v='@'>", full);
+    if (k == KBI_CELL_ROOF)
+        kbi_draw(t, "<span class='w'><i@ style='width:~%'></i></span>", x > 100 ? " class='over'" : "",
+                 KBI_MIN(100.0, x));
+    if (k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF)
+        kbi_show_percent(k == KBI_CELL_ROOF ? x / 100 : x, text);
+    else if (k == KBI_CELL_ERROR)
+        snprintf(text, sizeof text, "%.2g", x), kbi_unlocalise(text);
+    else if (k == KBI_CELL_SPEEDUP || k == KBI_CELL_MEMORY)
+        kbi_digits(x, 3, text);
+    else
+        kbi_digits(x * c->unit[k].scale, 4, text);
+    kbi_draw(t, "$", text);
+    if (k == KBI_CELL_ROOF && r->roof) kbi_draw(t, " <small>$</small>", r->roof);
+    if (k == KBI_CELL_SPEEDUP && r->verdict == KB_UNRESOLVED) kbi_puts(t, "<span title='not certain'>~</span>");
+    if (k == KBI_CELL_SPEEDUP && r->verdict == KB_EQUIVALENT) kbi_puts(t, "<span title='no difference'>=</span>");
+    kbi_puts(t, "</td>");
+}
+
+static void kbi_page_key(kbi_text* t, int who) { // an implementation's mark, in text
+    kbi_puts(t, "<svg class='key' viewBox='-6 -6 12 12' aria-hidden='true'>");
+    kbi_draw_mark(t, 0, 0, who, NULL);
+    kbi_puts(t, "</svg>");
+}
+
+static void kbi_page_remarks(kbi_text* t, const kb_result* r) {
+    bool won = kbi_has_time(r) && r->winner && kbi_is(r->winner, r->implementation);
+    kbi_puts(t, "<td class='note'>");
+    if (won) kbi_draw(t, "<b>@</b> ", r->winner_certain == 1 ? "fastest" : "fastest?");
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (r->flags >> f & 1 && (r->status == KB_OK || !kb_flag_is_error((kb_flag)f)))
+            kbi_draw(t, "<span title='$'>@</span> ", kbi_flag_advice((kb_flag)f, r->gpu != NULL),
+                     kb_flag_name((kb_flag)f));
+    if (r->status != KB_OK && r->message) kbi_draw(t, "$", r->message);
+    kbi_puts(t, "</td>");
+}
+
+static void kbi_page_row(kbi_page* p, const kb_result* r, const kbi_columns_shown* c) {
+    kbi_scene* s = &p->scene;
+    bool won = kbi_has_time(r) && r->winner && kbi_is(r->winner, r->implementation);
+    kbi_draw(p->t, "<tr><th scope='row' data-v='~'><b>$</b> <small>$</small></th><td>", (double)(r - s->of),
+             kbi_case_text(s, r, false), kbi_params_text(s, r, NULL, NULL, false));
+    kbi_page_key(p->t, kbi_scene_who(s, r));
+    kbi_draw(p->t, "<span@>$</span></td>", won ? " class='best'" : "", r->implementation ? r->implementation : "");
+    for (int k = 0; k < KBI_CELLS; k++) {
+        if (k == KBI_CELL_MEMORY) kbi_page_remarks(p->t, r);
+        if (c->has[k]) kbi_page_cell(p->t, r, c, k);
+    }
+    kbi_puts(p->t, "</tr>\n");
+}
+
+static void kbi_page_table(kbi_page* p) {
+    kbi_columns_shown c;
+    kbi_page_columns(&p->scene, &c);
+    if (!c.has[KBI_CELL_TIME])
+        c.has[KBI_CELL_TIME] = true, c.unit[KBI_CELL_TIME] = kbi_metric_unit(KBI_METRIC_TIME, 1);
+    kbi_page_section(p, "all", "All cases");
+    kbi_puts(
+        p->t,
+        "<div class='tools'><input type='search' id='find' placeholder='filter: words of a row' aria-label='filter'>"
+        "<span id='found' class='dim' role='status'></span>\n");
+    for (int k = 0; k < KBI_CELLS; k++) {
+        const char* group = kbi_page_cells[k].group;
+        bool again = k && kbi_is(group, kbi_page_cells[k - 1].group) && c.has[k - 1];
+        if (c.has[k] && *group && !again)
+            kbi_draw(p->t, "<label><input type='checkbox' data-g='@' checked>@</label>\n", group, group);
+    }
+    kbi_puts(p->t, "</div>\n<div class='scroll tall' tabindex='0'><table id='cases'>\n");
+    kbi_page_heading(p->t, &c);
+    kbi_puts(p->t, "<tbody>\n");
+    for (int64_t i = 0; i < p->scene.n; i++) kbi_page_row(p, &p->scene.of[i], &c);
+    kbi_puts(p->t, "</tbody></table></div>\n");
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>html      render: a page of one file: what it says first, figures, machine, and the records themselves.
+              Public: none      Used by: >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- pictures ---
+
+enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 24 }; // small pictures at once, and behind a fold
+
+// Large pictures are there twice, the second time for narrow screens; behind a fold one is enough.
+static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
+    if (!plot->wide) {
+        kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "fit");
+        return;
+    }
+    kbi_draw(p->t, "<figure@>", folded ? " class='scroll'" : "");
+    kbi_plot_panel(p->t, &p->scene, plot, panel, 780, folded ? "large" : "wide");
+    if (!folded) kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "narrow");
+    kbi_puts(p->t, "</figure>\n");
+}
+
+// All panels of a kind: the first ones, the others behind a fold.
+static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels* panels) {
+    int64_t few = plot->wide ? 1 : KBI_PAGE_FEW, most = KBI_MIN(panels->n, (int64_t)KBI_PAGE_MANY);
+    const char *open = plot->wide ? "" : "<div class='many'>\n", *close = plot->wide ? "" : "</div>\n";
+    kbi_puts(p->t, open);
+    for (int64_t i = 0; i < most; i++) {
+        if (i == few && plot->find != kbi_find_machines) {
+            kbi_puts(p->t, close);
+            int64_t more = panels->n - few;
+            if (plot->wide) more = panels->of[0].beside.n - panels->of[0].lot.n;
+            kbi_putf(p->t, "<details><summary>%lld more</summary>\n%s", (long long)more, open);
+        }
+        kbi_page_panel(p, plot, &panels->of[i], i >= few && plot->find != kbi_find_machines);
+    }
+    kbi_puts(p->t, close);
+    if (panels->n > most)
+        kbi_draw(p->t, "<p class='dim'>The others: <code>--svg FILE --plot @ --where KEY=VALUE</code></p>\n",
+                 plot->name);
+    if (most > few && plot->find != kbi_find_machines) kbi_puts(p->t, "</details>\n");
+}
+
+static void kbi_page_figures(kbi_page* p, const char* kind, const char* title, const char* text) {
+    const kbi_plot* plot = kbi_plot_named(kind);
+    kbi_panels panels = { NULL, 0, 0 };
+    plot->find(&p->scene, &panels);
+    if (panels.n) {
+        kbi_page_section(p, kind, title);
+        kbi_draw(p->t, "<p class='dim'>@</p>\n", text);
+        kbi_page_panels(p, plot, &panels);
+    }
+    KBENCH_FREE(panels.of);
+}
+
+// Lines over size, once for each metric that there is; which is seen, a choice without script says.
+static void kbi_page_lines(kbi_page* p) {
+    static const char* const kinds[] = { "time", "gbps", "gflops", "efficiency" };
+    kbi_panels panels = { NULL, 0, 0 };
+    kbi_find_lines(&p->scene, &panels);
+    if (panels.n) {
+        kbi_page_section(p, "sizes", "Over size");
+        kbi_puts(
+            p->t,
+            "<p class='dim'>A line for each implementation, with the 95 % interval as a band where it is wide enough "
+            "to be seen. Pictures of one operation share their scale.</p>\n<div class='switch'>\n");
+        for (int m = 0; m < KBI_COUNT(kinds); m++)
+            if (kbi_lot_has(p->scene.timed, m))
+                kbi_draw(p->t, "<input type='radio' name='metric' id='m^'@><label for='m^'>@</label>\n", m,
+                         m ? "" : " checked", m, kbi_metrics[m].name);
+        for (int m = 0; m < KBI_COUNT(kinds); m++) {
+            if (!kbi_lot_has(p->scene.timed, m)) continue;
+            kbi_draw(p->t, "<div class='pane p^'>\n", m);
+            kbi_page_panels(p, kbi_plot_named(kinds[m]), &panels);
+            kbi_puts(p->t, "</div>\n");
+        }
+        kbi_puts(p->t, "</div>\n");
+    }
+    KBENCH_FREE(panels.of);
+}
+
+static void kbi_page_fits(kbi_page* p) {
+    int64_t n;
+    kbi_lot* lots = kbi_fit_lots(&p->scene, p->scene.timed, &n);
+    bool any = false;
+    for (int64_t i = 0; i < n; i++) {
+        kbi_fitted fit;
+        kbi_text formula = { NULL, 0, 0 };
+        char off[40];
+        if (!kbi_fit_of(&p->scene, lots[i], &fit)) continue;
+        if (!any) {
+            kbi_page_section(p, "scaling", "How time grows");
+            kbi_puts(
+                p->t,
+                "<p class='dim'>Time as a constant and a power of each axis, by least squares of the logarithms. An "
+                "exponent of 1: twice the size takes twice as long. Off by: how far cases lie from it; over 20 "
+                "%, as where "
+                "small sizes all take the same, there is no one power.</p>\n"
+                "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
+                "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
+        }
+        any = true;
+        kbi_fit_text(&formula, &fit, false);
+        kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, lots[i].of[0], false));
+        kbi_page_key(p->t, kbi_scene_who(&p->scene, lots[i].of[0]));
+        kbi_draw(p->t, "$</td><td>@</td><td class='n'>$</td>",
+                 lots[i].of[0]->implementation ? lots[i].of[0]->implementation : "", formula.s,
+                 kbi_show_percent(expm1(fit.off), off));
+        kbi_putf(p->t, "<td class='n'>%lld</td></tr>\n", (long long)fit.n);
+        kbi_text_free(&formula);
+    }
+    if (any) kbi_puts(p->t, "</tbody></table></div>\n");
+}
+
+// --- kernels ---
+
+static void kbi_page_kernels(kbi_page* p) {
+    static const char* const keys[] = {
+        "grid", "block", "registers", "shared_bytes", "local_bytes", "occupancy_theoretical", "occupancy_achieved"
+    };
+    static const char* const titles[] = { "grid",     "block",        "registers",  "shared, B",
+                                          "local, B", "occupancy, %", "achieved, %" };
+    kbi_set said = { NULL, 0, 0 };
+    bool any = false;
+    for (int64_t i = 0; i < p->scene.n; i++) {
+        const kb_result* r = &p->scene.of[i];
+        const char* parts[] = { r->kernel, r->grid, r->block };
+        uint64_t key = 14695981039346656037u;
+        for (int k = 0; k < KBI_COUNT(parts); k++) key = kbi_hash(kbi_hash(key, "|"), parts[k] ? parts[k] : "");
+        if (!r->kernel || !kbi_set_add(&said, key)) continue;
+        if (!any) {
+            kbi_page_section(p, "kernels", "Kernels");
+            kbi_puts(
+                p->t,
+                "<details><summary>each kernel that a case launches first: grid, block, registers, memory, occupancy"
+                "</summary><div class='scroll'><table><thead><tr><th>case</th><th>kernel</th>");
+            for (int k = 0; k < KBI_COUNT(keys); k++) kbi_draw(p->t, "<th class='n'>@</th>", titles[k]);
+            kbi_puts(p->t, "</tr></thead><tbody>\n");
+        }
+        any = true;
+        kbi_draw(p->t, "<tr><th scope='row'>$, $</th><td><code>$</code></td>", kbi_case_text(&p->scene, r, true),
+                 r->implementation ? r->implementation : "", r->kernel);
+        for (int k = 0; k < KBI_COUNT(keys); k++) {
+            const kbi_key* key = kbi_key_named(keys[k]);
+            const char* words = kbi_field_words(r, key);
+            double x = kbi_field_number(r, key);
+            char number[40];
+            kbi_draw(p->t, "<td class='n'>$</td>",
+                     words            ? words
+                     : !kbi_finite(x) ? "-"
+                     : x == floor(x)  ? kbi_number(x, number)
+                                      : kbi_digits(x, 3, number));
+        }
+        kbi_puts(p->t, "</tr>\n");
+    }
+    if (any) kbi_puts(p->t, "</tbody></table></div></details>\n");
+    kbi_set_free(&said);
+}
+
+// --- the machine ---
+
+// What records say under a key: the values, or the range of a number that is measured anew for each; "" for nothing.
+static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
+    kbi_set said = { NULL, 0, 0 };
+    double lo = INFINITY, hi = -INFINITY;
+    char number[40];
+    out->n = 0;
+    kbi_put(out, "", 0);
+    for (int64_t i = 0; i < n; i++) {
+        const char* words = kbi_field_words(&of[i], key);
+        double x = kbi_field_number(&of[i], key);
+        if (!words && kbi_finite(x)) lo = KBI_MIN(lo, x), hi = KBI_MAX(hi, x);
+        if (!words || !kbi_set_add(&said, kbi_hash(14695981039346656037u, words))) continue;
+        if (said.n <= 4) kbi_putf(out, "%s%s", out->n ? "; " : "", words);
+        if (said.n == 5) kbi_puts(out, "; ...");
+    }
+    bool whole = key->kind == KBI_KIND_whole;
+    if (hi >= lo) kbi_puts(out, whole ? kbi_number(lo, number) : kbi_digits(lo, 4, number));
+    if (hi > lo) kbi_putf(out, " to %s", whole ? kbi_number(hi, number) : kbi_digits(hi, 4, number));
+    kbi_set_free(&said);
+}
+
+static void kbi_page_machines(kbi_page* p) {
+    const kbi_contrast* c = p->scene.contrast;
+    kbi_text now = { NULL, 0, 0 }, before = { NULL, 0, 0 };
+    kbi_page_section(p, "machine", "Machine and run");
+    kbi_draw(p->t, "<div class='scroll'><table class='env'>@<tbody>\n",
+             c ? "<thead><tr><th></th><th>this run</th><th>before</th></tr></thead>" : "");
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        bool shown = kbi_is(key->group, "machine") || kbi_is(key->group, "run") || kbi_is(key->name, "mode");
+        if (!shown || kbi_is(key->name, "command")) continue;
+        kbi_page_said(&now, p->scene.of, p->scene.n, key);
+        if (c) kbi_page_said(&before, c->before, c->n_before, key);
+        if (!now.n && !before.n) continue;
+        bool differs = c && !kbi_is(now.s, before.s) && !kbi_is(key->name, "run_id") && !kbi_is(key->name, "date");
+        kbi_draw(p->t, "<tr@><th scope='row' title='$'>@</th><td>$</td>", differs ? " class='differs'" : "",
+                 key->meaning, key->name, now.n ? now.s : "-");
+        if (c) kbi_draw(p->t, "<td>$@</td>", before.n ? before.s : "-", differs ? " <b>differs</b>" : "");
+        kbi_puts(p->t, "</tr>\n");
+    }
+    kbi_puts(p->t, "</tbody></table></div>\n");
+    kbi_text_free(&now);
+    kbi_text_free(&before);
+}
+
+// --- for who sees such a page for the first time ---
+
+static void kbi_page_lessons(kbi_page* p) {
+    static const char* const lessons[][2] = {
+        { "What is the time of a case?",
+          "The median over many samples of one launch of the timed block, less what the timer itself reads. "
+          "Half of the "
+          "samples were faster and half slower; a few that something disturbed do not move it, as they would a "
+          "mean." },
+        { "What does &#177; mean?",
+          "Half the 95 % interval of the median: measured again in the same way, the median would most likely "
+          "lie within it. "
+          "It says nothing of what another process, another day or another machine would give; --procs N asks "
+          "that." },
+        { "Cold, hot, rotate?",
+          "Cold: the data was driven out of the cache before each launch, as when other work runs in between. "
+          "Hot: the same "
+          "data again, still in cache. Rotate: launches back to back on copies of the data. Compare only times "
+          "of one mode." },
+        { "What is a roof?",
+          "What this very machine reached when it was asked for nothing but copying, or nothing but arithmetic "
+          "of one type. A "
+          "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it "
+          "moves fewer bytes. "
+          "More than 100 % is possible where the data comes from cache." },
+        { "Memory-bound, compute-bound, latency-bound?",
+          "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it "
+          "the flat one, "
+          "arithmetic. Far below both, it is neither: the launch is too short, or too little is under way at once." },
+        { "When is one faster than another?",
+          "Where the whole interval of the ratio lies above 1 and above the noise floor, which is how far a "
+          "second copy of the "
+          "baseline came out from itself. If the interval reaches across, the honest answer is: not known from "
+          "these samples." }
+    };
+    kbi_page_section(p, "help", "How to read this");
+    for (int i = 0; i < KBI_COUNT(lessons); i++)
+        kbi_draw(p->t, "<details><summary>@</summary><p>@</p></details>\n", lessons[i][0], lessons[i][1]);
+}
+
+static void kbi_page_download(kbi_page* p) {
+    kbi_page_section(p, "data", "The records");
+    kbi_puts(p->t, "<p>This page holds them: <code>--load</code> reads it like a file of <code>--json</code>");
+    for (int64_t i = 0; i < p->scene.n; i++) {
+        if (p->scene.of[i].samples_ms.n <= kbi_page_share(p->scene.n)) continue;
+        kbi_putf(p->t, ", but that samples_ms has %lld of a case at most, evenly spaced",
+                 (long long)kbi_page_share(p->scene.n));
+        break;
+    }
+    kbi_puts(p->t, ".</p>\n<div class='tools'><button id='json' type='button'>download JSON</button><button id='csv' "
+                   "type='button'>download CSV</button></div>\n");
+}
+
+// contrast: what changed since an earlier run; NULL: there is none.
+static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
+    kbi_page p;
+    kbi_text title = { NULL, 0, 0 }, header = { NULL, 0, 0 }, body = { NULL, 0, 0 };
+    memset(&p, 0, sizeof p);
+    kbi_scene_open(&p.scene, records, n, contrast);
+    for (int64_t i = 0; i < n; i++)
+        p.failed += records[i].status == KB_FAILED, p.skipped += records[i].status == KB_SKIPPED;
+    kbi_page_title(&p.scene, &title);
+    p.t = &header;
+    kbi_page_header(&p, title.s);
+    p.t = &body;
+    kbi_page_warnings(&p);
+    kbi_page_figures(
+        &p, "changes", "Changes",
+        "Each case's time in the earlier run over its time now, with the interval; the shaded band is the "
+        "threshold.");
+    kbi_page_table(&p);
+    kbi_page_figures(
+        &p, "speed", "Speed of light",
+        "How much of the bandwidth and of the arithmetic that this very machine was measured to reach; the "
+        "longer bar is what limits, unless both are short.");
+    kbi_page_figures(
+        &p, "roofline", "Roofline",
+        "Roofs as measured on this machine. What lies on a roof cannot become faster but by moving less or computing "
+        "less.");
+    kbi_page_lines(&p);
+    kbi_page_figures(&p, "heat", "Two axes", "A cell for each pair of sizes.");
+    kbi_page_fits(&p);
+    kbi_page_figures(&p, "rivals", "Against the baseline",
+                     "The baseline's time over each rival's, from rounds that they shared, the fastest first.");
+    kbi_page_figures(
+        &p, "samples", "Samples",
+        "Left: every sample in the order taken, where drift and throttling show. Right: which share of them lies "
+        "below a time, where two modes show as two steps.");
+    kbi_page_kernels(&p);
+    kbi_page_machines(&p);
+    kbi_page_lessons(&p);
+    kbi_page_download(&p);
+    kbi_page_head(t, title.s);
+    kbi_draw(
+        t,
+        "@<nav aria-label='sections'>\n@</nav>\n</header>\n<main>\n@<footer>Made by kbench @; no script or file from "
+        "elsewhere is used.</footer>\n</main>\n",
+        header.s, p.sections.s ? p.sections.s : "", body.s ? body.s : "", KBENCH_VERSION);
+    kbi_page_data(t, records, n);
+    kbi_page_end(t);
+    kbi_text* of[] = { &title, &header, &body, &p.sections };
+    for (int i = 0; i < KBI_COUNT(of); i++) kbi_text_free(of[i]);
+    kbi_arena_free(&p.scene.arena);
+}
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -15010,23 +17659,27 @@ static int kbi_worker_main(const kbi_options* o) {
 #if KBI_REPORT
 typedef struct kbi_output {
     const char* option;
-    kbi_render render;
+    kbi_render render;      // NULL: --html or --svg, which are told more
+    const kbi_plot* plot;   // of --svg
     char *path, *temporary; // from the root on; beside path, renamed over it at the end; NULL: written in place
     int file;               // -1: stdout
     bool append;
 } kbi_output;
 typedef struct kbi_outputs {
-    kbi_output of[8];
+    kbi_output of[10];
     int n;
+    const kbi_options* o;
     kbi_records kept; // of a run, whose own records do not outlive their group
 } kbi_outputs;
 
 // What stands at the begin of every file of a renderer's.
-static const char* kbi_output_mark(kbi_render render) {
-    return render == kbi_csv      ? "name,operation,"
-           : render == kbi_gbench ? "\"context\""
-           : render == kbi_go     ? "pkg: kbench"
-                                  : ", kbench ";
+static const char* kbi_output_mark(const kbi_output* out) {
+    return out->render == kbi_csv      ? "name,operation,"
+           : out->render == kbi_gbench ? "\"context\""
+           : out->render == kbi_go     ? "pkg: kbench"
+           : out->render               ? ", kbench "
+           : out->plot                 ? "<!-- kbench "
+                                       : "\"generator\" content=\"kbench ";
 }
 
 static bool kbi_output_open(kbi_output* out) {
@@ -15035,7 +17688,7 @@ static bool kbi_output_open(kbi_output* out) {
     out->file = -1;
     if (kbi_is(out->path, "-")) return true;
     bool plain = !out->append && (lstat(out->path, &about) != 0 || S_ISREG(about.st_mode));
-    if (!out->append && out->render != kbi_report && kbi_is_foreign(out->path, kbi_output_mark(out->render)))
+    if (!out->append && out->render != kbi_report && kbi_is_foreign(out->path, kbi_output_mark(out)))
         return kbi_error("--%s %s: that file was written by something else; nothing is written to it", out->option,
                          out->path),
                false;
@@ -15096,20 +17749,52 @@ static void kbi_outputs_discard(kbi_outputs* all) {
     all->n = 0;
 }
 
+// The kind of figure that --plot names; NULL after an error message.
+static const kbi_plot* kbi_output_plot(const char* name) {
+    kbi_nearest best = { name, NULL, 64 };
+    const kbi_plot* plot = kbi_plot_named(name);
+    for (int i = 0; i < KBI_COUNT(kbi_plots); i++) kbi_offer(&best, kbi_plots[i].name);
+    if (plot) return plot;
+    if (best.distance <= 3)
+        kbi_error("--plot: no figure is called '%s'; nearest is '%s' (--help lists them)", name, best.name);
+    else
+        kbi_error("--plot: no figure is called '%s' (--help lists them)", name);
+    return NULL;
+}
+
+static bool kbi_where_leaves(const kbi_options* o, const kb_result* r) {
+    bool chosen = !o->where.n;
+    for (int i = 0; i < o->where.n && !chosen; i++) chosen = kbi_where_holds(o->where.of[i], r);
+    return chosen;
+}
+
+// Whether --where has a sense, and of these records leaves some; false after an error message.
+static bool kbi_where_check(const kbi_options* o, const kb_result* records, int64_t n) {
+    int64_t left = 0;
+    for (int k = 0; k < o->where.n; k++)
+        if (!kbi_where_known(o->where.of[k], records, n)) return false;
+    for (int64_t i = 0; i < n; i++) left += kbi_where_leaves(o, &records[i]);
+    return left || !n || (kbi_error("--where: no record has these values"), false);
+}
+
 // All files that the options ask for but those of >>store; false after an error message, with nothing left open.
 static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     const struct {
         const char *option, *path;
         kbi_render render;
-    } files[] = { { "csv", o->csv, kbi_csv },
-                  { "md", o->md, kbi_md },
-                  { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go } };
+    } files[] = { { "csv", o->csv, kbi_csv }, { "md", o->md, kbi_md },   { "gbench", o->gbench, kbi_gbench },
+                  { "go", o->go, kbi_go },    { "html", o->html, NULL }, { "svg", o->svg, NULL } };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);
-    for (int i = 0; i < KBI_COUNT(files) && good; i++)
+    all->o = o;
+    if (o->plot && !kbi_output_plot(o->plot)) return false;
+    for (int i = 0; i < o->where.n; i++)
+        if (!kbi_where_known(o->where.of[i], NULL, 0)) return false;
+    for (int i = 0; i < KBI_COUNT(files) && good; i++) {
         if (files[i].path) good = kbi_outputs_add(all, o, files[i].option, files[i].render, NULL, files[i].path);
+        if (good && kbi_is(files[i].option, "svg") && o->svg) all->of[all->n - 1].plot = kbi_output_plot(o->plot);
+    }
     if (good && o->on[KBI_OPTION_github] && (!summary || !*summary)) {
         kbi_error(
             "--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE writes the same");
@@ -15122,7 +17807,7 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
 }
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
-    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go };
+    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg };
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (kbi_is(paths[i], "-")) return true;
     return false;
@@ -15132,10 +17817,37 @@ static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) {
     if (all->n) kbi_records_keep(&all->kept, r);
 }
 
-static bool kbi_output_write(kbi_output* out, const kb_result* records, int64_t n) {
+// One figure, of what --where leaves of the records and of the changes.
+static void kbi_output_svg(kbi_text* t, const kbi_options* o, const kb_result* records, int64_t n,
+                           const kbi_contrast* contrast, const kbi_plot* plot) {
+    kb_result* of = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)n);
+    kbi_contrast some;
+    int64_t left = 0;
+    memset(&some, 0, sizeof some);
+    if (contrast) some = *contrast;
+    some.changes.of = (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)some.changes.n);
+    some.changes.n = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (kbi_where_leaves(o, &records[i])) of[left++] = records[i];
+    for (int64_t i = 0; contrast && i < contrast->changes.n; i++) {
+        const kbi_change* c = &contrast->changes.of[i];
+        if (kbi_where_leaves(o, c->after ? c->after : c->before)) some.changes.of[some.changes.n++] = *c;
+    }
+    kbi_svg(t, of, left, contrast ? &some : NULL, plot);
+    KBENCH_FREE(some.changes.of);
+    KBENCH_FREE(of);
+}
+
+static bool kbi_output_write(kbi_output* out, const kbi_options* o, const kb_result* records, int64_t n,
+                             const kbi_contrast* contrast) {
     kbi_text t = { NULL, 0, 0 };
     bool good;
-    out->render(&t, records, n);
+    if (out->render)
+        out->render(&t, records, n);
+    else if (out->plot)
+        kbi_output_svg(&t, o, records, n, contrast, out->plot);
+    else
+        kbi_html(&t, records, n, contrast);
     kbi_put(&t, "", 0);
     if (kbi_is(out->path, "-")) {
         fwrite(t.s, 1, t.n, stdout);
@@ -15155,14 +17867,19 @@ static bool kbi_output_write(kbi_output* out, const kb_result* records, int64_t 
 }
 
 // Writes all of them, of these records or, NULL, of those that were kept; where there are none, old files stay.
-static bool kbi_outputs_close(kbi_outputs* all, const kbi_records* from) {
+// contrast: with an earlier run; NULL: there is none.
+static bool kbi_outputs_close(kbi_outputs* all, const kbi_records* from, const kbi_contrast* contrast) {
     const kb_result* records = from ? from->of : all->kept.of;
     int64_t n = from ? from->n : all->kept.n;
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_output* out = &all->of[i];
         if (!n && out->temporary && access(out->path, F_OK) == 0) continue;
-        if (!kbi_output_write(out, records, n)) good = false;
+        if (out->plot && !kbi_where_check(all->o, records, n)) {
+            good = false; // kbi_outputs_discard takes away what was opened
+            continue;
+        }
+        if (!kbi_output_write(out, all->o, records, n, contrast)) good = false;
         out->file = -1;
         KBENCH_FREE(out->temporary);
         out->temporary = NULL;
@@ -15178,13 +17895,15 @@ typedef struct kbi_outputs {
 static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) { return (void)o, all->n = 0, true; }
 static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) { (void)all, (void)r; }
 static void kbi_outputs_discard(kbi_outputs* all) { (void)all; }
-static bool kbi_outputs_close(kbi_outputs* all, const void* from) { return (void)all, (void)from, true; }
+static bool kbi_outputs_close(kbi_outputs* all, const void* from, const void* contrast) {
+    return (void)all, (void)from, (void)contrast, true;
+}
 static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-") || kbi_is(o->jsonl, "-"); }
 #endif // KBI_REPORT
 
 // Where the files are, for a person who looks on.
 static void kbi_say_files(const kbi_options* o) {
-    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->report };
+    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->report };
     kbi_text line = { NULL, 0, 0 };
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (paths[i] && !kbi_is(paths[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", paths[i]);
@@ -15262,6 +17981,7 @@ static struct kbi_desk {
     kbi_supervisor run;                   // the one that is under way
     void (*take)(void* to, kb_result* r); // who keeps the records of a run, with what they own; NULL: nobody
     void* take_to;
+    const struct kbi_contrast* (*contrast)(void* to); // them against an earlier run; NULL: nobody asks
 } kbi_desk;
 
 // In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
@@ -16193,7 +18913,8 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_progress_clear(&s->progress);
     if (!code && !collect) kbi_say_end(s);
     bool stored = kbi_store_close(&s->store);
-    if (!kbi_outputs_close(&s->outputs, NULL)) stored = false;
+    bool compared = kbi_desk.contrast && !kbi_desk.interrupted;
+    if (!kbi_outputs_close(&s->outputs, NULL, compared ? kbi_desk.contrast(kbi_desk.take_to) : NULL)) stored = false;
     if (stored && !code && !collect) kbi_say_files(o);
     kbi_resume_free(&s->resume);
     KBENCH_FREE(s->session.command);
@@ -16525,6 +19246,7 @@ typedef struct kbi_toll {
     kb_result* now; // of this run; each owns what is in it
     int64_t n, size;
     kbi_text save, history_path; // from the root on: a body may change the directory
+    kbi_contrast contrast;       // with `before`, once all records are there
     FILE* out;
 } kbi_toll;
 
@@ -16582,6 +19304,7 @@ static bool kbi_toll_open(kbi_toll* g, const kbi_options* o, FILE* out) {
 static void kbi_toll_free(kbi_toll* g) {
     for (int64_t i = 0; i < g->n; i++) kb_result_free(&g->now[i]);
     KBENCH_FREE(g->now);
+    KBENCH_FREE(g->contrast.changes.of);
     kbi_records_free(&g->before);
     kbi_records_free(&g->history);
     kbi_text_free(&g->save);
@@ -16647,40 +19370,50 @@ static const kb_result** kbi_toll_past(const kbi_records* history, const kb_resu
     return past;
 }
 
-// Compares, shows, and says what the exit code is. before NULL: there is no baseline, only goals and a past.
-static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, const kbi_records* before,
+// What became of the cases since `before`, where a history may have taught what runs differ by.
+static void kbi_toll_contrast(kbi_contrast* c, const kbi_options* o, const kbi_records* history,
+                              const kbi_records* before, const kb_result* now, int64_t n) {
+    int64_t past_n = 0, trends_n = 0;
+    const kb_result** past = kbi_toll_past(history, now, n, &past_n);
+    kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
+    c->name = o->baseline ? o->baseline : o->compare[0];
+    c->before = before->of;
+    c->n_before = before->n;
+    c->rules = kbi_rules_of(o);
+    c->changes = kbi_pair_records(before->of, before->n, now, n);
+    kbi_changes_learn(&c->changes, trends, trends_n);
+    kbi_compare(&c->changes, &c->rules);
+    c->sum = kbi_assess(&c->changes);
+    KBENCH_FREE(trends);
+    KBENCH_FREE(past);
+}
+
+// Shows, and says what the exit code is. c NULL: there is no baseline, only goals and a past.
+static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
                           const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);
-    kbi_rules rules = kbi_rules_of(o);
-    kbi_assessment a;
-    int64_t past_n = 0, trends_n = 0;
+    kbi_assessment none;
     bool off = false;
-    memset(&a, 0, sizeof a);
-    const kb_result** past = kbi_toll_past(history, now, n, &past_n);
-    if (before) {
-        kbi_changes c = kbi_pair_records(before->of, before->n, now, n);
-        kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
-        kbi_changes_learn(&c, trends, trends_n);
-        KBENCH_FREE(trends);
-        kbi_compare(&c, &rules);
+    memset(&none, 0, sizeof none);
+    if (c) {
         fprintf(out, "\n");
-        kbi_toll_side(out, "before", o->baseline ? o->baseline : o->compare[0], &before->of[0]);
+        kbi_toll_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_toll_side(out, "after ", name, &now[0]);
-        a = kbi_assess(&c);
-        kbi_changes_show(&how, &c, &rules, &a, NULL);
-        off = kbi_toll_machines(o, &c, &how);
-        KBENCH_FREE(c.of);
+        kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
+        off = kbi_toll_machines(o, &c->changes, &how);
     }
     if (o->history) {
+        int64_t past_n = 0, trends_n = 0;
+        const kb_result** past = kbi_toll_past(history, now, n, &past_n);
         for (int64_t i = 0; i < n; i++) past[past_n++] = &now[i];
         kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
         kbi_trends_show(&how, trends, trends_n, o->history);
         KBENCH_FREE(trends);
+        KBENCH_FREE(past);
     }
-    KBENCH_FREE(past);
     int64_t missed = kbi_goals_show(o, out, now, n);
     fflush(out);
-    return kbi_toll_code(o, &a, before != NULL, off, missed);
+    return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, off, missed);
 }
 
 // A line a record behind those that are there; one that an earlier run was killed in is ended.
@@ -16713,6 +19446,13 @@ static bool kbi_toll_save(kbi_toll* g, int code) {
     return good;
 }
 
+static const kbi_contrast* kbi_toll_compare(void* to) { // once all records of the run are there
+    kbi_toll* g = (kbi_toll*)to;
+    if (!g->o->baseline || !g->n) return NULL;
+    if (!g->contrast.before) kbi_toll_contrast(&g->contrast, g->o, &g->history, &g->before, g->now, g->n);
+    return &g->contrast;
+}
+
 // A run with what stands around it.
 static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
     kbi_toll gate;
@@ -16720,13 +19460,15 @@ static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
     bool good = kbi_toll_open(&gate, o, kbi_outputs_stdout(o) ? stderr : stdout);
     kbi_desk.take = kbi_toll_take;
     kbi_desk.take_to = &gate;
+    kbi_desk.contrast = kbi_toll_compare;
     int code = good ? kbi_run_plan(o, plan, NULL, NULL) : KBI_EXIT_USAGE;
     kbi_desk.take = NULL;
+    kbi_desk.contrast = NULL;
     if (code == KBI_EXIT_INTERRUPTED)
         kbi_warn("interrupted: nothing is compared, and nothing added to a baseline or history");
     if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && gate.n) {
-        int judged = kbi_toll_judge(o, &gate.history, o->baseline ? &gate.before : NULL, gate.now, gate.n, "this run",
-                                    gate.out);
+        int judged =
+            kbi_toll_judge(o, &gate.history, kbi_toll_compare(&gate), gate.now, gate.n, "this run", gate.out);
         if (!kbi_toll_save(&gate, judged)) code = KBI_EXIT_FAILED;
         if (code == KBI_EXIT_FINE) code = judged;
     }
@@ -16766,27 +19508,43 @@ static int kbi_env_loaded(const kbi_options* o) {
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
-// Records that a file has, held against a baseline, a history and goals.
-static int kbi_toll_loaded(const kbi_options* o, const kbi_records* now, const kbi_records* before, const char* name,
-                           FILE* out) {
-    kbi_records history;
+typedef struct kbi_loaded { // what records of a file are held against
+    kbi_records before, history;
+    kbi_contrast contrast;
+} kbi_loaded;
+
+// With l->before as it was read, empty without a baseline; false after an error message.
+static bool kbi_loaded_open(kbi_loaded* l, const kbi_options* o, const kbi_records* now) {
+    if (o->history && !kbi_read_records(&l->history, o->history)) return false;
+    if (l->before.n) kbi_toll_contrast(&l->contrast, o, &l->history, &l->before, now->of, now->n);
+    return true;
+}
+
+static const kbi_contrast* kbi_loaded_contrast(const kbi_loaded* l) { return l->before.n ? &l->contrast : NULL; }
+
+static int kbi_loaded_judge(const kbi_loaded* l, const kbi_options* o, const kbi_records* now, const char* name,
+                            FILE* out) {
     int64_t failed = 0;
-    memset(&history, 0, sizeof history);
-    if (o->history && !kbi_read_records(&history, o->history)) return KBI_EXIT_USAGE;
-    int code = kbi_toll_judge(o, &history, before, now->of, now->n, name, out);
+    int code = kbi_toll_judge(o, &l->history, kbi_loaded_contrast(l), now->of, now->n, name, out);
     for (int64_t i = 0; i < now->n; i++) failed += now->of[i].status == KB_FAILED;
-    kbi_records_free(&history);
     return failed ? KBI_EXIT_FAILED : code;
 }
 
+static void kbi_loaded_free(kbi_loaded* l) {
+    kbi_records_free(&l->before);
+    kbi_records_free(&l->history);
+    KBENCH_FREE(l->contrast.changes.of);
+}
+
 static int kbi_compare_main(const kbi_options* o) {
-    kbi_records before, after;
+    kbi_loaded with;
+    kbi_records after;
+    memset(&with, 0, sizeof with);
     memset(&after, 0, sizeof after);
-    bool good = kbi_goals_check(o) && kbi_read_baseline(o, "compare", o->compare[0], &before);
-    if (!good) return KBI_EXIT_USAGE;
-    good = kbi_read_baseline(o, "compare", o->compare[1], &after);
-    int code = good ? kbi_toll_loaded(o, &after, &before, o->compare[1], stdout) : KBI_EXIT_USAGE;
-    kbi_records_free(&before);
+    bool good = kbi_goals_check(o) && kbi_read_baseline(o, "compare", o->compare[0], &with.before) &&
+                kbi_read_baseline(o, "compare", o->compare[1], &after) && kbi_loaded_open(&with, o, &after);
+    int code = good ? kbi_loaded_judge(&with, o, &after, o->compare[1], stdout) : KBI_EXIT_USAGE;
+    kbi_loaded_free(&with);
     kbi_records_free(&after);
     return code;
 }
@@ -16932,14 +19690,15 @@ static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
 }
 
 static int kbi_load_shown(const kbi_options* o) {
-    kbi_records r, before;
+    kbi_records r;
+    kbi_loaded with;
     kbi_store store;
     kbi_outputs outputs;
     memset(&r, 0, sizeof r);
-    memset(&before, 0, sizeof before);
+    memset(&with, 0, sizeof with);
     bool good = kbi_load_apart(o) && kbi_load_records(o, &r) && kbi_goals_check(o) &&
-                (!o->baseline || kbi_read_baseline(o, "baseline", o->baseline, &before)) &&
-                kbi_outputs_open(&outputs, o);
+                (!o->baseline || kbi_read_baseline(o, "baseline", o->baseline, &with.before)) &&
+                kbi_loaded_open(&with, o, &r) && kbi_where_check(o, r.of, r.n) && kbi_outputs_open(&outputs, o);
     if (good && !kbi_store_open(&store, o->json, o->jsonl)) kbi_outputs_discard(&outputs), good = false;
     int code = good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
     if (good) {
@@ -16950,13 +19709,12 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_table_end(&table);
         for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i]);
         if (!kbi_store_close(&store)) code = KBI_EXIT_FAILED;
-        if (!kbi_outputs_close(&outputs, &r)) code = KBI_EXIT_FAILED;
+        if (!kbi_outputs_close(&outputs, &r, kbi_loaded_contrast(&with))) code = KBI_EXIT_FAILED;
         if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
     if (code == KBI_EXIT_FINE && kbi_toll_wanted(o))
-        code =
-            kbi_toll_loaded(o, &r, o->baseline ? &before : NULL, o->load[0], kbi_outputs_stdout(o) ? stderr : stdout);
-    kbi_records_free(&before);
+        code = kbi_loaded_judge(&with, o, &r, o->load[0], kbi_outputs_stdout(o) ? stderr : stdout);
+    kbi_loaded_free(&with);
     kbi_records_free(&r);
     KBENCH_FREE(o->load);
     return code;
