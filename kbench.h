@@ -13995,9 +13995,11 @@ static bool kbi_roof_is_memory(const char* roof) {
 
 // Percent of the bandwidth and of the arithmetic that were measured; NAN where one is not known.
 static void kbi_light_of(const kb_result* r, double out[2]) {
-    bool moves = kbi_roof_is_memory(r->roof);
-    out[0] = r->roof && moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
-    out[1] = r->roof && !moves ? r->gpu_efficiency : 100 * r->gflops / r->compute_roof_gflops;
+    // the first schema says what is the nearest roof by what binds
+    bool moves = r->roof ? kbi_roof_is_memory(r->roof) : kbi_is(r->bound, "memory");
+    bool computes = r->roof ? !moves : kbi_is(r->bound, "compute");
+    out[0] = moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
+    out[1] = computes ? r->gpu_efficiency : 100 * r->gflops / r->compute_roof_gflops;
     for (int i = 0; i < 2; i++)
         if (!kbi_finite(out[i]) || !(out[i] > 0)) out[i] = (double)NAN;
 }
@@ -14020,7 +14022,8 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
                  light[i] > 108 ? " &#8250;" : "");
     }
     if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
-        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim", "no bytes, no operations, or no roof known");
+        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim halo",
+                      "no bytes, no operations, or no roof known");
     else if (r->bound)
         kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
 }
@@ -14074,6 +14077,9 @@ static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
         const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
         for (int k = 0; k < KBI_COUNT(names); k++)
             kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), names[k], gbps[k]);
+        if (!r->roof && kbi_is(r->bound, "memory"))
+            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), "memory",
+                            100 * r->throughput_gbps / r->gpu_efficiency);
         kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->compute_roof, r->compute_roof_gflops);
         if (r->roof && !r->compute_roof && !kbi_roof_is_memory(r->roof))
             kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->roof,
@@ -14249,6 +14255,7 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
                       "no case says both kb_bytes and kb_flops");
     double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
     char missing[80];
+    end += 6;
     snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
     if (n && n < p->lot.n) kbi_draw_text(t, 4, end, "start", "dim", missing), end += 16;
     if (!c.n_memory) kbi_draw_text(t, 4, end, "start", "dim", "no bandwidth is in these records"), end += 16;
@@ -14467,11 +14474,8 @@ static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, in
 static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
     int64_t n, at = 0;
     kbi_stand* all = kbi_ratios_of(s, changes != 0, &n);
-    while (p->lot.n && at < n && all[at].r != p->lot.of[0]) at++;
-    if (n) return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
-    kbi_draw_text(t, 0, 18, "start", "dim",
-                  changes ? "no earlier run: --baseline NAME names one" : "no case was compared with a rival");
-    return 30;
+    while (at + 1 < n && all[at].r != p->lot.of[0]) at++;
+    return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
 }
 
 #endif // KBI_REPORT
