@@ -14727,7 +14727,7 @@ static void kbi_page_head(kbi_text* t, const char* title) {
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
              "script-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
              "<meta name=\"referrer\" content=\"no-referrer\">\n");
-    kbi_draw(t, "<title>$</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", title);
+    kbi_draw(t, "<title>$ - kbench</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", title);
     kbi_page_colours(t, ":root{", false);
     kbi_page_colours(t, "\n@media(prefers-color-scheme:dark){:root:not([data-theme=light]){", true);
     kbi_page_colours(t, "}\n:root[data-theme=dark]{color-scheme:dark;", true);
@@ -14935,7 +14935,12 @@ static void kbi_page_header(kbi_page* p, const char* title) {
              "<body>\n<header>\n<div class='eyebrow'><span>kbench, benchmark report</span>"
              "<button id='theme' type='button'>light / dark</button></div>\n<h1>$</h1>\n",
              title);
-    if (r) kbi_puts(p->t, "<p class='dim'>"), kbi_page_machine(p->t, r), kbi_puts(p->t, "</p>\n");
+    int machines = 0;
+    for (int64_t i = 0; i < s->n && machines < 4; i++) {
+        if (i && kbi_md_same_machine(&s->of[i - 1], &s->of[i])) continue;
+        kbi_puts(p->t, "<p class='dim'>"), kbi_page_machine(p->t, &s->of[i]), kbi_puts(p->t, "</p>\n");
+        machines++;
+    }
     kbi_draw(p->t, "<p class='lead'><span class='chip @'>@</span>", bad ? "fail" : "pass", bad ? "FAIL" : "PASS");
     kbi_page_verdict(p);
     kbi_putf(p->t, " <span class='dim'>%lld case%s: %lld with a time", (long long)s->n, s->n == 1 ? "" : "s",
