@@ -15638,9 +15638,11 @@ static bool kbi_roof_is_memory(const char* roof) {
 
 // Percent of the bandwidth and of the arithmetic that were measured; NAN where one is not known.
 static void kbi_light_of(const kb_result* r, double out[2]) {
-    bool moves = kbi_roof_is_memory(r->roof);
-    out[0] = r->roof && moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
-    out[1] = r->roof && !moves ? r->gpu_efficiency : 100 * r->gflops / r->compute_roof_gflops;
+    // the first schema says what is the nearest roof by what binds
+    bool moves = r->roof ? kbi_roof_is_memory(r->roof) : kbi_is(r->bound, "memory");
+    bool computes = r->roof ? !moves : kbi_is(r->bound, "compute");
+    out[0] = moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
+    out[1] = computes ? r->gpu_efficiency : 100 * r->gflops / r->compute_roof_gflops;
     for (int i = 0; i < 2; i++)
         if (!kbi_finite(out[i]) || !(out[i] > 0)) out[i] = (double)NAN;
 }
@@ -15663,7 +15665,8 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
                  light[i] > 108 ? " &#8250;" : "");
     }
     if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
-        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim", "no bytes, no operations, or no roof known");
+        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim halo",
+                      "no bytes, no operations, or no roof known");
     else if (r->bound)
         kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
 }
@@ -15717,6 +15720,9 @@ static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
         const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
         for (int k = 0; k < KBI_COUNT(names); k++)
             kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), names[k], gbps[k]);
+        if (!r->roof && kbi_is(r->bound, "memory"))
+            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), "memory",
+                            100 * r->throughput_gbps / r->gpu_efficiency);
         kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->compute_roof, r->compute_roof_gflops);
         if (r->roof && !r->compute_roof && !kbi_roof_is_memory(r->roof))
             kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->roof,
@@ -15892,6 +15898,7 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
                       "no case says both kb_bytes and kb_flops");
     double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
     char missing[80];
+    end += 6;
     snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
     if (n && n < p->lot.n) kbi_draw_text(t, 4, end, "start", "dim", missing), end += 16;
     if (!c.n_memory) kbi_draw_text(t, 4, end, "start", "dim", "no bandwidth is in these records"), end += 16;
@@ -16110,11 +16117,8 @@ static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, in
 static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
     int64_t n, at = 0;
     kbi_stand* all = kbi_ratios_of(s, changes != 0, &n);
-    while (p->lot.n && at < n && all[at].r != p->lot.of[0]) at++;
-    if (n) return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
-    kbi_draw_text(t, 0, 18, "start", "dim",
-                  changes ? "no earlier run: --baseline NAME names one" : "no case was compared with a rival");
-    return 30;
+    while (at + 1 < n && all[at].r != p->lot.of[0]) at++;
+    return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
 }
 
 #endif // KBI_REPORT
@@ -16369,7 +16373,7 @@ static void kbi_page_head(kbi_text* t, const char* title) {
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
              "script-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
              "<meta name=\"referrer\" content=\"no-referrer\">\n");
-    kbi_draw(t, "<title>$</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", title);
+    kbi_draw(t, "<title>$ - kbench</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", title);
     kbi_page_colours(t, ":root{", false);
     kbi_page_colours(t, "\n@media(prefers-color-scheme:dark){:root:not([data-theme=light]){", true);
     kbi_page_colours(t, "}\n:root[data-theme=dark]{color-scheme:dark;", true);
@@ -16577,7 +16581,12 @@ static void kbi_page_header(kbi_page* p, const char* title) {
              "<body>\n<header>\n<div class='eyebrow'><span>kbench, benchmark report</span>"
              "<button id='theme' type='button'>light / dark</button></div>\n<h1>$</h1>\n",
              title);
-    if (r) kbi_puts(p->t, "<p class='dim'>"), kbi_page_machine(p->t, r), kbi_puts(p->t, "</p>\n");
+    int machines = 0;
+    for (int64_t i = 0; i < s->n && machines < 4; i++) {
+        if (i && kbi_md_same_machine(&s->of[i - 1], &s->of[i])) continue;
+        kbi_puts(p->t, "<p class='dim'>"), kbi_page_machine(p->t, &s->of[i]), kbi_puts(p->t, "</p>\n");
+        machines++;
+    }
     kbi_draw(p->t, "<p class='lead'><span class='chip @'>@</span>", bad ? "fail" : "pass", bad ? "FAIL" : "PASS");
     kbi_page_verdict(p);
     kbi_putf(p->t, " <span class='dim'>%lld case%s: %lld with a time", (long long)s->n, s->n == 1 ? "" : "s",
