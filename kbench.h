@@ -236,7 +236,7 @@ LAST REVISIONS
   >>options   What to define before including the file.
               Public: KBENCH_*
               Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, >>part, measure, >>verdict,
-                       >>record, >>parse, >>tools, >>html, program
+                       >>record, >>parse, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -17683,12 +17683,12 @@ typedef struct kbi_outputs {
 
 // What stands at the begin of every file of a renderer's.
 static const char* kbi_output_mark(const kbi_output* out) {
-    return out->render == kbi_csv      ? "name,operation,"
-           : out->render == kbi_gbench ? "\"context\""
-           : out->render == kbi_go     ? "pkg: kbench"
-           : out->render               ? ", kbench "
-           : out->plot                 ? "<!-- kbench "
-                                       : "\"generator\" content=\"kbench ";
+    return out->render == kbi_csv       ? "name,operation,"
+           : out->render == kbi_gbench  ? "\"context\""
+           : out->render == kbi_go      ? "pkg: kbench"
+           : out->render                ? ", kbench "
+           : kbi_is(out->option, "svg") ? "<!-- kbench "
+                                        : "\"generator\" content=\"kbench ";
 }
 
 static bool kbi_output_open(kbi_output* out) {
