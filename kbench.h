@@ -11733,7 +11733,8 @@ static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit
         m->unit = kbi_arena_text(&r->to->text, base);
     }
     m->sum = x * factor;
-    r->had = KBI_MAX(r->had, ++r->n_of);
+    r->n_of++;
+    r->had = KBI_MAX(r->had, r->n_of);
 }
 
 // --- ncu: a row a launch with its units in a row above (--page raw), or a row a metric (--page details) ---
@@ -14785,16 +14786,17 @@ static int kbi_look_main(const kbi_options* o) {
     s->recipe.fresh = false;
     s->backend = kbi_backend_open(&s->recipe, &s->machine);
     bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_SCRIPT;
+    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
     for (int i = first; i < plan.n && here; i++) {
-        kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
         if (!kbi_runs_here(s, &plan.cases[i])) continue;
         fprintf(f, "at %d\n", i), fflush(f);
         kbi_run_init(run, s->backend, &s->machine, &s->recipe);
         kbi_run_case(run, &plan.cases[i]);
         kbi_check_call(run);
         if (run->m.status == KB_OK) kbi_look_call(run, i);
-        KBENCH_FREE(run);
+        if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device goes with this process
     }
+    KBENCH_FREE(run);
     fputs(here ? "done\n" : "no GPU\n", f);
     fclose(f);
     return KBI_EXIT_FINE;
