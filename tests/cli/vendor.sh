@@ -122,7 +122,7 @@ try() {
 of() { awk -F'\t' -v name="$1" -v key="$2" '$2 == "name" && index($3, name) { at = $1 } $1 == at && $2 == key { print $3; exit }' "$tmp/flat.txt"; }
 
 # --- how it is started, what comes of it
-try "" --ncu --op op --impl one,two --json "$tmp/ncu.json"
+try "" --ncu --op op --impl one,two --json "$tmp/ncu.json" --csv "$tmp/ncu.csv" --md "$tmp/ncu.md"
 check_rc "--ncu" 0
 check_same "ncu is started once" "$(grep -c . "$FAKE")" 1
 for word in '\[--profile-from-start\] \[off\]' '\[--clock-control\] \[none\]' '\[--cache-control\] \[all\]' '\[--page\] \[raw\]' \
@@ -136,12 +136,21 @@ check_out "case" '^op/impl=one$'
 check_out "kernel" '^ +2 +6\.000 us +100% +6\.000 +62\.50  scale  \(64, 1, 1\) x \(256, 1, 1\)$'
 "$tmp/flat" "$tmp/ncu.json" > "$tmp/flat.txt"
 check_same "occupancy in the record" "$(of impl=one occupancy_achieved)" 62.5
+counters() { grep "\"name\": \"$2[/\"]" "$1" | sed "s/.*\"counters\": \({[^}]*}\).*/\1/"; }
+check_same "counters in the record" "$(counters "$tmp/ncu.json" op/impl=one)" \
+    '{"dram__bytes.sum": 6000000, "gpu__time_duration.sum": 6000, "sm__warps_active.avg.pct_of_peak_sustained_active": 62.5}'
+check_same "another case's" "$(counters "$tmp/ncu.json" op/impl=two | cut -c 1-27)" '{"dram__bytes.sum": 1000000'
+if grep -q '"counter_units": {"dram__bytes.sum": "byte", "gpu__time_duration.sum": "ns"' "$tmp/ncu.json"; then pass; else fail "units: $(cat "$tmp/ncu.json")"; fi
+if head -n 1 "$tmp/ncu.csv" | grep -q 'counter:dram__bytes.sum,'; then pass; else fail "CSV: $(head -n 1 "$tmp/ncu.csv")"; fi
+if grep -q dram "$tmp/ncu.md"; then fail "a page of Markdown has room for no metrics: $(cat "$tmp/ncu.md")"; else pass; fi
 check_same "files that are left" "$(ls "$TMPDIR")" ""
 # the command printed, by hand
 sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_LOOK=[^ ]*|KBENCH_LOOK=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"
 check "the command by hand" sh "$tmp/by_hand"
 check_same "the command by hand: how far it came" "$(tail -n 1 "$TMPDIR/told")" done
 rm -f "$TMPDIR/told" "$TMPDIR/csv"
+run "$prog" --load "$tmp/ncu.json" --columns time,counter:dram__bytes.sum --sort=-counter:dram__bytes.sum
+check_out "--load: a metric as a column" 'one +5\.000 us +6000000 '
 try "" --ncu=full --hot
 check_rc "--ncu=full --hot" 0
 check_err "--ncu=full --hot" 'cache-control none .*--set full'
@@ -178,9 +187,17 @@ unset CRASH
 run env WRONG=1 "$prog" $script --ncu
 check_rc "a case that is wrong" 1
 
+# --- interrupted: the tool ends, and nothing is left
+FAKE_ILL=hangs "$prog" $script --ncu --json "$tmp/cut.json" > "$tmp/out" 2> "$tmp/err" &
+sleep 1
+kill -INT $!
+wait $!
+check_same "interrupted: exit code" $? 130
+check_same "interrupted: files that are left" "$(ls "$TMPDIR")" ""
+
 # --- what fails: one line, its cure, the cases' own results, exit code 2
 ill() { # ILL OPTION ERE
-    try "$1" "$2" --json "$tmp/ill.json"
+    try "$1" "$2" --json "$tmp/ill.json" --op op --impl one
     check_rc "$1" 2
     check_err "$1" "error: $2: .*$3"
     check_same "$1: errors" "$(grep -c 'error: ' "$err")" 1

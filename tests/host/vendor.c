@@ -93,18 +93,18 @@ static void test_nsys(void) {
     CHECK_REAL(scale->least, 4000, 0);
     CHECK_STR(look(0, "reduce")->grid, "(132, 2, 1)");
     CHECK_STR(look(0, "[CUDA")->grid, "");
-    CHECK_REAL(VALUE(0, "", "nsys_kernels"), 3, 0);
-    CHECK_REAL(VALUE(0, "", "nsys_kernel_ns"), 10000, 0);
-    CHECK_REAL(VALUE(0, "", "nsys_memory_operations"), 1, 0);
-    CHECK_REAL(VALUE(0, "", "nsys_memory_bytes"), 4000, 1e-12);
-    CHECK_REAL(VALUE(0, "", "nsys_span_ns"), 12000, 0); // with its gaps; what overlaps counts once
+    CHECK_REAL(VALUE(0, "", "nsys.kernels"), 3, 0);
+    CHECK_REAL(VALUE(0, "", "nsys.kernel_ns"), 10000, 0);
+    CHECK_REAL(VALUE(0, "", "nsys.memory_operations"), 1, 0);
+    CHECK_REAL(VALUE(0, "", "nsys.memory_bytes"), 4000, 1e-12);
+    CHECK_REAL(VALUE(0, "", "nsys.span_ns"), 12000, 0); // with its gaps; what overlaps counts once
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_INT(look(1, "")->calls, 0);
     read_file("tests/fixtures/nsys_old.csv");
-    CHECK_REAL(VALUE(0, "", "nsys_memory_operations"), 2, 0);
-    CHECK_REAL(VALUE(0, "", "nsys_memory_bytes"), 4608, 0);
+    CHECK_REAL(VALUE(0, "", "nsys.memory_operations"), 2, 0);
+    CHECK_REAL(VALUE(0, "", "nsys.memory_bytes"), 4608, 0);
     CHECK_REAL(look(0, "[CUDA memset]")->ns, 300, 0);
-    CHECK(isnan(VALUE(0, "", "nsys_kernels")));
+    CHECK(isnan(VALUE(0, "", "nsys.kernels")));
 }
 
 static void check_number(const char* text, int point, double want) {
