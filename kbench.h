@@ -12338,6 +12338,7 @@ typedef struct kbi_metric { // one of a kernel's numbers, over its launches
 
 typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's timed block; or of all its kernels
     int number;           // the case's, as its marks have it
+    bool whole;           // all: the mark behind it was seen as well
     const char* kernel;   // NULL: all
     const char *grid, *block;
     int64_t calls;
@@ -12363,7 +12364,7 @@ static void kbi_looks_free(kbi_looks* l) {
 
 static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: nothing was seen of it
     for (int i = 0; i < l->n; i++)
-        if (l->of[i].number == number && !l->of[i].kernel) return &l->of[i];
+        if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
     return NULL;
 }
 
@@ -12382,8 +12383,8 @@ static bool kbi_ends(const char* s, const char* end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-// One launch more; name and unit are kept. Sums, times and bytes are added, of what a launch is configured with the largest is kept; all else is
-// a share or a rate, of which a launch has a say for as long as it took.
+// One launch more; name and unit are kept. Sums, times and bytes are added; of what a launch is configured with the
+// largest is kept; all else is a share or a rate, of which a launch has a say for as long as it took.
 static void kbi_metric_add(kbi_look* to, const char* name, const char* unit, double x, double ns) {
     kbi_metric* m = to->of;
     while (m < to->of + to->n && !kbi_is(m->name, name)) m++;
@@ -12448,34 +12449,35 @@ static bool kbi_looks_number(const char* s, int point, double* out) {
     return n && !*s && !*end && end != text && kbi_finite(*out);
 }
 
-// The factor that brings a unit to ns, byte or cycles, per second where it is a rate; into `out` what it then is.
-static double kbi_unit_base(const char* unit, char out[40]) {
-    static const struct {
-        const char *name, *base;
-        double factor;
-    } units[] = {
-        { "ns", "ns", 1 },        { "nsec", "ns", 1 },       { "nsecond", "ns", 1 },  { "us", "ns", 1e3 },
-        { "usec", "ns", 1e3 },    { "usecond", "ns", 1e3 },  { "ms", "ns", 1e6 },     { "msec", "ns", 1e6 },
-        { "msecond", "ns", 1e6 }, { "s", "ns", 1e9 },        { "sec", "ns", 1e9 },    { "second", "ns", 1e9 },
-        { "byte", "byte", 1 },    { "bytes", "byte", 1 },    { "B", "byte", 1 },      { "Kbyte", "byte", 1e3 },
-        { "KB", "byte", 1e3 },    { "Mbyte", "byte", 1e6 },  { "MB", "byte", 1e6 },   { "Gbyte", "byte", 1e9 },
-        { "GB", "byte", 1e9 },    { "Tbyte", "byte", 1e12 }, { "KiB", "byte", 1024 }, { "MiB", "byte", 1048576 },
-        { "hz", "hz", 1 },        { "Khz", "hz", 1e3 },      { "Mhz", "hz", 1e6 },    { "Ghz", "hz", 1e9 }
-    };
-    size_t n = strcspn(unit, "/");
-    double factor = 1, per = 0;
-    const char* base = NULL;
-    for (int i = 0; i < KBI_COUNT(units); i++) {
-        if (strlen(units[i].name) == n && strncmp(units[i].name, unit, n) == 0)
-            factor = units[i].factor, base = units[i].base;
-        if (unit[n] && kbi_is(units[i].name, unit + n + 1) && kbi_is(units[i].base, "ns")) per = units[i].factor;
+// The factor that brings a unit to seconds, bytes or hertz, and which of them; 0: it is none of these.
+static double kbi_unit_factor(const char* unit, size_t n, char* base) {
+    static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
+    static const char prefixes[] = "numKMGT";
+    static const double factors[] = { 1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9, 1e12 };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        size_t m = strlen(names[i]);
+        const char* prefix = n == m + 1 ? strchr(prefixes, *unit) : NULL;
+        if ((n != m && !prefix) || strncmp(unit + n - m, names[i], m) != 0) continue;
+        *base = *names[i];
+        return prefix ? factors[prefix - prefixes] : 1;
     }
-    if (unit[n] && !(per > 0)) return snprintf(out, 40, "%.30s", unit), 1;
-    if (base)
-        snprintf(out, 40, "%s%s", base, per > 0 ? "/s" : "");
-    else
-        snprintf(out, 40, "%.*s%s", (int)KBI_MIN(n, (size_t)30), unit, per > 0 ? "/s" : "");
-    return per > 0 ? factor * 1e9 / per : factor;
+    return 0;
+}
+
+// The factor that brings a unit to ns, byte, or what it is called, per second where it is a rate; `out` says which.
+static double kbi_unit_base(const char* unit, char out[40]) {
+    size_t n = strcspn(unit, "/");
+    char base = 0, below = 0;
+    double factor = kbi_unit_factor(unit, n, &base), per = 1;
+    if (unit[n]) per = kbi_unit_factor(unit + n + 1, strlen(unit + n + 1), &below);
+    if (unit[n] && below != 's') return snprintf(out, 40, "%.30s", unit), 1; // a thread's, a block's
+    snprintf(out, 40, "%.*s%s", base ? 4 : (int)KBI_MIN(n, (size_t)30),
+             base == 's'   ? "ns"
+             : base == 'h' ? "hz"
+             : base        ? "byte"
+                           : unit,
+             unit[n] ? "/s" : "");
+    return (base ? factor : 1) / per * (base == 's' ? 1e9 : 1);
 }
 
 // --- CSV: a record at a time, in place ---
@@ -12551,20 +12553,33 @@ static double kbi_headed(const kbi_reading* r, const char* name) {
 
 // --- launches ---
 
+// The grid of a mark says which case's block begins (2 n + 1) or is over (2 n + 2).
+static void kbi_mark_seen(kbi_reading* r) {
+    char digits[16];
+    size_t n = 0;
+    const char *p = r->grid, *end = strstr(p, ", "); // in (1,025, 1, 1) the first one is no end
+    for (end = end ? end : p + strcspn(p, ","); p < end && n + 1 < sizeof digits; p++)
+        if (isdigit((unsigned char)*p)) digits[n++] = *p;
+    digits[n] = 0;
+    int grid = (int)strtol(digits, NULL, 10);
+    if (grid % 2 == 0 && r->inside >= 0 && r->inside == grid / 2 - 1)
+        r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)].whole = true;
+    r->inside = grid % 2 ? grid / 2 : -1;
+    if (r->inside >= 0) kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+    r->ended = NAN;
+}
+
 // A launch has been read: it marks a case, or is one of the case's.
 static void kbi_launch_over(kbi_reading* r) {
     if (!r->kernel || r->counts) return;
-    bool is_mark = strncmp(r->kernel, "kbi_null", 8) == 0;
-    long grid = is_mark ? strtol(r->grid + strcspn(r->grid, "0123456789"), NULL, 10) : 0;
-    if (is_mark) {
-        r->inside = grid % 2 ? (int)(grid / 2) : -1;
-        if (r->inside >= 0) kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
-        r->ended = NAN;
+    if (strncmp(r->kernel, "kbi_null", 8) == 0) {
+        kbi_mark_seen(r);
+        r->kernel = NULL;
     }
-    int places[2] = { r->inside < 0 || is_mark ? -1 : kbi_look_find(r->to, r->inside, NULL, NULL, NULL), -1 };
-    if (places[0] >= 0) places[1] = kbi_look_find(r->to, r->inside, r->kernel, r->grid, r->block);
-    for (int k = 0; k < 2 && places[k] >= 0; k++) {
-        kbi_look* l = &r->to->of[places[k]];
+    for (int k = 0; k < 2 && r->kernel && r->inside >= 0; k++) {
+        int at = k ? kbi_look_find(r->to, r->inside, r->kernel, r->grid, r->block)
+                   : kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+        kbi_look* l = &r->to->of[at];
         if (r->ns > 0) {
             l->least = l->calls ? KBI_MIN(l->least, r->ns) : r->ns;
             l->most = KBI_MAX(l->most, r->ns);
@@ -15991,13 +16006,25 @@ static void kbi_vendor_word(kbi_vendor* v, const char* word) {
     v->n++;
 }
 
+static void kbi_vendor_begin(kbi_vendor* v) {
+    v->command.n = 0, v->n = 0;
+    kbi_vendor_word(v, v->tool);
+}
+
+static void kbi_vendor_words(kbi_vendor* v, const char* words) { // with blanks between them
+    char word[80];
+    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(words, " "), words);
+        kbi_vendor_word(v, word);
+    }
+}
+
 // This program with its own command line, whatever its main makes of that; less what starts tools.
 static void kbi_vendor_self(kbi_vendor* v) {
-    char path[512];
     char** own = kbi_own_words(v->s->o);
-    ssize_t n = strchr(own[0], '/') ? 0 : readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n > 0) path[n] = 0;
-    kbi_vendor_word(v, n > 0 ? path : own[0]);
+    char* path = strchr(own[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
+    kbi_vendor_word(v, path ? path : own[0]);
+    free(path);
     for (int i = 1; own[i]; i++) {
         bool starts = false;
         for (int k = 0; k < KBI_COUNT(kbi_vendors); k++) {
@@ -16021,37 +16048,19 @@ static void kbi_vendor_self(kbi_vendor* v) {
 // Clocks as they are when we time; caches emptied before a kernel where our samples are cold.
 static void kbi_ncu_words(kbi_vendor* v) {
     const char* set = v->s->o->ncu;
-    const char* words[] = { "--profile-from-start",
-                            "off",
-                            "--target-processes",
-                            "application-only",
-                            "--clock-control",
-                            "none",
-                            "--cache-control",
-                            v->s->recipe.mode == KBI_COLD ? "all" : "none",
-                            "--print-units",
-                            "base",
-                            "--page",
-                            "raw",
-                            "--csv",
-                            "--log-file",
-                            v->csv };
-    kbi_vendor_word(v, v->tool);
-    for (int i = 0; i < KBI_COUNT(words); i++) kbi_vendor_word(v, words[i]);
+    kbi_vendor_words(v, "--profile-from-start off --target-processes application-only --clock-control none");
+    kbi_vendor_words(v, v->s->recipe.mode == KBI_COLD ? "--cache-control all" : "--cache-control none");
+    kbi_vendor_words(v, "--print-units base --page raw --csv --log-file");
+    kbi_vendor_word(v, v->csv);
     kbi_vendor_word(v, !set || strstr(set, "__") ? "--metrics" : "--set");
     kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
-    kbi_vendor_self(v);
 }
 
 // All of the process is traced, which costs the blocks nothing: what lies between marks counts.
 static void kbi_nsys_words(kbi_vendor* v) {
-    static const char* const words[] = { "profile",       "--trace=cuda,nvtx", "--cuda-graph-trace=node",
-                                         "--sample=none", "--cpuctxsw=none",   "--force-overwrite=true",
-                                         "--output" };
-    kbi_vendor_word(v, v->tool);
-    for (int i = 0; i < KBI_COUNT(words); i++) kbi_vendor_word(v, words[i]);
+    kbi_vendor_words(v, "profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
+    kbi_vendor_words(v, "--force-overwrite=true --output");
     kbi_vendor_word(v, v->report);
-    kbi_vendor_self(v);
 }
 
 // The sums come from single launches: those that nsys makes know of no cases.
@@ -16060,15 +16069,16 @@ static void kbi_nsys_stats(kbi_vendor* v, const char* report) {
     char file[300];
     snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
     if (stat(file, &about) != 0) snprintf(file, sizeof file, "%.280s.qdrep", v->report); // until 2021
-    v->command.n = 0, v->n = 0;
-    const char* words[] = { v->tool, "stats", "--report", report, "--format", "csv", "--force-export=true", file };
-    for (int i = 0; i < KBI_COUNT(words); i++) kbi_vendor_word(v, words[i]);
+    kbi_vendor_begin(v);
+    kbi_vendor_words(v, "stats --format csv --force-export=true --report");
+    kbi_vendor_word(v, report);
+    kbi_vendor_word(v, file);
 }
 
 // As a shell would be given it, for people.
-static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
+static void kbi_vendor_say(const kbi_vendor* v) {
     kbi_text line = { NULL, 0, 0 };
-    if (looked) kbi_putf(&line, " LC_ALL=C %s=%s", KBI_LOOK, v->told);
+    kbi_putf(&line, " LC_ALL=C %s=%s", KBI_LOOK, v->told);
     const char* word = v->command.s;
     for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
         bool plain = *word && !word[strcspn(word, " \t\n\\'\"$`*?[]{}()<>|&;#~!")];
@@ -16089,13 +16099,14 @@ static int64_t kbi_size_of(const char* path) {
     return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
 }
 
-// Starts the command and waits; words: the file for what it says. A case in which nothing moves for as long as ten may
-// take has ended the look. The status that waitpid gives, -1: there was no process, or it was stopped.
+enum { KBI_STALLS = 10 }; // times --timeout: under a profiler a case takes longer
+
+// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The status that waitpid gives, -1: there was no process, or it was stopped.
 static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
     char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
     char* word = v->command.s;
     int status = -1;
-    double limit = 10 * v->s->o->timeout;
+    double limit = KBI_STALLS * v->s->o->timeout;
     for (int i = 0; i < v->n; i++, word += strlen(word) + 1) argv[i] = word;
     argv[v->n] = NULL;
     fflush(NULL);
@@ -16152,14 +16163,13 @@ static const struct {
       "this ncu cannot profile this GPU: a newer one may know it; under WSL and on a virtual GPU "
       "the host has to allow it" },
     { "driver is not compatible", "the driver is too old for this ncu: take that of the driver's CUDA version" },
-    { "nrecognised option", "this version does not know the options above: a newer one does" },
-    { "nrecognized option", "this version does not know the options above: a newer one does" },
+    { "nrecogni", "this version does not know the options above: a newer one does" }, // -sed or -zed option
 };
 
 // One line of what the tool said: the cure where the ill is known, else its own words.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text said = { NULL, 0, 0 };
-    const char *cure = NULL, *first = "", *last = "";
+    const char *cure = NULL, *first = "", *last = "nothing";
     kbi_file_text(v->csv, &said), kbi_puts(&said, "\n");
     kbi_file_text(v->words, &said), kbi_puts(&said, "\n");
     for (char *line = said.s, *next; *line; line = next) {
@@ -16176,12 +16186,12 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     else if (status >= 0 && WIFSIGNALED(status))
         kbi_error("--%s: %s was ended by signal %d; the command above shows more", v->name, v->name,
                   WTERMSIG(status));
+    else if (status < 0)
+        kbi_error("--%s: %s was stopped: nothing moved in %g s; a larger --timeout waits longer", v->name, v->name,
+                  KBI_STALLS * v->s->o->timeout);
     else
-        kbi_error("--%s: %s saw nothing (exit code %d); it said: %.200s", v->name, v->name,
-                  status >= 0 ? WEXITSTATUS(status) : -1,
-                  *first  ? first
-                  : *last ? last
-                          : "nothing");
+        kbi_error("--%s: %s failed (exit code %d); it said: %.200s", v->name, v->name, WEXITSTATUS(status),
+                  *first ? first : last);
     kbi_text_free(&said);
 }
 
@@ -16218,26 +16228,24 @@ static int kbi_vendor_told(const kbi_vendor* v, bool* over) {
 static bool kbi_vendor_look(kbi_vendor* v) {
     const kbi_plan* plan = v->s->plan;
     bool over = false;
-    for (int before = -1, at; !over && !kbi_desk.interrupted; before = at) {
-        v->command.n = 0, v->n = 0;
+    for (int before = -1, at;; before = at) {
+        kbi_vendor_begin(v);
         if (kbi_is(v->name, "ncu"))
             kbi_ncu_words(v);
         else
             kbi_nsys_words(v);
-        if (before < 0) kbi_vendor_say(v, true);
+        kbi_vendor_self(v);
+        if (before < 0) kbi_vendor_say(v);
         int status = kbi_vendor_run(v, v->words, true);
         if (kbi_desk.interrupted) return true;
         kbi_vendor_read(v);
         at = kbi_vendor_told(v, &over);
         if (over && at < 0) return true; // no GPU, and the run says so
-        if (!v->looks->n && (over || at == before)) return kbi_vendor_explain(v, status), false;
-        if (at == before) over = true;
-        if (!over)
-            kbi_warn("--%s: %s ended the program under %s; going on behind it", v->name, plan->cases[at].name,
-                     v->name);
+        if (over && status == 0 && v->looks->n) return true;
+        if (over || at == before) return kbi_vendor_explain(v, status), false;
+        kbi_warn("--%s: %s ended the program under %s; going on behind it", v->name, plan->cases[at].name, v->name);
         unlink(v->csv);
     }
-    return v->looks->n > 0 || kbi_desk.interrupted;
 }
 
 static bool kbi_vendor_files(kbi_vendor* v) {
@@ -16323,22 +16331,21 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, c
 static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
     bool wanted[KBI_COUNT(kbi_look_columns)];
     int cases = 0;
-    for (int i = 0; i < looks->n; i++) cases += !looks->of[i].kernel;
+    for (int i = 0; i < looks->n; i++) cases += looks->of[i].whole;
+    kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
+    kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
     for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++) {
         wanted[c] = false;
         for (int i = 0; i < looks->n; i++)
             wanted[c] |= kbi_finite(kbi_look_value(&looks->of[i], kbi_look_columns[c].metric));
-    }
-    kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
-    kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
-    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++)
         if (wanted[c]) kbi_table_pad(t, (int)strlen(kbi_look_columns[c].title) + 2, kbi_look_columns[c].title);
+    }
     kbi_puts(&t->text, "  kernel, grid x block\n");
-    for (int i = 0; i < looks->n; i++) {
-        const kbi_look* all = &looks->of[i];
-        if (all->kernel || all->number >= plan->n) continue;
-        kbi_putf(&t->text, "%s%s\n", plan->cases[all->number].name, all->calls ? "" : ": nothing on the GPU");
-        for (int k = i + 1; k < looks->n && looks->of[k].kernel; k++) kbi_look_row(t, &looks->of[k], all, wanted);
+    for (int i = 0; i < plan->n; i++) {
+        const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
+        const char* word = !all ? ": not seen" : all->calls ? "" : ": nothing on the GPU";
+        kbi_putf(&t->text, "%s%s\n", plan->cases[i].name, word);
+        for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
     }
 }
 
@@ -16549,7 +16556,6 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (code) return code;
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
     if (s->failed || !stored) return KBI_EXIT_FAILED;
-    if (s->unseen) return KBI_EXIT_USAGE;
     return s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE : kbi_nothing_measured(s);
 }
 
@@ -18792,6 +18798,7 @@ static int kbi_main(int argc, char** argv) {
 #else
         code = kbi_run_plan(&o, &plan, NULL, NULL);
 #endif
+    if (code == KBI_EXIT_FINE && kbi_desk.run.unseen) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == KBI_EXIT_FINE) {

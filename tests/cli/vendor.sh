@@ -70,6 +70,10 @@ awk -F'\t' '
         printf "\"%d\",\"1\",\"prog\",\"127.0.0.1\",\"%s\",\"1\",\"7\",\"(256, 1, 1)\",\"(%d, 1, 1)\",\"0\",\"9.0\"", id++, $1, $2
         printf ",\"%d\",\"%d\",\"62.5\"\n", 1000 * $4, $4
     }' "$FAKE.launches" >> "$log"
+if [ "${FAKE_ILL-}" = half ]; then # gives up in the second case's block
+    head -n 15 "$log" > "$log.half" && mv "$log.half" "$log"
+    echo '==ERROR== Failed to profile "other" in process 42' >> "$log" && exit 1
+fi
 [ "$code" = 0 ] || echo "==ERROR== The application returned an error code ($code)." >> "$log"
 echo "==PROF== Disconnected from process $$" >> "$log"
 exit $code
@@ -162,6 +166,9 @@ check_err "the command" "$folder/bin/nsys profile --trace=cuda,nvtx .*--output [
 check_out "heading" '^nsys, one run of each timed block: 2 of 2 cases$'
 check_out "kernel" '^ +2 +6\.000 us +100% +24\.00  scale'
 check_same "nsys leaves nothing" "$(ls "$TMPDIR")" ""
+try half --ncu
+check_rc "half" 2
+check_out "half: what was not seen to its end" '^op/impl=two: not seen$'
 try old --nsys="$tmp/kept.nsys-rep"
 check_rc "an older nsys" 0
 check_out "an older nsys" '^nsys, one run of each timed block: 2 of 3 cases$'
@@ -212,8 +219,11 @@ ill chip --ncu 'cannot profile this GPU: a newer one'
 ill lock --ncu 'set TMPDIR to a folder of yours'
 ill old --ncu 'does not know the options above'
 ill dies --ncu 'ncu was ended by signal 11'
-ill silent --ncu 'ncu saw nothing \(exit code 3\); it said: nothing'
-ill silent --nsys 'nsys saw nothing .*no space left on device'
+ill silent --ncu 'ncu failed \(exit code 3\); it said: nothing'
+ill half --ncu 'ncu failed \(exit code 1\); it said: ==ERROR== Failed to profile "other"'
+check_same "half: what was seen is in the record" "$(counters "$tmp/ill.json" op/impl=one | cut -c 1-27)" '{"dram__bytes.sum": 6000000'
+check_out "half: heading" '^ncu, one run of each timed block: 1 of 1 cases$'
+ill silent --nsys 'nsys failed .*no space left on device'
 rm -f "$FAKE"
 run env PATH="$system" "$prog" $script --ncu --json "$tmp/not.json"
 if [ -x /usr/local/cuda/bin/ncu ] || env PATH="$system" sh -c 'command -v ncu' > /dev/null; then

@@ -118,7 +118,10 @@ static void test_numbers(void) {
     check_number("1,234", ',', 1.234);
     check_number("1,234,567.5", '.', 1234567.5);
     check_number("1.234.567,5", ',', 1234567.5);
-    check_number("1 234\xc2\xa0" "567\xe2\x80\xaf" "890,5", ',', 1234567890.5); // a French one's blanks
+    check_number("1 234\xc2\xa0"
+                 "567\xe2\x80\xaf"
+                 "890,5",
+                 ',', 1234567890.5); // a French one's blanks
     check_number("1'234", '.', 1234);
     check_number("4.0e-05", '.', 4e-5);
     check_number("-3", '.', -3);
@@ -145,6 +148,21 @@ static void test_numbers(void) {
     CHECK_REAL(kbi_unit_base("Mhz", out), 1e6, 0);
     CHECK_STR(out, "hz");
     CHECK_REAL(kbi_unit_base("", out), 1, 0);
+}
+
+// A block whose end was not seen is not known.
+static void test_half(void) {
+    static const char head[] = "\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"gpu__time_duration.sum\"\n";
+    char text[1000];
+    snprintf(text, sizeof text, "%s0,kbi_null,\"(1, 1, 1)\",\"(1.025, 1, 1)\",5\n1,work,,,7\n", head);
+    CHECK(read_text(text));
+    CHECK_INT(look(512, "work")->calls, 1);
+    CHECK(!kbi_look_all(&looks, 512));
+    strcat(text,
+           "2,kbi_null,,\"(3,1,1)\",5\n3,work,,,8\n4,kbi_null,,\"(4,1,1)\",5\n5,kbi_null,,\"(1,026, 1, 1)\",5\n");
+    CHECK(read_text(text));
+    CHECK(!kbi_look_all(&looks, 512));
+    CHECK(kbi_look_all(&looks, 1));
 }
 
 // Whatever is cut off or turned round: nothing is read that is not there.
@@ -176,6 +194,7 @@ int main(void) {
     test_ncu_details();
     test_nsys();
     test_numbers();
+    test_half();
     test_broken();
     kbi_looks_free(&looks);
     return test_end();
