@@ -12378,77 +12378,6 @@ static double kbi_look_value(const kbi_look* l, const char* name) {
 
 // --- added up ---
 
-static bool kbi_ends(const char* s, const char* end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
-// One launch more; name and unit are kept. Sums, times and bytes are added; of what a launch is configured with the
-// largest is kept; all else is a share or a rate, of which a launch has a say for as long as it took.
-static void kbi_metric_add(kbi_look* to, const char* name, const char* unit, double x, double ns) {
-    kbi_metric* m = to->of;
-    while (m < to->of + to->n && !kbi_is(m->name, name)) m++;
-    bool first = m == to->of + to->n, whole = !strchr(name, '.') && (kbi_is(unit, "ns") || kbi_is(unit, "byte"));
-    if (first) {
-        if (to->n % 16 == 0) to->of = (kbi_metric*)kbi_grow(to->of, sizeof(kbi_metric) * (size_t)(to->n + 16));
-        m = &to->of[to->n++];
-        m->name = name;
-        m->unit = unit;
-        m->sum = m->weight = 0;
-    }
-    if (kbi_ends(name, ".sum") || whole || strncmp(name, "nsys.", 5) == 0)
-        m->sum += x;
-    else if (kbi_ends(name, ".max") || strncmp(name, "launch__", 8) == 0)
-        m->sum = first ? x : KBI_MAX(m->sum, x);
-    else if (kbi_ends(name, ".min"))
-        m->sum = first ? x : KBI_MIN(m->sum, x);
-    else
-        m->sum += x * ns, m->weight += ns;
-}
-
-static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const char* grid, const char* block) {
-    for (int i = l->n - 1; i >= 0 && l->of[i].number == number; i--)
-        if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
-            kbi_same_text(l->of[i].block, block))
-            return i;
-    if (l->n % 16 == 0) l->of = (kbi_look*)kbi_grow(l->of, sizeof(kbi_look) * (size_t)(l->n + 16));
-    kbi_look* to = &l->of[l->n];
-    memset(to, 0, sizeof *to);
-    to->number = number;
-    to->kernel = kbi_arena_text(&l->text, kernel);
-    to->grid = kbi_arena_text(&l->text, grid);
-    to->block = kbi_arena_text(&l->text, block);
-    return l->n++;
-}
-
-// --- numbers and units, whatever the tool's version and locale ---
-
-// What a number shows of the locale: the character that is its point, 0 where either reading is possible (1,234).
-static int kbi_point_of(const char* s) {
-    const char *dot = strchr(s, '.'), *comma = strchr(s, ',');
-    if (s[strspn(s, "0123456789.,+-eE")] || (!dot && !comma)) return 0;
-    if (dot && comma) return strrchr(s, '.') > strrchr(s, ',') ? '.' : ',';
-    const char *at = dot ? dot : comma, *last = strrchr(s, *at);
-    if (at != last) return dot ? ',' : '.'; // there are two of it
-    return strspn(at + 1, "0123456789") != 3 || *s == '0' || at - s > 3 ? *at : 0;
-}
-
-// false: no number, as n/a is none.
-static bool kbi_looks_number(const char* s, int point, double* out) {
-    char text[64], *end;
-    size_t n = 0;
-    for (; *s && n + 1 < sizeof text; s++)
-        if (*s == point)
-            text[n++] = '.';
-        else if (strchr("0123456789+-eE", *s))
-            text[n++] = *s;
-        else if (!strchr("., '", *s) && (unsigned char)*s < 0x80) // what groups digits may be a narrow blank
-            return false;
-    text[n] = 0;
-    *out = kbi_real_of(text, &end);
-    return n && !*s && !*end && end != text && kbi_finite(*out);
-}
-
 // The factor that brings a unit to seconds, bytes or hertz, and which of them; 0: it is none of these.
 static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
@@ -12480,6 +12409,79 @@ static double kbi_unit_base(const char* unit, char out[40]) {
     return (base ? factor : 1) / per * (base == 's' ? 1e9 : 1);
 }
 
+static bool kbi_ends(const char* s, const char* end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+// One launch more, of ns. Sums, times and bytes are added; of what a launch is configured with the largest is kept; all
+// else is a share or a rate, of which a launch has a say for as long as it took.
+static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const char* unit, double x, double ns) {
+    char base[40];
+    kbi_metric* m = to->of;
+    x *= kbi_unit_base(unit, base);
+    while (m < to->of + to->n && !kbi_is(m->name, name)) m++;
+    bool first = m == to->of + to->n, whole = !strchr(name, '.') && (kbi_is(base, "ns") || kbi_is(base, "byte"));
+    if (first) {
+        if (to->n % 16 == 0) to->of = (kbi_metric*)kbi_grow(to->of, sizeof(kbi_metric) * (size_t)(to->n + 16));
+        m = &to->of[to->n++];
+        m->name = kbi_arena_text(&l->text, name);
+        m->unit = kbi_arena_text(&l->text, base);
+        m->sum = m->weight = 0;
+    }
+    if (kbi_ends(name, ".sum") || whole || strncmp(name, "nsys.", 5) == 0)
+        m->sum += x;
+    else if (kbi_ends(name, ".max") || strncmp(name, "launch__", 8) == 0)
+        m->sum = first ? x : KBI_MAX(m->sum, x);
+    else if (kbi_ends(name, ".min"))
+        m->sum = first ? x : KBI_MIN(m->sum, x);
+    else
+        m->sum += x * ns, m->weight += ns;
+}
+
+static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const char* grid, const char* block) {
+    for (int i = l->n - 1; i >= 0 && l->of[i].number == number; i--)
+        if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
+            kbi_same_text(l->of[i].block, block))
+            return i;
+    if (l->n % 16 == 0) l->of = (kbi_look*)kbi_grow(l->of, sizeof(kbi_look) * (size_t)(l->n + 16));
+    kbi_look* to = &l->of[l->n];
+    memset(to, 0, sizeof *to);
+    to->number = number;
+    to->kernel = kbi_arena_text(&l->text, kernel);
+    to->grid = kbi_arena_text(&l->text, grid);
+    to->block = kbi_arena_text(&l->text, block);
+    return l->n++;
+}
+
+// --- numbers, whatever the tool's version and locale ---
+
+// What a number shows of the locale: the character that is its point, 0 where either reading is possible (1,234).
+static int kbi_point_of(const char* s) {
+    const char *dot = strchr(s, '.'), *comma = strchr(s, ',');
+    if (s[strspn(s, "0123456789.,+-eE")] || (!dot && !comma)) return 0;
+    if (dot && comma) return strrchr(s, '.') > strrchr(s, ',') ? '.' : ',';
+    const char *at = dot ? dot : comma, *last = strrchr(s, *at);
+    if (at != last) return dot ? ',' : '.'; // there are two of it
+    return strspn(at + 1, "0123456789") != 3 || *s == '0' || at - s > 3 ? *at : 0;
+}
+
+// false: no number, as n/a is none.
+static bool kbi_looks_number(const char* s, int point, double* out) {
+    char text[64], *end;
+    size_t n = 0;
+    for (; *s && n + 1 < sizeof text; s++)
+        if (*s == point)
+            text[n++] = '.';
+        else if (strchr("0123456789+-eE", *s))
+            text[n++] = *s;
+        else if (!strchr("., '", *s) && (unsigned char)*s < 0x80) // what groups digits may be a narrow blank
+            return false;
+    text[n] = 0;
+    *out = kbi_real_of(text, &end);
+    return n && !*s && !*end && end != text && kbi_finite(*out);
+}
+
 // --- CSV: a record at a time, in place ---
 
 typedef struct kbi_reading {
@@ -12492,8 +12494,8 @@ typedef struct kbi_reading {
     double ended;  // ns: the last work between them; NaN: there was none yet
     bool counts;   // only looks which locale it is
     char *id, *kernel, *grid, *block;
-    kbi_metric* of; // of the launch that is being read; behind them those of the one before
-    int n_of, had;
+    kbi_metric* of; // of the launch that is being read, in its own units
+    int n_of, room;
     double ns;
 } kbi_reading;
 
@@ -12587,7 +12589,7 @@ static void kbi_launch_over(kbi_reading* r) {
         }
         l->calls++;
         for (int i = 0; i < r->n_of; i++)
-            kbi_metric_add(l, r->of[i].name, r->of[i].unit, r->of[i].sum, r->ns > 0 ? r->ns : 1);
+            kbi_metric_add(r->to, l, r->of[i].name, r->of[i].unit, r->of[i].sum, r->ns > 0 ? r->ns : 1);
     }
     r->kernel = NULL;
 }
@@ -12598,29 +12600,18 @@ static void kbi_launch_begins(kbi_reading* r, char* id, char* kernel, char* grid
     r->ns = 0;
 }
 
+// The texts are cells, or outlive them.
 static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit, double x) {
-    char key[160], base[40];
-    size_t n = 0;
-    double factor = kbi_unit_base(unit, base);
-    for (; name[n] && n + 1 < sizeof key; n++) {
-        char c = (char)tolower((unsigned char)name[n]);
-        key[n] = strchr("abcdefghijklmnopqrstuvwxyz0123456789_.", c) ? c : '_';
-    }
-    key[n] = 0;
+    char base[40];
     for (int i = 0; i < r->n_of; i++)
-        if (kbi_is(r->of[i].name, key)) return; // a section repeats what another one has
-    if (kbi_is(key, "gpu__time_duration.sum") || kbi_is(key, "duration")) r->ns = x * factor;
-    if (r->n_of == r->had && r->had % 16 == 0)
-        r->of = (kbi_metric*)kbi_grow(r->of, sizeof(kbi_metric) * (size_t)(r->had + 16));
-    kbi_metric* m = &r->of[r->n_of];
-    if (r->n_of == r->had || !kbi_is(m->name, key) ||
-        !kbi_is(m->unit, base)) { // launches have the same, in one order
-        m->name = kbi_arena_text(&r->to->text, key);
-        m->unit = kbi_arena_text(&r->to->text, base);
+        if (kbi_is(r->of[i].name, name)) return; // a section repeats what another one has
+    if (kbi_is(name, "gpu__time_duration.sum") || kbi_is(name, "duration")) r->ns = x * kbi_unit_base(unit, base);
+    if (r->n_of == r->room) {
+        r->room = 2 * r->room + 32;
+        r->of = (kbi_metric*)kbi_grow(r->of, sizeof(kbi_metric) * (size_t)r->room);
     }
-    m->sum = x * factor;
-    r->n_of++;
-    r->had = KBI_MAX(r->had, r->n_of);
+    kbi_metric m = { name, unit, x, 0 };
+    r->of[r->n_of++] = m;
 }
 
 // --- ncu: a row a launch with its units in a row above (--page raw), or a row a metric (--page details) ---
@@ -12630,8 +12621,11 @@ static bool kbi_ncu_metric(const char* name) {
     return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
 }
 
-static void kbi_ncu_value(kbi_reading* r, const char* name, const char* unit, const char* value) {
+// A name as the key of a record: "L1/TEX Hit Rate" is l1_tex_hit_rate.
+static void kbi_ncu_value(kbi_reading* r, char* name, const char* unit, const char* value) {
     double x;
+    for (char* p = name; *p; p++)
+        *p = isalnum((unsigned char)*p) || *p == '.' ? (char)tolower((unsigned char)*p) : '_';
     int point = kbi_point_of(value);
     if (r->counts)
         r->points[0] += point == '.', r->points[1] += point == ',';
@@ -12689,7 +12683,7 @@ static void kbi_nsys_record(kbi_reading* r) {
     double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
     double more = end - (kbi_finite(r->ended) ? r->ended : start);
     kbi_look* all = &r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)];
-    kbi_metric_add(all, "nsys.span_ns", "ns", more, 1);
+    kbi_metric_add(r->to, all, "nsys.span_ns", "ns", more, 1);
     r->ended = end;
 }
 
@@ -15907,6 +15901,21 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
 
 // --- what is looked at: this program, in another process ---
 
+// How far the program came, -1: nowhere. over: to its end.
+static int kbi_look_told(const char* path, bool* over) {
+    char line[80];
+    int at = -1;
+    FILE* f = fopen(path, "r");
+    *over = false;
+    while (f && kbi_get_line(line, (int)sizeof line, f))
+        if (strncmp(line, "at ", 3) == 0)
+            at = (int)strtol(line + 3, NULL, 10);
+        else
+            *over = true;
+    if (f) fclose(f);
+    return at;
+}
+
 // Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
 // one that ended it: "at 3", "done", or why there is nothing to see.
 static int kbi_look_main(const kbi_options* o) {
@@ -15914,14 +15923,12 @@ static int kbi_look_main(const kbi_options* o) {
     kbi_plan plan;
     int64_t device;
     bool all;
-    char line[80];
-    int first = 0;
-    FILE* f = fopen(getenv(KBI_LOOK), "a+");
+    bool over;
+    int first = kbi_look_told(getenv(KBI_LOOK), &over) + 1;
+    FILE* f = fopen(getenv(KBI_LOOK), over ? "w" : "a");
     unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
     if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
-    while (kbi_get_line(line, (int)sizeof line, f))
-        first = strncmp(line, "at ", 3) == 0 ? (int)strtol(line + 3, NULL, 10) + 1 : 0;
-    fseek(f, 0, SEEK_END);
+    if (over) first = 0;
     if (!kbi_options_pin(o) || !kbi_device_option(o, &device, &all) || !kbi_plan_here(&plan, o))
         return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
@@ -15958,20 +15965,19 @@ typedef struct kbi_vendor { // a tool at work
     kbi_looks* looks;
 } kbi_vendor;
 
-static bool kbi_tool_at(const char* folder, size_t n, const char* below, const char* name, char out[512]) {
-    struct stat about;
-    snprintf(out, 512, "%.*s%s/%s", (int)KBI_MIN(n, (size_t)400), folder, below, name);
-    return n && stat(out, &about) == 0 && S_ISREG(about.st_mode) && access(out, X_OK) == 0;
-}
-
 // In PATH, else in the toolkit.
 static bool kbi_tool_find(const char* name, char out[512]) {
-    const char *path = getenv("PATH"), *homes[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda" };
-    for (const char* p = path ? path : ""; *p; p += strcspn(p, ":"), p += *p == ':')
-        if (kbi_tool_at(p, strcspn(p, ":"), "", name, out)) return true;
-    for (int i = 0; i < KBI_COUNT(homes); i++)
-        if (homes[i] && kbi_tool_at(homes[i], strlen(homes[i]), "/bin", name, out)) return true;
-    return false;
+    const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
+    struct stat about;
+    kbi_text all = { NULL, 0, 0 };
+    bool found = false;
+    kbi_putf(&all, "%s:%s/bin:/usr/local/cuda/bin", path ? path : "", home ? home : "/usr/local/cuda");
+    for (const char* p = all.s; *p && !found; p += strcspn(p, ":"), p += *p == ':') {
+        snprintf(out, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
+        found = *p != ':' && stat(out, &about) == 0 && S_ISREG(about.st_mode) && access(out, X_OK) == 0;
+    }
+    kbi_text_free(&all);
+    return found;
 }
 
 static const struct {
@@ -16209,21 +16215,6 @@ static void kbi_vendor_read(kbi_vendor* v) {
     }
 }
 
-// How far the program came, -1: nowhere. over: to its end.
-static int kbi_vendor_told(const kbi_vendor* v, bool* over) {
-    char line[80];
-    int at = -1;
-    FILE* f = fopen(v->told, "r");
-    *over = false;
-    while (f && kbi_get_line(line, (int)sizeof line, f))
-        if (strncmp(line, "at ", 3) == 0)
-            at = (int)strtol(line + 3, NULL, 10);
-        else
-            *over = true;
-    if (f) fclose(f);
-    return at;
-}
-
 // Once, and once more behind each case that ended the program. false: the tool saw nothing.
 static bool kbi_vendor_look(kbi_vendor* v) {
     const kbi_plan* plan = v->s->plan;
@@ -16239,7 +16230,7 @@ static bool kbi_vendor_look(kbi_vendor* v) {
         int status = kbi_vendor_run(v, v->words, true);
         if (kbi_desk.interrupted) return true;
         kbi_vendor_read(v);
-        at = kbi_vendor_told(v, &over);
+        at = kbi_look_told(v->told, &over);
         if (over && at < 0) return true; // no GPU, and the run says so
         if (over && status == 0 && v->looks->n) return true;
         if (over || at == before) return kbi_vendor_explain(v, status), false;
