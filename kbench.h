@@ -60,6 +60,7 @@ CONTENTS (search for the tag)
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
     >>patterns     plan: regular expressions on the names of cases, which the system compiles and matches
     >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
+    >>part         plan: the part of a plan that so much time allows
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -90,7 +91,9 @@ CONTENTS (search for the tag)
     >>store        record: files that survive a crash
     >>looks        record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up
     >>columns      render: what render is told beside the records, and what stands in a column
-    >>table        render: the terminal table and its summary
+    >>lines        render: the table being written: its state, and text laid out in its width
+    >>table        render: the terminal table: groups, columns and rows
+    >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
     >>shifts       render: what changed from one set of records to another, and how it went over time
     >>text         render: records as CSV and Markdown
     >>tools        render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format
@@ -176,17 +179,21 @@ COMMAND LINE
     a missed goal; 4 not certain, or other machines, with --fail-on noise;
     77 every selected case needs a GPU and there is none; 130 interrupted, with all that finished written
 
+    The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order:
+    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, +-, speedup; names are cut in their middle.
+
     What changed: --baseline NAME|FILE holds a run against an earlier one (--save-baseline NAME, .kbench/NAME.json),
-    --compare A B one file against another, --race OLD NEW two built programs in alternating fresh processes. A
-    regression lies wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on
-    what runs differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being
-    compared (backend, GPU, driver, ECC, MIG, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
-    memory and cases added or removed are 3 too; noise: 4 where some case is not known to lie within the threshold or
-    beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
+    --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
+    wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on what runs
+    differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being compared
+    (backend, GPU, driver, ECC, MIG, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
+    memory and cases added or removed are 3 too; noise: 4 where a case is not known to lie within it or beyond; never:
+    0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
 
     Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
     task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
-    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
+    every case the same share of that time, within what --max-time and --min-time say; what had none is not run. --part
+    3m runs as many cases of each operation as that takes, from all of its sizes.
 
 MEMORY RULES
 
@@ -206,13 +213,12 @@ THE RECORD
     killed measures only what it has no record of: of the same executable (its hash is binary), parameters, seed, GPU
     and processor. A comparison group that lacks a case, or in which one failed, is measured as a whole and its old
     lines go; half a line goes as well; --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared. All values are scalars but params (an object of the axes), counters, counter_units, environment
-    (objects, too), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with
-    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always present,
-    null where they do not apply. A record says all that the table on the terminal shows of its case.
+    is not compared. All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
+    process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
+    meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
+    apply. A record says all that the table shows of its case.
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
-    counts), and writes what else is asked for; it runs nothing, and its exit code says nothing of how the cases went.
-    schema 2 (0.1.0): files of schema 1 lack planned, processes and others that came since.
+    counts), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
 
 LAST REVISIONS
 
@@ -224,7 +230,7 @@ LAST REVISIONS
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
               Public: KBENCH_*
-              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, >>line, measure, >>verdict,
+              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, plan, measure, >>verdict,
                        >>record, >>parse, >>tools, program
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -341,46 +347,45 @@ typedef enum kb_expectation {
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
 // Flags: an ERROR takes the number away and puts its word in the table; a WARN stands beside the number.
-//      name           level  advice
+//      name           level  advice: what mends it
 // clang-format off
 #define KB_FLAGS(x)                                                                                            \
-    x(VERIFY_FAIL,     ERROR, "the output is wrong: fix the kernel, or the tolerance")                            \
-    x(STALE,           ERROR, "each launch has to write its output: state that outlives one must be reset")       \
-    x(WORK_CHANGED,    ERROR, "every launch has to do the same work: reset in KB_SAMPLE what one leaves to the next") \
-    x(CUDA_ERROR,      ERROR, "compute-sanitizer finds where")                                                    \
-    x(NO_WORK,         ERROR, "launch on kb->stream; host code is timed with KB_TIME_HOST, and kept with kb_keep") \
-    x(NO_LOOP,         ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                                \
-    x(LEFT_EARLY,      ERROR, "no break, return or goto out of the timed block; continue is fine")                \
-    x(TRANSFER,        ERROR, "move copies out of the timed block, or kb_expect(kb, KB_EXPECT_TRANSFER)")         \
-    x(SYNC_INSIDE,     ERROR, "move the waiting out of the timed block, or kb_expect(kb, KB_EXPECT_SYNC)")        \
-    x(ALLOC_INSIDE,    ERROR, "move allocations out of the timed block (cuBLAS: give the handle a workspace), "   \
-                              "or kb_expect(kb, KB_EXPECT_ALLOC)")                                                \
-    x(SIDE_STREAM,     ERROR, "launch and copy on kb->stream")                                                    \
-    x(ABOVE_ROOF,      ERROR, "check kb_bytes, kb_flops (kb_flops_as: of which type) and what is computed")        \
-    x(NOT_COLD,        ERROR, "the L2 cache could not be evicted between samples")                                \
-    x(TIMEOUT,         ERROR, "raise --timeout, or look for a hang")                                              \
-    x(OOM,             ERROR, "choose a smaller size")                                                            \
-    x(CRASHED,         ERROR, "--no-isolate under a debugger shows where")                                        \
-    x(OVERRUN,         ERROR, "something wrote beside a buffer: compute-sanitizer finds where")                   \
-    x(BAD_CASE,        ERROR, "mend the benchmark's function")                                                    \
-    x(FLOOR,           WARN,  "what the bias may be off is over 2 % of the time; time more work per launch")          \
-    x(QUANTISED,       WARN,  "the timer's step is over 1 % of the time, beyond the +-; time more work per launch")  \
-    x(UNGATED,         WARN,  "launch latency may be in the time; submit less, and do not wait, in the block")        \
-    x(UNVERIFIED,      WARN,  "no kb_check looked at the output")                                                     \
-    x(THROTTLED,       WARN,  "the GPU lowered its clock for power or heat while this ran")                           \
-    x(CLOCK_VARIES,    WARN,  "the SM clock changed by more than 2 %, and times with it; lock it, or try --thorough") \
-    x(UNSETTLED,       WARN,  "had not settled when the warm-up ran out, and the later half differs; try --thorough") \
-    x(DRIFT,           WARN,  "the time drifts: the median lies between two states; try --thorough")                  \
-    x(AUTOCORR,        WARN,  "samples hang together, worth fewer than 6: the +- is a guess; try --thorough")         \
-    x(BIMODAL,         WARN,  "two groups, a quarter of the samples or more in each; look at samples_ms")             \
-    x(OUTLIERS,        WARN,  "stragglers move the median beyond the +-; something else uses this machine?")          \
-    x(NOISY,           WARN,  "known to no better than 5 %: close other programs, --cpu N, or a longer --max-time")   \
-    x(FEW,             WARN,  "too few samples for an interval; raise --max-time")                                    \
-    x(PLACEMENT,       WARN,  "no verdict: up to 3 % is where data lies, and it lay apart; KB_ALLOC it, always alike")\
-    x(SHARED_GPU,      WARN,  "other processes use this GPU")                                                      \
-    x(CONSTANT_DATA,   WARN,  "inputs are constant; real data can run slower")                                     \
-    x(LEAK,            WARN,  "the function left device memory allocated")                                         \
-    x(DEBUG_BUILD,     WARN,  "compiled without optimisation; use -O2 or -O3")
+    x(VERIFY_FAIL,    ERROR, "fix the kernel, or the tolerance of kb_check")                                    \
+    x(STALE,          ERROR, "write the output in each launch; reset in KB_SAMPLE what outlives one")           \
+    x(WORK_CHANGED,   ERROR, "do the same work in every launch: reset in KB_SAMPLE what one leaves")            \
+    x(CUDA_ERROR,     ERROR, "compute-sanitizer finds where")                                                   \
+    x(NO_WORK,        ERROR, "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it")            \
+    x(NO_LOOP,        ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                               \
+    x(LEFT_EARLY,     ERROR, "no break, return or goto out of the timed block; continue is fine")               \
+    x(TRANSFER,       ERROR, "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)")              \
+    x(SYNC_INSIDE,    ERROR, "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)")             \
+    x(ALLOC_INSIDE,   ERROR, "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC")             \
+    x(SIDE_STREAM,    ERROR, "launch and copy on kb->stream")                                                   \
+    x(ABOVE_ROOF,     ERROR, "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed")          \
+    x(NOT_COLD,       ERROR, "take the data from KB_ALLOC, or time it in cache: --hot")                \
+    x(TIMEOUT,        ERROR, "raise --timeout, or look for a hang")                                             \
+    x(OOM,            ERROR, "choose a smaller size, or free memory for it")                                    \
+    x(CRASHED,        ERROR, "--no-isolate under a debugger shows where")                                       \
+    x(OVERRUN,        ERROR, "compute-sanitizer finds where")                                                   \
+    x(BAD_CASE,       ERROR, "mend the benchmark's function: the message says what")                            \
+    x(FLOOR,          WARN,  "time more work per launch")                                                       \
+    x(QUANTISED,      WARN,  "time more work per launch")                                                       \
+    x(UNGATED,        WARN,  "submit less in the timed block, and do not wait there")                           \
+    x(UNVERIFIED,     WARN,  "kb_check(kb, got, want, n, tolerance) after the timed block")                     \
+    x(THROTTLED,      WARN,  "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc")             \
+    x(CLOCK_VARIES,   WARN,  "lock the clock (nvidia-smi -lgc), or try --thorough")                             \
+    x(UNSETTLED,      WARN,  "try --thorough, or a longer --warmup")                                            \
+    x(DRIFT,          WARN,  "try --thorough, or a longer --warmup")                                            \
+    x(AUTOCORR,       WARN,  "try --thorough, or several processes: --procs 5")                                 \
+    x(BIMODAL,        WARN,  "look at samples_ms in the record; --procs 5 shows what others see")               \
+    x(OUTLIERS,       WARN,  "close other programs, or try --thorough")                                         \
+    x(NOISY,          WARN,  "close other programs, --cpu N, or a longer --max-time")                           \
+    x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
+    x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
+    x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
+    x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
+    x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
+    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
 // clang-format on
 
 typedef enum kb_flag {
@@ -677,6 +682,8 @@ extern "C" {
 
 // What KBENCH_MAIN() calls: reads the command line, runs what is registered, returns the exit code.
 int kb_main(int argc, char** argv);
+// Before it: options, as "--fast --part 3m", of a run whose command line neither chooses nor says how long. Kept.
+void kb_default(const char* options);
 // kb_add, kb_open and kb_run (see the end of this section) for other languages: build may be NULL.
 void kb_add_from(kb_entry* entry, const kb_build* build);
 kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
@@ -690,8 +697,8 @@ void kb_print(const kb_result* results, int64_t n);
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
 // For other languages. A record as JSON, as snprintf puts text: at most size bytes with the 0; gives the length of all.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
-// What a library is: of "version" 10000 major + 100 minor + patch; of "cuda" whether it measures GPUs; of "kb_desc",
-// "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis" the bytes of that struct; -1 of anything else.
+// What a library is: "version": 10000 major + 100 minor + patch; "cuda": 1 if it measures GPUs; of a struct, as
+// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry" and "kb_axis", its bytes; anything else: -1.
 int64_t kb_abi(const char* what);
 // The case whose function, or check, kb_run or kb_compare is calling: for its kb_fail, kb_note, kb_bytes. Or NULL.
 kb_state* kb_current(void);
@@ -1146,28 +1153,55 @@ typedef struct kbi_set { // of hashes and addresses
 static struct kbi_process {
     const char* program; // the name that stands before each line; NULL: kbench
     bool quiet;          // --quiet: errors only
+    const char* usual;   // of kb_default; NULL: none
     kb_entry* entries;   // constructors of other files push here
     int entry_count;
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
 } kbi_process;
 
-// The bytes of a control character, one of those beyond ASCII as well; 0: it is none.
-static int kbi_control(const char* s) {
-    unsigned char c = (unsigned char)*s;
-    return (c && c < 0x20) || c == 0x7f ? 1 : c == 0xc2 && ((unsigned char)s[1] & 0xe0) == 0x80 ? 2 : 0;
+// What a terminal obeys instead of showing it: control characters, those of 0x80 to 0x9f too, and what turns the
+// direction of writing. How many bytes s begins with of such a one; 0: with text.
+static int kbi_obeyed(const char* s) {
+    const unsigned char* p = (const unsigned char*)s;
+    if (*p < 0x20 || *p == 0x7f) return *p != 0;
+    if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) return 2;
+    if (p[0] != 0xe2) return 0;
+    return (p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9) ? 3 : 0;
+}
+
+// Such a one as text: a space for what parts words and lines, else the number of the character.
+static const char* kbi_spelled(const char* s, int n, char out[16]) {
+    const unsigned char* p = (const unsigned char*)s;
+    if (n == 1 && *p >= '\t' && *p <= '\r') return " ";
+    unsigned code = n == 1 ? p[0] : n == 2 ? p[1] : (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
+    snprintf(out, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
+    return out;
+}
+
+static void kbi_print_plain(FILE* f, const char* s) { // for a terminal
+    char spelled[16];
+    while (*s) {
+        int obeyed = kbi_obeyed(s);
+        if (obeyed)
+            fputs(kbi_spelled(s, obeyed, spelled), f);
+        else
+            fputc(*s, f);
+        s += obeyed ? obeyed : 1;
+    }
 }
 
 static void kbi_say(const char* level, const char* format, va_list list) {
-    char small[1024], *large = NULL, *p = small;
+    char small[1024], *large = NULL;
     va_list again;
     va_copy(again, list);
     int n = vsnprintf(small, sizeof small, format, list);
     if (n >= (int)sizeof small) large = (char*)KBENCH_MALLOC((size_t)n + 1);
-    if (large) vsnprintf(p = large, (size_t)n + 1, format, again);
+    if (large) vsnprintf(large, (size_t)n + 1, format, again);
     va_end(again);
-    for (; *p; p++) memset(p, ' ', (size_t)kbi_control(p)); // one line, whatever the names and files hold
     fflush(stdout);
-    fprintf(stderr, "%s: %s%s\n", kbi_process.program ? kbi_process.program : "kbench", level, large ? large : small);
+    fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
+    kbi_print_plain(stderr, large ? large : small);
+    fputs("\n", stderr);
     fflush(stderr);
     KBENCH_FREE(large);
 }
@@ -1238,7 +1272,7 @@ __extension__ typedef unsigned __int128 kbi_wide;
 
 enum { KBI_FIVES = 28 };
 // clang-format off
-static const uint64_t kbi_fives[KBI_FIVES] = {
+static const uint64_t kbi_fives[KBI_FIVES] = { // the powers of five in 64 bits
     1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625, 1220703125,
     6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
     476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
@@ -1247,7 +1281,7 @@ static const uint64_t kbi_fives[KBI_FIVES] = {
 // clang-format on
 
 KBI_SLOW_END
-// The fewest digits, 15 to 17, that read back to x > 0, as c = 0.1 to 1 of 10^17 times 10^(*exponent - 16); 0: not here.
+// The fewest digits, 15 to 17, that read back to x > 0: c times 10^(*exponent - 16), c with 17 digits. 0: not here.
 static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
     uint64_t bits, fraction = ((uint64_t)1 << 52) - 1, power = 10000000000000000u; // 10^16
     memcpy(&bits, &x, sizeof bits);
@@ -1329,7 +1363,7 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
-        kbi_error("out of host memory (%zu bytes)", bytes);
+        kbi_error("out of host memory (%zu bytes): free some, or choose fewer or smaller cases", bytes);
         _exit(1);
     }
     return q;
@@ -1449,12 +1483,14 @@ static int kbi_utf8(const unsigned char* s) {
 
 // Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
 static void kbi_clean(kbi_text* t, const char* s) {
+    char spelled[16];
     for (const char *p = s, *plain; *p;) {
         for (plain = p; *p >= 0x20 && *p < 0x7f;) p++;
         kbi_put(t, plain, (size_t)(p - plain));
-        int n = kbi_utf8((const unsigned char*)p);
         if (!*p) break;
-        kbi_put(t, !n ? "\xef\xbf\xbd" : kbi_control(p) ? " " : p, !n ? 3 : kbi_control(p) ? 1 : (size_t)n);
+        int obeyed = kbi_obeyed(p), n = obeyed ? obeyed : kbi_utf8((const unsigned char*)p);
+        kbi_puts(t, obeyed ? kbi_spelled(p, obeyed, spelled) : n ? "" : "\xef\xbf\xbd");
+        if (!obeyed) kbi_put(t, p, (size_t)n);
         p += n ? n : 1;
     }
 }
@@ -1638,6 +1674,19 @@ static const char* kbi_show_time(double ms, char out[40]) {
     return out;
 }
 
+// "1.5 s", "45 s", "3 min", "2.5 h": about so long.
+static const char* kbi_show_span(double seconds, char out[40]) {
+    bool hours = seconds > 90 * 60, minutes = seconds > 90;
+    char number[40];
+    if (seconds < 9.95 && seconds > floor(seconds))
+        snprintf(out, 40, "%.30s s", kbi_digits(seconds, 2, number));
+    else if (hours)
+        snprintf(out, 40, "%.30s h", kbi_digits(seconds / 3600, 2, number));
+    else
+        snprintf(out, 40, "%.0f %s", seconds / (minutes ? 60 : 1), minutes ? "min" : "s");
+    return out;
+}
+
 static const char* kbi_show_bytes(double bytes, char out[40]) {
     static const char* const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
     char number[40];
@@ -1650,7 +1699,7 @@ static const char* kbi_show_bytes(double bytes, char out[40]) {
 static const char* kbi_show_percent(double x, char out[40]) {
     char number[40];
     if (!kbi_finite(x)) return "-";
-    snprintf(out, 40, "%.30s%%", x < 0.0005 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
+    snprintf(out, 40, "%.30s%%", x < 0.000995 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
     return out;
 }
 
@@ -1746,6 +1795,62 @@ static const struct {
 #undef KBI_X
 };
 
+// What each flag says: its mark in a row (an ERROR's word stands there itself), what happened, and why the number is
+// not there or not all that it seems. In the order of KB_FLAGS, which has what mends it.
+static const struct {
+    const char *name, *mark, *what, *why;
+} kbi_flag_words[] = {
+    { "VERIFY_FAIL", "", "the output is wrong", "a wrong result has no speed" },
+    { "STALE", "", "the last launch did not leave the output that the first one left",
+      "work of one launch would be divided by all" },
+    { "WORK_CHANGED", "", "later launches did other work than the first ones",
+      "their time is not that of the work that was checked" },
+    { "CUDA_ERROR", "", "CUDA reported an error", "a launch that fails returns at once, and would look fast" },
+    { "NO_WORK", "", "the timed block submitted no work", "the time of nothing is no speed" },
+    { "NO_LOOP", "", "no block was timed", "there is nothing that a time would be of" },
+    { "LEFT_EARLY", "", "the timed block was left before its end", "what was left out would count as done" },
+    { "TRANSFER", "", "the timed block copies between host and GPU", "the copy would count as the kernel's time" },
+    { "SYNC_INSIDE", "", "the timed block waits for the GPU",
+      "launches and the waiting would count as the kernel's time" },
+    { "ALLOC_INSIDE", "", "the timed block allocates memory",
+      "allocating takes longer than most kernels, and would count as one" },
+    { "SIDE_STREAM", "", "work went to another stream than kb->stream",
+      "no event waits for it there, and it would look free" },
+    { "ABOVE_ROOF", "", "faster than this machine was seen to be",
+      "less was done than kb_bytes or kb_flops say, or it was not done at all" },
+    { "NOT_COLD", "", "the L2 cache could not be evicted between samples",
+      "data in cache would pass for data in memory" },
+    { "TIMEOUT", "", "it took longer than --timeout allows", "what does not end has no time" },
+    { "OOM", "", "there was no room for its memory", "it did not run" },
+    { "CRASHED", "", "it did not come to its end", "what does not end has no time" },
+    { "OVERRUN", "", "something wrote beside a buffer", "what it overwrote may be data, and the output chance" },
+    { "BAD_CASE", "", "the function failed, or called kbench in a wrong way",
+      "what would be timed is not what was meant" },
+    { "FLOOR", "FL", "what the timer's bias may be off is over 2 % of the time",
+      "that much of it may be the timer's" },
+    { "QUANTISED", "QU", "the timer's step is over 1 % of the time",
+      "the +- cannot show what lies between two steps" },
+    { "UNGATED", "UG", "launches were not queued before the clock started", "launch latency may be in the time" },
+    { "UNVERIFIED", "UV", "no kb_check looked at the output", "a wrong kernel could be as fast" },
+    { "THROTTLED", "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster" },
+    { "CLOCK_VARIES", "CV", "the SM clock changed by more than 2 %", "times change with it" },
+    { "UNSETTLED", "US", "had not settled when the warm-up ran out",
+      "the later half of the samples differs from the first" },
+    { "DRIFT", "DR", "the time drifts", "the median lies between two states" },
+    { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
+    { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
+      "the median is of one, and the next run's may be of the other" },
+    { "OUTLIERS", "OU", "stragglers move the median beyond the +-", "something else seems to use this machine" },
+    { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
+    { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
+    { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
+    { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
+    { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
+    { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
+    { "DEBUG_BUILD", "DB", "compiled without optimisation",
+      "what the host does takes longer than it would for users" },
+};
+
 const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
@@ -1754,10 +1859,8 @@ bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
 // where neither valgrind nor a compiler's sanitizer looks.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_OVERRUN)
-        return "something wrote beside a buffer: with malloc in place of KB_ALLOC, valgrind or -fsanitize=address "
-               "finds where";
-    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "the message says what; --no-isolate under a debugger shows where";
-    if (!gpu && flag == KB_FLAG_FLOOR) return "close to what reading the clock costs; time more work per launch";
+        return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
+    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
     return kbi_flag_table[flag].advice;
 }
 
@@ -3479,31 +3582,46 @@ enum {
     KBI_COLUMN_GFLOPS,
     KBI_COLUMN_ITEMS,
     KBI_COLUMN_ROOF,
+    KBI_COLUMN_BAR,
     KBI_COLUMN_MEMORY,
     KBI_COLUMN_SAMPLES,
-    KBI_COLUMN_SPEEDUP
+    KBI_COLUMN_SPEEDUP,
+    KBI_COLUMN_INTERVAL
 };
 
 static const struct {
     const char *title, *key;
     int width;
-} kbi_columns[] = { { "time", "time_ms", 9 },
+} kbi_columns[] = { { "time", "time_ms", 8 },
                     { "+-", "precision", 6 },
                     { "GB/s", "throughput_gbps", 8 },
                     { "GFLOP/s", "gflops", 8 },
                     { "items/s", "items_per_second", 8 },
                     { "roof", "gpu_efficiency", 6 },
+                    { "bar", "gpu_efficiency", 10 },
                     { "memory", "memory_bytes", 8 },
                     { "samples", "samples", 7 },
-                    { "speedup", "speedup", 7 } };
+                    { "speedup", "speedup", 8 },
+                    { "interval", "speedup_low", 14 } };
 
 static const struct {
     int column;
     const char* title;
     double scale;
-} kbi_units[] = { { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },    { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "items/s", 1 },     { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 }, { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 } };
+} kbi_units[] = { { KBI_COLUMN_TIME, "time ns", 1e6 },
+                  { KBI_COLUMN_TIME, "time us", 1e3 },
+                  { KBI_COLUMN_TIME, "time ms", 1 },
+                  { KBI_COLUMN_TIME, "time s", 1e-3 },
+                  { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },
+                  { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
+                  { KBI_COLUMN_ITEMS, "items/s", 1 },
+                  { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
+                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 },
+                  { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 },
+                  { KBI_COLUMN_MEMORY, "mem B", 1 },
+                  { KBI_COLUMN_MEMORY, "mem KiB", 1.0 / 1024 },
+                  { KBI_COLUMN_MEMORY, "mem MiB", 1.0 / 1048576 },
+                  { KBI_COLUMN_MEMORY, "mem GiB", 1.0 / 1073741824 } }; // of a column from small to large
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
@@ -3575,14 +3693,14 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
     if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
         return true;
     if (key)
-        kbi_error("--%s: %s is a list, neither a number nor a text", option, key->name);
+        kbi_error("--%s: %s is a list, neither a number nor a text; --json has it", option, key->name);
     else if (!*name)
-        kbi_error("--%s: a name is missing in its list", option);
+        kbi_error("--%s: a name is missing in its list, which is one as in time,GB/s", option);
     else if (best.distance <= 3)
-        kbi_error("--%s: neither a column nor a key of the record is called '%s'; nearest is '%s'", option, name,
-                  best.name);
+        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'; nearest is '%s'", option,
+                  name, best.name);
     else
-        kbi_error("--%s: neither a column nor a key of the record is called '%s'", option, name);
+        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'", option, name);
     return false;
 }
 
@@ -3594,7 +3712,7 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
         bool down = kbi_is(option, "sort") && *p == '-';
         int length = (int)strcspn(p, ",") - down;
         snprintf(name, sizeof name, "%.*s", length, p + down);
-        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names", option, (int)KBI_SHOWN), 0;
+        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names; leave some out", option, (int)KBI_SHOWN), 0;
         if (!kbi_shown_named(option, name, &out[n])) return 0;
         out[n++].down = down;
         p += length + down;
@@ -3758,7 +3876,7 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>differences foundation: what two records' machines differ in, and whether their times may be compared. Pure functions.
+  >>differences foundation: what two records' machines differ in, and whether their times may be compared.
               Public: none      Used by: >>shifts, program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
@@ -3769,7 +3887,7 @@ typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_OPT
 // does, of builds whether they were optimised. Of the first three one says it all.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
-    const char *key, *words;
+    const char *key, *words; // words: for people, where it keeps times apart
     kbi_env_how how;
 } kbi_env_keys[] = { { "backend", "backend", KBI_ENV_OFF },
                      { "gpu", "GPU", KBI_ENV_OFF },
@@ -3779,15 +3897,15 @@ static const struct {
                      { "cpu", "CPU", KBI_ENV_OFF },
                      { "mode", "mode", KBI_ENV_OFF },
                      { "build", "optimisation", KBI_ENV_OPTIMISED },
-                     { "cuda", "CUDA", KBI_ENV_TOLD },
-                     { "clocks_locked", "clocks locked", KBI_ENV_TOLD },
-                     { "cpus", "processors", KBI_ENV_TOLD },
-                     { "cpu_governor", "governor", KBI_ENV_TOLD },
-                     { "cpu_boost", "boost", KBI_ENV_TOLD },
-                     { "host", "host", KBI_ENV_TOLD },
-                     { "kernel_version", "kernel", KBI_ENV_TOLD },
-                     { "kbench_version", "kbench", KBI_ENV_TOLD },
-                     { "seed", "seed", KBI_ENV_TOLD } };
+                     { "cuda", NULL, KBI_ENV_TOLD },
+                     { "clocks_locked", NULL, KBI_ENV_TOLD },
+                     { "cpus", NULL, KBI_ENV_TOLD },
+                     { "cpu_governor", NULL, KBI_ENV_TOLD },
+                     { "cpu_boost", NULL, KBI_ENV_TOLD },
+                     { "host", NULL, KBI_ENV_TOLD },
+                     { "kernel_version", NULL, KBI_ENV_TOLD },
+                     { "kbench_version", NULL, KBI_ENV_TOLD },
+                     { "seed", NULL, KBI_ENV_TOLD } };
 
 static const char* kbi_env_value(const kb_result* r, int key, char number[40]) { // NULL: not known
     const kbi_key* k = kbi_key_named(kbi_env_keys[key].key);
@@ -3828,7 +3946,7 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
                  build ? kbi_env_build(y)
                  : y   ? y
                        : "none");
-        i = KBI_MAX(i, i <= KBI_ENV_DRIVER ? (int)KBI_ENV_DRIVER : 0);
+        if (i < KBI_ENV_DRIVER) i = KBI_ENV_DRIVER;
     }
     return what->n > before;
 }
@@ -4031,12 +4149,14 @@ enum {
     x(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
     x(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
     x(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
+    x(part,           "part",         "T",             "how long",   "of each operation as many cases as take T")     \
     x(budget,         "budget",       "T",             "how long",   "of all cases together, or of a --race (60s)") \
     x(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
     x(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
     x(launches,       "launches",     "N",             "how long",   "exactly N launches a sample; 8, on a CPU more")  \
     x(warmup,         "warmup",       "N|T",           "how long",   "samples or time of warm-up; until settled")    \
     x(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
+    x(all,            "all",          NULL,            "how long",   "all cases, where the program leaves some out")  \
     x(dry_run,        "dry-run",      NULL,            "how long",   "the plan, without running it")                 \
     x(cold,           "cold",         NULL,            "how",        "L2 evicted before each launch (the default)")   \
     x(hot,            "hot",          NULL,            "how",        "again on the same data, in cache")              \
@@ -4061,10 +4181,11 @@ enum {
     x(resume,         "resume",       NULL,            "out",        "only cases that --jsonl FILE has no record of") \
     x(sort,           "sort",         "KEY,-KEY",      "out",        "rows, once an operation is done; -KEY: down")   \
     x(columns,        "columns",      "A,B,C",         "out",        "of the table: its own, or keys of the record")  \
+    x(color,          "color",        "WHEN",          "out",        "always, never, or auto: on a terminal")        \
     x(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
     x(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
     x(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
-    x(verbose,        "verbose",      NULL,            "out",        "advice for each flag, notes (-v)")             \
+    x(verbose,        "verbose",      NULL,            "out",        "what each case says, all winners (-v)")          \
     x(help,           "help",         NULL,            "out",        "this text (-h)")                               \
     x(version,        "version",      NULL,            "out",        "the version")                                  \
     x(load,           "load",         "FILE...",       "then",       "shows records of --json, --jsonl; runs nothing") \
@@ -4082,7 +4203,7 @@ enum {
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
     x(ncu,            "ncu",          "[=SET]",        "look inside", "counters by ncu: a set of its, or metrics A,B") \
     x(nsys,           "nsys",         "[=FILE]",       "look inside", "kernels and copies by nsys; keeps its report") \
-    x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files, what differs")  \
+    x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files what differs") \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
     x(benchmark_out_format, "benchmark_out_format", "json", NULL,    NULL)                                           \
@@ -4118,7 +4239,7 @@ typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // whether an option was given
     kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race;
     const char *csv, *md, *gbench, *go, *report;
-    const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns;
+    const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns, *color;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
     int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
@@ -4127,10 +4248,12 @@ typedef struct kbi_options {
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
     const char *ncu, *nsys;                           // what stands behind the =; NULL: nothing
     double threshold, memory_threshold, alpha, noise; // shares
-    double budget;                                    // seconds; 0: there is none
+    double budget, part;                              // seconds; 0: there is none
     char** race_options;                              // what stands behind -- of a race; NULL: nothing
     const char** load;                                // the files of --load
     int n_load;
+    bool usual;      // what kb_default said is among them
+    char words[256]; // and stands here
     int argc;
     char** argv;
 } kbi_options;
@@ -4199,6 +4322,7 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_columns,
                                         KBI_OPTION_quiet,
                                         KBI_OPTION_verbose,
+                                        KBI_OPTION_color,
                                         KBI_OPTION_no_color,
                                         KBI_OPTION_no_progress,
                                         KBI_OPTION_baseline,
@@ -4216,17 +4340,21 @@ static const int kbi_output_options[] = { KBI_OPTION_json, KBI_OPTION_jsonl,  KB
                                           KBI_OPTION_go,   KBI_OPTION_report, KBI_OPTION_github };
 
 // In what --compare shows.
-static const int kbi_compare_options[] = {
-    KBI_OPTION_compare,          KBI_OPTION_op,          KBI_OPTION_impl,    KBI_OPTION_dtype,
-    KBI_OPTION_filter,           KBI_OPTION_exclude,     KBI_OPTION_quiet,   KBI_OPTION_verbose,
-    KBI_OPTION_no_color,         KBI_OPTION_no_progress, KBI_OPTION_history, KBI_OPTION_threshold,
-    KBI_OPTION_memory_threshold, KBI_OPTION_alpha,       KBI_OPTION_noise,   KBI_OPTION_fail_on,
-    KBI_OPTION_ignore_env,       KBI_OPTION_goal
-};
+static const int kbi_compare_options[] = { KBI_OPTION_compare,     KBI_OPTION_op,
+                                           KBI_OPTION_impl,        KBI_OPTION_dtype,
+                                           KBI_OPTION_filter,      KBI_OPTION_exclude,
+                                           KBI_OPTION_quiet,       KBI_OPTION_verbose,
+                                           KBI_OPTION_color,       KBI_OPTION_no_color,
+                                           KBI_OPTION_no_progress, KBI_OPTION_history,
+                                           KBI_OPTION_threshold,   KBI_OPTION_memory_threshold,
+                                           KBI_OPTION_alpha,       KBI_OPTION_noise,
+                                           KBI_OPTION_fail_on,     KBI_OPTION_ignore_env,
+                                           KBI_OPTION_goal };
 // In a race itself; all others are for its programs.
 static const int kbi_race_options[] = {
-    KBI_OPTION_race,    KBI_OPTION_budget, KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha,
-    KBI_OPTION_fail_on, KBI_OPTION_quiet,  KBI_OPTION_verbose,   KBI_OPTION_no_color,         KBI_OPTION_no_progress
+    KBI_OPTION_race,  KBI_OPTION_budget,   KBI_OPTION_threshold,  KBI_OPTION_memory_threshold,
+    KBI_OPTION_alpha, KBI_OPTION_fail_on,  KBI_OPTION_quiet,      KBI_OPTION_verbose,
+    KBI_OPTION_color, KBI_OPTION_no_color, KBI_OPTION_no_progress
 };
 
 // What KBENCH_NO_REPORT leaves out.
@@ -4337,7 +4465,8 @@ static bool kbi_need_count(const char* option, const char* s, int64_t low, int64
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
     if (list->n == KBI_LISTS) {
-        kbi_error("--%s was given more than %d times", option, KBI_LISTS);
+        kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: A|B)",
+                  option, KBI_LISTS);
         return false;
     }
     list->of[list->n++] = s;
@@ -4371,10 +4500,15 @@ static bool kbi_option_alpha(const char* value, kbi_options* o) {
     return good;
 }
 
-static bool kbi_option_fail_on(const char* value, kbi_options* o) {
-    o->fail_on = value;
-    if (kbi_lists("regress,change,noise,never", value) && !strchr(value, ',')) return true;
-    return kbi_error("--fail-on takes regress, change, noise or never, not '%s'", value), false;
+// One of a few words, "a,b,c".
+static bool kbi_need_word(const char* option, const char* s, const char* words) {
+    char list[80] = "";
+    if (*s && !strchr(s, ',') && kbi_lists(words, s)) return true;
+    for (const char* p = words; *p; p++) { // "a, b or c"
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, *p != ',' ? "%c" : strchr(p + 1, ',') ? ", " : " or ", *p);
+    }
+    return kbi_error("--%s takes %s, not '%s'", option, list, s), false;
 }
 
 static bool kbi_option_save_baseline(const char* value, kbi_options* o) {
@@ -4419,7 +4553,8 @@ static bool kbi_option_cpu(const char* value) {
     char not_ours[80], ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_error("--cpu takes numbers of processors, as in 2 or 0,4-7, not '%s'", value), false;
-    if (!kbi_cpus_allowed(&allowed)) return kbi_error("--cpu: this system pins no process to a processor"), false;
+    if (!kbi_cpus_allowed(&allowed))
+        return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
     if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return true;
     kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
               kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
@@ -4488,7 +4623,7 @@ static bool kbi_shard_of_runner(kbi_options* o) {
 static bool kbi_options_pin(const kbi_options* o) {
     kbi_cpus list;
     if (!o->cpu || (kbi_cpus_parse(o->cpu, &list) && kbi_cpus_pin(&list))) return true;
-    return kbi_error("--cpu %s: %s", o->cpu, strerror(errno)), false;
+    return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno)), false;
 }
 
 // Of two values for one option, or two lists for one axis, neither can silently be the one that counts.
@@ -4496,7 +4631,7 @@ static bool kbi_option_is_second(const kbi_options* o, int id, const char* value
     const char* equals = id == KBI_OPTION_axis ? strchr(value, '=') : NULL;
     if (o->on[id] && kbi_options_table[id].argument && id != KBI_OPTION_load &&
         !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)) && id != KBI_OPTION_goal)
-        return kbi_error("--%s is there twice; it takes one value", kbi_options_table[id].name), true;
+        return kbi_error("--%s is there twice and takes one value; leave one out", kbi_options_table[id].name), true;
     for (int i = 0; equals && i < o->axis.n; i++) {
         const char* other = o->axis.of[i];
         if (!kbi_same_name_n(value, (size_t)(equals - value), other, strcspn(other, "="))) continue;
@@ -4532,7 +4667,8 @@ static bool kbi_option_gbench(kbi_options* o, int id, const char* value) {
             kbi_warn("--%s %s: each case has ten, from its samples, or one for each of its processes", name, value);
         return true;
     }
-    if (o->gbench) return kbi_error("--gbench and --benchmark_out are one option; it takes one value"), false;
+    if (o->gbench)
+        return kbi_error("--gbench and --benchmark_out are one option, which takes one value; leave one out"), false;
     return o->gbench = value, true;
 }
 
@@ -4548,12 +4684,14 @@ static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_memory_threshold: return kbi_need_percent(name, value, &o->memory_threshold);
     case KBI_OPTION_alpha: return kbi_option_alpha(value, o);
     case KBI_OPTION_noise: return kbi_need_percent(name, value, &o->noise);
-    case KBI_OPTION_fail_on: return kbi_option_fail_on(value, o);
+    case KBI_OPTION_fail_on: o->fail_on = value; return kbi_need_word(name, value, "regress,change,noise,never");
     case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
     case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
     case KBI_OPTION_ncu: return kbi_option_ncu(value, o);
     case KBI_OPTION_nsys: return kbi_option_nsys(value, o);
     case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
+    case KBI_OPTION_part: return kbi_need_time(name, value, 1e-3, &o->part);
+    case KBI_OPTION_color: o->color = value; return kbi_need_word(name, value, "always,auto,never");
     default: return true;
     }
 }
@@ -4607,11 +4745,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_device: return kbi_option_device(value, o);
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
     case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
-    case KBI_OPTION_timer:
-        o->timer = value;
-        if (kbi_same_name(value, "events") || kbi_same_name(value, "cupti") || kbi_same_name(value, "wall"))
-            return true;
-        return kbi_error("--timer takes events, cupti or wall, not '%s'", value), false;
+    case KBI_OPTION_timer: o->timer = value; return kbi_need_word(name, value, "events,cupti,wall");
     case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
     case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
@@ -4678,7 +4812,7 @@ static bool kbi_one_of(const kbi_options* o, const int* ids, int n, const char* 
     for (int i = 0, first = -1; i < n; i++) {
         if (!o->on[ids[i]]) continue;
         if (first >= 0)
-            return kbi_error("--%s and --%s exclude each other%s", kbi_options_table[ids[first]].name,
+            return kbi_error("--%s and --%s exclude each other%s; leave one out", kbi_options_table[ids[first]].name,
                              kbi_options_table[ids[i]].name, why),
                    false;
         first = i;
@@ -4707,8 +4841,8 @@ static bool kbi_options_beside(const kbi_options* o) {
 static bool kbi_options_gate_agree(const kbi_options* o) {
     static const int of_times[] = { KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha };
     static const int of_files[] = { KBI_OPTION_noise, KBI_OPTION_ignore_env };
-    static const int of_runs[] = { KBI_OPTION_save_baseline, KBI_OPTION_baseline, KBI_OPTION_history,
-                                   KBI_OPTION_goal };
+    static const int of_runs[] = { KBI_OPTION_save_baseline, KBI_OPTION_baseline, KBI_OPTION_history, KBI_OPTION_goal,
+                                   KBI_OPTION_budget };
     bool files = o->baseline || o->compare[0], any = files || o->race.n;
     for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
         if (o->on[of_times[i]])
@@ -4725,7 +4859,7 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
     if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
     for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
         for (int k = 0; k < KBI_COUNT(of_runs) && o->on[kbi_idle_options[i]]; k++)
-            if (o->on[of_runs[k]])
+            if (o->on[of_runs[k]] && !(of_runs[k] == KBI_OPTION_budget && kbi_idle_options[i] == KBI_OPTION_dry_run))
                 return kbi_error("--%s measures no case: --%s has no place beside it",
                                  kbi_options_table[kbi_idle_options[i]].name, kbi_options_table[of_runs[k]].name),
                        false;
@@ -4760,11 +4894,14 @@ static bool kbi_options_agree(const kbi_options* o) {
     static const int effort[] = { KBI_OPTION_fast, KBI_OPTION_thorough };
     static const int count[] = { KBI_OPTION_iters, KBI_OPTION_rounds };
     static const int words[] = { KBI_OPTION_quiet, KBI_OPTION_verbose };
+    static const int colours[] = { KBI_OPTION_color, KBI_OPTION_no_color };
     static const int checks[] = { KBI_OPTION_fresh, KBI_OPTION_no_verify };
     static const int sizes[] = { KBI_OPTION_launches, KBI_OPTION_rotate };
+    static const int part[] = { KBI_OPTION_all, KBI_OPTION_budget };
     if (!kbi_one_of(o, mode, KBI_COUNT(mode), "") || !kbi_one_of(o, effort, KBI_COUNT(effort), "") ||
         !kbi_one_of(o, count, KBI_COUNT(count), ": both say how many samples there are") ||
-        !kbi_one_of(o, words, KBI_COUNT(words), "") ||
+        !kbi_one_of(o, words, KBI_COUNT(words), "") || !kbi_one_of(o, colours, KBI_COUNT(colours), "") ||
+        !kbi_one_of(o, part, KBI_COUNT(part), "") ||
         !kbi_one_of(o, checks, KBI_COUNT(checks), ": other inputs are there to be checked") ||
         !kbi_one_of(o, sizes, KBI_COUNT(sizes), ": a graph holds every copy of the data equally often") ||
         !kbi_one_of(o, kbi_idle_options, KBI_COUNT(kbi_idle_options), ": one at a time"))
@@ -4790,10 +4927,8 @@ static bool kbi_options_agree(const kbi_options* o) {
     return true;
 }
 
-static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
+static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     bool only_filters = false;
-    o->argc = argc;
-    o->argv = argv;
     for (int i = 1; i < argc; i++) {
         const char* s = argv[i];
         if (only_filters || s[0] != '-' || !s[1]) {
@@ -4815,7 +4950,8 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         bool wants = kbi_options_table[id].argument && (equals || !kbi_option_may(id));
         if (!wants && equals) return kbi_error("--%s takes no value", kbi_options_table[id].name), false;
         if (wants && !equals && (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
-            return kbi_error("--%s needs %s", kbi_options_table[id].name, kbi_options_table[id].argument), false;
+            return kbi_error("--%s needs %s behind it", kbi_options_table[id].name, kbi_options_table[id].argument),
+                   false;
         if (wants && !equals && (id == KBI_OPTION_json || id == KBI_OPTION_jsonl) && argv[i + 1][0] == '-' &&
             argv[i + 1][1])
             return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file",
@@ -4831,7 +4967,40 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return kbi_error("--compare takes two names or files, the older one first"), false;
         o->compare[1] = argv[++i];
     }
-    if (!kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
+    return true;
+}
+
+// What kb_default said, for a run that says nothing of the kind itself.
+static bool kbi_options_usual(kbi_options* o) {
+    static const int effort[] = { KBI_OPTION_fast,     KBI_OPTION_thorough, KBI_OPTION_precision,
+                                  KBI_OPTION_max_time, KBI_OPTION_min_time, KBI_OPTION_rounds,
+                                  KBI_OPTION_iters,    KBI_OPTION_budget,   KBI_OPTION_part };
+    static const int apart[] = { KBI_OPTION_selftest,   KBI_OPTION_env,  KBI_OPTION_list,    KBI_OPTION_list_ops,
+                                 KBI_OPTION_list_sizes, KBI_OPTION_load, KBI_OPTION_compare, KBI_OPTION_race };
+    bool says = kbi_option_any(o->on, effort, KBI_COUNT(effort)) || o->filter.n ||
+                kbi_option_any(o->on, kbi_choosing_options, KBI_COUNT(kbi_choosing_options));
+    if (o->on[KBI_OPTION_all] && !kbi_process.usual)
+        return kbi_error("--all: this program leaves no case out by itself; leave it out"), false;
+    if (o->on[KBI_OPTION_all] && says)
+        return kbi_error("--all: the other options choose, or say how long; leave it out"), false;
+    if (!kbi_process.usual || o->on[KBI_OPTION_all] || says || kbi_option_any(o->on, apart, KBI_COUNT(apart)))
+        return true;
+    char* argv[32] = { NULL };
+    int argc = 1;
+    snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
+    for (char* p = o->words; *p && argc < KBI_COUNT(argv);) {
+        argv[argc++] = p;
+        p += strcspn(p, " ");
+        if (*p) *p++ = 0;
+    }
+    return o->usual = kbi_options_read(o, argc, argv);
+}
+
+static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
+    o->argc = argc;
+    o->argv = argv;
+    if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
+    if (!kbi_shard_of_runner(o)) return false;
     kbi_options_effort(o);
     return true;
 }
@@ -4910,7 +5079,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
         if (type == KB_AXIS_STRINGS) {
             size_t word = strcspn(p, ",");
             good = word > 0 && n < KBI_VALUES;
-            for (size_t i = 0; i < word; i++) good &= !kbi_control(p + i);
+            for (size_t i = 0; i < word; i++) good &= !kbi_obeyed(p + i);
             if (!good) break;
             memset(&values[n], 0, sizeof values[n]);
             values[n].type = type;
@@ -5050,8 +5219,8 @@ static double kbi_pattern_size(const char** at, int depth) {
             s += *s == ']';
             for (; *s && *s != ']'; s++) // [:alpha:], [.x.], [=x=]
                 if (*s == '[' && s[1] && strchr(":.=", s[1])) {
-                    const char close[] = { s[1], ']', 0 };
-                    if ((end = strstr(s + 2, close)) != NULL) s = end + 1;
+                    const char close[] = { s[1], ']', 0 }, *closed = strstr(s + 2, close);
+                    if (closed) s = closed + 1;
                 }
             s += *s == ']';
         } else
@@ -5063,7 +5232,7 @@ static double kbi_pattern_size(const char** at, int depth) {
 // false after an error message
 static bool kbi_pattern_sound(const char* s) {
     const char* at = s;
-    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= KBI_PATTERN) return true;
+    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= (int)KBI_PATTERN) return true;
     kbi_error(
         "'%.60s%s' is refused: a pattern has at most %d characters, repeats like {9} and + written out, %d groups "
         "in groups, and no \\1",
@@ -5078,7 +5247,8 @@ static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
         if (!error) continue;
         char why[128];
         regerror(error, &p->of[p->n], why, sizeof why);
-        kbi_error("'%.100s' is not a regular expression: %s", texts->of[p->n], why);
+        kbi_error("'%.100s' is not a regular expression: %s; what means itself stands behind a \\", texts->of[p->n],
+                  why);
         return false;
     }
     return true;
@@ -5092,13 +5262,14 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
-              Public: none      Used by: >>plan, >>list, program
+              Public: none      Used by: plan, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
     kbi_case* cases; // a group's cases stand together, the baseline first
     int n, groups;   // of this shard; behind its cases stand those of the others
     int n_all;
+    int n_matched; // before --part left some out
     kbi_arena arena;
 } kbi_plan;
 
@@ -5117,8 +5288,8 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
 }
 
 typedef struct kbi_dealt { // a group
-    int64_t cost;          // us: whole numbers are the same on every machine
-    int first, n;          // its cases
+    int64_t cost;
+    int first, n; // its cases
 } kbi_dealt;
 
 static int kbi_order_dealt(const void* a, const void* b) { // the longest first
@@ -5155,7 +5326,8 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
     for (int first = 0, end; first < plan->n; first = end) {
         end = kbi_group_end(plan, first);
-        dealt[groups].cost = (int64_t)(kbi_group_seconds(o, o->max_time, end - first) * 1e6 + 0.5);
+        // as kbi_group_seconds has it, but for what is said of times: the shards of a plan stay what they are
+        dealt[groups].cost = 3 * (end - first) + 2 * (end - first > 1);
         dealt[groups].first = first;
         dealt[groups++].n = end - first;
     }
@@ -5177,6 +5349,85 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(ours);
     KBENCH_FREE(to);
     KBENCH_FREE(dealt);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>part      plan: the part of a plan that so much time allows.
+              Public: none      Used by: >>plan, >>program
+---------------------------------------------------------------------------------------------------------------*/
+
+// Cases of a group that this build can run, as far as is known before there is a device.
+static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
+    int n = 0;
+    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
+    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
+        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
+    return n;
+}
+
+// What a group takes of the time: its samples, and what is done beside them, checks and fills above all.
+static double kbi_group_cost(const kbi_plan* plan, const kbi_options* o, int first) {
+    int n = kbi_group_here(plan, o, first);
+    return n ? (double)o->procs * (kbi_group_seconds(o, o->max_time, n) + 0.1 * n) : 0;
+}
+
+// Leaves out what --part has no room for. Operations take turns, and of each come first the shapes that lie far apart
+// in its list, from the middle on (steps of the golden ratio). What cannot run here costs nothing and stays; false:
+// nothing else is left.
+static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
+    typedef struct kbi_part { // of an operation in one direction
+        int first, n, next;   // its last group that was seen; how many it has; where its list begins
+    } kbi_part;
+    size_t groups = (size_t)plan->groups;
+    double left = o->part;
+    int n = 0, k = 0, parts = 0, longest = 0;
+    bool some = false, all = true;
+    kbi_part* part = (kbi_part*)kbi_grow(NULL, sizeof(kbi_part) * (groups + 1));
+    int *of = (int*)kbi_grow(NULL, sizeof(int) * groups), *list = (int*)kbi_grow(NULL, sizeof(int) * groups);
+    char* chosen = (char*)kbi_grow(NULL, (size_t)plan->n); // by a group's first case: 1 chosen, 2 not, 0 not yet seen
+    memset(chosen, 0, (size_t)plan->n);
+    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++) {
+        const kbi_case *c = &plan->cases[first], *like = NULL;
+        for (of[k] = 0; of[k] < parts; of[k]++) {
+            like = &plan->cases[part[of[k]].first];
+            if (kbi_is(like->entry->operation, c->entry->operation) && kbi_same_text(like->direction, c->direction))
+                break;
+        }
+        if (of[k] == parts) part[parts].n = 0, parts++;
+        part[of[k]].first = first;
+        part[of[k]].n++;
+        longest = KBI_MAX(longest, part[of[k]].n);
+    }
+    part[0].next = 0;
+    for (int i = 0; i < parts; i++) part[i + 1].next = part[i].next + part[i].n, part[i].n = 0;
+    k = 0;
+    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++)
+        list[part[of[k]].next + part[of[k]].n++] = first;
+    for (int turn = 0; turn < longest; turn++)
+        for (int i = 0; i < parts; i++) {
+            double at = 0.5 + turn * 0.6180339887498949;
+            int m = part[i].n, j = (int)(m * (at - floor(at)));
+            if (turn >= m) continue;
+            while (chosen[list[part[i].next + j]]) j = (j + 1) % m;
+            double cost = kbi_group_cost(plan, o, list[part[i].next + j]);
+            chosen[list[part[i].next + j]] = cost <= left ? 1 : 2;
+            some |= cost > 0 && cost <= left;
+            all &= cost <= left;
+            if (cost <= left) left -= cost;
+        }
+    plan->groups = 0;
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        if (chosen[first] != 1) continue;
+        plan->groups++;
+        for (int i = first; i < end; i++) plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    KBENCH_FREE(part);
+    KBENCH_FREE(of);
+    KBENCH_FREE(list);
+    KBENCH_FREE(chosen);
+    return some || all;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5354,7 +5605,8 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                        false;
         } else {
             if (n == KBI_DIMENSIONS)
-                return kbi_error("%s/%s has more than %d axes", e->operation, e->implementation, (int)KBI_DIMENSIONS),
+                return kbi_error("%s/%s has more than %d axes; make two of them one", e->operation, e->implementation,
+                                 (int)KBI_DIMENSIONS),
                        false;
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
@@ -5521,7 +5773,7 @@ static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_nami
         kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
                   best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
     else
-        kbi_error("unknown %s '%s': this program has none", noun, word);
+        kbi_error("unknown %s '%s': this program has none; leave it out", noun, word);
     return false;
 }
 
@@ -5575,6 +5827,11 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (!good || !plan->n) return kbi_plan_free(plan), false;
     kbi_plan_unique(plan);
     kbi_plan_group(plan, o);
+    plan->n_matched = plan->n;
+    if (o->part > 0 && !kbi_plan_part(plan, o)) {
+        kbi_error("--part: no comparison group takes so little; raise it, or add --fast");
+        return kbi_plan_free(plan), false;
+    }
     plan->n_all = plan->n;
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
     if (o->shards > 1) kbi_plan_shard(plan, o);
@@ -5625,6 +5882,7 @@ static void kbi_list_word(kbi_text* t, kbi_set* seen, uint64_t column, const cha
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set seen = { NULL, 0, 0 };
+        kbi_text line = { NULL, 0, 0 };
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         kbi_clean(t, operation);
@@ -5645,6 +5903,7 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
             kbi_text_free(&line);
         }
         kbi_set_free(&seen);
+        kbi_text_free(&line);
     }
 }
 
@@ -11464,6 +11723,7 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
 static bool kbi_reader_fill(kbi_reader* r) {
     size_t left = (size_t)(r->end - r->at);
     ssize_t n;
+    if (r->file < 0) return false; // all of it is in memory
     memmove(r->buffer, r->at, left);
     do n = kbi_read_some(r->file, r->buffer + left, KBI_READ_BUFFER - left);
     while (n < 0 && errno == EINTR);
@@ -11981,26 +12241,58 @@ static bool kbi_read_open(kbi_reader* r) {
     return kbi_reader_fail(r, "records have to begin with [ or {");
 }
 
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to) {
+    memset(r, 0, sizeof *r);
+    r->path = path;
+    r->line = line;
+    r->to = to;
+    kbi_result_clear(&r->blank);
+    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
+    r->blank.owned = NULL;
+}
+
+static void kbi_reader_end(kbi_reader* r) {
+    KBENCH_FREE(r->values);
+    kbi_text_free(&r->token);
+}
+
 // The records of a file behind those that are there, - for stdin; false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
-    memset(&r, 0, sizeof r);
     bool standard = kbi_is(path, "-");
-    r.path = standard ? "stdin" : path;
-    r.line = 1;
-    r.to = to;
-    r.file = standard ? 0 : kbi_open_file(path, O_RDONLY);
-    if (r.file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    int file = standard ? 0 : kbi_open_file(path, O_RDONLY);
+    if (file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    kbi_reader_begin(&r, standard ? "stdin" : path, 1, to);
+    r.file = file;
     r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
     *r.buffer = 0;
-    kbi_result_clear(&r.blank);
-    KBENCH_FREE(r.blank.owned); // nothing of its own: the arena of all has it
-    r.blank.owned = NULL;
     bool good = kbi_read_open(&r) && !r.broken;
     if (!standard) close(r.file);
     KBENCH_FREE(r.buffer);
-    KBENCH_FREE(r.values);
-    kbi_text_free(&r.token);
+    kbi_reader_end(&r);
+    return good;
+}
+
+// One line of a file, as a record that owns what it points to; false after an error message.
+static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const char* s, size_t n) {
+    kbi_reader r;
+    kbi_records one;
+    memset(&one, 0, sizeof one);
+    kbi_reader_begin(&r, path, line, &one);
+    r.file = -1;
+    r.buffer = r.at = (char*)kbi_grow(NULL, n + 1);
+    memcpy(r.buffer, s, n);
+    r.end = r.buffer + n;
+    *r.end = 0; // numbers are read up to what is none
+    bool good = kbi_read_record(&r, out);
+    KBENCH_FREE(r.buffer);
+    kbi_reader_end(&r);
+    if (good) {
+        out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+        *out->owned = one.arena;
+        memset(&one.arena, 0, sizeof one.arena);
+    }
+    kbi_records_free(&one);
     return good;
 }
 
@@ -12761,7 +13053,7 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, verbose, quiet;
+    bool colour, utf8, verbose, quiet;
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
@@ -12773,21 +13065,97 @@ static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* said = getenv("COLUMNS");
     bool known = ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    long width = known ? size.ws_col : said ? strtol(said, NULL, 10) : 0;
+    long width = known ? KBI_MAX((int)size.ws_col, 40) : said ? strtol(said, NULL, 10) : 0;
     return width >= 40 && width <= 1000 ? (int)width : 80;
+}
+
+static bool kbi_is_set(const char* name) { // in the environment, to something that does not deny it
+    const char* value = getenv(name);
+    return value && *value && !kbi_is(value, "0");
+}
+
+// "always" and "never" decide; else what the environment asks for, and last what f is.
+static bool kbi_colour(FILE* f, const char* when) {
+    if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
+    if (getenv("NO_COLOR") && *getenv("NO_COLOR")) return false;
+    return kbi_is_set("CLICOLOR_FORCE") || kbi_is_set("FORCE_COLOR") || kbi_terminal(f);
+}
+
+// What the locale says, without its library: whether more than ASCII can be drawn.
+static bool kbi_locale_utf8(void) {
+    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        const char *locale = getenv(names[i]), *set = locale ? strchr(locale, '.') : NULL;
+        if (!locale || !*locale) continue; // the next has the say
+        return set && (tolower((unsigned char)set[1]) == 'u' && tolower((unsigned char)set[2]) == 't' &&
+                       tolower((unsigned char)set[3]) == 'f' && set[4 + (set[4] == '-')] == '8');
+    }
+    return false;
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
-    how->colour = kbi_terminal(out) && !getenv("NO_COLOR");
+    how->colour = kbi_colour(out, NULL);
+    how->utf8 = kbi_locale_utf8();
 }
 
-static int kbi_width(const char* s, size_t n) { // of n bytes, in characters
-    int width = 0;
-    for (size_t i = 0; i < n; i++) width += (s[i] & 0xc0) != 0x80;
-    return width;
+// Columns of a character of n bytes: two where the script is written in squares, none for marks upon the one before.
+static int kbi_character_width(const char* s, int n) {
+    static const struct {
+        unsigned from, to;
+        int width;
+    } ranges[] = { { 0x300, 0x36f, 0 },     { 0x1100, 0x115f, 2 },  { 0x200b, 0x200f, 0 }, { 0x20d0, 0x20ff, 0 },
+                   { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
+                   { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
+                   { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
+    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
+    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
+    return 1;
+}
+
+// The bytes of s, of n, that take no more than so many columns; used: how many those take.
+static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
+    size_t at = 0;
+    *used = 0;
+    while (at < n) {
+        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + at), 1), width = kbi_character_width(s + at, bytes);
+        if (*used + width > columns) break;
+        *used += width;
+        at += (size_t)bytes;
+    }
+    return at;
+}
+
+static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
+    int used;
+    kbi_fitting(s, n, 1 << 30, &used);
+    return used;
+}
+
+// Adds a text, cut in its middle where it takes more than so many columns: names differ at either end.
+static void kbi_cut(kbi_text* t, const char* s, int columns) {
+    size_t n = strlen(s), tail = n;
+    int used, width = kbi_width(s, n);
+    if (width <= columns) {
+        kbi_puts(t, s);
+        return;
+    }
+    kbi_put(t, s, kbi_fitting(s, n, columns < 5 ? columns : (columns - 2) / 2, &used));
+    if (columns < 5) return;
+    kbi_puts(t, "...");
+    for (int left = columns - 3 - used; tail > 0;) { // back over whole characters
+        size_t begin = tail - 1;
+        while (begin > 0 && (s[begin] & 0xc0) == 0x80) begin--;
+        int wide = kbi_width(s + begin, tail - begin);
+        if (wide > left) break;
+        left -= wide;
+        tail = begin;
+    }
+    kbi_puts(t, s + tail);
 }
 
 static void kbi_param_text(kbi_text* s, const kb_param* p) {
@@ -12807,20 +13175,27 @@ typedef struct kbi_cell { // a column under the heading above
     const char* title;
     double scale; // from the key's unit to the title's
     int width;
+    bool utf8;
 } kbi_cell;
 
-// The unit in which the largest of the records' values has a digit before the point.
+// The unit for all of these: the largest in which all have a digit before the point. One larger yet where the others
+// would have more than five, as long as that loses nothing of the smallest.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0;
+    double most = 0, least = INFINITY, before = 0; // before: the scale of the unit below
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what);
-        if (kbi_finite(x)) most = KBI_MAX(most, x);
+        if (!kbi_finite(x) || x <= 0) continue;
+        most = KBI_MAX(most, x);
+        least = KBI_MIN(least, x);
     }
     for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
-        if (kbi_units[i].column != cell->what.column || (kbi_units[i].scale < 1 && most * kbi_units[i].scale < 1))
+        double scale = kbi_units[i].scale;
+        if (kbi_units[i].column != cell->what.column) continue;
+        if (before > 0 &&
+            (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * before < 1e5 ? 1 : 0.01)))
             continue;
         cell->title = kbi_units[i].title;
-        cell->scale = kbi_units[i].scale;
+        cell->scale = before = scale;
     }
 }
 
@@ -12830,7 +13205,7 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     kbi_cell_unit(&better, rows, n);
     for (int i = 0; i < n && better.scale != cell->scale; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
-        if (kbi_finite(x) && x > 0 && (x < 1e-3 || x >= 1e5)) return false;
+        if (kbi_finite(x) && x > 0 && (x < 0.01 || x >= 1e5)) return false;
     }
     return true;
 }
@@ -12841,22 +13216,37 @@ static const char* kbi_show_count(double x, char out[40]) {
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
+// A share of the whole as a bar of so many columns; what is beyond the whole is the whole.
+static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
+    int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
+    for (int i = 0; i < columns; i++, filled -= parts) {
+        if (!utf8)
+            kbi_puts(s, filled > 0 ? "#" : ".");
+        else if (filled > 0)
+            kbi_putf(s, "\xe2\x96%c", 0x88 + parts - KBI_MIN(filled, parts)); // from a whole block down to an eighth
+        else
+            kbi_puts(s, " ");
+    }
+}
+
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
-    char out[40];
+    char out[40], high[40];
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
     double x = kbi_shown_number(r, &cell->what);
     if (!words && !kbi_finite(x))
-        kbi_puts(s, "-");
-    else if (cell->what.column == KBI_COLUMN_TIME)
-        kbi_puts(s, kbi_show_time(x, out));
+        kbi_puts(s, cell->what.column == KBI_COLUMN_BAR ? "" : "-");
     else if (cell->what.column == KBI_COLUMN_SPREAD)
         kbi_puts(s, kbi_show_percent(x, out));
     else if (cell->what.column == KBI_COLUMN_ROOF)
         kbi_puts(s, kbi_show_percent(x / 100, out));
     else if (cell->what.column == KBI_COLUMN_MEMORY)
-        kbi_puts(s, x > 0 ? kbi_show_bytes(x, out) : "-");
+        kbi_puts(s, x > 0 ? kbi_digits(x * cell->scale, 3, out) : "-");
+    else if (cell->what.column == KBI_COLUMN_BAR)
+        kbi_share_bar(s, x / 100, cell->width, cell->utf8);
+    else if (cell->what.column == KBI_COLUMN_INTERVAL)
+        kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
     else if (cell->what.column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
         kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
                  r->verdict == KB_EQUIVALENT   ? "="
@@ -12876,19 +13266,28 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table and its summary.
-              Public: kb_print      Used by: programs, render, program
+  >>lines     render: the table being written: its state, and text laid out in its width.
+              Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
 enum {
-    KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line may add
+    KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line or a longer name may add
     KBI_LABEL_MORE = 25,
-    KBI_LABEL_MIN = 12,
-    KBI_WIDE = 110,        // a line so long has room for more columns
-    KBI_MARK_ROOM = 9,     // " fastest?"
-    KBI_INTERVAL_ROOM = 17 // " [0.998, 1.002]"
+    KBI_LABEL_MIN = 8,
+    KBI_WIDE = 100,      // a line so long has room for more columns
+    KBI_WINNER_ROOM = 9, // " fastest?"
+    KBI_MARK_ROOM = 4    // " UV+": of a flag, and that there are more
 };
+
+// Who won how many of an operation's groups, and by how much: what the summary is made of.
+typedef struct kbi_wins {
+    char operation[96], winner[64], over[64]; // winner empty: nobody surely
+    char perhaps[64];                         // who then did best in the last of them
+    int groups;
+    bool various;                  // over another one each time
+    double least, most, low, high; // speedups, and how far their intervals reach; NAN: none is known
+} kbi_wins;
 
 // Is fed records, a group's at least at a time, and prints them: groups, headings and machines are in the records.
 typedef struct kbi_table {
@@ -12897,14 +13296,20 @@ typedef struct kbi_table {
     int n_chosen, n_order;
     bool bare;                   // records alone, without their machine
     bool alone;                  // the heading above is that of operations with one case each
+    bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
     int n_cells, label;     // label: width of the first column
+    int most_label;         // what it could be
     unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
     uint64_t heading, axes; // hashes: the operation above; axes that rows leave out, 0: none
     uint64_t machine;       // of the line above; 0: none
     int64_t ok, failed, skipped;
+    int64_t flagged[KB_FLAG_COUNT]; // cases beside, or in place of, whose number it stands
+    bool gpu;                       // some were measured on one
+    kbi_wins* wins;
+    int n_wins;
     kbi_text text; // not yet written
 } kbi_table;
 
@@ -12932,24 +13337,38 @@ static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     return n + room;
 }
 
-// Text in words, wrapped under an indent.
-static void kbi_table_wrap(kbi_table* t, int indent, const char* text) {
+static void kbi_table_line_end(kbi_table* t) { // without spaces before it
+    while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
+    kbi_puts(&t->text, "\n");
+}
+
+// Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
+// line is parted.
+static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
     kbi_text clean = { NULL, 0, 0 };
-    int at = 0;
     kbi_clean(&clean, text);
     for (const char* s = clean.s ? clean.s : ""; *s;) {
         size_t n = strcspn(s, " ");
-        int width = kbi_width(s, n);
-        if (at && at + 1 + width > t->how.width) kbi_puts(&t->text, "\n"), at = 0;
-        kbi_putf(&t->text, "%*s", at ? 1 : indent, "");
-        kbi_put(&t->text, s, n);
-        at += (at ? 1 : indent) + width;
-        s += n;
+        int width = kbi_width(s, n), gap = at > indent;
+        if (gap && at + gap + width > t->how.width) kbi_puts(&t->text, "\n"), at = gap = 0;
+        int before = at ? gap : indent, used;
+        size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
+        kbi_putf(&t->text, "%*s", before, "");
+        kbi_put(&t->text, s, fits);
+        at += before + used;
+        s += fits;
         s += strspn(s, " ");
     }
     if (at) kbi_puts(&t->text, "\n");
     kbi_text_free(&clean);
 }
+
+static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>table     render: the terminal table: groups, columns and rows.
+              Public: none      Used by: render, program
+---------------------------------------------------------------------------------------------------------------*/
 
 // --- groups: which records belong together ---
 
@@ -12988,15 +13407,17 @@ static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE 
 // Which of the table's own columns these records have something for.
 static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
     unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
-    if (t->how.width >= KBI_WIDE) wanted |= 1u << KBI_COLUMN_SAMPLES;
+    bool wide = t->how.width >= KBI_WIDE;
+    if (wide) wanted |= 1u << KBI_COLUMN_SAMPLES;
     for (int i = 0; i < n; i++) {
         const kb_result* r = rows[i];
         if (kbi_finite(r->bytes) || kbi_finite(r->throughput_gbps)) wanted |= 1u << KBI_COLUMN_GBPS;
         if (kbi_finite(r->flops) || kbi_finite(r->gflops)) wanted |= 1u << KBI_COLUMN_GFLOPS;
         if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
-        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF;
+        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF | (unsigned)wide << KBI_COLUMN_BAR;
         if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
         if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
+        if (kbi_finite(r->speedup_low)) wanted |= (unsigned)wide << KBI_COLUMN_INTERVAL;
         if (r->baseline) wanted |= KBI_CONTEST;
     }
     return wanted;
@@ -13007,6 +13428,7 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
+    cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
     cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
@@ -13018,155 +13440,40 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     }
 }
 
+static int kbi_table_label_room(const kbi_table* t) { // of the first column, if names are not long
+    return KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
+}
+
 // What stands beside the first column.
 static int kbi_table_beside(const kbi_table* t, unsigned columns) {
-    int used = 0;
+    int used = KBI_MARK_ROOM + (columns & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0);
     for (int i = 0; i < t->n_chosen; i++) used += t->cells[i].width + 1;
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (columns >> i & 1) used += kbi_columns[i].width + 1;
-    if (columns & KBI_CONTEST)
-        used += KBI_MARK_ROOM + (t->how.width >= KBI_WIDE && !t->n_chosen ? KBI_INTERVAL_ROOM : 0);
     return used;
 }
 
-// Columns for these records; where the line is too short for all, those that say least are left out.
-static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n) {
-    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_MEMORY, KBI_COLUMN_SPREAD, KBI_COLUMN_ROOF,
-                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_GBPS };
+// Columns for these records, with a first column as wide as label if it may be, and as need if it must. Where the line
+// is too short for all of them those that say least are left out, the first of these first.
+static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
+                              int need) {
+    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
+                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_ROOF,     KBI_COLUMN_GBPS,
+                                 KBI_COLUMN_SPREAD,  KBI_COLUMN_SPEEDUP };
+    need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
     for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
     for (int i = 0; i < KBI_COUNT(least) && !t->n_chosen; i++)
-        if (kbi_table_beside(t, wanted) + KBI_LABEL_MIN > t->how.width) wanted &= ~(1u << least[i]);
+        if (kbi_table_beside(t, wanted) + need > t->how.width) wanted &= ~(1u << least[i]);
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
-    t->label = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
-    t->label = KBI_MAX(KBI_MIN(t->label, t->how.width - kbi_table_beside(t, wanted)), (int)KBI_LABEL_MIN);
+    t->most_label =
+        KBI_MAX(KBI_MIN(t->how.width - kbi_table_beside(t, wanted), KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
+    t->label = KBI_MIN(KBI_MAX(kbi_table_label_room(t), label), t->most_label);
 }
 
-// --- lines ---
-
-// The names of the columns, beside the operation's own name when it has more than one case.
-static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    kbi_text name = { NULL, 0, 0 };
-    if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
-    if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
-    kbi_puts(&t->text, "\n");
-    kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, name.s ? name.s : "");
-    kbi_table_colour(t, "\033[0m");
-    if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
-    for (int i = 0; i < t->n_cells; i++) kbi_putf(&t->text, " %*s", t->cells[i].width, t->cells[i].title);
-    kbi_puts(&t->text, "\n");
-    kbi_text_free(&name);
-}
-
-// A new heading for each operation (those with a single case share one), and where other columns are needed.
-static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n) {
-    const kb_result* r = rows[0];
-    bool alone = kbi_table_single(r), numbers = false, reads = true;
-    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
-    operation = kbi_hash(operation, r->direction ? r->direction : "");
-    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
-    unsigned wanted = kbi_table_wants(t, rows, n);
-    for (int i = 0; i < n; i++) numbers |= rows[i]->status == KB_OK;
-    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
-    t->alone = alone;
-    t->heading = operation;
-    if (same && (!numbers || (reads && (t->n_chosen || !(wanted & ~t->wanted))))) return;
-    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n);
-    kbi_table_heading(t, r);
-    t->axes = 0;
-}
-
-// The flags that stand beside a number: on its line where all have room there, else below it.
-static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
-    int all = used;
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (r->flags >> f & 1) all += 1 + (int)strlen(kb_flag_name((kb_flag)f));
-    if (all > used && all > t->how.width) used = t->how.width; // the first begins a line
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        const char* name = kb_flag_name((kb_flag)f);
-        if (!(r->flags >> f & 1)) continue;
-        if (used + 1 + (int)strlen(name) > t->how.width) kbi_putf(&t->text, "\n%*s", t->label, ""), used = t->label;
-        kbi_putf(&t->text, " %s", name);
-        used += 1 + (int)strlen(name);
-    }
-    kbi_puts(&t->text, "\n");
-    for (int f = 0; t->how.verbose && f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1)) continue;
-        char line[256];
-        snprintf(line, sizeof line, "%s: %s", kb_flag_name((kb_flag)f), kbi_flag_advice((kb_flag)f, r->gpu != NULL));
-        kbi_table_wrap(t, 4, line);
-    }
-}
-
-static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    kbi_text line = { NULL, 0, 0 };
-    for (int64_t i = 0; i < r->counters.n; i++) {
-        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
-        double x = kbi_object_number(&r->counters, name);
-        char out[40];
-        kbi_putf(&line, "%s%s %s%s%s", line.n ? ", " : "", name, kbi_finite(x) ? kbi_show_count(x, out) : "-",
-                 unit ? " " : "", unit ? unit : "");
-    }
-    if (line.n) kbi_table_wrap(t, 4, line.s);
-    kbi_text_free(&line);
-}
-
-// won: nobody knows (0), this one, perhaps (1) or surely (2).
-static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
-    char low[40], high[40];
-    int used = t->label;
-    bool compared = false;
-    for (int i = 0; i < t->n_cells; i++) {
-        kbi_text s = { NULL, 0, 0 };
-        kbi_cell_text(&s, &t->cells[i], r);
-        kbi_puts(&t->text, " ");
-        used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
-        compared |= t->cells[i].what.column == KBI_COLUMN_SPEEDUP;
-        if (t->cells[i].what.column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
-            int64_t processes = KBI_MAX(r->processes, (int64_t)1);
-            t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
-            t->most = KBI_MAX(t->most, processes);
-        }
-        kbi_text_free(&s);
-    }
-    t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
-    t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
-    if (compared && !t->n_chosen && t->how.width >= KBI_WIDE && kbi_finite(r->speedup_low)) {
-        size_t before = t->text.n;
-        kbi_putf(&t->text, " [%s, %s]", kbi_digits(r->speedup_low, 3, low), kbi_digits(r->speedup_high, 3, high));
-        used += (int)(t->text.n - before);
-    }
-    if (won) {
-        kbi_table_colour(t, "\033[32m");
-        kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
-        kbi_table_colour(t, "\033[0m");
-        used += won > 1 ? 8 : 9;
-    }
-    kbi_table_flags(t, r, used);
-    if (t->how.verbose) kbi_table_counters(t, r);
-    if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
-}
-
-// A word instead of a number, why, and what to do about it.
-static void kbi_table_word(kbi_table* t, const kb_result* r) {
-    const char *word = "FAILED", *advice = NULL;
-    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--) {
-        if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
-        word = kb_flag_name((kb_flag)f);
-        advice = kbi_flag_advice((kb_flag)f, r->gpu != NULL);
-    }
-    if (r->status == KB_SKIPPED) word = "skipped";
-    kbi_puts(&t->text, " ");
-    kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
-    kbi_puts(&t->text, word);
-    kbi_table_colour(t, "\033[0m");
-    kbi_puts(&t->text, "\n");
-    if (r->message) kbi_table_wrap(t, 4, r->message);
-    if (advice && r->status == KB_FAILED) kbi_table_wrap(t, 4, advice);
-}
+// --- the first column ---
 
 // The axes of a record, "rows=16 cols=4096"; or "16x4096" with their names in axes, false if not all are numbers.
 static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
@@ -13185,43 +13492,199 @@ static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
     return s->n && numbers;
 }
 
-static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool contest,
-                            const char* params) {
+static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool contest, bool shape) {
     if (t->alone) kbi_clean(label, r->operation ? r->operation : ""), kbi_puts(label, " ");
     if (t->alone && r->direction) kbi_clean(label, r->direction), kbi_puts(label, " ");
-    if (contest || !kbi_is(r->implementation, "default") || (!t->alone && !*params))
+    if (contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape))
         kbi_clean(label, r->implementation ? r->implementation : ""), kbi_puts(label, " ");
     if (!contest && r->dtype) kbi_clean(label, r->dtype), kbi_puts(label, " ");
-    if (!contest) kbi_puts(label, params);
     while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
 }
 
 // What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
-// without the names of its axes, which then stand once under the heading.
-static void kbi_table_label(kbi_table* t, const kb_result* r, bool contest) {
-    kbi_text label = { NULL, 0, 0 }, params = { NULL, 0, 0 }, axes = { NULL, 0, 0 }, by = { NULL, 0, 0 };
-    int indent = t->alone ? 0 : 1, room = t->label - indent;
-    kbi_table_params(&params, NULL, r);
-    kbi_table_names(t, &label, r, contest, params.s ? params.s : "");
-    params.n = 0;
-    if (kbi_width(label.s, label.n) > room && !contest && !t->alone && kbi_table_params(&params, &axes, r)) {
-        uint64_t left_out = kbi_hash(14695981039346656037u, axes.s);
-        if (t->axes != left_out) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
-        t->axes = left_out;
-        label.n = 0;
-        kbi_table_names(t, &label, r, contest, params.s);
+// without the names of its axes, which are left in axes and then stand once above the row. Room: where it is still too
+// long, the names are cut, since the shape is what rows differ in; 0: there is enough. How wide it is.
+static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const kb_result* r, bool contest,
+                           int room) {
+    kbi_text names = { NULL, 0, 0 }, shape = { NULL, 0, 0 };
+    int indent = t->alone ? 0 : 1;
+    label->n = axes->n = 0;
+    if (!contest) kbi_table_params(&shape, NULL, r);
+    kbi_table_names(t, &names, r, contest, shape.n > 0);
+    int wide = kbi_width(names.s, names.n), between = names.n && shape.n ? 1 : 0;
+    if (!contest && r->params.n > 1 &&
+        (t->by || indent + wide + between + kbi_width(shape.s, shape.n) > kbi_table_label_room(t))) {
+        kbi_text short_one = { NULL, 0, 0 };
+        t->by = kbi_table_params(&short_one, axes, r);
+        kbi_text_free(t->by ? &shape : &short_one);
+        if (t->by)
+            shape = short_one;
+        else
+            axes->n = 0;
     }
-    if (kbi_width(label.s, label.n) > room) {
-        kbi_table_wrap(t, indent, label.s);
-        kbi_putf(&t->text, "%*s", t->label, "");
-    } else {
-        kbi_putf(&t->text, "%*s", indent, "");
-        kbi_table_pad(t, -room, label.s ? label.s : "");
+    int left = room - indent - between - kbi_width(shape.s, shape.n);
+    kbi_cut(label, names.s ? names.s : "", !room || left < 5 ? wide : left);
+    if (between) kbi_puts(label, " ");
+    kbi_puts(label, shape.s ? shape.s : "");
+    kbi_text_free(&names);
+    kbi_text_free(&shape);
+    return indent + kbi_width(label->s, label->n);
+}
+
+// --- lines ---
+
+// The names of the columns, beside the operation's own name when it has more than one case.
+static void kbi_table_heading(kbi_table* t, const kb_result* r) {
+    kbi_text name = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
+    if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
+    kbi_cut(&cut, name.s ? name.s : "", t->how.width);
+    kbi_puts(&t->text, "\n");
+    kbi_table_colour(t, "\033[1m");
+    int used = kbi_table_pad(t, -t->label, cut.s ? cut.s : "");
+    kbi_table_colour(t, "\033[0m");
+    if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
+    for (int i = 0; i < t->n_cells; i++) {
+        int width = t->cells[i].width;
+        kbi_putf(&t->text, " %*s", t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, t->cells[i].title);
     }
+    kbi_table_line_end(t);
+    kbi_text_free(&name);
+    kbi_text_free(&cut);
+}
+
+// A new heading for each operation (those with a single case share one), and where other columns, other units or a
+// wider first column are needed.
+static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+    const kb_result* r = rows[0];
+    kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 };
+    bool alone = kbi_table_single(r), numbers = false, reads = true;
+    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
+    operation = kbi_hash(operation, r->direction ? r->direction : "");
+    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
+    unsigned wanted = kbi_table_wants(t, rows, n);
+    int longest = same ? t->label : 0;
+    t->alone = alone;
+    t->by = same && t->by;
+    for (int i = 0; i < n; i++) {
+        numbers |= rows[i]->status == KB_OK;
+        longest = KBI_MAX(longest, kbi_table_label(t, &label, &axes, rows[i], contest, 0));
+    }
+    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
     kbi_text_free(&label);
-    kbi_text_free(&params);
     kbi_text_free(&axes);
-    kbi_text_free(&by);
+    t->heading = operation;
+    bool fits = longest <= t->label || t->label == t->most_label;
+    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
+    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
+    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
+    kbi_table_heading(t, r);
+    t->axes = 0;
+}
+
+// The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
+static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
+    int left = 0, room = (t->how.width - used) / 3;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flag_words[f].mark;
+    if (left > room) room = (t->how.width - used - 1) / 3;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!(r->flags >> f & 1) || !*kbi_flag_words[f].mark) continue;
+        t->flagged[f]++;
+        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flag_words[f].mark), left--;
+    }
+    if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
+}
+
+static void kbi_table_counters(kbi_table* t, const kb_result* r) {
+    kbi_text line = { NULL, 0, 0 };
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
+        double x = kbi_object_number(&r->counters, name);
+        char out[40];
+        kbi_putf(&line, "%s%s %s%s%s", line.n ? ", " : "", name, kbi_finite(x) ? kbi_show_count(x, out) : "-",
+                 unit ? " " : "", unit ? unit : "");
+    }
+    if (line.n) kbi_table_wrap(t, 4, line.s);
+    kbi_text_free(&line);
+}
+
+// won: nobody knows (0), this one, perhaps (1) or surely (2).
+static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
+    int used = t->label;
+    bool compared = false;
+    for (int i = 0; i < t->n_cells; i++) {
+        kbi_text s = { NULL, 0, 0 };
+        int column = t->cells[i].what.column;
+        kbi_cell_text(&s, &t->cells[i], r);
+        if (column == KBI_COLUMN_SPEEDUP && !strchr("=~", s.s[s.n - 1])) kbi_puts(&s, " "); // where the sign would be
+        kbi_puts(&t->text, " ");
+        used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
+        compared |= column == KBI_COLUMN_SPEEDUP;
+        if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
+            int64_t processes = KBI_MAX(r->processes, (int64_t)1);
+            t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
+            t->most = KBI_MAX(t->most, processes);
+        }
+        kbi_text_free(&s);
+    }
+    t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
+    t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
+    if (won) {
+        kbi_table_colour(t, "\033[0;1;32m"); // the row is bold so far
+        kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
+        kbi_table_colour(t, "\033[0m");
+        used += won > 1 ? 8 : 9;
+    }
+    kbi_table_marks(t, r, used);
+    kbi_table_line_end(t);
+    if (t->how.verbose) kbi_table_counters(t, r);
+    if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
+}
+
+// A word instead of a number, and what happened: on the line where it has room, else below it.
+static void kbi_table_word(kbi_table* t, const kb_result* r) {
+    kbi_text why = { NULL, 0, 0 };
+    const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
+    for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
+        if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
+        word = kb_flag_name((kb_flag)f);
+        t->flagged[f]++;
+    }
+    kbi_puts(&t->text, " ");
+    kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
+    kbi_puts(&t->text, word);
+    kbi_table_colour(t, "\033[0m");
+    if (r->message) kbi_clean(&why, r->message);
+    if (why.n && t->label + 3 + (int)strlen(word) + kbi_width(why.s, why.n) <= t->how.width)
+        kbi_putf(&t->text, ": %s\n", why.s);
+    else
+        kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why.s ? why.s : "");
+    kbi_text_free(&why);
+}
+
+static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
+    kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 }, line = { NULL, 0, 0 };
+    int indent = t->alone ? 0 : 1;
+    kbi_table_label(t, &label, &axes, r, contest, t->label);
+    uint64_t left_out = axes.n ? kbi_hash(14695981039346656037u, axes.s) : t->axes;
+    if (t->axes != left_out) kbi_putf(&line, "by %s", axes.s), kbi_table_wrap(t, 1, line.s);
+    t->axes = left_out;
+    line.n = 0;
+    kbi_cut(&line, label.s, t->label - indent);
+    kbi_putf(&t->text, "%*s", indent, "");
+    if (won) kbi_table_colour(t, "\033[1m");
+    kbi_table_pad(t, indent - t->label, line.s);
+    if (r->status == KB_OK)
+        kbi_table_numbers(t, r, won);
+    else
+        kbi_table_word(t, r);
+    t->ok += r->status == KB_OK;
+    t->failed += r->status == KB_FAILED;
+    t->skipped += r->status == KB_SKIPPED;
+    t->gpu |= r->gpu != NULL;
+    kbi_text_free(&label);
+    kbi_text_free(&axes);
+    kbi_text_free(&line);
 }
 
 // --- order ---
@@ -13255,7 +13718,7 @@ static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { 
 // Whether two stand under one heading, so that --sort orders them together.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
-    bool one_run = kbi_is(a->run_id, b->run_id) || (a->shard && b->shard);
+    bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed); // or resumed
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
@@ -13295,11 +13758,53 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
+// Counts a group for the summary: who won it, and over whom by how much. The first implementation has no speedup over
+// itself: there it is what the best of the others has, the other way round.
+static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int best) {
+    kbi_wins w;
+    int timed = 0, other = -1;
+    memset(&w, 0, sizeof w);
+    for (int i = 0; i < n; i++) {
+        timed += rows[i]->status == KB_OK;
+        if (i != best && rows[i]->status == KB_OK && kbi_finite(rows[i]->speedup) &&
+            (other < 0 || rows[i]->speedup > rows[other]->speedup))
+            other = i;
+    }
+    if (timed < 2 || best < 0) return; // no contest
+    const kb_result* r = rows[best];
+    snprintf(w.operation, sizeof w.operation, "%s%s%s", rows[0]->operation ? rows[0]->operation : "",
+             rows[0]->direction ? " " : "", rows[0]->direction ? rows[0]->direction : "");
+    w.groups = 1;
+    w.least = w.most = w.low = w.high = NAN;
+    snprintf(r->winner_certain == 1 ? w.winner : w.perhaps, sizeof w.winner, "%s",
+             r->implementation ? r->implementation : "");
+    if (r->baseline && !kbi_is(r->implementation, r->baseline)) {
+        snprintf(w.over, sizeof w.over, "%s", r->baseline);
+        w.least = r->speedup, w.low = r->speedup_low, w.high = r->speedup_high;
+    } else if (other >= 0 && rows[other]->implementation) {
+        snprintf(w.over, sizeof w.over, "%s", rows[other]->implementation);
+        w.least = 1 / rows[other]->speedup, w.low = 1 / rows[other]->speedup_high,
+        w.high = 1 / rows[other]->speedup_low;
+    }
+    w.most = w.least;
+    for (int i = t->n_wins - 1; i >= 0; i--) {
+        kbi_wins* a = &t->wins[i];
+        if (!kbi_is(a->operation, w.operation) || !kbi_is(a->winner, w.winner)) continue;
+        a->groups++;
+        a->various |= !kbi_is(a->over, w.over);
+        a->least = KBI_MIN(a->least, w.least), a->low = KBI_MIN(a->low, w.low); // a NAN makes one of NAN
+        a->most = KBI_MAX(a->most, w.most), a->high = KBI_MAX(a->high, w.high);
+        return;
+    }
+    t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)(t->n_wins + 1));
+    t->wins[t->n_wins++] = w;
+}
+
 // Records that stand together: a contest, whose cases differ in nothing but the implementation, or cases without one.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
     int best = -1;
     kbi_table_machine(t, rows[0]);
-    kbi_table_follow(t, rows, n);
+    kbi_table_follow(t, rows, n, contest);
     if (contest) {
         kbi_text shape = { NULL, 0, 0 }, params = { NULL, 0, 0 };
         kbi_table_params(&params, NULL, rows[0]);
@@ -13313,16 +13818,9 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
         if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
             (best < 0 || rows[i]->time_ms < rows[best]->time_ms))
             best = i;
-    for (int i = 0; i < n; i++) {
-        kbi_table_label(t, rows[i], contest);
-        if (rows[i]->status == KB_OK)
-            kbi_table_numbers(t, rows[i], i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
-        else
-            kbi_table_word(t, rows[i]);
-        t->ok += rows[i]->status == KB_OK;
-        t->failed += rows[i]->status == KB_FAILED;
-        t->skipped += rows[i]->status == KB_SKIPPED;
-    }
+    if (contest) kbi_table_won(t, rows, n, best);
+    for (int i = 0; i < n; i++)
+        kbi_table_row(t, rows[i], contest, i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
 }
 
 static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
@@ -13341,25 +13839,119 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
     kbi_table_flush(t);
 }
 
-// What the signs mean, and how many there were of what.
-static void kbi_table_end(kbi_table* t) {
-    int64_t n = t->ok + t->failed + t->skipped;
-    bool signs = t->equivalent || t->unresolved, intervals = t->most > 0 && !t->how.quiet;
+/*---------------------------------------------------------------------------------------------------------------
+  >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
+              Public: kb_print      Used by: programs, program
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
+
+static void kbi_summary_signs(kbi_table* t) {
     char text[80] = "+-: 95 % of the median within one process (--procs N: over N)";
     if (t->most > 1) snprintf(text, sizeof text, "+-: 95 %% over %lld processes", (long long)t->most);
     if (t->most > t->fewest)
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
-    if (signs || intervals) kbi_puts(&t->text, "\n");
+    bool intervals = t->most > 0 && !t->how.quiet;
+    if (t->equivalent || t->unresolved || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
-    if (signs)
-        kbi_putf(&t->text, "%s%s\n", t->equivalent ? "=: within 1 % of the baseline. " : "",
-                 t->unresolved ? "~, fastest?: not certain at 95 %." : "");
+    if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
+    if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
+}
+
+// "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
+static void kbi_summary_margin(kbi_text* line, const kbi_wins* w) {
+    char least[40], most[40], low[40], high[40];
+    if (!kbi_finite(w->least) || !kbi_finite(w->most)) return;
+    kbi_putf(line, "%s%s%s%sx", *w->winner ? ", " : "; ", w->perhaps, *w->winner ? "" : " ",
+             kbi_digits(w->least, 3, least));
+    if (!kbi_is(kbi_digits(w->most, 3, most), least)) kbi_putf(line, " to %sx", most);
+    kbi_putf(line, " %s", w->various ? "the next" : w->over);
+    if (kbi_finite(w->low) && kbi_finite(w->high))
+        kbi_putf(line, " [%s, %s]", kbi_digits(w->low, 3, low), kbi_digits(w->high, 3, high));
+}
+
+// The groups of one operation in a sentence: who won most of them, who the others, and of how many nobody knows.
+static void kbi_summary_winner(kbi_table* t, const char* operation) {
+    kbi_text line = { NULL, 0, 0 };
+    const kbi_wins *first = NULL, *open = NULL;
+    int all = 0;
+    for (int i = 0; i < t->n_wins; i++) {
+        const kbi_wins* w = &t->wins[i];
+        if (!kbi_is(w->operation, operation)) continue;
+        all += w->groups;
+        if (!*w->winner)
+            open = w;
+        else if (!first || w->groups > first->groups)
+            first = w;
+    }
+    kbi_putf(&line, "%s: %s", operation, first ? first->winner : "nobody is surely the fastest");
+    if (first) kbi_puts(&line, " is fastest");
+    if (first && all > 1) kbi_putf(&line, " in %d of %d", first->groups, all);
+    if (first || all == 1) kbi_summary_margin(&line, first ? first : open);
+    for (int i = 0; i < t->n_wins && first; i++)
+        if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
+            kbi_putf(&line, "; %s in %d", t->wins[i].winner, t->wins[i].groups);
+    if (first && open) kbi_putf(&line, "; nobody surely in %d", open->groups);
+    if (!first && all > 1) kbi_putf(&line, " in %d of %d", all, all);
+    kbi_table_wrap(t, 0, line.s);
+    kbi_text_free(&line);
+}
+
+static void kbi_summary_winners(kbi_table* t) {
+    int shown = 0, left = 0;
+    for (int i = 0; i < t->n_wins; i++) {
+        bool told = false;
+        for (int k = 0; k < i && !told; k++) told = kbi_is(t->wins[k].operation, t->wins[i].operation);
+        if (told) continue;
+        if (shown == KBI_WINNERS_ALL && !t->how.verbose) {
+            left++;
+            continue;
+        }
+        if (!shown++) kbi_puts(&t->text, "\n");
+        kbi_summary_winner(t, t->wins[i].operation);
+    }
+    if (left) kbi_putf(&t->text, "and so on for %d more operation%s: -v tells of all\n", left, left == 1 ? "" : "s");
+}
+
+// Each flag that was raised, once: what happened, why that matters, and what mends it.
+static void kbi_summary_flags(kbi_table* t) {
+    char head[80], text[256];
+    bool any = false;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        int64_t n = t->flagged[f];
+        const char* mark = kbi_flag_words[f].mark;
+        if (!n) continue;
+        if (!any) kbi_puts(&t->text, "\n");
+        any = true;
+        snprintf(head, sizeof head, "%s%s%s, %lld case%s", mark, *mark ? " " : "", kb_flag_name((kb_flag)f),
+                 (long long)n, n == 1 ? "" : "s");
+        kbi_table_colour(t, kb_flag_is_error((kb_flag)f) ? "\033[31m" : "\033[1m");
+        kbi_puts(&t->text, head);
+        kbi_table_colour(t, "\033[0m");
+        kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
+        if (t->how.quiet) continue;
+        snprintf(text, sizeof text, "%s; %s", kbi_flag_words[f].what, kbi_flag_words[f].why);
+        kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
+        snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
+        kbi_table_wrap(t, 3, text);
+    }
+}
+
+// All of it, and how many there were of what.
+static void kbi_table_end(kbi_table* t) {
+    int64_t n = t->ok + t->failed + t->skipped;
+    kbi_summary_signs(t);
+    if (!t->how.quiet) kbi_summary_winners(t);
+    kbi_summary_flags(t);
     kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
     if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
     if (t->skipped) kbi_putf(&t->text, ", %lld skipped", (long long)t->skipped);
     kbi_puts(&t->text, "\n");
     kbi_table_flush(t);
+    KBENCH_FREE(t->wins);
+    t->wins = NULL;
+    t->n_wins = 0;
 }
 
 void kb_print(const kb_result* results, int64_t n) {
@@ -13369,6 +13961,9 @@ void kb_print(const kb_result* results, int64_t n) {
     kbi_table_open(&t, &how);
     t.bare = true;
     kbi_table_add(&t, results, n);
+    kbi_summary_flags(&t);
+    kbi_table_flush(&t);
+    KBENCH_FREE(t.wins);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13382,6 +13977,7 @@ enum { KBI_CHANGES_ALL = 48 }; // so many are shown whatever became of them
 static const char* kbi_show_change(double log, char out[40]) {
     double percent = 100 * expm1(log);
     if (!kbi_finite(percent)) return "-";
+    if (fabs(percent) < 0.005) percent = 0; // no -0.00%
     if (percent >= 999.5)
         snprintf(out, 40, "%.3gx", exp(log));
     else
@@ -13430,30 +14026,40 @@ static void kbi_changes_memory(kbi_table* t, const kbi_change* c) {
              kbi_show_bytes(kbi_memory_of(c->before, device), before));
 }
 
+// The case at the end of a row that is so long already, or below it where the line has no room for it.
+static void kbi_changes_case(kbi_table* t, int used, const char* program, const char* name) {
+    kbi_text s = { NULL, 0, 0 };
+    if (program) kbi_clean(&s, program), kbi_puts(&s, ": ");
+    kbi_clean(&s, name ? name : "");
+    bool fits = used + 2 + kbi_width(s.s ? s.s : "", s.n) <= t->how.width;
+    if (!fits) kbi_table_line_end(t);
+    kbi_puts(&t->text, fits ? "  " : "    ");
+    kbi_cut(&t->text, s.s ? s.s : "", t->how.width - (fits ? 0 : 4));
+    kbi_table_line_end(t);
+    kbi_text_free(&s);
+}
+
+static bool kbi_changes_narrow(const kbi_table* t) { return t->how.width < 60; } // no room for intervals
+
 static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold, const char* program) {
     char out[96], before[40], after[40];
     const char *colour, *words = kbi_change_words(c, threshold, &colour, out);
     bool times = kbi_comparable(c);
     char change[40], interval[96];
+    int used = 1;
     kbi_puts(&t->text, " ");
-    kbi_table_pad(t, 8, times ? kbi_show_change(c->log, change) : "");
-    kbi_puts(&t->text, "  ");
-    kbi_table_pad(t, 18, times ? kbi_show_interval(c->lo, c->hi, interval) : "");
+    used += kbi_table_pad(t, 8, times ? kbi_show_change(c->log, change) : "");
+    if (!kbi_changes_narrow(t)) used += kbi_table_pad(t, 20, times ? kbi_show_interval(c->lo, c->hi, interval) : "");
     kbi_puts(&t->text, "  ");
     kbi_table_colour(t, colour);
-    kbi_table_pad(t, -18, words);
+    used += 2 + kbi_table_pad(t, -18, words);
     kbi_table_colour(t, *colour ? "\033[0m" : "");
     if (t->how.width >= KBI_WIDE) {
-        kbi_puts(&t->text, "  ");
-        kbi_table_pad(t, 9, kbi_has_time(c->before) ? kbi_show_time(c->before->time_ms, before) : "-");
-        kbi_puts(&t->text, "  ");
-        kbi_table_pad(t, 9, kbi_has_time(c->after) ? kbi_show_time(c->after->time_ms, after) : "-");
+        used += kbi_table_pad(t, 11, kbi_has_time(c->before) ? kbi_show_time(c->before->time_ms, before) : "-");
+        used += kbi_table_pad(t, 11, kbi_has_time(c->after) ? kbi_show_time(c->after->time_ms, after) : "-");
     }
-    kbi_puts(&t->text, "  ");
-    if (program) kbi_clean(&t->text, program), kbi_puts(&t->text, ": ");
     const kb_result* r = c->after ? c->after : c->before;
-    kbi_clean(&t->text, r->name ? r->name : "");
-    kbi_puts(&t->text, "\n");
+    kbi_changes_case(t, used, program, r->name);
     kbi_changes_memory(t, c);
     if (c->after && c->after->status == KB_FAILED && c->after->message) kbi_table_wrap(t, 4, c->after->message);
 }
@@ -13461,7 +14067,9 @@ static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold,
 static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
     char level[40], title[64];
     snprintf(title, sizeof title, "%s %% interval", kbi_digits(100 * (1 - rules->alpha), 2, level));
-    kbi_putf(&t->text, "\n   change  %18s  verdict           ", title);
+    kbi_puts(&t->text, "\n   change");
+    if (!kbi_changes_narrow(t)) kbi_putf(&t->text, "%20s", title);
+    kbi_puts(&t->text, "  verdict           ");
     if (t->how.width >= KBI_WIDE) kbi_puts(&t->text, "     before      after");
     kbi_puts(&t->text, "  case\n");
 }
@@ -13593,14 +14201,13 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
             left++;
             continue;
         }
-        kbi_table_pad(&t, 9, kbi_show_time(one->now, now));
-        kbi_table_pad(&t, 11, kbi_show_change(log(one->now / one->middle), a));
-        kbi_table_pad(&t, 8, moves ? kbi_show_change(one->slope, b) : "-");
-        kbi_table_pad(&t, 8, kbi_show_percent(one->sd, a));
-        kbi_putf(&t.text, "%6lld  ", (long long)one->runs);
-        kbi_clean(&t.text, one->last->name ? one->last->name : "");
-        if (moves) kbi_putf(&t.text, "  %s", one->slope > 0 ? "rising" : "falling");
-        kbi_puts(&t.text, "\n");
+        int used = kbi_table_pad(&t, 9, kbi_show_time(one->now, now));
+        used += kbi_table_pad(&t, 11, kbi_show_change(log(one->now / one->middle), a));
+        used += kbi_table_pad(&t, 8, moves ? kbi_show_change(one->slope, b) : "-");
+        used += kbi_table_pad(&t, 8, kbi_show_percent(one->sd, a));
+        kbi_putf(&t.text, "%6lld", (long long)one->runs);
+        if (moves) kbi_puts(&t.text, one->slope > 0 ? "  rising" : "  falling");
+        kbi_changes_case(&t, used + 6 + (!moves ? 0 : one->slope > 0 ? 8 : 9), NULL, one->last->name);
     }
     if (left) kbi_putf(&t.text, " and %lld that neither rise nor fall; -v shows all\n", (long long)left);
     kbi_table_flush(&t);
@@ -14363,15 +14970,20 @@ typedef struct kbi_pace {
     double said, said_at;  // the time left that was shown last, negative: none, and when
 } kbi_pace;
 
-// Never more than was said before less the time since then, unless it is far more: groups differ, and a time left that
-// goes up and down is of no use.
-static double kbi_time_left(const kbi_pace* p, double at) {
+static double kbi_time_estimated(const kbi_pace* p, double at) {
     double rest = KBI_MAX(p->all - p->over - p->now, 0.0);
     double part =
         p->all > 0 ? (p->took + rest + p->now) / p->all : 1; // of what is allowed, if the rest takes all of it
-    double left = rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
-    double promised = KBI_MAX(p->said - (at - p->said_at), 0.0);
-    return p->said >= 0 && left > promised && left <= 2 * promised + 5 ? promised : left;
+    return rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
+}
+
+// What is shown of it never rises: groups differ, and a time left that goes up and down is of no use. An estimate above
+// what was said slows the count down, so that both end together; to one below it falls within seconds.
+static double kbi_time_left(const kbi_pace* p, double at) {
+    double left = kbi_time_estimated(p, at), gone = at - p->said_at, promised = KBI_MAX(p->said - gone, 0.0);
+    if (p->said < 0 || left + gone <= 0) return left;
+    double shown = left >= promised ? p->said * left / (left + gone) : left + (promised - left) * exp(-2 * gone);
+    return KBI_MIN(shown, KBI_MAX(p->all - p->over, 0.0)); // all that is left takes no longer
 }
 
 typedef struct kbi_progress {
@@ -14408,25 +15020,37 @@ static void kbi_progress_clear(kbi_progress* p) {
     p->shown = false;
 }
 
+// The line again, in place: what is said first, and a name as far as there is room.
+static void kbi_progress_line(const char* said, const char* name) {
+    kbi_text clean = { NULL, 0, 0 }, line = { NULL, 0, 0 };
+    int width = kbi_terminal_width(stderr) - 1; // a terminal may begin a new line after its last column
+    kbi_cut(&line, said, width);
+    kbi_clean(&clean, name);
+    int room = width - 2 - (int)strlen(said);
+    if (room >= 8 && clean.n) kbi_puts(&line, "  "), kbi_cut(&line, clean.s, room);
+    fprintf(stderr, "\r%s\033[K", line.s);
+    fflush(stderr);
+    kbi_text_free(&clean);
+    kbi_text_free(&line);
+}
+
 static void kbi_progress_show(kbi_progress* p, int done, int all, const char* name) {
-    char left[48] = "", which[48] = "", time[32];
+    char left[64] = "", which[48] = "", said[160], span[40];
     int64_t now = kbi_now();
     if (!p->on || now - p->last < 50000000) return;
     p->last = now;
     double seconds = (double)(now - p->began) * 1e-9;
     if (seconds > 1) {
-        p->pace.said = kbi_time_left(&p->pace, seconds);
+        double shown = p->pace.said = kbi_time_left(&p->pace, seconds);
         p->pace.said_at = seconds;
-        if (p->pace.said >= 90)
-            snprintf(time, sizeof time, "%.0f min", p->pace.said / 60);
+        if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
+            snprintf(left, sizeof left, "  longer than planned");
         else
-            snprintf(time, sizeof time, "%.0f s", p->pace.said);
-        snprintf(left, sizeof left, "  %s left", time);
+            snprintf(left, sizeof left, "  %s left", kbi_show_span(floor(shown + 0.5), span));
     }
     if (p->processes > 1) snprintf(which, sizeof which, " process %d of %d", p->process + 1, p->processes);
-    int room = KBI_MAX(10, kbi_terminal_width(stderr) - 30 - (int)strlen(which));
-    fprintf(stderr, "\r[%d/%d]%s%s  %.*s\033[K", done + 1, all, which, left, room, name);
-    fflush(stderr);
+    snprintf(said, sizeof said, "[%d/%d]%s%s", done + 1, all, which, left);
+    kbi_progress_line(said, name);
     p->shown = true;
 }
 
@@ -14712,9 +15336,10 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
     char text[40], width[40];
     kbi_number(o->budget, text);
     if (b->less)
-        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; the least known, to %s: %s", text,
-                 b->less, b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
-                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "nobody knows what", b->less_name);
+        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; %s%s: %s", text, b->less,
+                 b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
+                 kbi_finite(b->widest) ? "the widest +- is " : "too little for an interval",
+                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "", b->less_name);
     if (b->left_out)
         kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
                  b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
@@ -15012,7 +15637,8 @@ static bool kbi_outputs_add(kbi_outputs* all, const kbi_options* o, const char* 
     bool taken = kbi_is(o->json, path) || kbi_is(o->jsonl, path);
     for (int i = 0; i < all->n; i++) taken |= kbi_is(all->of[i].path, out->path);
     all->n++;
-    if (taken && !folder) return kbi_error("--%s %s: another option writes there", option, path), false;
+    if (taken && !folder)
+        return kbi_error("--%s %s: another option writes there; name another file", option, path), false;
     return kbi_output_open(out);
 }
 
@@ -15050,7 +15676,8 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(files) && good; i++)
         if (files[i].path) good = kbi_outputs_add(all, o, files[i].option, files[i].render, NULL, files[i].path);
     if (good && o->on[KBI_OPTION_github] && (!summary || !*summary)) {
-        kbi_error("--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none");
+        kbi_error(
+            "--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE writes the same");
         good = false;
     } else if (good && o->on[KBI_OPTION_github])
         good = kbi_outputs_add(all, o, "github", kbi_md, NULL, summary);
@@ -15119,6 +15746,16 @@ static void kbi_outputs_discard(kbi_outputs* all) { (void)all; }
 static bool kbi_outputs_close(kbi_outputs* all, const void* from) { return (void)all, (void)from, true; }
 static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-") || kbi_is(o->jsonl, "-"); }
 #endif // KBI_REPORT
+
+// Where the files are, for a person who looks on.
+static void kbi_say_files(const kbi_options* o) {
+    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->report };
+    kbi_text line = { NULL, 0, 0 };
+    for (int i = 0; i < KBI_COUNT(paths); i++)
+        if (paths[i] && !kbi_is(paths[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", paths[i]);
+    if (line.n && (o->part > 0 || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
+    kbi_text_free(&line);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
@@ -15259,14 +15896,15 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     setenv(KBI_BIRTH, birth, 1);
     execv("/proc/self/exe", argv);
     if (strchr(argv[0], '/')) execv(argv[0], argv); // without /proc
-    kbi_error("cannot start the worker: %s", strerror(errno));
+    kbi_error("cannot start the worker: %s; --no-isolate needs none", strerror(errno));
     _exit(1);
 }
 
 static bool kbi_worker_start(kbi_supervisor* s, int device) {
     kbi_worker* w = &s->worker;
     int to[2], from[2];
-    if (pipe(to) != 0 || pipe(from) != 0) return kbi_error("no pipe: %s", strerror(errno)), false;
+    if (pipe(to) != 0 || pipe(from) != 0)
+        return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
     pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1], to[1], from[0]);
     close(to[0]);
     close(from[1]);
@@ -15552,7 +16190,7 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
         kbi_error("the worker ended before it began; --no-isolate shows why");
     else if (!kbi_desk.interrupted)
-        kbi_error("the device did not start in %.0f s", limit);
+        kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
     return false;
 }
 
@@ -16376,12 +17014,33 @@ static bool kbi_resume_device(kbi_supervisor* s) {
     return good;
 }
 
-// The records of a group that is done go into the array as they are.
+// The records of a group that is done go into the array as they are, and wherever else records of a run go.
 static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
+    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
+    int n = 0;
     for (int i = first; i < end; i++) {
         const kbi_line* l = s->resume.by[i];
-        if (l) kbi_store_put(&s->store, s->resume.text.s + l->at, l->n);
+        if (!l) continue;
+        const char* line = s->resume.text.s + l->at;
+        kbi_store_put(&s->store, line, l->n);
+#if KBI_REPORT // what reads records is left out with it
+        if (!kbi_read_one(&results[n], s->o->jsonl, l - s->resume.lines + 1, line, l->n)) continue;
+        kbi_outputs_keep(&s->outputs, &results[n++]);
+#endif
     }
+    kbi_progress_clear(&s->progress);
+    kbi_show_results(s, results, n);
+    KBENCH_FREE(results);
+}
+
+// The first line of a run that takes its time, or that is a part of what there is.
+static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
+    char text[40];
+    bool part = s->o->part > 0;
+    if (s->collect || !cases || (!part && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
+    kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
+             s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
+             s->o->usual ? "; --all runs everything" : "");
 }
 
 // All groups on one device; 0, or the exit code of a device that is not there.
@@ -16401,20 +17060,23 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!s->collect) kbi_show_machine(s);
     if (!kbi_resume_device(s)) return KBI_EXIT_FAILED;
     double allowed = 0; // the time left is this device's, without its start
     int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
     s->budget.turns = s->budget.cases = 0;
+    int cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
         for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
         allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
+        cases += here;
         kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
     if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
+    kbi_say_begin(s, cases, allowed);
+    if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
         if (kbi_resume_has(&s->resume, s->plan, first)) {
@@ -16451,7 +17113,7 @@ static void kbi_say_end(kbi_supervisor* s) {
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     kbi_how how;
     kbi_how_default(&how, out);
-    if (o->on[KBI_OPTION_no_color]) how.colour = false;
+    how.colour = kbi_colour(out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
     how.sort = o->sort;
@@ -16542,6 +17204,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
 #endif
     bool stored = kbi_store_close(&s->store);
     if (!kbi_outputs_close(&s->outputs, NULL)) stored = false;
+    if (stored && !code && !collect) kbi_say_files(o);
     kbi_resume_free(&s->resume);
     KBENCH_FREE(s->session.command);
     if (code) return code;
@@ -16690,21 +17353,22 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 }
 
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
-    char text[40];
+    char text[40], all[40] = "";
     double seconds = 0;
     kbi_text lines = { NULL, 0, 0 };
     kbi_list_cases(&lines, plan);
     fwrite(lines.s, 1, lines.n, stdout);
     kbi_text_free(&lines);
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, end - first);
+    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first)) {
+        int here = kbi_group_here(plan, o, first);
+        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
-    printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
-           plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
+    if (plan->n_matched > plan->n_all) snprintf(all, sizeof all, " of %d", plan->n_matched);
+    printf("%d%s case%s in %d comparison group%s; at most about %s", plan->n, all, plan->n == 1 && !*all ? "" : "s",
+           plan->groups, plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
     if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
-    printf("\n");
+    printf("%s\n", o->usual ? "; --all runs everything" : "");
     return KBI_EXIT_FINE;
 }
 
@@ -16780,7 +17444,7 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
                   text);
     good = good && kbi_shown_named("goal", name, &g->what);
     if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is no number", g->what.key->name), false);
+        good = (kbi_error("--goal: %s is no number that could be held against one", g->what.key->name), false);
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
     return good;
@@ -16854,7 +17518,10 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     else if (!good)
         kbi_error("--%s %s: %s", option, name, strerror(errno));
     good = good && kbi_read_records(r, named ? path.s : name);
-    if (good && !r->n) good = (kbi_error("--%s %s: no record is there", option, name), false);
+    if (good && !r->n)
+        good = (kbi_error("--%s %s: no record is there; --json FILE or --save-baseline NAME of a run makes one",
+                          option, name),
+                false);
     good = good && kbi_load_choose(o, r);
     kbi_text_free(&path);
     return good;
@@ -17264,7 +17931,9 @@ static bool kbi_load_apart(const kbi_options* o) {
 static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     for (int i = 0; i < o->n_load; i++)
         if (!kbi_read_records(r, o->load[i])) return false;
-    if (!r->n) return kbi_error("%s: no record is there", o->load[0]), false;
+    if (!r->n)
+        return kbi_error("%s: no record is there; --json FILE or --jsonl FILE of a run writes them", o->load[0]),
+               false;
     if (!kbi_load_choose(o, r)) return false;
     kbi_load_order(r);
     kbi_load_absent(r);
@@ -17292,6 +17961,7 @@ static int kbi_load_shown(const kbi_options* o) {
         for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i]);
         if (!kbi_store_close(&store)) code = KBI_EXIT_FAILED;
         if (!kbi_outputs_close(&outputs, &r)) code = KBI_EXIT_FAILED;
+        if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
     if (code == KBI_EXIT_FINE && kbi_toll_wanted(o))
         code =
@@ -17372,15 +18042,14 @@ static void kbi_race_command(kbi_race* r) {
 }
 
 static void kbi_race_progress(kbi_race* r, const char* program) {
-    char half[40], wanted[40];
+    char half[40], wanted[40], said[160];
     double seconds = (double)(kbi_now() - r->began) * 1e-9;
     if (r->o->on[KBI_OPTION_quiet] || r->o->on[KBI_OPTION_no_progress] || !kbi_terminal(stderr)) return;
-    fprintf(stderr, "\r[round %d]  %.0f s of %.0f s at most  ", r->rounds + 1, seconds, r->o->budget);
+    int n = snprintf(said, sizeof said, "[round %d]  %.0f s of %.0f s at most", r->rounds + 1, seconds, r->o->budget);
     if (kbi_finite(r->widest))
-        fprintf(stderr, "known to %s, wanted %s  ", kbi_show_percent(r->widest, half),
-                kbi_show_percent(log1p(r->o->threshold) / 3, wanted));
-    fprintf(stderr, "%.40s\033[K", program);
-    fflush(stderr);
+        snprintf(said + n, sizeof said - (size_t)n, "  known to %s, wanted %s", kbi_show_percent(r->widest, half),
+                 kbi_show_percent(log1p(r->o->threshold) / 3, wanted));
+    kbi_progress_line(said, program);
     r->shown = true;
 }
 
@@ -17566,7 +18235,9 @@ static int kbi_race_show(kbi_race* r) {
     KBENCH_FREE(c.of);
     KBENCH_FREE((void*)names);
     int code = kbi_toll_code(r->o, &a, true, false, 0);
-    if (!a.compared) return kbi_error("--race: the programs have no case in common that has a time"), KBI_EXIT_FAILED;
+    if (!a.compared)
+        return kbi_error("--race: the programs have no case in common that has a time; --list of each names theirs"),
+               KBI_EXIT_FAILED;
     return r->failed ? KBI_EXIT_FAILED : code;
 }
 
@@ -18702,7 +19373,7 @@ static int kbi_selftest(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
-              Public: kb_main      Used by: programs
+              Public: kb_main, kb_default      Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What was asked for and changes nothing.
@@ -18800,6 +19471,8 @@ static int kbi_main(int argc, char** argv) {
 }
 
 int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
+
+void kb_default(const char* options) { kbi_process.usual = options; }
 
 #ifdef KBENCH_TOOL
 int main(int argc, char** argv) { return kb_main(argc, argv); }

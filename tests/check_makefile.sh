@@ -78,7 +78,7 @@ if [ -f examples/suite.cu ]; then
                 "$([ "$where" = build/results.json ] && echo 1 || echo 0)"
         done
     }
-    records results.json "" --thorough "--seed 7 -v" --seed=7 "--jsonl all.jsonl --no-color" "--timeout 90s --shuffle --quiet"
+    records results.json "" --all --thorough "--seed 7 -v" --seed=7 "--jsonl all.jsonl --no-color" "--timeout 90s --shuffle --quiet"
     records build/results.json "--fast --op layernorm" --quick layernorm "--impl naive" --impl=naive "--dtype f16" "--size small" \
         "--filter add" "--exclude matmul" "-a rows=512" "--axis rows=512" "--axis=rows=512" "--device cpu" --device=all --hot \
         --rotate "--iters 30" "--max-time 100ms" --no-verify "--timer cupti" "--seed 7 add" "--jsonl all.jsonl --fast"
