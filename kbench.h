@@ -195,6 +195,11 @@ COMMAND LINE
     every case the same share of that time, within what --max-time and --min-time say; what had none is not run. --part
     3m runs as many cases of each operation as that takes, from all of its sizes.
 
+    Looked into by NVIDIA's tools: --ncu and --nsys start ncu or nsys on this program before it measures, by a command
+    that is printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which
+    case's it is. What they saw of its kernels is added up (shares and rates by time), and stands in a table and in the
+    record's counters. Where a tool fails the times stand, a line says what helps, and the exit code is 2.
+
 MEMORY RULES
 
     KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function returns. Contents
@@ -3643,9 +3648,6 @@ static kbi_shown kbi_shown_column(int column) {
 }
 
 // An object's number of a name; NaN: there is none.
-// Whether a counter is a profiler's: kb_count takes no such names but the second.
-static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
-
 static double kbi_object_number(const kbi_field_params* object, const char* name) {
     for (int64_t i = 0; i < object->n; i++) {
         const kb_param* p = &object->of[i];
@@ -12960,8 +12962,9 @@ static void kbi_nsys_record(kbi_reading* r) {
     bool memory = strncmp(name, "[CUDA mem", 9) == 0;
     if (!*name || !kbi_finite(start) || !kbi_finite(ns)) return;
     for (int k = 0; k < 2; k++)
-        snprintf(of[k], sizeof of[k], memory ? "" : "(%.20s, %.20s, %.20s)", kbi_cell_of(r, shape[k][0]),
+        snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_cell_of(r, shape[k][0]),
                  kbi_cell_of(r, shape[k][1]), kbi_cell_of(r, shape[k][2]));
+    if (memory) of[0][0] = of[1][0] = 0;
     kbi_launch_begins(r, name, name, of[0], of[1]);
     r->ns = ns;
     kbi_launch_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
@@ -14405,6 +14408,9 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     if (r->status != KB_OK && r->message) kbi_md_text(t, r->message), kbi_puts(t, " ");
     kbi_puts(t, "|\n");
 }
+
+// Whether a counter is a profiler's, of which there are many; kb_count's names have no points.
+static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
 
 // A table of cases of one operation, in columns that some of them have something for.
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
@@ -16938,7 +16944,7 @@ static const struct {
                          { "copied MB", "nsys.memory_bytes", 1e-6 },
                          { "registers", "launch__registers_per_thread", 1 } };
 
-static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, const bool* wanted) {
+static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
     char out[40];
     kbi_text name = { NULL, 0, 0 };
     snprintf(out, sizeof out, "%lld", (long long)l->calls);
@@ -16946,7 +16952,7 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, c
     kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
     kbi_table_pad(t, 8, all->ns > 0 ? kbi_show_percent(l->ns / all->ns, out) : "-");
     for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++)
-        if (wanted[c])
+        if (wanted >> c & 1)
             kbi_table_pad(
                 t, (int)strlen(kbi_look_columns[c].title) + 2,
                 kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
@@ -16958,16 +16964,15 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, c
 }
 
 static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
-    bool wanted[KBI_COUNT(kbi_look_columns)];
+    unsigned wanted = 0; // a bit for each of kbi_look_columns
     int cases = 0;
     for (int i = 0; i < looks->n; i++) cases += looks->of[i].whole;
     kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
     kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
     for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++) {
-        wanted[c] = false;
         for (int i = 0; i < looks->n; i++)
-            wanted[c] |= kbi_finite(kbi_look_value(&looks->of[i], kbi_look_columns[c].metric));
-        if (wanted[c]) kbi_table_pad(t, (int)strlen(kbi_look_columns[c].title) + 2, kbi_look_columns[c].title);
+            if (kbi_finite(kbi_look_value(&looks->of[i], kbi_look_columns[c].metric))) wanted |= 1u << c;
+        if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_look_columns[c].title) + 2, kbi_look_columns[c].title);
     }
     kbi_puts(&t->text, "  kernel, grid x block\n");
     for (int i = 0; i < plan->n; i++) {
