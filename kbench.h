@@ -88,6 +88,7 @@ CONTENTS (search for the tag)
     >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
+    >>looks        record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up
     >>columns      render: what render is told beside the records, and what stands in a column
     >>lines        render: the table being written: its state, and text laid out in its width
     >>table        render: the terminal table: groups, columns and rows
@@ -110,6 +111,7 @@ CONTENTS (search for the tag)
     >>outputs      program: what a run or --load writes when all records are there: opened before, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
+    >>vendor       program: ncu and nsys, started on this very program, which then runs each block once for them
     >>program      program: a run from command line to exit code
     >>gate         program: baselines, histories, goals, and what they make of the exit code
     >>load         program: records of earlier runs, shown without a run
@@ -199,6 +201,11 @@ COMMAND LINE
     every case the same share of that time, within what --max-time and --min-time say; what had none is not run. --part
     3m runs as many cases of each operation as that takes, from all of its sizes.
 
+    Looked into by NVIDIA's tools: --ncu and --nsys start ncu or nsys on this program before it measures, by a command
+    that is printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which
+    case's it is. What they saw of its kernels is added up (shares and rates by time), and stands in a table and in the
+    record's counters. Where a tool fails the times stand, a line says what helps, and the exit code is 2.
+
 MEMORY RULES
 
     KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function returns. Contents
@@ -235,7 +242,7 @@ LAST REVISIONS
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
               Public: KBENCH_*
-              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, >>part, measure, >>verdict,
+              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, plan, measure, >>verdict,
                        >>record, >>parse, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -589,7 +596,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    bound,                 rate,    "memory, compute or latency")                                          \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(params,  counters,              rate,    "what the body counted, by kb_count: an object of numbers")            \
+    x(params,  counters,              rate,    "by name: what kb_count counted, what ncu and nsys saw")              \
     x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
@@ -996,6 +1003,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBENCH_IMPLEMENTED
 
 #if KBI_CUDA
+#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #endif
 
@@ -1230,7 +1238,7 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
-              Public: none      Used by: foundation, plan, measure, judge, >>facts, >>parse, render, program
+              Public: none      Used by: foundation, plan, measure, judge, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // By its bits, so that -ffast-math cannot decide that there are no NaNs.
@@ -3246,6 +3254,7 @@ typedef struct kbi_recipe {
     kbi_timing timing;
     bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
     bool fresh;                 // ask it with other inputs, too
+    bool looked;                // nothing is timed: a profiler looks on
     unsigned expect;            // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -3504,7 +3513,7 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
               Public: kb_result_free
-              Used by: programs, >>json, >>differences, >>arguments, >>verdict, >>record, >>reader, render, program
+              Used by: programs, >>json, >>differences, >>arguments, >>verdict, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -3634,7 +3643,7 @@ typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
     const kbi_key* key; // what it shows
     bool down;          // --sort: the largest first
-    char counter[64];   // which of the counters; "": the key is another
+    char counter[128];  // which of the counters; "": the key is another
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
@@ -3712,7 +3721,7 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
-        char name[80];
+        char name[160];
         bool down = kbi_is(option, "sort") && *p == '-';
         int length = (int)strcspn(p, ",") - down;
         snprintf(name, sizeof name, "%.*s", length, p + down);
@@ -4306,6 +4315,8 @@ enum {
     x(ignore_env,     "ignore-env",   NULL,            "then",       "compare runs of different machines")           \
     x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
+    x(ncu,            "ncu",          "[=SET]",        "look inside", "counters by ncu: a set of its, or metrics A,B") \
+    x(nsys,           "nsys",         "[=FILE]",       "look inside", "kernels and copies by nsys; keeps its report") \
     x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files what differs") \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
@@ -4349,6 +4360,7 @@ typedef struct kbi_options {
     uint64_t seed;
     int64_t gpu;
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
+    const char *ncu, *nsys;                           // what stands behind the =; NULL: nothing
     double threshold, memory_threshold, alpha, noise; // shares
     double budget, part;                              // seconds; 0: there is none
     char** race_options;                              // what stands behind -- of a race; NULL: nothing
@@ -4396,7 +4408,8 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold,  KBI_OPTION_hot, KBI_OPTION_rotate,
+                                       KBI_OPTION_timer, KBI_OPTION_ncu, KBI_OPTION_nsys };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -4490,10 +4503,18 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_fail_on,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
-                                          KBI_OPTION_race };
+                                          KBI_OPTION_race,
+                                          KBI_OPTION_ncu,
+                                          KBI_OPTION_nsys };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
+}
+
+// "[=SET]": a value only behind a =.
+static bool kbi_option_may(int id) {
+    const char* argument = kbi_options_table[id].argument;
+    return argument && *argument == '[';
 }
 
 static void kbi_help(void) {
@@ -4508,7 +4529,8 @@ static void kbi_help(void) {
         if (!kbi_is(section, o->section)) printf("\n%s\n", o->section);
         section = o->section;
         char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+        snprintf(left, sizeof left, "--%s%s%s", o->name, !o->argument || kbi_option_may(i) ? "" : " ",
+                 o->argument ? o->argument : "");
         printf("  %-22s %s\n", left, o->help);
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
@@ -4620,6 +4642,20 @@ static bool kbi_option_save_baseline(const char* value, kbi_options* o) {
     kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s': it becomes .kbench/NAME.json",
               value);
     return false;
+}
+
+// A set is a word, metrics have "__" in their names.
+static bool kbi_option_ncu(const char* value, kbi_options* o) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:";
+    o->ncu = value;
+    if (!value || (*value && !value[strspn(value, allowed)])) return true;
+    return kbi_error("--ncu takes a set of ncu's, as in --ncu=full, or names of metrics, not '%s'", value), false;
+}
+
+static bool kbi_option_nsys(const char* value, kbi_options* o) {
+    o->nsys = value;
+    if (!value || *value) return true;
+    return kbi_error("--nsys takes a file for the report, as in --nsys=look, or nothing and no ="), false;
 }
 
 static bool kbi_option_warmup(const char* value, kbi_options* o) {
@@ -4776,6 +4812,8 @@ static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_fail_on: o->fail_on = value; return kbi_need_word(name, value, "regress,change,noise,never");
     case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
     case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
+    case KBI_OPTION_ncu: return kbi_option_ncu(value, o);
+    case KBI_OPTION_nsys: return kbi_option_nsys(value, o);
     case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
     case KBI_OPTION_part: return kbi_need_time(name, value, 1e-3, &o->part);
     case KBI_OPTION_color: o->color = value; return kbi_need_word(name, value, "always,auto,never");
@@ -4957,6 +4995,28 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
     return true;
 }
 
+// What looks at a GPU's work wants a GPU, one, and cases that are measured.
+static bool kbi_options_look_agree(const kbi_options* o) {
+    static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys };
+    for (int i = 0; i < KBI_COUNT(looks); i++) {
+        const char *name = kbi_options_table[looks[i]].name, *why = NULL;
+        if (!o->on[looks[i]]) continue;
+        if (kbi_is(o->device, "all"))
+            why = "it looks at one GPU: --device N says which";
+        else if (kbi_is(o->device, "cpu"))
+            why = "it looks at a GPU's work, and --device cpu uses none";
+        else if (!KBI_CUDA && !o->device)
+            why = "it looks at a GPU's work, and this program was built without CUDA; use nvcc";
+        if (why) return kbi_error("--%s: %s", name, why), false;
+        for (int k = 0; k < KBI_COUNT(kbi_idle_options); k++)
+            if (o->on[kbi_idle_options[k]])
+                return kbi_error("--%s measures no case: --%s has no place beside it",
+                                 kbi_options_table[kbi_idle_options[k]].name, name),
+                       false;
+    }
+    return true;
+}
+
 // Where one option would silently take away what another one asks for; false after an error message.
 static bool kbi_options_agree(const kbi_options* o) {
     static const int mode[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate };
@@ -4984,7 +5044,7 @@ static bool kbi_options_agree(const kbi_options* o) {
         return kbi_error("--timer cupti records every launch by itself: without --launches"), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
-    if (!kbi_options_beside(o) || !kbi_options_gate_agree(o)) return false;
+    if (!kbi_options_beside(o) || !kbi_options_gate_agree(o) || !kbi_options_look_agree(o)) return false;
     if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
         return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
                false;
@@ -5019,7 +5079,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
         size_t n = equals ? (size_t)(equals - s) - 2 : strlen(s) - 1;
         int id = s[1] == '-' ? kbi_option_named(s + 2, n) : kbi_option_short(s);
         if (id < 0) return false;
-        bool wants = kbi_options_table[id].argument != NULL;
+        bool wants = kbi_options_table[id].argument && (equals || !kbi_option_may(id));
         if (!wants && equals) return kbi_error("--%s takes no value", kbi_options_table[id].name), false;
         if (wants && !equals && (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
             return kbi_error("--%s needs %s behind it", kbi_options_table[id].name, kbi_options_table[id].argument),
@@ -6060,9 +6120,10 @@ typedef struct kbi_backend {
         void (*repeat)(struct kbi_run* run, int which, bool begin); // captures it so often (0), twice so often (1)
     } capture;
     struct {
-        double (*clock)(void);                 // of the SMs, in MHz; NaN: not known
-        void (*sense)(kbi_measured* m);        // power, temperature, clocks, throttling
-        double (*energy)(struct kbi_run* run); // mJ a launch; NaN: cannot be told
+        double (*clock)(void);                         // of the SMs, in MHz; NaN: not known
+        void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
+        double (*energy)(struct kbi_run* run);         // mJ a launch; NaN: cannot be told
+        void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
     } sensors;
 } kbi_backend;
 
@@ -6166,6 +6227,7 @@ typedef struct kbi_body_call { // of the body
     bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
+    int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -6293,7 +6355,7 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lab       measure: all that a measuring process keeps from one case to the next.
-              Public: none      Used by: measure, >>program, >>proving
+              Public: none      Used by: measure, >>worker, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -6690,7 +6752,7 @@ static const kbi_backend kbi_cpu = {
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL }
+    { NULL, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -6734,7 +6796,7 @@ static const kbi_backend kbi_scripted = {
     KBI_HOST_MEMORY,
     { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL }
+    { NULL, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -7376,6 +7438,17 @@ static double kbi_gpu_clock(void) {
     kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
     if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess || !kbi_lab.gpu.clock[0]) return NAN;
     return 1000.0 * (double)kbi_lab.gpu.clock[1] / (double)kbi_lab.gpu.clock[0];
+}
+
+// What a profiler saw between two empty kernels belongs to the case that their grids name: the order of launches is the
+// one thing that all profilers keep. Each is alone on the GPU.
+static void kbi_gpu_mark(kbi_run* run, bool begin) {
+    if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
+    cudaDeviceSynchronize();
+    if (begin) cudaProfilerStart();
+    kbi_launch(KBI_F_NULL, (unsigned)(2 * run->call.mark + (begin ? 1 : 2)), 1, NULL);
+    cudaDeviceSynchronize();
+    if (!begin) cudaProfilerStop();
 }
 
 static void kbi_gpu_abandon(void) {
@@ -8806,6 +8879,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
     if (!kbi_gpu_open(m, recipe->device)) return false;
+    if (recipe->looked) return true;
     kbi_measure_memory(m);
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
@@ -8819,7 +8893,7 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
-    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy }
+    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy, kbi_gpu_mark }
 };
 // clang-format on
 #endif
@@ -9160,11 +9234,17 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
     return unit;
 }
 
+static void kbi_mark(kbi_run* run, bool begin) {
+    if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
+    if (run->call.looks && !begin) run->call.looks--;
+}
+
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     run->call.unit = unit;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
+        kbi_mark(run, true);
         kbi_lab.wall_start = kbi_now();
         return kbi_failed(run) ? 0 : 1;
     case KBI_COMPARED:
@@ -9180,9 +9260,10 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
     if (unit == KBI_CHECKED) {
         if (run->backend->capture.settle) run->backend->capture.settle(run);
+        kbi_mark(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
-        kbi_phase_enter(run, KBI_PHASE_AUDIT);
+        if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
     } else if (unit == KBI_AUDITED) {
         run->backend->capture.end(run);
         kbi_phase_enter(run, KBI_PHASE_WARM);
@@ -9259,7 +9340,7 @@ void kbi_leave(kb_state* kb) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
-              Public: none      Used by: programs, >>rounds, >>worker, >>embed
+              Public: none      Used by: programs, >>rounds, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 void kbi_threw(kb_state* kb, const char* what) {
@@ -9496,6 +9577,17 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_body_ended(run);
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
+
+#if KBI_REPORT
+// For a profiler: the block once more in a call of its own, hot behind a first run.
+static void kbi_look_call(kbi_run* run, int number) {
+    run->call.mark = number;
+    run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
+    kbi_call_function(run);
+    kbi_body_ended(run);
+}
+#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
@@ -12612,6 +12704,433 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>looks     record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up.
+              Public: none      Used by: program
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_metric { // one of a kernel's numbers, over its launches
+    const char *name, *unit;
+    double sum, weight; // an average is sum / weight; 0: sum is the value
+} kbi_metric;
+
+typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's timed block; or of all its kernels
+    int number;           // the case's, as its marks have it
+    bool whole;           // all: the mark behind it was seen as well
+    const char* kernel;   // NULL: all
+    const char *grid, *block;
+    int64_t calls;
+    double ns, least, most;
+    kbi_metric* of;
+    int n;
+} kbi_look;
+
+typedef struct kbi_looks { // a case's stand together, all of its kernels first
+    kbi_look* of;
+    int n;
+    kbi_arena text;
+} kbi_looks;
+
+#if KBI_REPORT
+
+static void kbi_looks_free(kbi_looks* l) {
+    for (int i = 0; i < l->n; i++) KBENCH_FREE(l->of[i].of);
+    KBENCH_FREE(l->of);
+    kbi_arena_free(&l->text);
+    memset(l, 0, sizeof *l);
+}
+
+static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: nothing was seen of it
+    for (int i = 0; i < l->n; i++)
+        if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
+    return NULL;
+}
+
+static double kbi_metric_value(const kbi_metric* m) { return m->weight > 0 ? m->sum / m->weight : m->sum; }
+
+static double kbi_look_value(const kbi_look* l, const char* name) {
+    for (int i = 0; i < l->n; i++)
+        if (kbi_is(l->of[i].name, name)) return kbi_metric_value(&l->of[i]);
+    return NAN;
+}
+
+// --- added up ---
+
+// The factor that brings a unit to seconds, bytes or hertz, and which of them; 0: it is none of these.
+static double kbi_unit_factor(const char* unit, size_t n, char* base) {
+    static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
+    static const char prefixes[] = "numKMGT";
+    static const double factors[] = { 1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9, 1e12 };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        size_t m = strlen(names[i]);
+        const char* prefix = n == m + 1 ? strchr(prefixes, *unit) : NULL;
+        if ((n != m && !prefix) || strncmp(unit + n - m, names[i], m) != 0) continue;
+        *base = *names[i];
+        return prefix ? factors[prefix - prefixes] : 1;
+    }
+    return 0;
+}
+
+// The factor that brings a unit to ns, byte, or what it is called, per second where it is a rate; `out` says which.
+static double kbi_unit_base(const char* unit, char out[40]) {
+    size_t n = strcspn(unit, "/");
+    char base = 0, below = 0;
+    double factor = kbi_unit_factor(unit, n, &base), per = 1;
+    if (unit[n]) per = kbi_unit_factor(unit + n + 1, strlen(unit + n + 1), &below);
+    if (unit[n] && below != 's') return snprintf(out, 40, "%.30s", unit), 1; // a thread's, a block's
+    snprintf(out, 40, "%.*s%s", base ? 4 : (int)KBI_MIN(n, (size_t)30),
+             base == 's'   ? "ns"
+             : base == 'h' ? "hz"
+             : base        ? "byte"
+                           : unit,
+             unit[n] ? "/s" : "");
+    return (base ? factor : 1) / per * (base == 's' ? 1e9 : 1);
+}
+
+static bool kbi_ends(const char* s, const char* end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+// One launch more, of ns. Sums, times and bytes are added; of what a launch is configured with the largest is kept; all
+// else is a share or a rate, of which a launch has a say for as long as it took.
+static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const char* unit, double x, double ns) {
+    char base[40];
+    kbi_metric* m = to->of;
+    x *= kbi_unit_base(unit, base);
+    while (m < to->of + to->n && !kbi_is(m->name, name)) m++;
+    bool first = m == to->of + to->n, whole = !strchr(name, '.') && (kbi_is(base, "ns") || kbi_is(base, "byte"));
+    if (first) {
+        if (to->n % 16 == 0) to->of = (kbi_metric*)kbi_grow(to->of, sizeof(kbi_metric) * (size_t)(to->n + 16));
+        m = &to->of[to->n++];
+        m->name = kbi_arena_text(&l->text, name);
+        m->unit = kbi_arena_text(&l->text, base);
+        m->sum = m->weight = 0;
+    }
+    if (kbi_ends(name, ".sum") || whole || strncmp(name, "nsys.", 5) == 0)
+        m->sum += x;
+    else if (kbi_ends(name, ".max") || strncmp(name, "launch__", 8) == 0)
+        m->sum = first ? x : KBI_MAX(m->sum, x);
+    else if (kbi_ends(name, ".min"))
+        m->sum = first ? x : KBI_MIN(m->sum, x);
+    else
+        m->sum += x * ns, m->weight += ns;
+}
+
+static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const char* grid, const char* block) {
+    for (int i = l->n - 1; i >= 0 && l->of[i].number == number; i--)
+        if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
+            kbi_same_text(l->of[i].block, block))
+            return i;
+    if (l->n % 16 == 0) l->of = (kbi_look*)kbi_grow(l->of, sizeof(kbi_look) * (size_t)(l->n + 16));
+    kbi_look* to = &l->of[l->n];
+    memset(to, 0, sizeof *to);
+    to->number = number;
+    to->kernel = kbi_arena_text(&l->text, kernel);
+    to->grid = kbi_arena_text(&l->text, grid);
+    to->block = kbi_arena_text(&l->text, block);
+    return l->n++;
+}
+
+// --- numbers, whatever the tool's version and locale ---
+
+// What a number shows of the locale: the character that is its point, 0 where either reading is possible (1,234).
+static int kbi_point_of(const char* s) {
+    const char *dot = strchr(s, '.'), *comma = strchr(s, ',');
+    if (s[strspn(s, "0123456789.,+-eE")] || (!dot && !comma)) return 0;
+    if (dot && comma) return strrchr(s, '.') > strrchr(s, ',') ? '.' : ',';
+    const char *at = dot ? dot : comma, *last = strrchr(s, *at);
+    if (at != last) return dot ? ',' : '.'; // there are two of it
+    return strspn(at + 1, "0123456789") != 3 || *s == '0' || at - s > 3 ? *at : 0;
+}
+
+// false: no number, as n/a is none.
+static bool kbi_looks_number(const char* s, int point, double* out) {
+    char text[64], *end;
+    size_t n = 0;
+    for (; *s && n + 1 < sizeof text; s++)
+        if (*s == point)
+            text[n++] = '.';
+        else if (strchr("0123456789+-eE", *s))
+            text[n++] = *s;
+        else if (!strchr("., '", *s) && (unsigned char)*s < 0x80) // what groups digits may be a narrow blank
+            return false;
+    text[n] = 0;
+    *out = kbi_real_of(text, &end);
+    return n && !*s && !*end && end != text && kbi_finite(*out);
+}
+
+// --- CSV: a record at a time, in place ---
+
+typedef struct kbi_reading {
+    kbi_looks* to;
+    char* at;
+    char **cells, **head, **units; // of this record; of those that say what the columns are
+    int n, size, n_head;
+    int points[2]; // numbers that showed a point, and a comma in its place
+    int inside;    // the case between whose marks it is; -1
+    double ended;  // ns: the last work between them; NaN: there was none yet
+    bool counts;   // only looks which locale it is
+    char *id, *kernel, *grid, *block;
+    kbi_metric* of; // of the launch that is being read, in its own units
+    int n_of, room;
+    double ns;
+} kbi_reading;
+
+static bool kbi_record_next(kbi_reading* r) {
+    char *p = r->at, *to, end;
+    r->n = 0;
+    do {
+        if (!*p && !r->n) return false;
+        if (r->n == r->size) {
+            r->size = 2 * r->size + 32;
+            r->cells = (char**)kbi_grow(r->cells, sizeof(char*) * (size_t)r->size);
+        }
+        bool quoted = *p == '"';
+        r->cells[r->n++] = to = p += quoted;
+        while (*p && (quoted ? *p != '"' || p[1] == '"' : !strchr(",\r\n", *p)))
+            p += quoted && *p == '"', *to++ = *p++;
+        if (quoted) p += strcspn(p, ",\n");
+        end = *p;
+        *to = 0;
+        p += end != 0;
+    } while (end == ',');
+    r->at = p;
+    return true;
+}
+
+// Which column bears a name, alone or before a unit in parentheses; -1: none.
+static int kbi_column_of(const kbi_reading* r, const char* name) {
+    size_t n = strlen(name);
+    for (int i = 0; i < r->n_head; i++)
+        if (strncmp(r->head[i], name, n) == 0 && (!r->head[i][n] || strchr(" (", r->head[i][n]))) return i;
+    return -1;
+}
+
+static char* kbi_cell_of(const kbi_reading* r, const char* name) { // "": it has none
+    static char none[1] = "";
+    int i = kbi_column_of(r, name);
+    return i >= 0 && i < r->n ? r->cells[i] : none;
+}
+
+static char** kbi_cells_kept(char** old, const kbi_reading* r) {
+    old = (char**)kbi_grow(old, sizeof(char*) * (size_t)r->n);
+    memcpy(old, r->cells, sizeof(char*) * (size_t)r->n);
+    return old;
+}
+
+// A number of a column whose heading has its unit: "Duration (ns)". NaN: none.
+static double kbi_headed(const kbi_reading* r, const char* name) {
+    char unit[40], base[40];
+    double x;
+    int i = kbi_column_of(r, name);
+    if (i < 0 || i >= r->n || !kbi_looks_number(r->cells[i], '.', &x)) return NAN;
+    const char* open = strchr(r->head[i], '(');
+    snprintf(unit, sizeof unit, "%.*s", open ? (int)KBI_MIN(strcspn(open + 1, ")"), (size_t)30) : 0,
+             open ? open + 1 : "");
+    return x * kbi_unit_base(unit, base);
+}
+
+// --- launches ---
+
+// The grid of a mark says which case's block begins (2 n + 1) or is over (2 n + 2).
+static void kbi_mark_seen(kbi_reading* r) {
+    char digits[16];
+    size_t n = 0;
+    const char *p = r->grid, *end = strstr(p, ", "); // in (1,025, 1, 1) the first one is no end
+    for (end = end ? end : p + strcspn(p, ","); p < end && n + 1 < sizeof digits; p++)
+        if (isdigit((unsigned char)*p)) digits[n++] = *p;
+    digits[n] = 0;
+    int grid = (int)strtol(digits, NULL, 10);
+    if (grid % 2 == 0 && r->inside >= 0 && r->inside == grid / 2 - 1)
+        r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)].whole = true;
+    r->inside = grid % 2 ? grid / 2 : -1;
+    if (r->inside >= 0) kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+    r->ended = NAN;
+}
+
+// A launch has been read: it marks a case, or is one of the case's.
+static void kbi_launch_over(kbi_reading* r) {
+    if (!r->kernel || r->counts) return;
+    if (strncmp(r->kernel, "kbi_null", 8) == 0) {
+        kbi_mark_seen(r);
+        r->kernel = NULL;
+    }
+    for (int k = 0; k < 2 && r->kernel && r->inside >= 0; k++) {
+        int at = k ? kbi_look_find(r->to, r->inside, r->kernel, r->grid, r->block)
+                   : kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+        kbi_look* l = &r->to->of[at];
+        if (r->ns > 0) {
+            l->least = l->calls ? KBI_MIN(l->least, r->ns) : r->ns;
+            l->most = KBI_MAX(l->most, r->ns);
+            l->ns += r->ns;
+        }
+        l->calls++;
+        for (int i = 0; i < r->n_of; i++)
+            kbi_metric_add(r->to, l, r->of[i].name, r->of[i].unit, r->of[i].sum, r->ns > 0 ? r->ns : 1);
+    }
+    r->kernel = NULL;
+}
+
+static void kbi_launch_begins(kbi_reading* r, char* id, char* kernel, char* grid, char* block) {
+    r->id = id, r->kernel = kernel, r->grid = grid, r->block = block;
+    r->n_of = 0;
+    r->ns = 0;
+}
+
+// The texts are cells, or outlive them.
+static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit, double x) {
+    char base[40];
+    for (int i = 0; i < r->n_of; i++)
+        if (kbi_is(r->of[i].name, name)) return; // a section repeats what another one has
+    if (kbi_is(name, "gpu__time_duration.sum") || kbi_is(name, "duration")) r->ns = x * kbi_unit_base(unit, base);
+    if (r->n_of == r->room) {
+        r->room = 2 * r->room + 32;
+        r->of = (kbi_metric*)kbi_grow(r->of, sizeof(kbi_metric) * (size_t)r->room);
+    }
+    kbi_metric m = { name, unit, x, 0 };
+    r->of[r->n_of++] = m;
+}
+
+// --- ncu: a row a launch with its units in a row above (--page raw), or a row a metric (--page details) ---
+
+// What is no measurement is not kept: facts of the device, and parts of other metrics.
+static bool kbi_ncu_metric(const char* name) {
+    return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
+}
+
+// A name as the key of a record: "L1/TEX Hit Rate" is l1_tex_hit_rate.
+static void kbi_ncu_value(kbi_reading* r, char* name, const char* unit, const char* value) {
+    double x;
+    for (char* p = name; *p; p++)
+        *p = isalnum((unsigned char)*p) || *p == '.' ? (char)tolower((unsigned char)*p) : '_';
+    int point = kbi_point_of(value);
+    if (r->counts)
+        r->points[0] += point == '.', r->points[1] += point == ',';
+    else if (kbi_looks_number(value, r->points[1] > r->points[0] ? ',' : '.', &x))
+        kbi_launch_metric(r, name, unit, x);
+}
+
+static void kbi_ncu_record(kbi_reading* r) {
+    char* id = kbi_cell_of(r, "ID");
+    if (kbi_is(r->cells[0], "ID")) {
+        r->head = kbi_cells_kept(r->head, r);
+        r->n_head = r->n;
+        KBENCH_FREE(r->units);
+        r->units = NULL;
+    } else if (!*id && !r->units && r->n == r->n_head) {
+        r->units = kbi_cells_kept(r->units, r);
+    } else if (isdigit((unsigned char)*id) && r->n > kbi_column_of(r, "Grid Size")) {
+        if (!r->kernel || !kbi_is(r->id, id) || kbi_column_of(r, "Metric Name") < 0) {
+            kbi_launch_over(r);
+            kbi_launch_begins(r, id, kbi_cell_of(r, "Kernel Name"), kbi_cell_of(r, "Grid Size"),
+                              kbi_cell_of(r, "Block Size"));
+        }
+        if (kbi_column_of(r, "Metric Name") >= 0)
+            kbi_ncu_value(r, kbi_cell_of(r, "Metric Name"), kbi_cell_of(r, "Metric Unit"),
+                          kbi_cell_of(r, "Metric Value"));
+        else
+            for (int i = 0; i < r->n && i < r->n_head; i++)
+                if (kbi_ncu_metric(r->head[i]))
+                    kbi_ncu_value(r, r->head[i], r->units ? r->units[i] : "", r->cells[i]);
+    }
+}
+
+// --- nsys: a row a launch, a copy or a memset, by the time of its begin ---
+
+static void kbi_nsys_record(kbi_reading* r) {
+    static const char* const shape[2][3] = { { "GrdX", "GrdY", "GrdZ" }, { "BlkX", "BlkY", "BlkZ" } };
+    char of[2][80], *name = kbi_cell_of(r, "Name");
+    double start = kbi_headed(r, "Start"), ns = kbi_headed(r, "Duration"), bytes = kbi_headed(r, "Bytes");
+    double registers = kbi_headed(r, "Reg/Trd");
+    bool memory = strncmp(name, "[CUDA mem", 9) == 0;
+    if (!*name || !kbi_finite(start) || !kbi_finite(ns)) return;
+    for (int k = 0; k < 2; k++)
+        snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_cell_of(r, shape[k][0]),
+                 kbi_cell_of(r, shape[k][1]), kbi_cell_of(r, shape[k][2]));
+    if (memory) of[0][0] = of[1][0] = 0;
+    kbi_launch_begins(r, name, name, of[0], of[1]);
+    r->ns = ns;
+    kbi_launch_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
+    kbi_launch_metric(r, memory ? "nsys.memory_ns" : "nsys.kernel_ns", "ns", ns);
+    if (memory && kbi_finite(bytes)) kbi_launch_metric(r, "nsys.memory_bytes", "byte", bytes);
+    if (kbi_finite(registers)) kbi_launch_metric(r, "launch__registers_per_thread", "register/thread", registers);
+    int before = r->inside;
+    kbi_launch_over(r);
+    if (r->inside < 0 || r->inside != before) return;
+    // from the first one's begin to the last one's end, gaps included: grows with each of them
+    double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
+    double more = end - (kbi_finite(r->ended) ? r->ended : start);
+    kbi_look* all = &r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)];
+    kbi_metric_add(r->to, all, "nsys.span_ns", "ns", more, 1);
+    r->ended = end;
+}
+
+// Adds what the text of a file has. false: it is no such file.
+static bool kbi_looks_read(kbi_looks* to, const char* text) {
+    static const char* const heads[] = { "\"ID\"", "Start" };
+    kbi_reading r;
+    const char* begin = NULL;
+    int nsys = 0;
+    for (const char* line = text; line && *line && !begin;) {
+        for (int i = 0; i < KBI_COUNT(heads) && !begin; i++)
+            if (strncmp(line, heads[i], strlen(heads[i])) == 0) begin = line, nsys = i;
+        line = strchr(line, '\n');
+        line += line != NULL;
+    }
+    if (!begin) return false;
+    memset(&r, 0, sizeof r);
+    r.to = to;
+    for (int pass = nsys; pass < 2; pass++) { // ncu's numbers follow a locale: first to see which one
+        char* copy = kbi_keep_text(begin);
+        r.at = copy;
+        r.counts = pass == 0;
+        r.inside = -1;
+        for (bool head = true; kbi_record_next(&r); head = false) {
+            if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
+            if (!head && nsys) kbi_nsys_record(&r);
+            if (!head && !nsys) kbi_ncu_record(&r);
+            // what tools and programs print in between is no record
+            while (*r.at && *r.at != '"' && !isdigit((unsigned char)*r.at))
+                r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n';
+        }
+        kbi_launch_over(&r);
+        KBENCH_FREE(r.units);
+        r.units = NULL;
+        r.kernel = NULL;
+        KBENCH_FREE(copy);
+    }
+    KBENCH_FREE(r.head);
+    KBENCH_FREE(r.cells);
+    KBENCH_FREE(r.of);
+    return true;
+}
+
+// What of it stands in a record, beside what the body counted itself.
+static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) {
+    const kbi_look* l = kbi_look_all(looks, number);
+    if (!l || !l->n) return;
+    int64_t n = r->counters.n, u = r->counter_units.n;
+    kb_param* values = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(n + l->n));
+    kb_param* units = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(u + l->n));
+    if (n) memcpy(values, r->counters.of, sizeof(kb_param) * (size_t)n);
+    if (u) memcpy(units, r->counter_units.of, sizeof(kb_param) * (size_t)u);
+    for (const kbi_metric* m = l->of; m < l->of + l->n; m++) {
+        if (kbi_finite(kbi_object_number(&r->counters, m->name))) continue;
+        values[n].name = units[u].name = kbi_arena_text(r->owned, m->name);
+        values[n].type = KB_AXIS_REALS;
+        values[n++].r = kbi_metric_value(m);
+        units[u].type = KB_AXIS_STRINGS;
+        units[u].s = kbi_arena_text(r->owned, m->unit);
+        u += *m->unit != 0;
+    }
+    r->counters.of = values, r->counters.n = n;
+    r->counter_units.of = units, r->counter_units.n = u;
+    double x = kbi_look_value(l, "sm__warps_active.avg.pct_of_peak_sustained_active");
+    if (kbi_finite(x)) r->occupancy_achieved = x;
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
   >>columns   render: what render is told beside the records, and what stands in a column.
               Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -13973,6 +14492,9 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     kbi_puts(t, "|\n");
 }
 
+// Whether a counter is a profiler's, of which there are many; kb_count's names have no points.
+static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
+
 // A table of cases of one operation, in columns that some of them have something for.
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,  KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
@@ -13994,8 +14516,10 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         for (int i = 0; i < n; i++) some |= kbi_field_number(rows[i], cell->what.key) > 0;
         count += some;
     }
-    for (int c = 0; c < KBI_MIN(counters, (int)KBI_COUNTERS); c++) {
+    for (int c = 0, room = KBI_COUNTERS; c < counters && room; c++) {
+        if (kbi_profilers(names[c])) continue; // too many for a page
         kbi_cell* cell = &cells[count++];
+        room--;
         memset(cell, 0, sizeof *cell);
         cell->what.column = -1;
         cell->what.key = kbi_key_named("counters");
@@ -17559,6 +18083,53 @@ static bool kbi_words_send(int to, const kbi_options* o) {
     return good;
 }
 
+// This process's own command line, whatever its main made of it; it is kept.
+static char** kbi_own_words(const kbi_options* o) {
+    size_t words = 0;
+    for (size_t i = 0; i < kbi_birth.size; i++) words += !kbi_birth.words[i];
+    if (!words) return o->argv;
+    char *word = kbi_birth.words, **argv = (char**)kbi_grow(NULL, sizeof(char*) * (words + 1));
+    for (size_t i = 0; i < words; i++, word += strlen(word) + 1) argv[i] = word;
+    argv[words] = NULL;
+    return argv;
+}
+
+#if KBI_REPORT
+// In a child process: another program. What it says goes to a file, all of it or what is on stderr.
+static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
+    int nowhere = kbi_open_file("/dev/null", O_RDWR), said = kbi_open_file(words, O_WRONLY | O_CREAT | O_TRUNC);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    if (nowhere < 0 || said < 0 || dup2(nowhere, 0) < 0 || dup2(all ? said : nowhere, 1) < 0 || dup2(said, 2) < 0)
+        _exit(1);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    execv(argv[0], argv);
+    fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
+    _exit(2);
+}
+#endif
+
+// "cpu", "all", a number: false after an error message.
+static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
+    *first = 0;
+    *all = kbi_is(o->device, "all");
+    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
+    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
+    if (kbi_is(o->device, "script"))
+        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
+    return *first = o->gpu, true;
+}
+
+static bool kbi_profiled(void) {
+    static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
+                                         "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
+                                         "NV_SANITIZER_INJECTION_PORT_BASE" };
+    for (int i = 0; i < KBI_COUNT(names); i++)
+        if (getenv(names[i])) return true;
+    return kbi_valgrind(); // which follows no child unless it is told to
+}
+
 static void kbi_send(int file, int type, int index, const void* a, size_t a_size, const void* b, size_t b_size) {
     kbi_message m = { KBI_MAGIC, type, index, (uint32_t)(a_size + b_size) };
     if (getpid() != kbi_birth.process) kbi_stray(); // forked by a benchmark
@@ -17980,6 +18551,8 @@ typedef struct kbi_supervisor {
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
     int resumed;                           // that an earlier run has done
     int fewer;                             // that an interruption left with fewer processes
+    kbi_looks looks[2];                    // what ncu and nsys saw
+    bool unseen;                           // one of them nothing
     bool isolated;
     int64_t tick; // when it last looked
 } kbi_supervisor;
@@ -18046,8 +18619,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
         if (process > 0) setpgid(process, process);
         return process;
     }
-    char birth[80], **argv = o->argv;
-    size_t words = 0;
+    char birth[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
     if (close_a >= 0) close(close_a);
     if (close_b >= 0) close(close_b);
@@ -18055,13 +18627,6 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     signal(SIGXFSZ, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    for (size_t i = 0; i < kbi_birth.size; i++) words += !kbi_birth.words[i];
-    if (words) {
-        char* word = kbi_birth.words;
-        argv = (char**)kbi_grow(NULL, sizeof(char*) * (words + 1));
-        for (size_t i = 0; i < words; i++, word += strlen(word) + 1) argv[i] = word;
-        argv[words] = NULL;
-    }
     snprintf(birth, sizeof birth, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
     setenv(KBI_BIRTH, birth, 1);
     execv("/proc/self/exe", argv);
@@ -18556,6 +19121,9 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
         kbi_judge(r, &lap->m[at], lap->samples[at], &s->machine);
         kbi_record_case(r, &s->plan->cases[lap->first + i], &lap->m[at], &s->machine);
         kbi_record_session(r, &s->session);
+#if KBI_REPORT
+        for (int k = 0; k < KBI_COUNT(s->looks); k++) kbi_record_looked(r, &s->looks[k], lap->first + i);
+#endif
         lap->over[i] |= r->status != KB_OK;
     }
     if (lap->processes > 1) kbi_worker_kill(&s->worker);
@@ -18697,29 +19265,466 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>vendor    program: ncu and nsys, started on this very program, which then runs each block once for them.
+              Public: none      Used by: >>program, >>main
+---------------------------------------------------------------------------------------------------------------*/
+#if KBI_REPORT
+
+#define KBI_LOOK "KBENCH_LOOK" // the file in which a program that is looked at says how far it has come
+
+// --- what is looked at: this program, in another process ---
+
+// How far the program came, -1: nowhere. over: to its end.
+static int kbi_look_told(const char* path, bool* over) {
+    char line[80];
+    int at = -1;
+    FILE* f = fopen(path, "r");
+    *over = false;
+    while (f && kbi_get_line(line, (int)sizeof line, f))
+        if (strncmp(line, "at ", 3) == 0)
+            at = (int)strtol(line + 3, NULL, 10);
+        else
+            *over = true;
+    if (f) fclose(f);
+    return at;
+}
+
+// Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
+// one that ended it: "at 3", "done", or why there is nothing to see.
+static int kbi_look_main(const kbi_options* o) {
+    kbi_supervisor* s = &kbi_desk.run;
+    kbi_plan plan;
+    int64_t device;
+    bool all;
+    bool over;
+    int first = kbi_look_told(getenv(KBI_LOOK), &over) + 1;
+    FILE* f = fopen(getenv(KBI_LOOK), over ? "w" : "a");
+    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
+    if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
+    if (over) first = 0;
+    if (!kbi_options_pin(o) || !kbi_device_option(o, &device, &all) || !kbi_plan_here(&plan, o))
+        return KBI_EXIT_USAGE;
+    kbi_recipe_of(&s->recipe, o);
+    s->recipe.device = (int)device;
+    s->recipe.looked = true;
+    s->recipe.fresh = false;
+    s->backend = kbi_backend_open(&s->recipe, &s->machine);
+    bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_SCRIPT;
+    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
+    for (int i = first; i < plan.n && here; i++) {
+        if (!kbi_runs_here(s, &plan.cases[i])) continue;
+        fprintf(f, "at %d\n", i), fflush(f);
+        kbi_run_init(run, s->backend, &s->machine, &s->recipe);
+        kbi_run_case(run, &plan.cases[i]);
+        kbi_check_call(run);
+        if (run->m.status == KB_OK) kbi_look_call(run, i);
+        if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device goes with this process
+    }
+    KBENCH_FREE(run);
+    fputs(here ? "done\n" : "no GPU\n", f);
+    fclose(f);
+    return KBI_EXIT_FINE;
+}
+
+// --- who looks ---
+
+typedef struct kbi_vendor { // a tool at work
+    kbi_supervisor* s;
+    const char *name, *report; // report: without its extension
+    char tool[512];
+    char folder[200], told[240], csv[240], words[240], own[240];
+    kbi_text command; // each word ended by a zero
+    int n;
+    kbi_looks* looks;
+} kbi_vendor;
+
+// In PATH, else in the toolkit.
+static bool kbi_tool_find(const char* name, char out[512]) {
+    const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
+    struct stat about;
+    kbi_text all = { NULL, 0, 0 };
+    bool found = false;
+    kbi_putf(&all, "%s:%s/bin:/usr/local/cuda/bin", path ? path : "", home ? home : "/usr/local/cuda");
+    for (const char* p = all.s; *p && !found; p += strcspn(p, ":"), p += *p == ':') {
+        snprintf(out, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
+        found = *p != ':' && stat(out, &about) == 0 && S_ISREG(about.st_mode) && access(out, X_OK) == 0;
+    }
+    kbi_text_free(&all);
+    return found;
+}
+
+static const struct {
+    int option;
+    const char *name, *what;
+} kbi_vendors[] = { { KBI_OPTION_ncu, "ncu", "Nsight Compute" }, { KBI_OPTION_nsys, "nsys", "Nsight Systems" } };
+
+// What the command line asks for and is not there, before anything runs; false after an error message.
+static bool kbi_vendors_there(const kbi_options* o) {
+    char tool[512];
+    for (int i = 0; i < KBI_COUNT(kbi_vendors); i++) {
+        const char* name = kbi_vendors[i].name;
+        if (!o->on[kbi_vendors[i].option]) continue;
+        if (kbi_profiled())
+            return kbi_error(
+                       "--%s: this program runs under a profiler already, and a GPU has room for one: leave out "
+                       "either",
+                       name),
+                   false;
+        if (!kbi_tool_find(name, tool))
+            return kbi_error(
+                       "--%s: %s is not found, neither in PATH nor in the CUDA Toolkit (CUDA_HOME): it comes with "
+                       "NVIDIA %s, which has a package of its own",
+                       name, name, kbi_vendors[i].what),
+                   false;
+    }
+    return true;
+}
+
+static void kbi_vendor_word(kbi_vendor* v, const char* word) {
+    kbi_put(&v->command, word, strlen(word) + 1);
+    v->n++;
+}
+
+static void kbi_vendor_begin(kbi_vendor* v) {
+    v->command.n = 0, v->n = 0;
+    kbi_vendor_word(v, v->tool);
+}
+
+static void kbi_vendor_words(kbi_vendor* v, const char* words) { // with blanks between them
+    char word[80];
+    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(words, " "), words);
+        kbi_vendor_word(v, word);
+    }
+}
+
+// This program with its own command line, whatever its main makes of that; less what starts tools.
+static void kbi_vendor_self(kbi_vendor* v) {
+    char** own = kbi_own_words(v->s->o);
+    char* path = strchr(own[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
+    kbi_vendor_word(v, path ? path : own[0]);
+    free(path);
+    for (int i = 1; own[i]; i++) {
+        bool starts = false;
+        for (int k = 0; k < KBI_COUNT(kbi_vendors); k++) {
+            size_t length = strlen(kbi_vendors[k].name) + 2;
+            starts |= strncmp(own[i], "--", 2) == 0 && strncmp(own[i] + 2, kbi_vendors[k].name, length - 2) == 0 &&
+                      (!own[i][length] || own[i][length] == '=');
+        }
+        if (!starts) kbi_vendor_word(v, own[i]);
+    }
+}
+
+// Metrics that every GPU from sm_75 on has, in few passes; those of a launch cost none.
+#define KBI_NCU_METRICS                                                                                           \
+    "gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum," \
+    "l1tex__t_sector_hit_rate.pct,lts__t_sector_hit_rate.pct,sm__warps_active.avg.pct_of_peak_sustained_active,"  \
+    "sm__maximum_warps_per_active_cycle_pct,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active,"      \
+    "smsp__inst_executed.sum,smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,"                                \
+    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"    \
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,launch__registers_per_thread"
+
+// Clocks as they are when we time; caches emptied before a kernel where our samples are cold.
+static void kbi_ncu_words(kbi_vendor* v) {
+    const char* set = v->s->o->ncu;
+    kbi_vendor_words(v, "--profile-from-start off --target-processes application-only --clock-control none");
+    kbi_vendor_words(v, v->s->recipe.mode == KBI_COLD ? "--cache-control all" : "--cache-control none");
+    kbi_vendor_words(v, "--print-units base --page raw --csv --log-file");
+    kbi_vendor_word(v, v->csv);
+    kbi_vendor_word(v, !set || strstr(set, "__") ? "--metrics" : "--set");
+    kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
+}
+
+// All of the process is traced, which costs the blocks nothing: what lies between marks counts.
+static void kbi_nsys_words(kbi_vendor* v) {
+    kbi_vendor_words(v, "profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
+    kbi_vendor_words(v, "--force-overwrite=true --output");
+    kbi_vendor_word(v, v->report);
+}
+
+// The sums come from single launches: those that nsys makes know of no cases.
+static void kbi_nsys_stats(kbi_vendor* v, const char* report) {
+    struct stat about;
+    char file[300];
+    snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
+    if (stat(file, &about) != 0) snprintf(file, sizeof file, "%.280s.qdrep", v->report); // until 2021
+    kbi_vendor_begin(v);
+    kbi_vendor_words(v, "stats --format csv --force-export=true --report");
+    kbi_vendor_word(v, report);
+    kbi_vendor_word(v, file);
+}
+
+// As a shell would be given it, for people.
+static void kbi_vendor_say(const kbi_vendor* v) {
+    kbi_text line = { NULL, 0, 0 };
+    kbi_putf(&line, " LC_ALL=C %s=%s", KBI_LOOK, v->told);
+    const char* word = v->command.s;
+    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
+        bool plain = *word && !word[strcspn(word, " \t\n\\'\"$`*?[]{}()<>|&;#~!")];
+        kbi_puts(&line, plain ? " " : " '");
+        for (const char* p = word; *p; p++)
+            if (*p == '\'')
+                kbi_puts(&line, "'\\''");
+            else
+                kbi_put(&line, p, 1);
+        if (!plain) kbi_puts(&line, "'");
+    }
+    kbi_warn("--%s:%s", v->name, line.s);
+    kbi_text_free(&line);
+}
+
+static int64_t kbi_size_of(const char* path) {
+    struct stat about;
+    return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
+}
+
+enum { KBI_STALLS = 10 }; // times --timeout: under a profiler a case takes longer
+
+// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The status that waitpid gives, -1: there was no process, or it was stopped.
+static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
+    char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
+    char* word = v->command.s;
+    int status = -1;
+    double limit = KBI_STALLS * v->s->o->timeout;
+    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) argv[i] = word;
+    argv[v->n] = NULL;
+    fflush(NULL);
+    pid_t parent = getpid(), process = fork(), ended = 0;
+    if (process < 0) kbi_error("no process: %s", strerror(errno));
+    if (process == 0) {
+        setpgid(0, 0);
+        if (looked) setenv(KBI_LOOK, v->told, 1);
+        setenv("LC_ALL", "C", 1);
+        kbi_exec(argv, words, true, parent);
+    }
+    KBENCH_FREE(argv);
+    if (process < 0) return -1;
+    int64_t moved = kbi_now(), size = 0;
+    bool stopped = false;
+    while ((ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        int64_t now = kbi_size_of(v->told) + kbi_size_of(words);
+        if (now != size) size = now, moved = kbi_now();
+        bool late = kbi_seconds_since(moved) > limit;
+        if ((late || kbi_desk.interrupted) && !stopped) kill(-process, SIGTERM), stopped = true, moved = kbi_now();
+        if (stopped && kbi_seconds_since(moved) > 2) kill(-process, SIGKILL);
+        kbi_readable(-1, 20);
+    }
+    return stopped ? -1 : status;
+}
+
+static bool kbi_file_text(const char* path, kbi_text* out) {
+    char some[4096];
+    int file = kbi_open_file(path, O_RDONLY);
+    for (ssize_t n; file >= 0 && (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(out, some, (size_t)n);
+    if (file >= 0) close(file);
+    return out->n > 0;
+}
+
+// --- what went wrong ---
+
+static const struct {
+    const char *sign, *cure;
+} kbi_vendor_ills[] = {
+    { "ERR_NVGPUCTRPERM",
+      "the driver lets only an administrator read the GPU's counters (RmProfilingAdminOnly: 1 in "
+      "/proc/driver/nvidia/params): run as root, start the container with --cap-add=SYS_ADMIN, or load the driver with "
+      "NVreg_RestrictProfilingToAdminUsers=0" },
+    { "MIG",
+      "this is a part of a GPU (MIG) whose counters others share: take an instance that has the GPU for itself, or "
+      "turn MIG off (nvidia-smi -mig 0)" },
+    { "resource was unavailable",
+      "another profiler holds the GPU's counters: end it, or pause it (DCGM: dcgmi profile --pause)" },
+    { "nsight-compute-lock",
+      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
+    { "InterprocessLock",
+      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
+    { "not supported on device",
+      "this ncu cannot profile this GPU: a newer one may know it; under WSL and on a virtual GPU "
+      "the host has to allow it" },
+    { "driver is not compatible", "the driver is too old for this ncu: take that of the driver's CUDA version" },
+    { "nrecogni", "this version does not know the options above: a newer one does" }, // -sed or -zed option
+};
+
+// One line of what the tool said: the cure where the ill is known, else its own words.
+static void kbi_vendor_explain(const kbi_vendor* v, int status) {
+    kbi_text said = { NULL, 0, 0 };
+    const char *cure = NULL, *first = "", *last = "nothing";
+    kbi_file_text(v->csv, &said), kbi_puts(&said, "\n");
+    kbi_file_text(v->words, &said), kbi_puts(&said, "\n");
+    for (char *line = said.s, *next; *line; line = next) {
+        next = line + strcspn(line, "\n");
+        if (*next) *next++ = 0;
+        bool wrong = strstr(line, "rror") || strstr(line, "ERR");
+        for (int i = 0; i < KBI_COUNT(kbi_vendor_ills) && wrong && !cure; i++)
+            if (strstr(line, kbi_vendor_ills[i].sign)) cure = kbi_vendor_ills[i].cure;
+        if (wrong && !*first) first = line;
+        if (*line) last = line;
+    }
+    if (cure)
+        kbi_error("--%s: %s", v->name, cure);
+    else if (status >= 0 && WIFSIGNALED(status))
+        kbi_error("--%s: %s was ended by signal %d; the command above shows more", v->name, v->name,
+                  WTERMSIG(status));
+    else if (status < 0)
+        kbi_error("--%s: %s was stopped: nothing moved in %g s; a larger --timeout waits longer", v->name, v->name,
+                  KBI_STALLS * v->s->o->timeout);
+    else
+        kbi_error("--%s: %s failed (exit code %d); it said: %.200s", v->name, v->name, WEXITSTATUS(status),
+                  *first ? first : last);
+    kbi_text_free(&said);
+}
+
+// --- a look ---
+
+static void kbi_vendor_read(kbi_vendor* v) {
+    static const char* const reports[] = { "cuda_gpu_trace", "gputrace" }; // the second until 2022
+    bool nsys = kbi_is(v->name, "nsys"), read = false;
+    for (int i = 0; i < (nsys ? KBI_COUNT(reports) : 1) && !read && !kbi_desk.interrupted; i++) {
+        kbi_text csv = { NULL, 0, 0 };
+        if (nsys) kbi_nsys_stats(v, reports[i]);
+        if (nsys) kbi_vendor_run(v, v->csv, false);
+        if (kbi_file_text(v->csv, &csv)) read = kbi_looks_read(v->looks, csv.s);
+        kbi_text_free(&csv);
+    }
+}
+
+// Once, and once more behind each case that ended the program. false: the tool saw nothing.
+static bool kbi_vendor_look(kbi_vendor* v) {
+    const kbi_plan* plan = v->s->plan;
+    bool over = false;
+    for (int before = -1, at;; before = at) {
+        kbi_vendor_begin(v);
+        if (kbi_is(v->name, "ncu"))
+            kbi_ncu_words(v);
+        else
+            kbi_nsys_words(v);
+        kbi_vendor_self(v);
+        if (before < 0) kbi_vendor_say(v);
+        int status = kbi_vendor_run(v, v->words, true);
+        if (kbi_desk.interrupted) return true;
+        kbi_vendor_read(v);
+        at = kbi_look_told(v->told, &over);
+        if (over && at < 0) return true; // no GPU, and the run says so
+        if (over && status == 0 && v->looks->n) return true;
+        if (over || at == before) return kbi_vendor_explain(v, status), false;
+        kbi_warn("--%s: %s ended the program under %s; going on behind it", v->name, plan->cases[at].name, v->name);
+        unlink(v->csv);
+    }
+}
+
+static bool kbi_vendor_files(kbi_vendor* v) {
+    const char *folder = getenv("TMPDIR"), *file = v->s->o->nsys;
+    struct {
+        char* of;
+        const char* name;
+    } files[] = { { v->told, "told" }, { v->csv, "csv" }, { v->words, "words" }, { v->own, "report" } };
+    snprintf(v->folder, sizeof v->folder, "%.150s/kbench-%s-%ld", folder && *folder ? folder : "/tmp", v->name,
+             (long)getpid());
+    if (mkdir(v->folder, 0700) != 0)
+        return kbi_error("--%s: cannot make %s: %s", v->name, v->folder, strerror(errno)), false;
+    for (int i = 0; i < KBI_COUNT(files); i++) snprintf(files[i].of, 240, "%.200s/%s", v->folder, files[i].name);
+    v->report = v->own;
+    if (!file) return true;
+    size_t n = strlen(file);
+    v->report = kbi_arena_text_n(&v->looks->text, file, kbi_ends(file, ".nsys-rep") ? n - 9 : n);
+    return true;
+}
+
+static void kbi_vendor_remove(const kbi_vendor* v) {
+    static const char* const left[] = { "told", "csv", "words", "report.nsys-rep", "report.qdrep", "report.sqlite" };
+    char path[240];
+    for (int i = 0; i < KBI_COUNT(left); i++) {
+        snprintf(path, sizeof path, "%.200s/%s", v->folder, left[i]);
+        unlink(path);
+    }
+    rmdir(v->folder);
+}
+
+// The tools that are asked for, before anything is measured: what they saw goes into the records as these are made.
+static void kbi_vendors_look(kbi_supervisor* s) {
+    for (int i = 0; i < KBI_COUNT(kbi_vendors) && !kbi_desk.interrupted; i++) {
+        kbi_vendor v;
+        if (!s->o->on[kbi_vendors[i].option]) continue;
+        memset(&v, 0, sizeof v);
+        v.s = s;
+        v.name = kbi_vendors[i].name;
+        v.looks = &s->looks[i];
+        bool seen = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
+        if (seen) {
+            seen = kbi_vendor_look(&v);
+            kbi_vendor_remove(&v);
+        }
+        s->unseen |= !seen;
+        kbi_text_free(&v.command);
+    }
+}
+
+// --- shown ---
+
+static const struct {
+    const char *title, *metric;
+    double scale;
+} kbi_look_columns[] = { { "DRAM MB", "dram__bytes.sum", 1e-6 },
+                         { "DRAM %", "dram__throughput.avg.pct_of_peak_sustained_elapsed", 1 },
+                         { "L2 hit %", "lts__t_sector_hit_rate.pct", 1 },
+                         { "L1 hit %", "l1tex__t_sector_hit_rate.pct", 1 },
+                         { "occupied %", "sm__warps_active.avg.pct_of_peak_sustained_active", 1 },
+                         { "tensor %", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", 1 },
+                         { "copied MB", "nsys.memory_bytes", 1e-6 },
+                         { "registers", "launch__registers_per_thread", 1 } };
+
+static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
+    char out[40];
+    kbi_text name = { NULL, 0, 0 };
+    snprintf(out, sizeof out, "%lld", (long long)l->calls);
+    kbi_table_pad(t, 7, out);
+    kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
+    kbi_table_pad(t, 8, all->ns > 0 ? kbi_show_percent(l->ns / all->ns, out) : "-");
+    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++)
+        if (wanted >> c & 1)
+            kbi_table_pad(
+                t, (int)strlen(kbi_look_columns[c].title) + 2,
+                kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
+    kbi_clean(&name, l->kernel);
+    kbi_putf(&t->text, "  %.100s%s", name.s, name.n > 100 ? "..." : "");
+    if (l->grid && *l->grid) kbi_putf(&t->text, "  %s x %s", l->grid, l->block);
+    kbi_puts(&t->text, "\n");
+    kbi_text_free(&name);
+}
+
+static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
+    unsigned wanted = 0; // a bit for each of kbi_look_columns
+    int cases = 0;
+    for (int i = 0; i < looks->n; i++) cases += looks->of[i].whole;
+    kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
+    kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
+    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++) {
+        for (int i = 0; i < looks->n; i++)
+            if (kbi_finite(kbi_look_value(&looks->of[i], kbi_look_columns[c].metric))) wanted |= 1u << c;
+        if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_look_columns[c].title) + 2, kbi_look_columns[c].title);
+    }
+    kbi_puts(&t->text, "  kernel, grid x block\n");
+    for (int i = 0; i < plan->n; i++) {
+        const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
+        const char* word = !all ? ": not seen" : all->calls ? "" : ": nothing on the GPU";
+        kbi_putf(&t->text, "%s%s\n", plan->cases[i].name, word);
+        for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
+    }
+}
+
+static void kbi_vendors_show(kbi_supervisor* s) {
+    for (int i = 0; i < KBI_COUNT(kbi_vendors); i++) {
+        if (s->looks[i].n) kbi_looks_show(&s->table, s->plan, &s->looks[i], kbi_vendors[i].name);
+        kbi_looks_free(&s->looks[i]);
+    }
+    kbi_table_flush(&s->table);
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
-
-// "cpu", "all", a number: false after an error message.
-static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
-    *first = 0;
-    *all = kbi_is(o->device, "all");
-    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_is(o->device, "script"))
-        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
-    return *first = o->gpu, true;
-}
-
-static bool kbi_profiled(void) {
-    static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
-                                         "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
-                                         "NV_SANITIZER_INJECTION_PORT_BASE" };
-    for (int i = 0; i < KBI_COUNT(names); i++)
-        if (getenv(names[i])) return true;
-    return kbi_valgrind(); // which follows no child unless it is told to
-}
 
 // Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
 static bool kbi_resume_device(kbi_supervisor* s) {
@@ -18874,6 +19879,19 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
     return KBI_EXIT_FINE;
 }
 
+static void kbi_watch_signals(const kbi_supervisor* s) {
+    kbi_desk.one_process = !s->isolated;
+    if (!s->isolated) kbi_watch_stops();
+    signal(SIGINT, kbi_interrupt);
+    signal(SIGTERM, kbi_interrupt);
+    signal(SIGHUP, kbi_interrupt);
+    signal(SIGQUIT, kbi_interrupt);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
+    if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
+}
+
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
@@ -18901,16 +19919,10 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
-    kbi_desk.one_process = !s->isolated;
-    if (!s->isolated) kbi_watch_stops();
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
-    signal(SIGQUIT, kbi_interrupt);
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
-    if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
+    kbi_watch_signals(s);
+#if KBI_REPORT
+    kbi_vendors_look(s);
+#endif
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
     int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
@@ -18921,6 +19933,9 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     }
     kbi_progress_clear(&s->progress);
     if (!code && !collect) kbi_say_end(s);
+#if KBI_REPORT
+    kbi_vendors_show(s);
+#endif
     bool stored = kbi_store_close(&s->store);
     bool compared = kbi_desk.contrast && !kbi_desk.interrupted;
     if (!kbi_outputs_close(&s->outputs, NULL, compared ? kbi_desk.contrast(kbi_desk.take_to) : NULL)) stored = false;
@@ -19815,19 +20830,6 @@ static void kbi_race_clear(kbi_race* r) {
     r->shown = false;
 }
 
-static void kbi_race_exec(kbi_race* r, const kbi_racer* one, pid_t parent) {
-    int nowhere = kbi_open_file("/dev/null", O_RDWR), words = kbi_open_file(r->words.s, O_WRONLY | O_TRUNC);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    if (nowhere < 0 || words < 0 || dup2(nowhere, 0) < 0 || dup2(nowhere, 1) < 0 || dup2(words, 2) < 0) _exit(1);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    r->argv[0] = one->path.s;
-    execv(one->path.s, r->argv);
-    fprintf(stderr, "%s: %s\n", one->path.s, strerror(errno));
-    _exit(2);
-}
-
 // Why a program gave no records: what it said itself.
 static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     char line[300];
@@ -19856,7 +20858,8 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     fflush(NULL);
     process = fork();
     if (process < 0) return kbi_error("no process: %s", strerror(errno)), KBI_EXIT_FAILED;
-    if (process == 0) kbi_race_exec(r, one, parent);
+    r->argv[0] = one->path.s;
+    if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
     for (bool told = false; (ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR);) {
         if (kbi_desk.interrupted && !told) kill(process, SIGTERM), told = true;
         kbi_readable(-1, 10);
@@ -21199,6 +22202,10 @@ static int kbi_main(int argc, char** argv) {
     if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
     if (o.on[KBI_OPTION_selftest]) kbi_selftest_register();
     if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(&o);
+#if KBI_REPORT
+    if (getenv(KBI_LOOK)) return kbi_look_main(&o);
+    if (!kbi_vendors_there(&o)) return KBI_EXIT_USAGE;
+#endif
     kbi_warn_idle(&o);
     if (o.on[KBI_OPTION_selftest]) return kbi_selftest(&o);
 #if KBI_REPORT
@@ -21225,6 +22232,7 @@ static int kbi_main(int argc, char** argv) {
 #else
         code = kbi_run_plan(&o, &plan, NULL, NULL);
 #endif
+    if (code == KBI_EXIT_FINE && kbi_desk.run.unseen) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == KBI_EXIT_FINE) {
