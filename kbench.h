@@ -60,6 +60,7 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
+    >>nvtx         measure: names of cases and phases, for whatever profiler listens
     >>host         measure: the cpu backend, and the tests' script backend, with their timers
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
@@ -1544,13 +1545,11 @@ static bool kbi_first_line(const char* path, char* out, int size) {
     return good;
 }
 
-#if KBI_CUDA
 // A function of a library that was opened; the standard has no cast from object to function pointers.
 static void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
 }
-#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
@@ -5206,6 +5205,7 @@ typedef struct kbi_body_call { // of the body
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
+    uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -5259,6 +5259,7 @@ typedef struct kbi_run {
     void (*progress)(void* to); // called between units, at most some times a second; NULL: nobody wants to know
     void* progress_to;
     int64_t began, shown;
+    uint64_t range; // of the case, for profilers
     kbi_place place;
     kbi_body_call call;
     kbi_work work;
@@ -5486,6 +5487,14 @@ typedef struct kbi_calibration {
 } kbi_calibration;
 #endif
 
+enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
+typedef void (*kbi_nvtx_function)(void);
+typedef struct kbi_nvtx { // slots that a tool's library fills with its functions
+    bool asked;
+    void* domain; // NULL: nobody listens
+    kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
+} kbi_nvtx;
+
 static struct kbi_lab {
     double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
     double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
@@ -5502,6 +5511,7 @@ static struct kbi_lab {
     int folder;                 // in which calls begin; 0: not opened
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
+    kbi_nvtx nvtx;
 #if KBI_CUDA
     kbi_gpu gpu;
     kbi_nvml nvml;
@@ -5509,6 +5519,100 @@ static struct kbi_lab {
     kbi_calibration calibration;
 #endif
 } kbi_lab;
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>nvtx      measure: names of cases and phases, for whatever profiler listens.
+              Public: none      Used by: measure
+---------------------------------------------------------------------------------------------------------------*/
+
+// NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
+// library asks for a table of slots and puts its functions there. With none of it a range costs a comparison.
+enum {
+    KBI_NVTX_CORE2 = 5, // the module of ranges in a domain; its slots:
+    KBI_NVTX_START = 2,
+    KBI_NVTX_END = 3,
+    KBI_NVTX_REGISTER = 10,
+    KBI_NVTX_DOMAIN = 12
+};
+
+typedef struct kbi_nvtx_event { // nvtxEventAttributes_t
+    uint16_t version, size;
+    uint32_t category;
+    int32_t colour_is;
+    uint32_t colour;
+    int32_t payload_is, gap;
+    uint64_t payload;
+    int32_t message_is;
+    const void* message;
+} kbi_nvtx_event;
+
+static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* size) {
+    if (module < 1 || module >= KBI_NVTX_MODULES) return 0;
+    for (int i = 0; i < KBI_NVTX_SLOTS; i++) kbi_lab.nvtx.table[module][i] = &kbi_lab.nvtx.slots[module][i];
+    static const unsigned sizes[KBI_NVTX_MODULES] = { 0, 16, 9, 15, 7, 16, 7 };
+    *table = kbi_lab.nvtx.table[module];
+    if (size) *size = sizes[module];
+    return 1;
+}
+
+static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library tells its own
+
+static const void* kbi_nvtx_export(uint32_t id) {
+    static const struct {
+        size_t size;
+        int (*module)(int, kbi_nvtx_function***, unsigned*);
+    } functions = { sizeof functions, kbi_nvtx_module };
+    static const struct {
+        size_t size;
+        uint32_t version, gap;
+        void (*told)(uint32_t);
+    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
+    return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
+}
+
+// The library is looked for once in a process.
+static void kbi_nvtx_open(void) {
+    const char* path = getenv("NVTX_INJECTION64_PATH");
+    void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
+    int (*init)(const void* (*)(uint32_t)) = NULL;
+    void* (*domain)(const char*) = NULL;
+    kbi_lab.nvtx.asked = true;
+    if (library) kbi_find(library, "InitializeInjectionNvtx2", &init);
+    if (!init || !init(kbi_nvtx_export)) return;
+    memcpy(&domain, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_DOMAIN], sizeof domain);
+    if (domain) kbi_lab.nvtx.domain = domain("kbench");
+}
+
+// A range that others may overlap, since rivals take turns; 0: none. Tools take their options' texts for registered
+// ones, and read / [ ] * + , and @ in them as signs.
+static uint64_t kbi_nvtx_begin(const char* text, const char* colour_of) {
+    uint64_t (*start)(void*, const kbi_nvtx_event*);
+    void* (*enlist)(void*, const char*);
+    char name[512];
+    kbi_nvtx_event e;
+    if (!kbi_lab.nvtx.asked) kbi_nvtx_open();
+    memcpy(&start, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_START], sizeof start);
+    memcpy(&enlist, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_REGISTER], sizeof enlist);
+    if (!kbi_lab.nvtx.domain || !start) return 0;
+    snprintf(name, sizeof name, "%s", text);
+    for (char* p = name; (p = strpbrk(p, "@/[]*+,")) != NULL;) *p = ' ';
+    memset(&e, 0, sizeof e);
+    e.version = 3;
+    e.size = sizeof e;
+    e.colour_is = 1;
+    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
+    e.message = enlist ? enlist(kbi_lab.nvtx.domain, name) : NULL;
+    e.message_is = e.message ? 3 : 1;
+    if (!e.message) e.message = name;
+    return start(kbi_lab.nvtx.domain, &e);
+}
+
+static void kbi_nvtx_end(uint64_t* range) {
+    void (*end)(void*, uint64_t);
+    memcpy(&end, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_END], sizeof end);
+    if (*range && end) end(kbi_lab.nvtx.domain, *range);
+    *range = 0;
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>host      measure: the cpu backend, and the tests' script backend, with their timers.
@@ -8028,8 +8132,18 @@ static void kbi_warm_begin(kbi_run* run) {
     run->call.phase_began = run->call.window.begin = kbi_now();
 }
 
+// For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.
+static void kbi_phase_show(kbi_run* run) {
+    static const char* const names[] = { "check", "audit", "warm-up", "samples", "turns", "compare", "prove" };
+    if (run->place.stand_in) return;
+    if (!run->range) run->range = kbi_nvtx_begin(run->of->name, run->of->entry->operation);
+    kbi_nvtx_end(&run->call.shown);
+    if (run->call.phase < KBI_PHASE_DONE) run->call.shown = kbi_nvtx_begin(names[run->call.phase], "phase");
+}
+
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     run->call.phase = phase;
+    kbi_phase_show(run);
     run->call.phase_began = run->call.window.begin = kbi_now();
     if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
     if (phase != KBI_PHASE_SAMPLE) return;
@@ -8329,6 +8443,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.looped = run->call.sampled = run->call.entered = run->call.proved = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
+    kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
     if (run->call.fresh) return; // in the memory of the call before
     run->memory.free_before = run->memory.free_lowest = kbi_free_bytes(run->backend);
@@ -8385,6 +8500,7 @@ static void kbi_body_ended(kbi_run* run) {
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
     if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
+    kbi_nvtx_end(&run->call.shown);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
     if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
@@ -8433,6 +8549,7 @@ static void kbi_run_finish(kbi_run* run) {
     }
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
+    kbi_nvtx_end(&run->range);
     run->m.wall_ns = (double)(kbi_now() - run->began);
     kbi_want_roofs(run);
 }
