@@ -49,6 +49,7 @@ CONTENTS (search for the tag)
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
+    >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -65,13 +66,15 @@ CONTENTS (search for the tag)
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
-    >>cupti        measure: durations of kernels as the driver records them, through CUPTI
+    >>cupti        measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside
     >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
     >>calibrate    measure: what events read too much, against what an empty kernel takes
     >>audit        measure: the timed block seen once under stream capture, where nothing executes
+    >>activity     measure: the block's kernels, copies and calls, run by run, from CUPTI's records
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
     >>alike        measure: whether later launches do what the first ones did, by their times
+    >>inside       measure: runs of the block that instruments look into, apart from those that are timed
     >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
     >>calls        measure: the calls of a body that make a case: one that is checked, one that is measured
     >>body         measure: what a body asks and says: axes, amounts, checks, words
@@ -85,6 +88,7 @@ CONTENTS (search for the tag)
     >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, and what stands in a column
+    >>profile      render: what was found inside of a case: below its row in the table, and as a timeline
     >>table        render: the terminal table and its summary
     >>shifts       render: what changed from one set of records to another, and how it went over time
     >>text         render: records as CSV, Markdown, Google Benchmark's JSON, and Go's benchmark format
@@ -94,6 +98,7 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: what a run or --load writes when all records are there: opened before, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
+    >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>program      program: a run from command line to exit code
     >>gate         program: baselines, histories, goals, and what they make of the exit code
@@ -214,7 +219,7 @@ LAST REVISIONS
   >>options   What to define before including the file.
               Public: KBENCH_*
               Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, measure, >>verdict,
-                       >>record, >>parse, >>text, program
+                       >>record, >>parse, >>profile, >>text, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -659,7 +664,8 @@ typedef struct kb_result {
 #define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
-    struct kbi_arena* owned; // strings, params and samples: kb_result_free gives them back
+    const struct kbi_inside* inside; // what only the run itself knows, and no file keeps: see --profile; or NULL
+    struct kbi_arena* owned;         // strings, params and samples: kb_result_free gives them back
 } kb_result;
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2988,6 +2994,7 @@ typedef struct kbi_recipe {
     kbi_timing timing;
     bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
     bool fresh;                 // ask it with other inputs, too
+    unsigned inside;            // kbi_wish: nothing is timed, the block is looked into
     unsigned expect;            // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -3012,6 +3019,12 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->min_samples = 30;
     r->max_samples = 2000;
     r->max_rounds = 64;
+}
+
+// From measuring to looking into what has been measured, and was found right.
+static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
+    r->inside = wishes;
+    if (wishes) r->verify = r->fresh = r->energy = false;
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
@@ -3233,6 +3246,202 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
     va_start(list, format);
     kbi_say_more(m, format, list);
     va_end(list);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
+              Public: none      Used by: >>plan, measure, >>record, >>reader, >>profile, program
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef enum kbi_wish { KBI_WISH_ACTIVITY = 1 } kbi_wish; // what is to be looked for, as bits
+
+typedef enum kbi_event_kind {
+    KBI_EVENT_RUN,
+    KBI_EVENT_CALL,
+    KBI_EVENT_KERNEL,
+    KBI_EVENT_COPY,
+    KBI_EVENT_SET
+} kbi_event_kind;
+
+typedef struct kbi_event { // of a run of the block; the run itself is one
+    int64_t start, end;    // ns of one clock for host and device
+    int64_t bytes;         // of a copy or a memset
+    int32_t kind, run;     // kbi_event_kind; which run
+    int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: none did
+    uint32_t lane;         // its stream; of calls the thread
+    int32_t grid[3], block[3], cluster[3], registers, shared, local;
+} kbi_event;
+
+typedef struct kbi_gauge { // what the device showed beside them
+    int64_t at;
+    double sm_mhz, power_w; // NaN: not known
+} kbi_gauge;
+
+// One piece of memory: this, its events, its gauges, the bytes of its texts.
+typedef struct kbi_inside {
+    int64_t events, gauges, texts; // how many
+    int64_t dropped;               // records that found no room
+    int32_t runs, device;
+    char message[400]; // why something that was asked for is not here; "": nothing
+} kbi_inside;
+
+static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
+static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
+    return (const kbi_gauge*)(const void*)(kbi_events_of(in) + in->events);
+}
+static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_gauges_of(in) + in->gauges); }
+static const char* kbi_event_name(const kbi_inside* in, const kbi_event* e) { return kbi_texts_of(in) + e->name; }
+static size_t kbi_inside_size(const kbi_inside* in) {
+    return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
+           (size_t)in->texts;
+}
+
+// Whether so many bytes, which came from elsewhere, are one whose parts fit each other.
+static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
+    enum { KBI_MOST = 1 << 24 };
+    if (in->events < 0 || in->events > KBI_MOST || in->gauges < 0 || in->gauges > KBI_MOST || in->texts < 0)
+        return false;
+    if (in->texts > KBI_MOST || kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
+    if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
+    for (int64_t i = 0; i < in->events; i++) {
+        const kbi_event* e = &kbi_events_of(in)[i];
+        if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
+        if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
+    }
+    return true;
+}
+
+static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
+    return (kbi_inside*)memcpy(to, in, kbi_inside_size(in));
+}
+
+static kbi_inside* kbi_inside_without(const char* why) { // to be freed
+    kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
+    memset(in, 0, sizeof *in);
+    snprintf(in->message, sizeof in->message, "%s", why);
+    return in;
+}
+
+// --- summed up ---
+
+typedef struct kbi_sum { // of events that are alike: name, grid and block
+    const kbi_event* of; // the first of them
+    int64_t calls;
+    double total, least, most; // ns
+} kbi_sum;
+
+typedef struct kbi_profile {
+    kbi_sum *device, *host; // kernels, copies and memsets; calls; what takes most first
+    int n_device, n_host;
+    double device_ns, host_ns; // all of these
+    double span, busy, run;    // ns a run: first start to last end; something at work; the block's own on the host
+    double gaps, gap_ns;       // a run: how often nothing was at work in between, and for how long
+    double launch_ns;          // of the host, for a call that submits work
+    double overlap,
+        concurrent; // shares: of the copies' time with a kernel at work; of busy with two at work. NaN: none
+} kbi_profile;
+
+static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
+
+static int kbi_sums_order(const void* a, const void* b) {
+    const kbi_sum *x = (const kbi_sum*)a, *y = (const kbi_sum*)b;
+    if (x->total < y->total || x->total > y->total) return x->total < y->total ? 1 : -1;
+    return (x->of > y->of) - (x->of < y->of);
+}
+
+static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event* e) {
+    uint64_t key = 14695981039346656037u;
+    const int32_t like[] = { e->kind,    e->name,     e->grid[0],  e->grid[1],
+                             e->grid[2], e->block[0], e->block[1], e->block[2] };
+    double ns = (double)(e->end - e->start);
+    for (int i = 0; i < KBI_COUNT(like); i++) key = (key ^ (uint32_t)like[i]) * 1099511628211u;
+    kbi_mapped* slot = kbi_map_find(known, key);
+    if (!slot->key) {
+        kbi_sum fresh = { e, 0, 0, INFINITY, 0 };
+        kbi_map_take(known, slot, key, *n);
+        sums[(*n)++] = fresh;
+    }
+    kbi_sum* s = &sums[slot->at];
+    s->calls++;
+    s->total += ns;
+    s->least = KBI_MIN(s->least, ns);
+    s->most = KBI_MAX(s->most, ns);
+}
+
+typedef struct kbi_edge { // where an event begins, or ends
+    int64_t at;
+    int32_t run, copy, step;
+} kbi_edge;
+
+static int kbi_edges_order(const void* a, const void* b) { // what ends goes before what begins then
+    const kbi_edge *x = (const kbi_edge*)a, *y = (const kbi_edge*)b;
+    if (x->run != y->run) return x->run < y->run ? -1 : 1;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->step - y->step;
+}
+
+// What was at work at the same time, and when nothing was.
+static void kbi_profile_sweep(kbi_profile* p, const kbi_edge* edges, int64_t n, int runs) {
+    double busy = 0, both = 0, many = 0, copying = 0, gap_ns = 0, span = 0, gaps = 0;
+    int64_t kernels = 0, copies = 0;
+    for (int64_t i = 0; i < n; i++) {
+        bool first = i == 0 || edges[i].run != edges[i - 1].run;
+        double ns = first ? 0 : (double)(edges[i].at - edges[i - 1].at);
+        busy += kernels + copies > 0 ? ns : 0;
+        both += kernels > 0 && copies > 0 ? ns : 0;
+        many += kernels + copies > 1 ? ns : 0;
+        copying += copies > 0 ? ns : 0;
+        gaps += !first && kernels + copies == 0 && ns > 0;
+        gap_ns += kernels + copies == 0 ? ns : 0;
+        span += ns;
+        *(edges[i].copy ? &copies : &kernels) += edges[i].step;
+    }
+    p->span = span / runs, p->busy = busy / runs, p->gaps = gaps / runs, p->gap_ns = gap_ns / runs;
+    p->overlap = copying > 0 ? both / copying : (double)NAN;
+    p->concurrent = busy > 0 ? many / busy : (double)NAN;
+}
+
+static void kbi_profile_free(kbi_profile* p) {
+    KBENCH_FREE(p->device);
+    KBENCH_FREE(p->host);
+}
+
+static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
+    size_t n = (size_t)in->events + 1;
+    kbi_map known = { NULL, 0, 0 };
+    kbi_edge* edges = (kbi_edge*)kbi_grow(NULL, sizeof(kbi_edge) * 2 * n);
+    char* causes = (char*)kbi_grow(NULL, n);
+    int64_t n_edges = 0, launches = 0;
+    double launching = 0;
+    memset(p, 0, sizeof *p);
+    memset(causes, 0, n);
+    p->device = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
+    p->host = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
+    for (int64_t i = 0; i < in->events; i++) {
+        const kbi_event* e = &kbi_events_of(in)[i];
+        double ns = (double)(e->end - e->start);
+        kbi_edge begins = { e->start, e->run, e->kind != KBI_EVENT_KERNEL, 1 },
+                 ends = { e->end, e->run, begins.copy, -1 };
+        if (e->kind == KBI_EVENT_RUN) p->run += ns / in->runs;
+        if (e->kind == KBI_EVENT_CALL) kbi_sums_add(p->host, &p->n_host, &known, e), p->host_ns += ns;
+        if (!kbi_event_on_device(e)) continue;
+        kbi_sums_add(p->device, &p->n_device, &known, e);
+        p->device_ns += ns;
+        edges[n_edges++] = begins;
+        edges[n_edges++] = ends;
+        if (e->cause >= 0) causes[e->cause] = 1;
+    }
+    for (int64_t i = 0; i < in->events; i++) {
+        const kbi_event* e = &kbi_events_of(in)[i];
+        if (causes[i]) launches++, launching += (double)(e->end - e->start);
+    }
+    p->launch_ns = launches ? launching / (double)launches : (double)NAN;
+    qsort(edges, (size_t)n_edges, sizeof(kbi_edge), kbi_edges_order);
+    kbi_profile_sweep(p, edges, n_edges, KBI_MAX(in->runs, 1));
+    qsort(p->device, (size_t)p->n_device, sizeof(kbi_sum), kbi_sums_order);
+    qsort(p->host, (size_t)p->n_host, sizeof(kbi_sum), kbi_sums_order);
+    KBENCH_FREE(known.slots);
+    KBENCH_FREE(causes);
+    KBENCH_FREE(edges);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -3741,6 +3950,8 @@ enum {
     x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
     x(budget,         "budget",       "T",             "again",      "time of a race at most; 60s")                  \
+    x(profile,        "profile",      NULL,            "look inside", "kernels, copies, calls of each block (CUPTI)") \
+    x(trace,          "trace",        "FILE",          "look inside", "the same as a timeline for Perfetto")         \
     x(env,            "env",          NULL,            "look inside", "the machine and its calibration")            \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
@@ -3776,7 +3987,7 @@ typedef struct kbi_strings { // the values of an option given more than once
 typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // whether an option was given
     kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race;
-    const char *csv, *md, *gbench, *go, *report;
+    const char *csv, *md, *gbench, *go, *report, *trace;
     const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
@@ -3827,7 +4038,8 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate, KBI_OPTION_timer };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold,  KBI_OPTION_hot,     KBI_OPTION_rotate,
+                                       KBI_OPTION_timer, KBI_OPTION_profile, KBI_OPTION_trace };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -3867,7 +4079,8 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
 // Files of records, or of what is made of them, when they are all there.
 static const int kbi_output_options[] = { KBI_OPTION_json, KBI_OPTION_jsonl,  KBI_OPTION_csv,
                                           KBI_OPTION_md,   KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
-                                          KBI_OPTION_go,   KBI_OPTION_report, KBI_OPTION_github };
+                                          KBI_OPTION_go,   KBI_OPTION_report, KBI_OPTION_github,
+                                          KBI_OPTION_trace };
 
 // In what --compare shows.
 static const int kbi_compare_options[] = {
@@ -3907,7 +4120,8 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
                                           KBI_OPTION_race,
-                                          KBI_OPTION_budget };
+                                          KBI_OPTION_budget,
+                                          KBI_OPTION_trace };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
@@ -4161,6 +4375,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_md: o->md = value; return true;
     case KBI_OPTION_go: o->go = value; return true;
     case KBI_OPTION_report: o->report = value; return true;
+    case KBI_OPTION_trace: o->trace = value; return true;
     case KBI_OPTION_gbench:
     case KBI_OPTION_benchmark_out:
     case KBI_OPTION_benchmark_out_format:
@@ -4980,6 +5195,11 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
+// What is to be looked into when the cases have been measured; kbi_wish.
+static unsigned kbi_wishes_of(const kbi_options* o) {
+    return o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] ? KBI_WISH_ACTIVITY : 0;
+}
+
 // What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
 // which the baseline of a comparison has twice as many.
 static double kbi_group_seconds(const kbi_options* o, int n) {
@@ -5065,7 +5285,17 @@ typedef struct kbi_timer {
     bool steady;                        // settled from the start
 } kbi_timer;
 
-// What a device fills in, in four groups. NULL: it has no such thing.
+// What looks into runs of the block that nobody times.
+typedef struct kbi_instrument {
+    unsigned wish;                      // kbi_wish
+    bool host;                          // it looks into host work, else into the device's
+    bool (*open)(struct kbi_run* run);  // false: it said why (kbi_inside_say)
+    void (*begin)(struct kbi_run* run); // a run of the block
+    bool (*end)(struct kbi_run* run);   // whether it wants another one
+    void (*close)(struct kbi_run* run);
+} kbi_instrument;
+
+// What a device fills in, in five groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
     bool gpu;       // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
@@ -5104,6 +5334,7 @@ typedef struct kbi_backend {
         void (*sense)(kbi_measured* m);        // power, temperature, clocks, throttling
         double (*energy)(struct kbi_run* run); // mJ a launch; NaN: cannot be told
     } sensors;
+    const kbi_instrument* instruments[4]; // up to the first NULL
 } kbi_backend;
 
 enum { KBI_READ_WORDS = 16 };
@@ -5159,7 +5390,8 @@ typedef enum kbi_unit {
     KBI_WARM,
     KBI_SAMPLE,
     KBI_COMPARED,
-    KBI_PROVED
+    KBI_PROVED,
+    KBI_INSIDE
 } kbi_unit;
 typedef enum kbi_phase {
     KBI_PHASE_CHECK,
@@ -5169,6 +5401,7 @@ typedef enum kbi_phase {
     KBI_PHASE_TURNS,
     KBI_PHASE_COMPARE,
     KBI_PHASE_PROVE,
+    KBI_PHASE_INSIDE, // in a call of its own: after the audit
     KBI_PHASE_DONE
 } kbi_phase;
 
@@ -5436,7 +5669,7 @@ typedef struct kbi_nvml {
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// The head of CUpti_ActivityKernel4 and all later ones, which have kept its layout.
+// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there from version 18 of CUPTI on.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -5448,9 +5681,39 @@ typedef struct kbi_activity {
     uint32_t local, local_total, correlation;
     int64_t grid_id;
     const char* name;
+    const void* reserved;
+    uint64_t queued, submitted;
+    uint8_t launch[4];
+    uint32_t shared_used;
+    uint64_t node;
+    uint32_t limit, graph;
+    const void* window;
+    uint32_t channel, channel_type;
+    int32_t cluster[3];
 } kbi_activity;
 
-enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
+typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, ActivityMemset3 and later ones
+    uint32_t kind;
+    uint8_t which, from, to, flags; // of a memset: its value
+    uint64_t bytes, start, end;
+    uint32_t device, context, stream, correlation;
+} kbi_activity_copy;
+
+typedef struct kbi_activity_call { // CUpti_ActivityAPI
+    uint32_t kind, id;
+    uint64_t start, end;
+    uint32_t process, thread, correlation, result;
+} kbi_activity_call;
+
+enum {
+    KBI_ACTIVITY_COPY = 1,
+    KBI_ACTIVITY_SET = 2,
+    KBI_ACTIVITY_DRIVER = 4,
+    KBI_ACTIVITY_RUNTIME = 5,
+    KBI_ACTIVITY_KERNEL = 10,
+    KBI_SPANS = 1 << 15,
+    KBI_ACTIVITY_BYTES = 1 << 20
+};
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
@@ -5461,8 +5724,15 @@ typedef struct kbi_cupti {
     int (*enable)(int kind);
     int (*flush)(uint32_t flags);
     int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
-    bool open;
-    kbi_span* spans; // of kernels that are not the harness's own, as they come
+    int (*disable)(int kind);
+    int (*time)(uint64_t* ns); // of the records' clock
+    int (*version)(uint32_t* version);
+    int (*text)(int error, const char** text);
+    int (*call)(int domain, uint32_t id, const char** name);
+    int (*dropped)(void* context, uint32_t stream, size_t* n);
+    bool loaded, open;                        // attached; kernels' durations are kept
+    void (*look)(const kbi_activity* record); // who is given every record, instead; NULL: nobody
+    kbi_span* spans;                          // of kernels that are not the harness's own, as they come
     int n;
 } kbi_cupti;
 
@@ -5486,6 +5756,17 @@ typedef struct kbi_calibration {
     bool measured; // the truth, by CUPTI
 } kbi_calibration;
 #endif
+
+enum { KBI_INSIDE_RUNS = 8 };
+typedef struct kbi_insight { // what is being looked into
+    int at;                  // of the backend's instruments
+    bool open, again;        // it is at work; it wants another run
+    kbi_text events, gauges, texts;
+    kbi_map names; // where in the texts they are
+    char message[400];
+    int runs; // that count: the first one may load code
+    int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
+} kbi_insight;
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
 typedef void (*kbi_nvtx_function)(void);
@@ -5512,6 +5793,7 @@ static struct kbi_lab {
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
     kbi_nvtx nvtx;
+    kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
     kbi_nvml nvml;
@@ -5519,6 +5801,27 @@ static struct kbi_lab {
     kbi_calibration calibration;
 #endif
 } kbi_lab;
+
+// A text of what is being looked into, by a key of its own: where it lies.
+KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_mapped* slot = kbi_map_find(&in->names, key);
+    if (slot->key) return (int32_t)slot->at;
+    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
+    kbi_put(&in->texts, text, strlen(text) + 1);
+    return (int32_t)slot->at;
+}
+
+// Why something that was asked for is not there.
+KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
+    kbi_insight* in = &kbi_lab.insight;
+    size_t n = strlen(in->message);
+    va_list list;
+    if (n && n + 3 < sizeof in->message) n += (size_t)snprintf(in->message + n, sizeof in->message - n, "; ");
+    va_start(list, format);
+    vsnprintf(in->message + n, sizeof in->message - n, format, list);
+    va_end(list);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>nvtx      measure: names of cases and phases, for whatever profiler listens.
@@ -5826,7 +6129,8 @@ static const kbi_backend kbi_cpu = {
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL }
+    { NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -5870,7 +6174,8 @@ static const kbi_backend kbi_scripted = {
     KBI_HOST_MEMORY,
     { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL }
+    { NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -6509,7 +6814,7 @@ static void kbi_gpu_abandon(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
-              Public: none      Used by: >>cuda
+              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -6558,6 +6863,15 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
     }
 }
 
+// As far as they are known.
+static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
+    const kbi_nvml* n = &kbi_lab.nvml;
+    unsigned value = 0;
+    if (!n->device) return;
+    if (n->clock && n->clock(n->device, 1, &value) == 0) *sm_mhz = value;
+    if (n->power && n->power(n->device, &value) == 0) *power_w = value / 1000.0;
+}
+
 static void kbi_gpu_sense(kbi_measured* m) {
     unsigned value = 0;
     unsigned long long mask = 0;
@@ -6575,8 +6889,8 @@ static void kbi_gpu_sense(kbi_measured* m) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cupti     measure: durations of kernels as the driver records them, through CUPTI.
-              Public: none      Used by: >>timers, >>calibrate
+  >>cupti     measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside.
+              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -6590,36 +6904,76 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_lab.cupti.next(buffer, valid, &r) == 0) {
+        if (kbi_lab.cupti.look) {
+            kbi_lab.cupti.look(r);
+            continue;
+        }
+        if (r->kind != KBI_ACTIVITY_KERNEL || kbi_lab.cupti.n == KBI_SPANS || !kbi_lab.cupti.open) continue;
         bool own = r->name && (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") ||
                                kbi_is(r->name, "kbi_gate") || kbi_is(r->name, "kbi_clock"));
-        if (r->kind != KBI_ACTIVITY_KERNEL || own || kbi_lab.cupti.n == KBI_SPANS) continue;
+        if (own) continue;
         kbi_lab.cupti.spans[kbi_lab.cupti.n].start = r->start;
         kbi_lab.cupti.spans[kbi_lab.cupti.n++].end = r->end;
     }
     KBENCH_FREE(buffer);
 }
 
-static bool kbi_cupti_open(void) {
+// What an error of CUPTI's means here, and what mends it.
+static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
+    static const struct {
+        int error;
+        const char* why;
+    } known[] = {
+        { 26, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
+        { 33, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
+        { 35,
+          "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
+          "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
+        { 39, "another profiler is attached to this process: run it without nsys, ncu and the like" },
+        { 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
+        { 41, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
+        { 43, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
+        { 45, "under WSL the GPU's counters cannot be read; take Linux itself" },
+    };
+    const char* text = NULL;
+    for (int i = 0; i < KBI_COUNT(known); i++)
+        if (known[i].error == error) return snprintf(out, 400, "%s", known[i].why), out;
+    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0) text = "an error";
+    return snprintf(out, 400, "%s: %s (%d)", call, text ? text : "an error", error), out;
+}
+
+// Finds the library and hands it its buffers; false: it is not there, or did not take them. Once in a process.
+static bool kbi_cupti_load(void) {
     static const char* const names[] = { "libcupti.so",
                                          "libcupti.so.13",
                                          "libcupti.so.12",
                                          "/usr/local/cuda/lib64/libcupti.so",
                                          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                          "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+    kbi_cupti* c = &kbi_lab.cupti;
     void* library = NULL;
-    if (kbi_lab.cupti.open) return true;
+    if (c->loaded) return true;
     for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) return false;
-    kbi_find(library, "cuptiActivityRegisterCallbacks", &kbi_lab.cupti.callbacks);
-    kbi_find(library, "cuptiActivityEnable", &kbi_lab.cupti.enable);
-    kbi_find(library, "cuptiActivityFlushAll", &kbi_lab.cupti.flush);
-    kbi_find(library, "cuptiActivityGetNextRecord", &kbi_lab.cupti.next);
-    if (!kbi_lab.cupti.callbacks || !kbi_lab.cupti.enable || !kbi_lab.cupti.flush || !kbi_lab.cupti.next)
-        return false;
+    kbi_find(library, "cuptiActivityRegisterCallbacks", &c->callbacks);
+    kbi_find(library, "cuptiActivityEnable", &c->enable);
+    kbi_find(library, "cuptiActivityFlushAll", &c->flush);
+    kbi_find(library, "cuptiActivityGetNextRecord", &c->next);
+    kbi_find(library, "cuptiActivityDisable", &c->disable);
+    kbi_find(library, "cuptiActivityGetNumDroppedRecords", &c->dropped);
+    kbi_find(library, "cuptiGetTimestamp", &c->time);
+    kbi_find(library, "cuptiGetVersion", &c->version);
+    kbi_find(library, "cuptiGetResultString", &c->text);
+    kbi_find(library, "cuptiGetCallbackName", &c->call);
+    bool good = c->callbacks && c->enable && c->flush && c->next;
+    return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
+}
+
+static bool kbi_cupti_open(void) {
+    if (kbi_lab.cupti.open) return true;
+    if (!kbi_cupti_load()) return false;
     kbi_lab.cupti.spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
-    kbi_lab.cupti.open = kbi_lab.cupti.callbacks(kbi_cupti_request, kbi_cupti_done) == 0 &&
-                         kbi_lab.cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
-    return kbi_lab.cupti.open;
+    return kbi_lab.cupti.open = kbi_lab.cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
 }
 
 static int kbi_order_spans(const void* a, const void* b) {
@@ -6939,7 +7293,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calibrate measure: what events read too much, against what an empty kernel takes.
-              Public: none      Used by: >>cuda, >>worker, >>supervisor
+              Public: none      Used by: >>cuda, >>worker, >>groups
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -7076,7 +7430,7 @@ static void kbi_truth_set(const kbi_truth* truth) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>audit     measure: the timed block seen once under stream capture, where nothing executes.
-              Public: none      Used by: >>cuda
+              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -7111,13 +7465,13 @@ static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
 extern "C" char* __cxa_demangle(const char* name, char* out, size_t* length, int* status);
 #endif
 
-static void kbi_kernel_name(kbi_measured* m, const char* name) {
+static void kbi_kernel_name(char* out, size_t size, const char* name) {
     char* plain = NULL;
 #if defined(__cplusplus)
     int status = 0;
     plain = __cxa_demangle(name, NULL, NULL, &status);
 #endif
-    snprintf(m->kernel, sizeof m->kernel, "%s", plain ? plain : name);
+    snprintf(out, size, "%s", plain ? plain : name);
     free(plain); // the demangler's own malloc
 }
 
@@ -7137,7 +7491,8 @@ static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams*
             m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
 #if CUDART_VERSION >= 12030
         const char* name = NULL;
-        if (cudaFuncGetName(&name, k->func) == cudaSuccess && name) kbi_kernel_name(m, name);
+        if (cudaFuncGetName(&name, k->func) == cudaSuccess && name)
+            kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 #endif
     }
     cudaGetLastError();
@@ -7333,6 +7688,232 @@ static void kbi_gpu_compare(kbi_run* run) {
     }
     if (graph) cudaGraphDestroy(graph);
 }
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>activity  measure: the block's kernels, copies and calls, run by run, from CUPTI's records.
+              Public: none      Used by: >>cuda
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+enum { KBI_INSIDE_EVENTS = 1 << 16 }; // of a case, at most
+
+typedef struct kbi_recorded { // an event, and what ties what runs on the device to the call that submitted it
+    kbi_event event;
+    uint32_t correlation;
+} kbi_recorded;
+
+static void kbi_activity_keep(const kbi_recorded* r) {
+    kbi_insight* in = &kbi_lab.insight;
+    if (in->events.n / sizeof *r >= 4 * (size_t)KBI_INSIDE_EVENTS)
+        in->dropped++;
+    else
+        kbi_put(&in->events, (const char*)r, sizeof *r);
+}
+
+// "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
+static int32_t kbi_call_name(int domain, uint32_t id) {
+    const char* name = NULL;
+    char plain[128];
+    if (!kbi_lab.cupti.call || kbi_lab.cupti.call(domain, id, &name) != 0 || !name) name = "a call";
+    snprintf(plain, sizeof plain, "%s", name);
+    for (char* v = plain; (v = strstr(v, "_v")) != NULL; v++)
+        if (v[2] && !v[2 + strspn(v + 2, "0123456789")]) *v = 0;
+    return kbi_insight_text((uint64_t)domain << 32 | id, plain);
+}
+
+static int32_t kbi_copy_name(const kbi_activity_copy* r) {
+    static const char* const ways[] = { "memcpy",      "memcpy HtoD", "memcpy DtoH", "memcpy HtoA",
+                                        "memcpy AtoH", "memcpy AtoA", "memcpy AtoD", "memcpy DtoA",
+                                        "memcpy DtoD", "memcpy HtoH", "memcpy PtoP" };
+    int which = r->kind == KBI_ACTIVITY_SET || r->which >= KBI_COUNT(ways) ? 0 : r->which;
+    const char* name = r->kind == KBI_ACTIVITY_SET ? "memset" : ways[which];
+    return kbi_insight_text((uint64_t)(uintptr_t)name, name);
+}
+
+static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
+    kbi_event* e = &to->event;
+    char name[512];
+    kbi_mapped* known = kbi_map_find(&kbi_lab.insight.names, (uint64_t)(uintptr_t)r->name);
+    if (!known->key) kbi_kernel_name(name, sizeof name, r->name ? r->name : "a kernel");
+    e->name = known->key ? (int32_t)known->at : kbi_insight_text((uint64_t)(uintptr_t)r->name, name);
+    e->kind = KBI_EVENT_KERNEL;
+    e->start = (int64_t)r->start, e->end = (int64_t)r->end;
+    e->lane = r->stream;
+    e->registers = r->registers, e->local = (int32_t)r->local, e->shared = r->static_shared + r->dynamic_shared;
+    uint32_t version = 0;
+    bool clusters = kbi_lab.cupti.version && kbi_lab.cupti.version(&version) == 0 && version >= 18;
+    for (int i = 0; i < 3; i++) {
+        e->grid[i] = r->grid[i], e->block[i] = r->block[i];
+        e->cluster[i] = clusters ? r->cluster[i] : 0;
+    }
+    to->correlation = r->correlation;
+}
+
+// One record; on a thread of CUPTI's while the engine waits.
+static void kbi_activity_look(const kbi_activity* r) {
+    kbi_recorded to;
+    memset(&to, 0, sizeof to);
+    to.event.cause = -1;
+    if (r->kind == KBI_ACTIVITY_KERNEL) {
+        kbi_activity_kernel(r, &to);
+    } else if (r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET) {
+        const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
+        to.event.kind = c->kind == KBI_ACTIVITY_SET ? KBI_EVENT_SET : KBI_EVENT_COPY;
+        to.event.name = kbi_copy_name(c);
+        to.event.start = (int64_t)c->start, to.event.end = (int64_t)c->end, to.event.bytes = (int64_t)c->bytes;
+        to.event.lane = c->stream;
+        to.correlation = c->correlation;
+    } else if (r->kind == KBI_ACTIVITY_DRIVER || r->kind == KBI_ACTIVITY_RUNTIME) {
+        const kbi_activity_call* c = (const kbi_activity_call*)(const void*)r;
+        to.event.kind = KBI_EVENT_CALL;
+        to.event.name = kbi_call_name(c->kind == KBI_ACTIVITY_DRIVER ? 1 : 2, c->id);
+        to.event.start = (int64_t)c->start, to.event.end = (int64_t)c->end;
+        to.event.lane = c->thread;
+        to.correlation = c->correlation;
+    } else {
+        return;
+    }
+    kbi_activity_keep(&to);
+}
+
+static const int kbi_activities[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET, KBI_ACTIVITY_RUNTIME,
+                                      KBI_ACTIVITY_DRIVER };
+
+static void kbi_activity_off(int n) {
+    for (int i = 0; i < n && kbi_lab.cupti.disable; i++)
+        if (!kbi_lab.cupti.open || kbi_activities[i] != KBI_ACTIVITY_KERNEL) kbi_lab.cupti.disable(kbi_activities[i]);
+}
+
+static bool kbi_activity_open(kbi_run* run) {
+    kbi_cupti* c = &kbi_lab.cupti;
+    char why[400];
+    int error = 0, n = 0;
+    (void)run;
+    if (!kbi_cupti_load() || !c->time) {
+        kbi_insight_say(
+            "libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its folder");
+        return false;
+    }
+    for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
+    if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
+    if (error) return false;
+    c->flush(1); // what set-up did
+    c->look = kbi_activity_look;
+    kbi_lab.insight.runs = -1;
+    kbi_lab.insight.began = kbi_now();
+    return true;
+}
+
+static int64_t kbi_activity_now(void) {
+    uint64_t ns = 0;
+    return kbi_lab.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
+}
+
+static void kbi_activity_gauge(void) {
+    kbi_gauge g = { kbi_activity_now(), NAN, NAN };
+    kbi_nvml_gauge(&g.sm_mhz, &g.power_w);
+    if (kbi_finite(g.sm_mhz) || kbi_finite(g.power_w)) kbi_put(&kbi_lab.insight.gauges, (const char*)&g, sizeof g);
+}
+
+// A run as the timed ones are: cold or hot, behind the gate if it can wait there.
+static void kbi_activity_begin(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_TRANSFER)) != 0;
+    if (in->runs >= 0) kbi_activity_gauge();
+    kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
+    kbi_launch_begin(run->recipe->mode != KBI_HOT);
+    in->window[KBI_MAX(in->runs, 0)][0] = kbi_activity_now();
+}
+
+static bool kbi_activity_end(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    int64_t ends = kbi_activity_now();
+    kbi_launch_end();
+    kbi_lab.gpu.at = 0;
+    if (kbi_lab.gpu.alarmed && run->sampling.gated)
+        return run->sampling.gated = false, true; // it waits behind the gate
+    if (in->runs >= 0) in->window[in->runs][1] = ends, kbi_activity_gauge();
+    in->runs++;
+    bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
+    return in->runs < KBI_INSIDE_RUNS && !long_enough;
+}
+
+static int kbi_recorded_order(const void* a, const void* b) { // what another one lies in goes behind it
+    const kbi_event *x = &((const kbi_recorded*)a)->event, *y = &((const kbi_recorded*)b)->event;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    if (x->kind != y->kind) return x->kind - y->kind; // a call before what it submits
+    return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
+}
+
+// The runs, and the calls inside of them; of calls that others make the outermost. Where each correlation belongs.
+static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_event outer;
+    int64_t at = -1;
+    memset(&outer, 0, sizeof outer);
+    for (int r = 0; r < in->runs; r++) {
+        kbi_event run = outer;
+        run.start = in->window[r][0], run.end = in->window[r][1], run.run = r, run.cause = -1;
+        run.name = kbi_insight_text(1, "the block");
+        kbi_put(events, (const char*)&run, sizeof run);
+    }
+    for (size_t i = 0; i < n; i++) {
+        kbi_event e = all[i].event;
+        e.run = -1;
+        for (int r = 0; r < in->runs && e.kind == KBI_EVENT_CALL; r++)
+            if (e.start >= in->window[r][0] && e.start <= in->window[r][1]) e.run = r;
+        if (e.run < 0) continue;
+        bool inner = at >= 0 && e.lane == outer.lane && e.start >= outer.start && e.end <= outer.end;
+        if (!inner) at = (int64_t)(events->n / sizeof e), outer = e, kbi_put(events, (const char*)&e, sizeof e);
+        kbi_mapped* slot = kbi_map_find(callers, all[i].correlation);
+        if (!slot->key) kbi_map_take(callers, slot, all[i].correlation, (intptr_t)at);
+    }
+}
+
+// From all that was recorded to what the block did.
+static void kbi_activity_collect(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_recorded* all = (kbi_recorded*)(void*)in->events.s;
+    kbi_text events = { NULL, 0, 0 };
+    kbi_map callers = { NULL, 0, 0 };
+    size_t n = in->events.n / sizeof *all;
+    int64_t found = 0;
+    if (n) qsort(all, n, sizeof *all, kbi_recorded_order);
+    kbi_activity_calls(all, n, &events, &callers);
+    for (size_t i = 0; i < n; i++) {
+        kbi_event e = all[i].event;
+        const kbi_mapped* slot = kbi_map_find(&callers, all[i].correlation);
+        if (e.kind == KBI_EVENT_CALL || !slot->key) continue;
+        if (events.n / sizeof e >= KBI_INSIDE_EVENTS) {
+            in->dropped++;
+            continue;
+        }
+        e.cause = (int32_t)slot->at;
+        e.run = ((const kbi_event*)(void*)events.s)[slot->at].run;
+        kbi_put(&events, (const char*)&e, sizeof e);
+        found++;
+    }
+    if (!found && run->work.nodes)
+        kbi_insight_say("CUPTI recorded nothing of what the block submits: is another profiler attached?");
+    kbi_text_free(&in->events);
+    in->events = events;
+    KBENCH_FREE(callers.slots);
+}
+
+static void kbi_activity_close(kbi_run* run) {
+    size_t lost = 0;
+    cudaDeviceSynchronize();
+    kbi_lab.cupti.flush(1);
+    kbi_lab.cupti.look = NULL;
+    kbi_activity_off(KBI_COUNT(kbi_activities));
+    if (kbi_lab.cupti.dropped && kbi_lab.cupti.dropped(NULL, 0, &lost) == 0) kbi_lab.insight.dropped += (int64_t)lost;
+    kbi_activity_collect(run);
+}
+
+static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false,
+                                                        kbi_activity_open, kbi_activity_begin,
+                                                        kbi_activity_end,  kbi_activity_close };
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7920,6 +8501,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
     if (!kbi_gpu_open(m, recipe->device)) return false;
+    if (recipe->inside) return true;
     kbi_measure_memory(m);
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
@@ -7933,7 +8515,8 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
-    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy }
+    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy },
+    { &kbi_activity_instrument, NULL, NULL, NULL }
 };
 // clang-format on
 #endif
@@ -8047,6 +8630,64 @@ static void kbi_look_for_turns(kbi_run* run, const double* ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>inside    measure: runs of the block that instruments look into, apart from those that are timed.
+              Public: none      Used by: >>engine, >>calls
+---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_insight_clear(void) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_text_free(&in->events);
+    kbi_text_free(&in->gauges);
+    kbi_text_free(&in->texts);
+    KBENCH_FREE(in->names.slots);
+    memset(in, 0, sizeof *in);
+}
+
+// Whether an instrument wants a run of the block; opens those that are asked for, in turn.
+static bool kbi_inside_wants(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    bool host = run->work.host || !run->backend->gpu;
+    for (const kbi_instrument* i; (i = run->backend->instruments[in->at]) != NULL; in->at++) {
+        if (!(i->wish & run->recipe->inside) || i->host != host) continue;
+        if (!in->open) in->open = in->again = i->open(run);
+        if (in->open && in->again) return true;
+        if (in->open) i->close(run);
+        in->open = false;
+    }
+    return false;
+}
+
+static void kbi_inside_begin(kbi_run* run) { run->backend->instruments[kbi_lab.insight.at]->begin(run); }
+
+static void kbi_inside_end(kbi_run* run) {
+    kbi_lab.insight.again = run->backend->instruments[kbi_lab.insight.at]->end(run);
+    kbi_stop_on_error(run, "while it was looked into");
+}
+
+// What was found, to be freed; what is left open is closed.
+static kbi_inside* kbi_inside_take(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_inside head;
+    if (in->open) run->backend->instruments[in->at]->close(run);
+    if (kbi_failed(run)) kbi_insight_say("%.300s", run->m.message);
+    memset(&head, 0, sizeof head);
+    head.runs = KBI_MAX(in->runs, 0);
+    head.device = run->machine->device;
+    head.events = (int64_t)(in->events.n / sizeof(kbi_event));
+    head.gauges = (int64_t)(in->gauges.n / sizeof(kbi_gauge));
+    head.texts = (int64_t)in->texts.n;
+    head.dropped = in->dropped;
+    memcpy(head.message, in->message, sizeof head.message);
+    kbi_text all = { NULL, 0, 0 };
+    const kbi_text* parts[] = { &in->events, &in->gauges, &in->texts };
+    kbi_put(&all, (const char*)&head, sizeof head);
+    for (int i = 0; i < KBI_COUNT(parts); i++)
+        if (parts[i]->n) kbi_put(&all, parts[i]->s, parts[i]->n);
+    kbi_insight_clear();
+    return (kbi_inside*)(void*)all.s;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
               Public: none      Used by: programs, >>calls, >>rounds, >>embed, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
@@ -8134,7 +8775,8 @@ static void kbi_warm_begin(kbi_run* run) {
 
 // For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.
 static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit", "warm-up", "samples", "turns", "compare", "prove" };
+    static const char* const names[] = { "check", "audit",   "warm-up", "samples",
+                                         "turns", "compare", "prove",   "look inside" };
     if (run->place.stand_in) return;
     if (!run->range) run->range = kbi_nvtx_begin(run->of->name, run->of->entry->operation);
     kbi_nvtx_end(&run->call.shown);
@@ -8253,6 +8895,10 @@ static bool kbi_compares(const kbi_run* run) {
     return run->backend->capture.compare && run->work.shape && !kbi_only_checked(run) && !run->place.stand_in;
 }
 
+static kbi_phase kbi_after_audit(const kbi_run* run) {
+    return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
+}
+
 // The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
@@ -8263,7 +8909,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             if (kbi_wants_audit(run))
                 unit = KBI_AUDITED;
             else
-                kbi_phase_enter(run, KBI_PHASE_WARM);
+                kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
@@ -8277,6 +8923,12 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         case KBI_PHASE_PROVE:
             kbi_phase_enter(run, KBI_PHASE_DONE);
             if (kbi_put_back(run)) unit = KBI_PROVED;
+            break;
+        case KBI_PHASE_INSIDE:
+            if (kbi_inside_wants(run))
+                unit = KBI_INSIDE;
+            else
+                kbi_phase_enter(run, KBI_PHASE_DONE);
             break;
         default: return KBI_NO_UNIT;
         }
@@ -8294,6 +8946,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
     case KBI_CAPTURED: return 1;
     case KBI_PROVED: run->call.proved = true; return 1;
+    case KBI_INSIDE: kbi_inside_begin(run); return 1;
     case KBI_WARM: run->call.warm_units++; return run->sampling.timer->begin(run);
     default: return run->sampling.timer->begin(run);
     }
@@ -8308,11 +8961,13 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_phase_enter(run, KBI_PHASE_AUDIT);
     } else if (unit == KBI_AUDITED) {
         run->backend->capture.end(run);
-        kbi_phase_enter(run, KBI_PHASE_WARM);
+        kbi_phase_enter(run, kbi_after_audit(run));
     } else if (unit == KBI_COMPARED) {
         run->backend->capture.compare(run);
     } else if (unit == KBI_PROVED) {
         kbi_stop_on_error(run, "in the last run of the timed block");
+    } else if (unit == KBI_INSIDE) {
+        kbi_inside_end(run);
     } else if (unit != KBI_CAPTURED) {
         run->sampling.timer->end(run);
     }
@@ -8620,6 +9275,16 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
+// A call of its own for those who look into the block, and time nothing: to be freed.
+static kbi_inside* kbi_inside_call(kbi_run* run) {
+    kbi_insight_clear();
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    kbi_call_function(run);
+    kbi_body_ended(run);
+    kbi_nvtx_end(&run->range);
+    return kbi_inside_take(run);
+}
+
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
               Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as,
@@ -8843,6 +9508,7 @@ typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straig
     void (*enter)(void* to, int index);
     void (*beat)(void* to);
     void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
+    void (*inside)(void* to, int index, const kbi_inside* in);
     void* to;
 } kbi_sink;
 
@@ -9293,6 +9959,28 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), recipe, sink);
     for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
     KBENCH_FREE(arms);
+    return good;
+}
+
+// Looks into the marked cases, which have been measured and found right. false: as above.
+static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b,
+                             kbi_machine* machine, int first, int n, const char* wanted, const kbi_sink* sink) {
+    bool good = true;
+    for (int i = 0; i < n && good; i++) {
+        kbi_run* run = wanted[i] ? (kbi_run*)kbi_grow(NULL, sizeof *run) : NULL;
+        if (!run) continue;
+        kbi_run_init(run, b, machine, recipe);
+        kbi_run_case(run, &cases[first + i]);
+        run->progress = sink->beat;
+        run->progress_to = sink->to;
+        sink->enter(sink->to, first + i);
+        kbi_inside* in = kbi_inside_call(run);
+        good = !kbi_lost(run);
+        sink->inside(sink->to, first + i, in);
+        KBENCH_FREE(in);
+        KBENCH_FREE(run->sampling.samples);
+        KBENCH_FREE(run);
+    }
     return good;
 }
 
@@ -10454,6 +11142,16 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
 }
 
+// What was found inside of it, and why something was not.
+static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
+    kbi_text message = { NULL, 0, 0 };
+    r->inside = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(in)), in);
+    if (!in->message[0]) return;
+    kbi_putf(&message, "%s%snot looked into: %s", r->message ? r->message : "", r->message ? "; " : "", in->message);
+    r->message = kbi_arena_text(r->owned, message.s);
+    kbi_text_free(&message);
+}
+
 // Everything of a case but what was judged.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
     kbi_record_identity(r, c);
@@ -11060,6 +11758,7 @@ static void kbi_records_keep(kbi_records* to, const kb_result* from) {
     }
     r.params.of = params;
     r.owned = NULL;
+    if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
     kbi_records_add(to, &r);
 }
 
@@ -11494,8 +12193,8 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, verbose, quiet;
-    const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
+    bool colour, verbose, quiet, inside; // inside: what was found inside of cases stands below them
+    const char *sort, *columns;          // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
 // Whether that is a terminal that knows colours and how to clear a line.
@@ -11615,6 +12314,246 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_puts(s, out);
     }
 }
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>profile   render: what was found inside of a case: below its row in the table, and as a timeline.
+              Public: none      Used by: >>table, >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
+
+static void kbi_profile_name(kbi_text* t, const char* name, int room) {
+    size_t n = strlen(name), most = (size_t)KBI_MAX(room, 8);
+    kbi_text clean = { NULL, 0, 0 };
+    kbi_clean(&clean, name);
+    if (n <= most)
+        kbi_putf(t, "      %-*s", room, clean.s);
+    else // of a kernel the begin says most
+        kbi_putf(t, "      %.*s..", (int)most - 2, clean.s);
+    kbi_text_free(&clean);
+}
+
+static void kbi_profile_shape(kbi_text* t, const kbi_event* e) {
+    char bytes[40];
+    if (e->kind == KBI_EVENT_KERNEL) {
+        kbi_putf(t, "        %dx%dx%d blocks of %dx%dx%d, %d registers, shared %s", e->grid[0], e->grid[1],
+                 e->grid[2], e->block[0], e->block[1], e->block[2], e->registers, kbi_show_bytes(e->shared, bytes));
+        if (e->local) kbi_putf(t, ", local %s", kbi_show_bytes(e->local, bytes));
+        if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
+            kbi_putf(t, ", clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
+        kbi_puts(t, "\n");
+    } else if (e->bytes) {
+        kbi_putf(t, "        %s each\n", kbi_show_bytes((double)e->bytes, bytes));
+    }
+}
+
+// Events that are alike, a line each, what takes most first.
+static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
+                             double all, int width) {
+    bool wide = width >= 100;
+    int room = KBI_MAX(width - (wide ? 60 : 39), 16);
+    char a[40], b[40], c[40], d[40], share[40];
+    double rest = 0;
+    if (!n) return;
+    kbi_putf(t, "    %-*s %6s %10s %6s %10s", room + 2, title, "calls", "total", "share", "mean");
+    if (wide) kbi_putf(t, " %10s %10s", "least", "most");
+    kbi_puts(t, "\n");
+    for (int i = 0; i < n; i++) {
+        const kbi_sum* s = &sums[i];
+        if (i >= KBI_PROFILE_ROWS) rest += s->total;
+        if (i >= KBI_PROFILE_ROWS) continue;
+        kbi_profile_name(t, kbi_event_name(in, s->of), room);
+        kbi_putf(t, " %6lld %10s %6s %10s", (long long)s->calls, kbi_show_time(s->total * 1e-6, a),
+                 kbi_show_percent(all > 0 ? s->total / all : (double)NAN, share),
+                 kbi_show_time(s->total / (double)s->calls * 1e-6, b));
+        if (wide) kbi_putf(t, " %10s %10s", kbi_show_time(s->least * 1e-6, c), kbi_show_time(s->most * 1e-6, d));
+        kbi_puts(t, "\n");
+        kbi_profile_shape(t, s->of);
+    }
+    if (n > KBI_PROFILE_ROWS)
+        kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
+}
+
+// Below the row of a case.
+static void kbi_profile_show(kbi_text* t, const kbi_inside* in, int width) {
+    kbi_profile p;
+    char title[64], a[40], b[40], c[40];
+    if (!in->events) return;
+    kbi_profile_of(&p, in);
+    snprintf(title, sizeof title, "on the GPU in %d runs", in->runs);
+    kbi_profile_sums(t, in, title, p.device, p.n_device, p.device_ns, width);
+    kbi_profile_sums(t, in, "calls on the host", p.host, p.n_host, p.host_ns, width);
+    kbi_putf(t, "    a run: %s from first to last, ", kbi_show_time(p.span * 1e-6, a));
+    if (p.gaps > 0)
+        kbi_putf(t, "%s of it busy, %s in %s gaps\n", kbi_show_percent(p.busy / p.span, b),
+                 kbi_show_time(p.gap_ns * 1e-6, c), kbi_digits(p.gaps, 2, title));
+    else
+        kbi_puts(t, "without a gap\n");
+    kbi_putf(t, "    on the host %s a run", kbi_show_time(p.run * 1e-6, a));
+    if (kbi_finite(p.launch_ns)) kbi_putf(t, ", %s a launch", kbi_show_time(p.launch_ns * 1e-6, a));
+    if (p.overlap > 0) kbi_putf(t, "; %s of the copies beside a kernel", kbi_show_percent(p.overlap, a));
+    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(t, "; no copy beside a kernel");
+    if (p.concurrent > 0) kbi_putf(t, "; two at once for %s of the time", kbi_show_percent(p.concurrent, a));
+    kbi_puts(t, "\n");
+    if (in->dropped) kbi_putf(t, "    %lld records found no room\n", (long long)in->dropped);
+    kbi_profile_free(&p);
+}
+
+// --- the timeline: Chrome's trace events ---
+#if KBI_REPORT
+
+enum { KBI_TRACE_HOST = 1000, KBI_TRACE_LANES = 8, KBI_TRACE_ROWS = 256 };
+
+typedef struct kbi_trace_row { // on which slices stand side by side
+    int process;
+    uint32_t lane;
+    int64_t until[KBI_TRACE_LANES]; // where the last slice of each line ends
+} kbi_trace_row;
+
+typedef struct kbi_tracing {
+    kbi_text* out;
+    int64_t zero; // ns: where the time begins
+    int64_t arrows;
+    kbi_trace_row rows[KBI_TRACE_ROWS];
+    int n_rows;
+    bool any;
+} kbi_tracing;
+
+// The head of an event: {"ph": ..., "pid": ..., "tid": ...
+static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t line) {
+    kbi_putf(t->out, "%s{\"ph\":\"%c\",\"pid\":%d,\"tid\":%lld", t->any ? ",\n" : "\n", phase, process,
+             (long long)line);
+    t->any = true;
+}
+
+static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; digits, whatever the locale
+    kbi_putf(t->out, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
+}
+
+static void kbi_trace_text(kbi_tracing* t, const char* key, const char* text) {
+    kbi_putf(t->out, ",\"%s\":", key);
+    kbi_json_text(t->out, text);
+}
+
+static void kbi_trace_name(kbi_tracing* t, const char* what, int process, int64_t line, const char* name) {
+    kbi_trace_begin(t, 'M', process, line);
+    kbi_trace_text(t, "name", what);
+    kbi_puts(t->out, ",\"args\":{\"name\":");
+    kbi_json_text(t->out, name);
+    kbi_puts(t->out, "}}");
+}
+
+// A line on which a slice of that time overlaps no other: what runs on one stream may do so at the same time.
+static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_t start, int64_t end) {
+    char name[64];
+    int i = 0, line = 0;
+    while (i < t->n_rows && (t->rows[i].process != process || t->rows[i].lane != lane)) i++;
+    if (i == t->n_rows && i == KBI_TRACE_ROWS) i--;
+    kbi_trace_row* row = &t->rows[i];
+    if (i == t->n_rows) {
+        t->n_rows++;
+        row->process = process, row->lane = lane;
+        for (int k = 0; k < KBI_TRACE_LANES; k++) row->until[k] = INT64_MIN;
+    }
+    while (line < KBI_TRACE_LANES - 1 && row->until[line] > start) line++;
+    if (row->until[line] == INT64_MIN) {
+        const char* what = process < KBI_TRACE_HOST ? "stream" : lane ? "thread" : "block";
+        snprintf(name, sizeof name, lane || process < KBI_TRACE_HOST ? "%s %u%s" : "%s", what, lane,
+                 line ? ", at the same time" : "");
+        kbi_trace_name(t, "thread_name", process, (int64_t)i * KBI_TRACE_LANES + line + 1, name);
+    }
+    row->until[line] = KBI_MAX(row->until[line], end);
+    return (int64_t)i * KBI_TRACE_LANES + line + 1;
+}
+
+static void kbi_trace_arrow(kbi_tracing* t, char phase, int process, int64_t line, int64_t at, int64_t id) {
+    kbi_trace_begin(t, phase, process, line);
+    kbi_puts(t->out, ",\"cat\":\"submits\",\"name\":\"submits\"");
+    kbi_trace_time(t, "ts", at - t->zero);
+    kbi_putf(t->out, ",\"id\":%lld%s}", (long long)id, phase == 'f' ? ",\"bp\":\"e\"" : "");
+}
+
+static void kbi_trace_arguments(kbi_tracing* t, const kb_result* r, const kbi_event* e) {
+    kbi_puts(t->out, ",\"args\":{\"case\":");
+    kbi_json_text(t->out, r->name);
+    kbi_putf(t->out, ",\"run\":%d", e->run);
+    if (e->kind == KBI_EVENT_KERNEL)
+        kbi_putf(
+            t->out,
+            ",\"grid\":\"%dx%dx%d\",\"block\":\"%dx%dx%d\",\"registers\":%d,\"shared_bytes\":%d,\"local_bytes\":%d",
+            e->grid[0], e->grid[1], e->grid[2], e->block[0], e->block[1], e->block[2], e->registers, e->shared,
+            e->local);
+    else if (kbi_event_on_device(e))
+        kbi_putf(t->out, ",\"bytes\":%lld", (long long)e->bytes);
+    kbi_puts(t->out, "}}");
+}
+
+// One event as a slice; what a call submitted with an arrow from that.
+static void kbi_trace_event(kbi_tracing* t, const kb_result* r, const kbi_event* e, int64_t* lines) {
+    static const char* const kinds[] = { "block", "call", "kernel", "copy", "memset" };
+    const kbi_inside* in = r->inside;
+    const kbi_event* all = kbi_events_of(in);
+    bool device = kbi_event_on_device(e);
+    int process = device ? in->device : KBI_TRACE_HOST;
+    int64_t line = kbi_trace_line(t, process, e->lane, e->start, e->end);
+    const char* name = e->kind == KBI_EVENT_RUN ? r->name : kbi_event_name(in, e);
+    lines[e - all] = line;
+    kbi_trace_begin(t, 'X', process, line);
+    kbi_trace_text(t, "cat", kinds[e->kind]);
+    kbi_trace_text(t, "name", name ? name : "");
+    kbi_trace_time(t, "ts", e->start - t->zero);
+    kbi_trace_time(t, "dur", KBI_MAX(e->end - e->start, (int64_t)0));
+    kbi_trace_arguments(t, r, e);
+    if (!device || e->cause < 0) return;
+    kbi_trace_arrow(t, 's', KBI_TRACE_HOST, lines[e->cause], all[e->cause].start, ++t->arrows);
+    kbi_trace_arrow(t, 'f', process, line, e->start, t->arrows);
+}
+
+static void kbi_trace_gauges(kbi_tracing* t, const kbi_inside* in) {
+    for (int64_t i = 0; i < 2 * in->gauges; i++) {
+        const kbi_gauge* g = &kbi_gauges_of(in)[i / 2];
+        double x = i % 2 ? g->power_w : g->sm_mhz;
+        if (!kbi_finite(x) || g->at < t->zero) continue;
+        kbi_trace_begin(t, 'C', in->device, 0);
+        kbi_trace_text(t, "name", i % 2 ? "power" : "SM clock");
+        kbi_trace_time(t, "ts", g->at - t->zero);
+        kbi_putf(t->out, ",\"args\":{\"%s\":", i % 2 ? "W" : "MHz");
+        kbi_json_real(t->out, x);
+        kbi_puts(t->out, "}}");
+    }
+}
+
+static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
+    kbi_tracing t;
+    int named[64];
+    int n_named = 0;
+    memset(&t, 0, sizeof t);
+    t.out = out;
+    t.zero = INT64_MAX;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; records[i].inside && k < records[i].inside->events; k++)
+            t.zero = KBI_MIN(t.zero, kbi_events_of(records[i].inside)[k].start);
+    kbi_puts(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench " KBENCH_VERSION
+                  "\"},\"traceEvents\":[");
+    if (t.zero < INT64_MAX) kbi_trace_name(&t, "process_name", KBI_TRACE_HOST, 0, "host");
+    for (int64_t i = 0; i < n; i++) {
+        const kb_result* r = &records[i];
+        char name[160];
+        int k = 0;
+        if (!r->inside || !r->inside->events) continue;
+        while (k < n_named && named[k] != r->inside->device) k++;
+        snprintf(name, sizeof name, "GPU %d: %.120s", r->inside->device, r->gpu ? r->gpu : "");
+        if (k == n_named && k < KBI_COUNT(named))
+            named[n_named++] = r->inside->device, kbi_trace_name(&t, "process_name", r->inside->device, 0, name);
+        int64_t* lines = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)r->inside->events);
+        memset(lines, 0, sizeof(int64_t) * (size_t)r->inside->events);
+        for (int64_t e = 0; e < r->inside->events; e++) kbi_trace_event(&t, r, &kbi_events_of(r->inside)[e], lines);
+        kbi_trace_gauges(&t, r->inside);
+        KBENCH_FREE(lines);
+    }
+    kbi_puts(out, "\n]}\n");
+}
+#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>table     render: the terminal table and its summary.
@@ -11876,6 +12815,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     kbi_table_flags(t, r, used);
     if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
+    if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }
 
 // A word instead of a number, why, and what to do about it.
@@ -13265,7 +14205,14 @@ static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_message_type { KBI_HELLO = 1, KBI_ENTER, KBI_BEAT, KBI_RESULT, KBI_DONE } kbi_message_type;
+typedef enum kbi_message_type {
+    KBI_HELLO = 1,
+    KBI_ENTER,
+    KBI_BEAT,
+    KBI_RESULT,
+    KBI_FOUND,
+    KBI_DONE
+} kbi_message_type;
 
 typedef struct kbi_message { // then size bytes
     uint32_t magic;
@@ -13349,8 +14296,14 @@ static void kbi_send_result(void* to, int index, const kbi_measured* m, const do
     kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * kbi_values(m));
 }
 
+static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
+    fflush(stdout);
+    kbi_send(*(int*)to, KBI_FOUND, index, in, kbi_inside_size(in), NULL, 0);
+}
+
 typedef struct kbi_job {                          // then n bytes: which of the cases
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
+    uint32_t inside;                              // kbi_wish: to be looked into, not measured
     kbi_truth truth;                              // of the calibration, when it was measured
     kbi_roofs roofs, core;                        // that earlier workers measured
 } kbi_job;
@@ -13392,7 +14345,7 @@ static int kbi_worker_main(const kbi_options* o) {
     memset(&plan, 0, sizeof plan);
     if (in < 0 || out < 0 || !kbi_options_pin(o) || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o)))
         return KBI_EXIT_USAGE;
-    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, &out };
+    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, kbi_send_inside, &out };
     bool good = true;
     while (good && kbi_read_all(in, &job, sizeof job)) {
         char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
@@ -13403,12 +14356,15 @@ static int kbi_worker_main(const kbi_options* o) {
             kbi_recipe_of(&recipe, o);
             recipe.device = job.device;
             recipe.placement = job.process;
+            kbi_recipe_inside(&recipe, job.inside);
             b = kbi_backend_open(&recipe, &machine);
             if (o->on[KBI_OPTION_env]) kbi_measure_all_roofs(b, &machine);
-            kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
+            if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
-        good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
-        kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0); // roofs may have been measured meanwhile
+        good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
+                                                               wanted, &sink);
+        // roofs may have been measured meanwhile
+        if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
         KBENCH_FREE(wanted);
     }
@@ -13429,7 +14385,7 @@ typedef struct kbi_output {
     bool append;
 } kbi_output;
 typedef struct kbi_outputs {
-    kbi_output of[8];
+    kbi_output of[12];
     int n;
     kbi_records kept; // of a run, whose own records do not outlive their group
 } kbi_outputs;
@@ -13504,7 +14460,8 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     } files[] = { { "csv", o->csv, kbi_csv },
                   { "md", o->md, kbi_md },
                   { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go } };
+                  { "go", o->go, kbi_go },
+                  { "trace", o->trace, kbi_trace } };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -13521,7 +14478,7 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
 }
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
-    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go };
+    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->trace };
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (kbi_is(paths[i], "-")) return true;
     return false;
@@ -13611,7 +14568,8 @@ typedef struct kbi_group { // the group being measured
     int current;    // the case the worker is in, -1 between cases
     int64_t since;
     kbi_again* again;
-    int idle; // workers in a row that died before they entered a case
+    int idle;            // workers in a row that died before they entered a case
+    kbi_inside** inside; // what was found inside of them; NULL: they are being measured
 } kbi_group;
 
 typedef struct kbi_supervisor {
@@ -13637,6 +14595,8 @@ typedef struct kbi_supervisor {
     void* collect_to;
     bool has_truth; // of the calibration, measured here
     kbi_truth truth;
+    unsigned inside;                       // kbi_wish: what is to be looked into
+    char said[400];                        // of why that was not to be had, last
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
     int resumed;                           // that an earlier run has done
     int fewer;                             // that an interruption left with fewer processes
@@ -13806,6 +14766,19 @@ static void kbi_receive_result(void* to, int index, const kbi_measured* m, const
     s->done++;
 }
 
+static void kbi_receive_inside(void* to, int index, const kbi_inside* in) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    int i = index - s->group.first;
+    s->group.inside[i] = kbi_inside_copy(kbi_grow(NULL, kbi_inside_size(in)), in);
+    s->group.wanted[i] = 0;
+    s->group.current = -1;
+    s->group.since = kbi_now();
+    if (!in->message[0] || kbi_is(in->message, s->said)) return;
+    kbi_progress_clear(&s->progress);
+    kbi_warn("%s is not looked into: %s", s->plan->cases[index].name, in->message);
+    memcpy(s->said, in->message, sizeof s->said);
+}
+
 // A case that ended its worker, or had to be ended with it.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
@@ -13817,6 +14790,12 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     vsnprintf(m.message, sizeof m.message, format, list);
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
+    if (s->group.inside) { // that is nothing against what was measured before
+        kbi_inside* without = kbi_inside_without(m.message);
+        kbi_receive_inside(s, s->group.first + i, without);
+        KBENCH_FREE(without);
+        return;
+    }
     kbi_receive_result(s, s->group.first + i, &m, NULL);
 }
 
@@ -13880,7 +14859,9 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     case KBI_ENTER: return m->size == 0 && ours;
     case KBI_BEAT:
     case KBI_DONE: return m->size == 0;
-    case KBI_RESULT: return ours && m->size >= sizeof(kbi_measured) && m->size <= KBI_MESSAGE_LIMIT;
+    case KBI_RESULT:
+        return ours && !s->group.inside && m->size >= sizeof(kbi_measured) && m->size <= KBI_MESSAGE_LIMIT;
+    case KBI_FOUND: return ours && s->group.inside && m->size >= sizeof(kbi_inside) && m->size <= KBI_MESSAGE_LIMIT;
     default: return false;
     }
 }
@@ -13905,6 +14886,13 @@ static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, cons
     case KBI_DONE:
         if (!m->index) kbi_worker_kill(&s->worker); // its device is lost
         return KBI_PUMP_DONE;
+    case KBI_FOUND: {
+        kbi_inside* in = (kbi_inside*)memcpy(kbi_grow(NULL, m->size), body, m->size); // where the pipe left it is odd
+        bool possible = kbi_inside_possible(in, m->size);
+        if (possible) kbi_receive_inside(s, m->index, in);
+        KBENCH_FREE(in);
+        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    }
     default: {
         kbi_measured measured;
         memcpy(&measured, body, sizeof measured);
@@ -13973,7 +14961,10 @@ static void kbi_listen(kbi_supervisor* s) {
     }
 }
 
-// --- a group: measured, judged, recorded, shown ---
+/*---------------------------------------------------------------------------------------------------------------
+  >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
+              Public: none      Used by: program
+---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -13990,6 +14981,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     job.n = g->n;
     job.device = device;
     job.process = s->process;
+    job.inside = g->inside ? s->inside : 0;
     job.has_truth = s->has_truth;
     job.truth = s->truth;
     kbi_roofs_clear(&job.roofs);
@@ -14044,10 +15036,13 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     if (!s->isolated) {
-        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, kbi_receive_result, s };
+        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, kbi_receive_result, kbi_receive_inside, s };
+        kbi_recipe recipe = s->recipe;
         char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
         memcpy(wanted, g->wanted, (size_t)g->n);
-        kbi_run_cases(s->plan->cases, &s->recipe, s->backend, &s->machine, g->first, g->n, wanted, &sink);
+        if (g->inside) kbi_recipe_inside(&recipe, s->inside);
+        (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
+                                                       g->n, wanted, &sink);
         KBENCH_FREE(wanted);
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
@@ -14144,21 +15139,24 @@ enum { KBI_LAP_CASES = 16 }; // at least, of several processes: starting one is 
 typedef struct kbi_lap {
     int first, n, processes;
     kbi_measured* m;
-    double** samples;   // NULL: not measured
-    kb_result* results; // of what was measured, by itself
-    bool* over;         // [i]: failed or was skipped in a process; the others need not find out, too
+    double** samples;    // NULL: not measured
+    kb_result* results;  // of what was measured, by itself
+    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
+    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
 } kbi_lap;
 
-// Where a lap begins, and where the next does: after every group where there is one process.
+// Where a lap begins, and where the next does: after every group where there is one process. Who looks inside does so
+// in a process of its own; where there is but one, when all has been measured.
 static int kbi_lap_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
-    int end = kbi_group_end(plan, first);
-    while (s->o->procs > 1 && end < plan->n && end - first < KBI_LAP_CASES && !kbi_resume_has(&s->resume, plan, end))
+    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_LAP_CASES : 0;
+    if (s->inside && !s->isolated) most = plan->n;
+    while (end < plan->n && end - first < most && !kbi_resume_has(&s->resume, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
 
-static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
+static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n, bool inside) {
     kbi_group* g = &s->group;
     size_t at = (size_t)(s->process * lap->n + first - lap->first), count = (size_t)n;
     int here = 0;
@@ -14172,14 +15170,17 @@ static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
     memset(g->spent, 0, sizeof(int64_t) * count);
     g->again = (kbi_again*)kbi_grow(NULL, sizeof(kbi_again) * count);
     memset(g->again, 0, sizeof(kbi_again) * count);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && !inside; i++) {
         bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
         g->wanted[i] = runs && !lap->over[first - lap->first + i];
         here += runs;
         s->absent += !runs && s->process == 0;
         s->done += !g->wanted[i];
     }
-    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, here));
+    for (int i = 0; i < n && inside; i++) // those that have times
+        g->wanted[i] = lap->samples[first - lap->first + i] && !lap->over[first - lap->first + i];
+    if (inside) g->inside = lap->inside + (first - lap->first);
+    if (!inside) kbi_progress_group(&s->progress, kbi_group_seconds(s->o, here));
     kbi_measure_group(s);
     KBENCH_FREE(g->again);
     KBENCH_FREE(g->spent);
@@ -14195,7 +15196,7 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
     s->progress.processes = lap->processes;
     for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
         next = kbi_group_end(s->plan, first);
-        kbi_lap_group(s, lap, first, next - first);
+        kbi_lap_group(s, lap, first, next - first, false);
     }
     for (int i = 0; i < lap->n; i++) {
         int at = s->process * lap->n + i;
@@ -14207,6 +15208,17 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
         lap->over[i] |= r->status != KB_OK;
     }
     if (lap->processes > 1) kbi_worker_kill(&s->worker);
+}
+
+// Looks into the cases that were measured, in a process that measures nothing: what it loads stays in it.
+static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
+    int end = lap->first + lap->n;
+    kbi_worker_kill(&s->worker);
+    for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
+        next = kbi_group_end(s->plan, first);
+        kbi_lap_group(s, lap, first, next - first, true);
+    }
+    kbi_worker_kill(&s->worker);
 }
 
 // --- judged: what the processes found of a case becomes one record of it ---
@@ -14252,6 +15264,7 @@ static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* st
                 kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
             else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
                 kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
+            if (lap->inside[i]) kbi_record_inside(&results[i], lap->inside[i]);
         }
         for (int p = 0; p < lap->processes; p++)
             if (each[p] && p != stands[i]) kb_result_free(each[p]);
@@ -14328,11 +15341,16 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
     lap.results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * cells);
     lap.over = (bool*)kbi_grow(NULL, sizeof(bool) * cases);
     memset(lap.samples, 0, sizeof(double*) * cells);
+    lap.inside = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * cases);
     memset(lap.over, 0, sizeof(bool) * cases);
+    memset(lap.inside, 0, sizeof(kbi_inside*) * cases);
     for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
     s->process = 0;
+    if (s->inside && s->machine.gpu_present && !s->machine.tool[0] && !kbi_desk.interrupted) kbi_lap_inside(s, &lap);
     kbi_lap_over(s, &lap);
     for (size_t i = 0; i < cells; i++) KBENCH_FREE(lap.samples[i]);
+    for (size_t i = 0; i < cases; i++) KBENCH_FREE(lap.inside[i]);
+    KBENCH_FREE(lap.inside);
     KBENCH_FREE(lap.over);
     KBENCH_FREE(lap.results);
     KBENCH_FREE(lap.samples);
@@ -14456,6 +15474,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     if (o->on[KBI_OPTION_no_color]) how.colour = false;
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
+    how.inside = o->on[KBI_OPTION_profile];
     how.sort = o->sort;
     how.columns = o->columns;
     return how;
@@ -14496,6 +15515,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_recipe_of(&s->recipe, o);
     s->collect = collect;
     s->collect_to = to;
+    s->inside = collect ? 0 : kbi_wishes_of(o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
@@ -15751,7 +16771,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     char* wanted = (char*)kbi_grow(NULL, count);
     kbi_found found = { (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count),
                         (double**)kbi_grow(NULL, sizeof(double*) * count) };
-    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, kbi_found_result, &found };
+    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, kbi_found_result, NULL, &found };
     kbi_arena arena;
     kbi_recipe recipe;
     bool good = true;
