@@ -38,7 +38,8 @@ CONTENTS (search for the tag)
     ---            stop here if you only want the API
     >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
     >>log          foundation: warnings and errors, one line each, on stderr
-    >>util         foundation: arenas, growing text, numbers as text, names that people mistype, files
+    >>numbers      foundation: doubles written and read, exactly, whatever the locale
+    >>util         foundation: arenas, growing text, names that people mistype, files
     >>names        foundation: what dtypes and flags are called
     >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
@@ -52,11 +53,14 @@ CONTENTS (search for the tag)
     >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
+    >>differences  foundation: what two records' machines differ in, and whether their times may be compared
     >>registry     declare: what the KBENCH macros registered, in the order of the source
     >>cli          plan: the options, from one table that also prints --help
     >>arguments    plan: the command line read into the options
     >>line         plan: the command line as a whole: what its options mean together
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
+    >>patterns     plan: regular expressions on the names of cases, which the system compiles and matches
+    >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -82,6 +86,7 @@ CONTENTS (search for the tag)
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
+    >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>json         record: one object per case; never NaN, never Infinity, never a comma for a point
     >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
@@ -91,10 +96,12 @@ CONTENTS (search for the tag)
     >>profile      render: what was found inside of a case: below its row in the table, and as a timeline
     >>table        render: the terminal table and its summary
     >>shifts       render: what changed from one set of records to another, and how it went over time
-    >>text         render: records as CSV, Markdown, Google Benchmark's JSON, and Go's benchmark format
+    >>text         render: records as CSV and Markdown
+    >>tools        render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format
     >>report       render: report.md: every case, summaries by size, the best of each operation, what holds it back
     >>progress     render: the progress line on stderr
     >>resume       program: which cases an earlier run has left records of, and what is still to be done
+    >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: what a run or --load writes when all records are there: opened before, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
@@ -114,14 +121,13 @@ HOW A MEASUREMENT WORKS
 
     The way of the data: declare -> plan -> measure -> judge -> record -> render; no stage knows a later one.
 
-    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at
-    errors; kb_check after the block then decides whether there will be any timing at all. The second call
-    runs the block once under stream capture (nothing executes; the audit sees copies, allocations,
-    synchronisation, or no work at all), then warms up until times and clock have settled, then takes samples
-    until the 95 % interval of the median is within 0.5 % of it (30 to 2,000 samples, about 1 s). In the end
-    the buffers that kb_check or kb_to_host read are put back as they were when the loop was entered, the block
-    runs once more, and kb_check looks at what that run left: work done only in the first launch is STALE.
-    Host code inside the block runs in all of these.
+    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at errors;
+    kb_check after the block then decides whether there will be any timing at all. The second call runs the block once
+    under stream capture (nothing executes; the audit sees copies, allocations, synchronisation, or no work at all),
+    then warms up until times and clock have settled, then takes samples until the 95 % interval of the median is within
+    0.5 % of it (30 to 2,000 samples, about 1 s). In the end the buffers that kb_check or kb_to_host read are put back
+    as they were when the loop was entered, the block runs once more, and kb_check looks at what that run left: work
+    done only in the first launch is STALE. Host code inside the block runs in all of these.
 
     No launch may live on what those before it did. Where the last ones take far less time than the first, take turns,
     or submit other work under capture, the word is WORK_CHANGED. --fresh asks for more: the function is called twice
@@ -157,8 +163,8 @@ HOW A MEASUREMENT WORKS
     has its finished laps: groups of at least 16 cases together.
 
     The program starts itself again as a worker and runs the cases there. A case that crashes, hangs or exits
-    loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer
-    or Nsight Compute it is one process; a few launches of every case run and are checked, and nothing is timed.
+    loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight
+    Compute or valgrind it is one process; a few launches of every case run and are checked, and nothing is timed.
 
     time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance
     Evaluation, 2010), for as many values as the samples are worth, given how they hang together. A flag stands
@@ -178,19 +184,23 @@ COMMAND LINE
     --compare A B one file against another, --race OLD NEW two built programs in alternating fresh processes. A
     regression lies wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on
     what runs differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being
-    compared (backend, GPU, driver, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
+    compared (backend, GPU, driver, ECC, MIG, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
     memory and cases added or removed are 3 too; noise: 4 where some case is not known to lie within the threshold or
     beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
 
+    Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
+    task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
+    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
+
 MEMORY RULES
 
-    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function
-    returns. Contents are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are
-    guarded; a write there is reported as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that
-    rivals share at one of 512, from 1 MiB on 4 KiB behind one of 2 MiB, on the CPU as on the GPU: there two
-    large blocks have the same address modulo a page, as two large ones of malloc's have. What the function
-    allocates itself it frees itself; what it does not free is reported as leaked. Where nothing can be allocated
-    the pointer is NULL, the case is marked OOM, and every later kb_ call of this case does nothing.
+    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function returns. Contents
+    are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are guarded; a write there is reported
+    as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that rivals share at one of 512, from 1 MiB on 4
+    KiB behind one of 2 MiB, on the CPU as on the GPU: there two large blocks have the same address modulo a page, as
+    two large ones of malloc's have. What the function allocates itself it frees itself; what it does not free is
+    reported as leaked. Where nothing can be allocated the pointer is NULL, the case is marked OOM, and every later kb_
+    call of this case does nothing.
 
 THE RECORD
 
@@ -200,10 +210,10 @@ THE RECORD
     killed measures only what it has no record of: of the same executable (its hash is binary), parameters, seed, GPU
     and processor. A comparison group that lacks a case, or in which one failed, is measured as a whole and its old
     lines go; half a line goes as well; --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared. All values are scalars but params (an object of
-    the axes), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with
-    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always
-    present, null where they do not apply. A record says all that the table on the terminal shows of its case.
+    is not compared. All values are scalars but params (an object of the axes), counters, counter_units, environment
+    (objects, too), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with
+    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always present,
+    null where they do not apply. A record says all that the table on the terminal shows of its case.
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code says nothing of how the cases went.
     schema 2 (0.1.0): files of schema 1 lack planned, processes and others that came since.
@@ -219,7 +229,7 @@ LAST REVISIONS
   >>options   What to define before including the file.
               Public: KBENCH_*
               Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, measure, >>verdict,
-                       >>record, >>parse, >>profile, >>text, program
+                       >>record, >>parse, >>profile, >>tools, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -403,7 +413,7 @@ typedef void (*kb_function)(kb_stream stream, void* user); // what kb_run and kb
 
 // How a file was compiled: what the record says of the one that registers or opens a benchmark.
 typedef struct kb_build {
-    const char* compiler; // its version, in its own words
+    const char* compiler; // its version, in its own words, and options that can be seen
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
     const char* demand;                       // of the implementation, at the link
@@ -491,16 +501,13 @@ typedef struct kb_stats {
     double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
     double ci_low, ci_high; // 95 % interval of the median, which lies in it, widened for what the values have to
                             // do with each other; below 6 values no such interval exists: NAN
-    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or next to a
-                            // median of 0
-    double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey
-                            // 1977)
+    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or at a median of 0
+    double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey 1977)
     double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
     double drift;           // (median of the last 3 of 10 block medians - of the first 3) / |median|; NAN
                             // below 30 values, or next to a median of 0
-    int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of the block medians has
-                            // p below 0.01
+    int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of block medians has p below 0.01
     int bimodal;            // 1: two modes: an almost empty stretch (2 % of the values at most) with 10 % of
                             // the values on each side, wider than 5 MAD of either side, 5 steps of the timer
                             // and 1 % of the median; 0 below 30 values
@@ -515,7 +522,7 @@ typedef enum kb_verdict {
     KB_FASTER,     // the whole interval lies above 1 and above the noise floor
     KB_SLOWER,     // the whole interval lies below 1 and below the noise floor
     KB_EQUIVALENT, // the whole interval lies within the margin; goes before FASTER and SLOWER
-    KB_UNRESOLVED  // too few rounds, or too much noise, to say any of these
+    KB_UNRESOLVED  // too few rounds together, or none, or too much noise, to say any of these
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
@@ -574,6 +581,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    bound,                 rate,    "memory, compute or latency")                                          \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
+    x(params,  counters,              rate,    "what the body counted, by kb_count: an object of numbers")            \
+    x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
     x(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
@@ -632,6 +641,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    cpu_waited,            machine, "percent of the samples' span that it was ready and had no processor") \
     x(real,    cpu_stolen,            machine, "percent of the processors' busy time that a hypervisor gave away")    \
     x(text,    kernel_version,        machine, "of the operating system")                                             \
+    x(params,  environment,           machine, "aslr, cpu_limit, hypervisor, ...: an object of what is known")         \
     x(text,    kbench_version,        run,     "of the program that measured")                                        \
     x(whole,   schema,                run,     "of this table; 2")                                                    \
     x(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
@@ -641,24 +651,15 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    git_commit,            run,     "of the folder in which the program ran")                              \
     x(text,    build,                 run,     "compiler and options")                                                \
     x(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
-    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")
-// clang-format on
+    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")                         \
+    x(whole,   place,                 run,     "of the case in the plan, from 1, all shards together")
 
-typedef const char* kbi_field_text;
-typedef double kbi_field_real;
-typedef int64_t kbi_field_whole;
-typedef int kbi_field_truth;
-typedef struct kbi_field_params {
-    const kb_param* of;
-    int64_t n;
-} kbi_field_params;
-typedef struct kbi_field_samples {
-    const double* of;
-    int64_t n;
-} kbi_field_samples;
-typedef uint64_t kbi_field_flags;
-typedef kb_status kbi_field_status;
-typedef kb_verdict kbi_field_verdict;
+typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
+typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
+typedef struct kbi_field_params { const kb_param* of; int64_t n; } kbi_field_params;
+typedef struct kbi_field_samples { const double* of; int64_t n; } kbi_field_samples;
+typedef kb_status kbi_field_status; typedef kb_verdict kbi_field_verdict;
+// clang-format on
 
 typedef struct kb_result {
 #define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
@@ -716,6 +717,8 @@ void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
 void kb_items(kb_state* kb, double items);   // anything else worth a rate: the record's items_per_second
 void kb_queries(kb_state* kb, double items); // as kb_items, and the record's queries_per_second
+// A number of your own, as it is; of several the last. At most 16 names of a-z, 0-9 and _; unit: "" without one.
+void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
 
@@ -784,7 +787,16 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 
 KBI_INLINE const kb_build* kbi_build(void) {
     static const kb_build build = {
-        __VERSION__,
+        __VERSION__
+#if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__)
+        " fast-math"
+#endif
+#if defined(__AVX512F__)
+        " AVX-512"
+#elif defined(__AVX2__)
+        " AVX2"
+#endif
+        ,
         KBI_OPTIMISED,
         KBI_CUDA,
 #if KBI_EXCEPTIONS
@@ -835,8 +847,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
 #define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, 2, #__VA_ARGS__, KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // A main function that does everything.
-#define KBENCH_MAIN()                                                                                            \
-    int main(int argc, char** argv) { return kb_main(argc, argv); }
+#define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
 // The timed block: GPU work put on kb->stream where the program is built with CUDA, host work elsewhere.
 #define KB_TIME(kb) KBI_TIME(kb, false)
@@ -999,6 +1010,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/resource.h>
 #include <sys/stat.h>
 #ifdef __linux__
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #endif
 #include <sys/time.h>
@@ -1143,12 +1155,25 @@ static struct kbi_process {
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
 } kbi_process;
 
+// The bytes of a control character, one of those beyond ASCII as well; 0: it is none.
+static int kbi_control(const char* s) {
+    unsigned char c = (unsigned char)*s;
+    return (c && c < 0x20) || c == 0x7f ? 1 : c == 0xc2 && ((unsigned char)s[1] & 0xe0) == 0x80 ? 2 : 0;
+}
+
 static void kbi_say(const char* level, const char* format, va_list list) {
+    char small[1024], *large = NULL, *p = small;
+    va_list again;
+    va_copy(again, list);
+    int n = vsnprintf(small, sizeof small, format, list);
+    if (n >= (int)sizeof small) large = (char*)KBENCH_MALLOC((size_t)n + 1);
+    if (large) vsnprintf(p = large, (size_t)n + 1, format, again);
+    va_end(again);
+    for (; *p; p++) memset(p, ' ', (size_t)kbi_control(p)); // one line, whatever the names and files hold
     fflush(stdout);
-    fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s: %s%s\n", kbi_process.program ? kbi_process.program : "kbench", level, large ? large : small);
     fflush(stderr);
+    KBENCH_FREE(large);
 }
 
 KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
@@ -1167,7 +1192,140 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>util      foundation: arenas, growing text, numbers as text, names that people mistype, files.
+  >>numbers   foundation: doubles written and read, exactly, whatever the locale.
+              Public: none      Used by: foundation, plan, measure, judge, >>facts, >>parse, render, program
+---------------------------------------------------------------------------------------------------------------*/
+
+// By its bits, so that -ffast-math cannot decide that there are no NaNs.
+static bool kbi_finite(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits >> 52 & 0x7ff) != 0x7ff;
+}
+
+static bool kbi_nan(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits >> 52 & 0x7ff) == 0x7ff && (bits << 12) != 0;
+}
+
+// A program may have called setlocale, and then printf writes 0,5: put the point back.
+static void kbi_unlocalise(char* s) {
+    const char* point = localeconv()->decimal_point;
+    size_t n = point ? strlen(point) : 0;
+    char* p = n && strcmp(point, ".") != 0 ? strstr(s, point) : NULL;
+    if (!p) return;
+    *p = '.';
+    memmove(p + 1, p + n, strlen(p + n) + 1);
+}
+
+// strtod with a point, whatever the locale; a comma ends the number, as in a list.
+static double kbi_real_of(const char* s, char** end) {
+    const char* point = localeconv()->decimal_point;
+    char text[160], *stop;
+    size_t more = point && *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
+    snprintf(text, sizeof text, "%.*s", (int)n, s);
+    char* at = strcmp(point ? point : ".", ".") != 0 && more < 16 ? strchr(text, '.') : NULL;
+    if (at) {
+        memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
+        memcpy(at, point, more + 1);
+    }
+    double x = strtod(text, &stop);
+    *end = (char*)s + (stop - text) - (at && stop > at ? more : 0);
+    return x;
+}
+
+#ifdef __SIZEOF_INT128__
+// Files of records are numbers for the most part. Between 1e-11 and 1e17 a double, its neighbours and a power of ten
+// meet in 128 bits, where nothing is rounded: many times faster than printf and strtod, and the same text and value.
+__extension__ typedef unsigned __int128 kbi_wide;
+
+enum { KBI_FIVES = 28 };
+// clang-format off
+static const uint64_t kbi_fives[KBI_FIVES] = {
+    1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625, 1220703125,
+    6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
+    476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
+    1490116119384765625u, 7450580596923828125u,
+};
+// clang-format on
+
+KBI_SLOW_END
+// The fewest digits, 15 to 17, that read back to x > 0, as c = 0.1 to 1 of 10^17 times 10^(*exponent - 16); 0: not here.
+static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
+    uint64_t bits, fraction = ((uint64_t)1 << 52) - 1, power = 10000000000000000u; // 10^16
+    memcpy(&bits, &x, sizeof bits);
+    int e = (int)(bits >> 52) - 1075;
+    uint64_t m = (bits & fraction) | (fraction + 1);
+    *exponent = (int)(((e + 52) * 78913) >> 18);            // log10(2), rounded down: one too few at most
+    if (!(bits & fraction) || e < -100 || e > 10) return 0; // of a power of two the lower neighbour is nearer
+    for (;; ++*exponent) {
+        int k = 16 - *exponent, shift = -(e + k); // x is all / 2^shift of 10^-k
+        if (k < 0 || k >= KBI_FIVES) return 0;
+        uint64_t ulp = kbi_fives[k];
+        kbi_wide all = (kbi_wide)m * ulp;
+        if (shift < 0) all <<= -shift, ulp <<= -shift, shift = 0;
+        uint64_t c = (uint64_t)(all >> shift), rest = (uint64_t)(all - ((kbi_wide)c << shift));
+        if (c >= 10 * power) continue;
+        for (*digits = 15;; ++*digits) {
+            uint64_t unit = *digits == 15 ? 100 : *digits == 16 ? 10 : 1, over = c % unit, down = c - over;
+            kbi_wide below = ((kbi_wide)over << shift) + rest, above = ((kbi_wide)unit << shift) - below;
+            bool up = above < below || (above == below && (down / unit & 1));
+            kbi_wide off = 2 * (up ? above : below);
+            if (*digits == 17 || off < ulp || (off == ulp && !(m & 1))) return up ? down + unit : down;
+        }
+    }
+}
+
+KBI_SLOW_BEGIN
+#else
+static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
+    return (void)x, (void)digits, (void)exponent, 0;
+}
+#endif
+
+KBI_SLOW_END
+// The shortest of 15, 16 and 17 digits that reads back to the same double, as printf's %g writes them.
+static const char* kbi_number(double x, char out[40]) {
+    int digits = 0, exponent = 0, n = 16;
+    char text[24], *p = out;
+    uint64_t c = kbi_finite(x) && x != 0 ? kbi_shortest(x < 0 ? -x : x, &digits, &exponent) : 0;
+    for (int i = 15; !c && i <= 17; i++) {
+        snprintf(out, 40, "%.*g", i, x);
+        if (i == 17 || strtod(out, NULL) == x) return kbi_unlocalise(out), out;
+    }
+    if (c == 100000000000000000u) c /= 10, exponent++; // 9.99... became 10
+    for (int i = 16; i >= 0; i--, c /= 10) text[i] = (char)('0' + c % 10);
+    while (n && text[n] == '0') n--; // of the last digit
+    if (x < 0) *p++ = '-';
+    bool small = exponent < -4, large = exponent >= digits;
+    int point = small || large ? 0 : exponent;
+    if (point < 0) *p++ = '0', *p++ = '.';
+    for (int i = point; i < -1 && point < 0; i++) *p++ = '0';
+    for (int i = 0; i <= KBI_MAX(n, point); i++) {
+        *p++ = i <= n ? text[i] : '0';
+        if (i == point && i < n) *p++ = '.';
+    }
+    *p = 0;
+    if (small || large) snprintf(p, 8, "e%c%02d", small ? '-' : '+', small ? -exponent : exponent);
+    return out;
+}
+
+KBI_SLOW_BEGIN
+
+// x with so many significant digits, never in exponent form: for people.
+static const char* kbi_digits(double x, int digits, char out[40]) {
+    int whole = 1;
+    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before it counts: 9.9999 is 10.00
+    const char* exponent = strchr(out, 'e');
+    if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
+    snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
+    kbi_unlocalise(out);
+    return out;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>util      foundation: arenas, growing text, names that people mistype, files.
               Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -1230,6 +1388,7 @@ typedef struct kbi_text { // text that grows; always ends with a zero
     size_t n, size;
 } kbi_text;
 
+KBI_SLOW_END
 static void kbi_put(kbi_text* t, const char* s, size_t n) {
     if (t->n + n + 1 > t->size) {
         t->size = 2 * t->size + n + 256;
@@ -1241,6 +1400,7 @@ static void kbi_put(kbi_text* t, const char* s, size_t n) {
 }
 
 static void kbi_puts(kbi_text* t, const char* s) { kbi_put(t, s, strlen(s)); }
+KBI_SLOW_BEGIN
 
 KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
     char small[512];
@@ -1260,6 +1420,21 @@ KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
     va_end(list);
 }
 
+// Formats into a fixed room, behind what is there; what finds no place in it leaves "..." behind a whole character.
+static void kbi_vfit(char* out, size_t at, size_t size, const char* format, va_list list) {
+    int n = vsnprintf(out + at, size - at, format, list);
+    if (n < 0 || (size_t)n < size - at) return;
+    for (at = size - 4; at && ((unsigned char)out[at] & 0xc0) == 0x80; at--) {}
+    memcpy(out + at, "...", 4);
+}
+
+KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t at, size_t size, const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_vfit(out, at, size, format, list);
+    va_end(list);
+}
+
 static void kbi_text_free(kbi_text* t) {
     KBENCH_FREE(t->s);
     memset(t, 0, sizeof *t);
@@ -1276,88 +1451,50 @@ static int kbi_utf8(const unsigned char* s) {
     return n;
 }
 
-// A program may have called setlocale, and then printf writes 0,5: put the point back.
-static void kbi_unlocalise(char* s) {
-    const char* point = localeconv()->decimal_point;
-    size_t n = point ? strlen(point) : 0;
-    char* p = n && strcmp(point, ".") != 0 ? strstr(s, point) : NULL;
-    if (!p) return;
-    *p = '.';
-    memmove(p + 1, p + n, strlen(p + n) + 1);
-}
-
-// strtod with a point, whatever the locale; a comma ends the number, as in a list.
-static double kbi_real_of(const char* s, char** end) {
-    const char* point = localeconv()->decimal_point;
-    char text[128], *stop;
-    size_t more = point && *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
-    snprintf(text, sizeof text, "%.*s", (int)n, s);
-    char* at = strcmp(point ? point : ".", ".") != 0 && more < 16 ? strchr(text, '.') : NULL;
-    if (at) {
-        memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
-        memcpy(at, point, more + 1);
+// Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
+static void kbi_clean(kbi_text* t, const char* s) {
+    for (const char *p = s, *plain; *p;) {
+        for (plain = p; *p >= 0x20 && *p < 0x7f;) p++;
+        kbi_put(t, plain, (size_t)(p - plain));
+        int n = kbi_utf8((const unsigned char*)p);
+        if (!*p) break;
+        kbi_put(t, !n ? "\xef\xbf\xbd" : kbi_control(p) ? " " : p, !n ? 3 : kbi_control(p) ? 1 : (size_t)n);
+        p += n ? n : 1;
     }
-    double x = strtod(text, &stop);
-    *end = (char*)s + (stop - text) - (at && stop > at ? more : 0);
-    return x;
-}
-
-// The shortest of 15, 16 and 17 digits that reads back to the same double.
-static const char* kbi_number(double x, char out[40]) {
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(out, 40, "%.*g", digits, x);
-        if (strtod(out, NULL) == x) break;
-    }
-    kbi_unlocalise(out);
-    return out;
-}
-
-// x with so many significant digits, never in exponent form: for people.
-static const char* kbi_digits(double x, int digits, char out[40]) {
-    int whole = 1;
-    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before it counts: 9.9999 is 10.00
-    const char* exponent = strchr(out, 'e');
-    if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
-    snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
-    kbi_unlocalise(out);
-    return out;
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
 
-// Names are compared without regard to case, and '-' and '_' are nothing: LayerNorm is layernorm, layer_norm too.
-static bool kbi_same_name(const char* a, const char* b) {
-    if (!a || !b) return false;
-    for (;; a++, b++) {
-        while (*a == '_' || *a == '-') a++;
-        while (*b == '_' || *b == '-') b++;
+// Names are compared without regard to case, and '-' and '_' are nothing: LayerNorm is layernorm, layer_norm too. n
+// and m: their bytes.
+static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
+    for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
+        while (a < a_end && (*a == '_' || *a == '-')) a++;
+        while (b < b_end && (*b == '_' || *b == '-')) b++;
+        if (a == a_end || b == b_end) return a == a_end && b == b_end;
         if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) return false;
-        if (!*a) return true;
     }
+}
+
+static bool kbi_same_name(const char* a, const char* b) {
+    return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
+}
+
+// The word of a comma-separated list that begins there has n bytes; the next begins behind them.
+static const char* kbi_word(const char* p, size_t* n) {
+    *n = strcspn(p, ",");
+    return p + *n + (p[*n] == ',');
 }
 
 // Whether a comma-separated list names it.
 static bool kbi_lists(const char* list, const char* name) {
-    char word[128];
-    for (const char* p = list; *p; p += strcspn(p, ","), p += *p == ',') {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(p, ","), p);
-        if (kbi_same_name(word, name)) return true;
+    size_t n;
+    for (const char *p = list, *next; *p; p = next) {
+        next = kbi_word(p, &n);
+        if (kbi_same_name_n(p, n, name, strlen(name))) return true;
     }
     return false;
-}
-
-// By its bits, so that -ffast-math cannot decide that there are no NaNs.
-static bool kbi_finite(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits >> 52 & 0x7ff) != 0x7ff;
-}
-
-static bool kbi_nan(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits >> 52 & 0x7ff) == 0x7ff && (bits << 12) != 0;
 }
 
 // Levenshtein's distance, case ignored; names longer than the row are far from everything.
@@ -1454,13 +1591,17 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->at = at;
 }
 
+KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
         kbi_puts(t, "null");
         return;
     }
     kbi_puts(t, "\"");
-    for (const unsigned char* p = (const unsigned char*)s; *p;) {
+    for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
+        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\';) p++;
+        kbi_put(t, (const char*)plain, (size_t)(p - plain));
+        if (!*p) break;
         int n = kbi_utf8(p);
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
@@ -1483,6 +1624,8 @@ static void kbi_json_real(kbi_text* t, double x) {
     char number[40];
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
+
+KBI_SLOW_BEGIN
 
 // "41.23 us": four digits and the unit that leaves one to three of them before the point.
 static const char* kbi_show_time(double ms, char out[40]) {
@@ -1648,7 +1791,7 @@ static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
-              Public: none      Used by: >>arguments, measure, >>text, >>program
+              Public: none      Used by: >>arguments, measure, >>tools, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- which this process may run on ---
@@ -2097,7 +2240,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
               Public: kb_summarize
-              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, >>text, >>proving, >>selftest
+              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, >>tools, >>proving, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -2974,7 +3117,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: >>registry, plan, measure, >>verdict, >>rivals, >>record, program
+              Public: none      Used by: >>registry, plan, measure, >>verdict, >>rivals, >>record, >>text, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
@@ -3037,6 +3180,7 @@ typedef struct kbi_case {
     const kb_param* params; // every axis but dir
     int n_params;
     int group;
+    int place;           // in the plan, from 1, all shards together
     uint64_t key;        // hash of operation and params in whatever order: equal inside a comparison group
     const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
 } kbi_case;
@@ -3080,6 +3224,12 @@ static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: it is not
     return which >= 0 && !kbi_nan(r->of[which]) && r->of[which] > 0 ? r->of[which] : 0;
 }
 
+enum { KBI_COUNTERS = 16 };
+typedef struct kbi_counter { // by kb_count
+    char name[64], unit[32];
+    double value;
+} kbi_counter;
+
 typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
@@ -3096,7 +3246,7 @@ typedef struct kbi_measured {
     int32_t core;                // the roofs are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
     uint64_t flags;
-    char message[512];
+    char message[1024];
     char mode[8];
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
@@ -3116,6 +3266,8 @@ typedef struct kbi_measured {
     int64_t preemptions;                      // of the process, while the samples were taken; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of that time, and of what was wanted of all processors
     kbi_roofs roofs;                          // as they were known when the case ended
+    int32_t n_counters;
+    kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
 
 typedef struct kbi_machine {
@@ -3131,6 +3283,7 @@ typedef struct kbi_machine {
     char truth[64];               // what the bias was held against
     double cold;                  // share of an L2's worth of data that the eviction pushes out; NaN: not known
     char tool[24];                // that changes how launches run: nothing is timed under it; "": none
+    int32_t simulated;            // host work as well
     char cpus[200], governor[32]; // that this process may run on; what chooses their clock; "": not known
     int32_t boost;                // whether that may rise above its nominal rate; -1: not known
 } kbi_machine;
@@ -3234,11 +3387,9 @@ static size_t kbi_values(const kbi_measured* m) { return (size_t)(m->n + m->roun
 
 static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
     size_t n = strlen(m->message);
-    if (n && n + 3 < sizeof m->message) {
-        memcpy(m->message + n, "; ", 3);
-        n += 2;
-    }
-    vsnprintf(m->message + n, sizeof m->message - n, format, list);
+    kbi_fit(m->message, n, sizeof m->message, n ? "; " : "");
+    n = strlen(m->message);
+    kbi_vfit(m->message, n, sizeof m->message, format, list);
 }
 
 KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
@@ -3446,7 +3597,8 @@ static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
-              Public: kb_result_free      Used by: programs, >>arguments, >>verdict, record, render, program
+              Public: kb_result_free
+              Used by: programs, >>differences, >>arguments, >>verdict, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -3561,6 +3713,7 @@ typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
     const kbi_key* key; // what it shows
     bool down;          // --sort: the largest first
+    char counter[64];   // which of the counters; "": the key is another
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
@@ -3571,8 +3724,32 @@ static const kbi_key* kbi_key_named(const char* name) {
 }
 
 static kbi_shown kbi_shown_column(int column) {
-    kbi_shown shown = { column, kbi_key_named(kbi_columns[column].key), false };
+    kbi_shown shown = { column, kbi_key_named(kbi_columns[column].key), false, "" };
     return shown;
+}
+
+// An object's number of a name; NaN: there is none.
+static double kbi_object_number(const kbi_field_params* object, const char* name) {
+    for (int64_t i = 0; i < object->n; i++) {
+        const kb_param* p = &object->of[i];
+        if (strcmp(p->name, name) == 0)
+            return p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
+    }
+    return NAN;
+}
+
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+    for (int64_t i = 0; i < object->n; i++)
+        if (strcmp(object->of[i].name, name) == 0 && object->of[i].type == KB_AXIS_STRINGS) return object->of[i].s;
+    return NULL;
+}
+
+static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
+    return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
+}
+
+static const char* kbi_shown_title(const kbi_shown* what) {
+    return what->counter[0] ? what->counter : what->column < 0 ? what->key->name : kbi_columns[what->column].title;
 }
 
 // false after an error message.
@@ -3588,9 +3765,14 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         if (kbi_same_name(kbi_units[i].title, name)) column = kbi_units[i].column;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
+    memset(out, 0, sizeof *out);
     out->column = -1;
     out->key = key;
-    out->down = false;
+    if (strncmp(name, "counter:", 8) == 0 && name[8]) {
+        out->key = kbi_key_named("counters");
+        snprintf(out->counter, sizeof out->counter, "%s", name + 8);
+        return true;
+    }
     if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
         return true;
     if (key)
@@ -3609,7 +3791,7 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
-        char name[64];
+        char name[80];
         bool down = kbi_is(option, "sort") && *p == '-';
         int length = (int)strcspn(p, ",") - down;
         snprintf(name, sizeof name, "%.*s", length, p + down);
@@ -3628,7 +3810,7 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
-              Public: none      Used by: >>compare, >>shifts, program
+              Public: none      Used by: >>differences, >>compare, >>shifts, >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -3777,6 +3959,154 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>differences foundation: what two records' machines differ in, and whether their times may be compared. Pure functions.
+              Public: none      Used by: >>shifts, program
+---------------------------------------------------------------------------------------------------------------*/
+#if KBI_REPORT
+
+typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_OPTIMISED } kbi_env_how;
+
+// What a difference in each key means: it is told, or keeps times from being compared; of versions the first number
+// does, of builds whether they were optimised. Of the first three one says it all.
+enum { KBI_ENV_DRIVER = 2 };
+static const struct {
+    const char *key, *words;
+    kbi_env_how how;
+} kbi_env_keys[] = { { "backend", "backend", KBI_ENV_OFF },
+                     { "gpu", "GPU", KBI_ENV_OFF },
+                     { "driver", "driver", KBI_ENV_MAJOR },
+                     { "ecc", "ECC", KBI_ENV_OFF },
+                     { "mig", "MIG", KBI_ENV_OFF },
+                     { "cpu", "CPU", KBI_ENV_OFF },
+                     { "mode", "mode", KBI_ENV_OFF },
+                     { "build", "optimisation", KBI_ENV_OPTIMISED },
+                     { "cuda", "CUDA", KBI_ENV_TOLD },
+                     { "clocks_locked", "clocks locked", KBI_ENV_TOLD },
+                     { "cpus", "processors", KBI_ENV_TOLD },
+                     { "cpu_governor", "governor", KBI_ENV_TOLD },
+                     { "cpu_boost", "boost", KBI_ENV_TOLD },
+                     { "host", "host", KBI_ENV_TOLD },
+                     { "kernel_version", "kernel", KBI_ENV_TOLD },
+                     { "kbench_version", "kbench", KBI_ENV_TOLD },
+                     { "seed", "seed", KBI_ENV_TOLD } };
+
+static const char* kbi_env_value(const kb_result* r, int key, char number[40]) { // NULL: not known
+    const kbi_key* k = kbi_key_named(kbi_env_keys[key].key);
+    double x = kbi_field_number(r, k);
+    const char* words = kbi_field_words(r, k);
+    return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
+}
+
+static const char* kbi_env_build(const char* build) { // of the benchmark's own file
+    const char *not_so = strstr(build, ", not optimised"), *kbench = strstr(build, "; kbench:");
+    return not_so && (!kbench || not_so < kbench) ? "not optimised" : "optimised";
+}
+
+// Whether two values of a key keep times from being compared. What is not known is not different, but having no GPU is.
+static bool kbi_env_off(int key, const char* x, const char* y) {
+    if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
+    switch (kbi_env_keys[key].how) {
+    case KBI_ENV_OFF: return strcmp(x, y) != 0;
+    case KBI_ENV_MAJOR: return strcspn(x, ".") != strcspn(y, ".") || strncmp(x, y, strcspn(x, ".")) != 0;
+    case KBI_ENV_OPTIMISED: return !kbi_is(kbi_env_build(x), kbi_env_build(y));
+    default: return false;
+    }
+}
+
+// What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
+// D)". False: nothing does.
+static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
+    size_t before = what->n;
+    for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
+        char one[40], other[40];
+        const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
+        if (!kbi_env_off(i, x, y)) continue;
+        bool build = kbi_env_keys[i].how == KBI_ENV_OPTIMISED;
+        kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", kbi_env_keys[i].words,
+                 build ? kbi_env_build(x)
+                 : x   ? x
+                       : "none",
+                 build ? kbi_env_build(y)
+                 : y   ? y
+                       : "none");
+        i = KBI_MAX(i, i <= KBI_ENV_DRIVER ? (int)KBI_ENV_DRIVER : 0);
+    }
+    return what->n > before;
+}
+
+// --- all that differs between two sets ---
+
+typedef struct kbi_difference {
+    const char *key, *before, *after;
+    int64_t pairs; // of records that differ so
+    bool off;      // it keeps their times from being compared
+} kbi_difference;
+
+enum { KBI_DIFFERENCES = 64 };
+typedef struct kbi_differences {
+    kbi_difference of[KBI_DIFFERENCES];
+    int n;
+    int64_t pairs;
+    kbi_arena texts;
+} kbi_differences;
+
+static void kbi_differences_put(kbi_differences* d, const char* key, const char* before, const char* after,
+                                bool off) {
+    for (int i = 0; i < d->n; i++) {
+        kbi_difference* known = &d->of[i];
+        if (kbi_is(known->key, key) && kbi_is(known->before, before) && kbi_is(known->after, after)) {
+            known->pairs++;
+            return;
+        }
+    }
+    if (d->n == KBI_DIFFERENCES) return;
+    kbi_difference* row = &d->of[d->n++];
+    row->key = kbi_arena_text(&d->texts, key);
+    row->before = kbi_arena_text(&d->texts, before);
+    row->after = kbi_arena_text(&d->texts, after);
+    row->pairs = 1;
+    row->off = off;
+}
+
+static const char* kbi_env_fact(const kb_param* p, char number[40]) {
+    if (p->type == KB_AXIS_STRINGS) return p->s ? p->s : "";
+    return kbi_number(p->type == KB_AXIS_INTS ? (double)p->i : p->r, number);
+}
+
+// Of a pair: the table's keys, then what both know of their environment.
+static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb_result* b) {
+    char one[40], other[40];
+    d->pairs++;
+    for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
+        const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
+        bool off = kbi_env_off(i, x, y);
+        if (off || (x && y && strcmp(x, y) != 0))
+            kbi_differences_put(d, kbi_env_keys[i].key, x ? x : "none", y ? y : "none", off);
+    }
+    for (int64_t i = 0; i < a->environment.n; i++)
+        for (int64_t k = 0; k < b->environment.n; k++) {
+            const kb_param *p = &a->environment.of[i], *q = &b->environment.of[k];
+            if (!kbi_is(p->name, q->name)) continue;
+            const char *x = kbi_env_fact(p, one), *y = kbi_env_fact(q, other);
+            if (strcmp(x, y) != 0) kbi_differences_put(d, p->name, x, y, false);
+        }
+}
+
+// Between the two sides of changes; where they have no case in common, between the first of each.
+static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
+    const kb_result *before = NULL, *after = NULL;
+    memset(d, 0, sizeof *d);
+    for (int64_t i = 0; i < c->n; i++) {
+        const kbi_change* one = &c->of[i];
+        if (one->before && one->after) kbi_differences_add(d, one->before, one->after);
+        if (!before) before = one->before;
+        if (!after) after = one->after;
+    }
+    if (!d->pairs && before && after) kbi_differences_add(d, before, after);
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
               Public: kb_add_from      Used by: programs, >>worker
 ---------------------------------------------------------------------------------------------------------------*/
@@ -3894,6 +4224,7 @@ enum {
     x(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1024:8192:*2") \
     x(filter,         "filter",       "RE",            "choose",     "cases whose name matches (as does FILTER)")    \
     x(exclude,        "exclude",      "RE",            "choose",     "cases whose name does not match")              \
+    x(shard,          "shard",        "K/N|auto",      "choose",     "part K of N; auto: as a Slurm array's task")    \
     x(device,         "device",       "N|all|cpu",     "choose",     "which GPU, every GPU in turn, or none; 0")     \
     x(fast,           "fast",         NULL,            "how long",   "0.2 s and 2 % a case, sizes small and medium") \
     x(quick,          "quick",        NULL,            NULL,         NULL)                                           \
@@ -3901,6 +4232,7 @@ enum {
     x(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
     x(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
     x(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
+    x(budget,         "budget",       "T",             "how long",   "of all cases together, or of a --race (60s)") \
     x(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
     x(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
     x(launches,       "launches",     "N",             "how long",   "exactly N launches a sample; 8, on a CPU more")  \
@@ -3949,10 +4281,9 @@ enum {
     x(ignore_env,     "ignore-env",   NULL,            "then",       "compare runs of different machines")           \
     x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
-    x(budget,         "budget",       "T",             "again",      "time of a race at most; 60s")                  \
     x(profile,        "profile",      NULL,            "look inside", "kernels, copies, calls of each block (CUPTI)") \
     x(trace,          "trace",        "FILE",          "look inside", "the same as a timeline for Perfetto")         \
-    x(env,            "env",          NULL,            "look inside", "the machine and its calibration")            \
+    x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files, what differs")  \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
     x(benchmark_out_format, "benchmark_out_format", "json", NULL,    NULL)                                           \
@@ -3978,7 +4309,7 @@ static const kbi_option kbi_options_table[] = {
 #undef KBI_X
 };
 
-enum { KBI_LISTS = 64 };
+enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
 typedef struct kbi_strings { // the values of an option given more than once
     const char* of[KBI_LISTS];
     int n;
@@ -3991,11 +4322,14 @@ typedef struct kbi_options {
     const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
+    int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
     uint64_t seed;
+    int64_t gpu;
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
-    double threshold, memory_threshold, alpha, noise, budget; // shares; seconds
-    char** race_options;                                      // what stands behind -- of a race; NULL: nothing
-    const char** load;                                        // the files of --load
+    double threshold, memory_threshold, alpha, noise; // shares
+    double budget;                                    // seconds; 0: there is none
+    char** race_options;                              // what stands behind -- of a race; NULL: nothing
+    const char** load;                                // the files of --load
     int n_load;
     int argc;
     char** argv;
@@ -4015,7 +4349,6 @@ static void kbi_options_default(kbi_options* o) {
     o->threshold = o->alpha = 0.05;
     o->memory_threshold = 0.1;
     o->noise = 0.03;
-    o->budget = 60;
 }
 
 // What chooses cases; each of these may be there more than once.
@@ -4043,6 +4376,7 @@ static const int kbi_gpu_options[] = { KBI_OPTION_cold,  KBI_OPTION_hot,     KBI
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
+                                        KBI_OPTION_env,
                                         KBI_OPTION_op,
                                         KBI_OPTION_impl,
                                         KBI_OPTION_dtype,
@@ -4120,7 +4454,6 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
                                           KBI_OPTION_race,
-                                          KBI_OPTION_budget,
                                           KBI_OPTION_trace };
 
 static bool kbi_option_left_out(int id) {
@@ -4254,6 +4587,12 @@ static bool kbi_option_warmup(const char* value, kbi_options* o) {
     return false;
 }
 
+static bool kbi_option_device(const char* value, kbi_options* o) {
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // which the tests have
+    if (named || kbi_parse_whole(value, 0, 1023, &o->gpu)) return o->device = value, true;
+    return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
+}
+
 static bool kbi_option_cpu(const char* value) {
     kbi_cpus list, allowed, beyond;
     char not_ours[80], ours[200];
@@ -4264,6 +4603,64 @@ static bool kbi_option_cpu(const char* value) {
     kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
               kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
     return false;
+}
+
+// A variable that is a number from low up; false after an error message. Where it is not set the value stays.
+static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
+    const char* s = getenv(variable);
+    if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
+    return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
+}
+
+// Which task of how many of its array this is; those that stand at irregular places cannot be counted.
+static bool kbi_shard_of_slurm(kbi_options* o) {
+    int64_t id = -1, first = 0, last = -1, step = 1, count = -1;
+    if (!kbi_environment_count("SLURM_ARRAY_TASK_ID", 0, &id) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_MIN", 0, &first) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_MAX", 0, &last) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_STEP", 1, &step) ||
+        !kbi_environment_count("SLURM_ARRAY_TASK_COUNT", 1, &count))
+        return false;
+    if (id < 0 || last < 0)
+        return kbi_error("--shard auto is for a task of a Slurm job array (sbatch --array=1-8), and this is none; "
+                         "elsewhere --shard K/N"),
+               false;
+    o->shards = (last - first) / step + 1;
+    o->shard = (id - first) / step + 1;
+    if (id >= first && id <= last && (id - first) % step == 0 && (count < 0 || count == o->shards)) return true;
+    return kbi_error(
+               "--shard auto: the task ids of this array are no row with equal steps; sbatch --array=1-%lld has "
+               "as many, or --shard K/N says which part this is",
+               (long long)KBI_MAX(count, (int64_t)1)),
+           false;
+}
+
+static bool kbi_option_shard(const char* value, kbi_options* o) {
+    const char* slash = strchr(value, '/');
+    char k[24];
+    if (kbi_is(value, "auto")) return kbi_shard_of_slurm(o);
+    snprintf(k, sizeof k, "%.*s", (int)KBI_MIN(slash ? slash - value : 0, (ptrdiff_t)23), value);
+    if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
+        return true;
+    return kbi_error("--shard takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", value), false;
+}
+
+// What test runners that split a program's tests set (they count from 0); --shard goes before.
+static bool kbi_shard_of_runner(kbi_options* o) {
+    int64_t index = -1, total = -1;
+    if (o->on[KBI_OPTION_shard]) return true;
+    if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
+        !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
+        return false;
+    if ((index < 0) != (total < 0))
+        return kbi_error("GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS belong together, and one of them is not set"),
+               false;
+    if (total >= 0 && index >= total)
+        return kbi_error("GTEST_SHARD_INDEX is %lld of GTEST_TOTAL_SHARDS %lld; it counts from 0", (long long)index,
+                         (long long)total),
+               false;
+    if (total > 0) o->shard = index + 1, o->shards = total;
+    return true;
 }
 
 // What --cpu says, for this process; false after an error message.
@@ -4280,10 +4677,8 @@ static bool kbi_option_is_second(const kbi_options* o, int id, const char* value
         !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)) && id != KBI_OPTION_goal)
         return kbi_error("--%s is there twice; it takes one value", kbi_options_table[id].name), true;
     for (int i = 0; equals && i < o->axis.n; i++) {
-        char name[128], other[128];
-        snprintf(name, sizeof name, "%.*s", (int)(equals - value), value);
-        snprintf(other, sizeof other, "%.*s", (int)strcspn(o->axis.of[i], "="), o->axis.of[i]);
-        if (!kbi_same_name(name, other)) continue;
+        const char* other = o->axis.of[i];
+        if (!kbi_same_name_n(value, (size_t)(equals - value), other, strcspn(other, "="))) continue;
         kbi_error("-a %s and -a %s name one axis; join the lists with a comma", o->axis.of[i], value);
         return true;
     }
@@ -4340,6 +4735,30 @@ static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     }
 }
 
+// Those of what is read and written.
+static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
+    const char* name = kbi_options_table[id].name;
+    switch (id) {
+    case KBI_OPTION_json: o->json = value; return true;
+    case KBI_OPTION_jsonl: o->jsonl = value; return true;
+    case KBI_OPTION_load: return kbi_option_load(o, value);
+    case KBI_OPTION_csv: o->csv = value; return true;
+    case KBI_OPTION_md: o->md = value; return true;
+    case KBI_OPTION_go: o->go = value; return true;
+    case KBI_OPTION_report: o->report = value; return true;
+    case KBI_OPTION_trace: o->trace = value; return true;
+    case KBI_OPTION_gbench:
+    case KBI_OPTION_benchmark_out:
+    case KBI_OPTION_benchmark_out_format:
+    case KBI_OPTION_benchmark_filter:
+    case KBI_OPTION_benchmark_display_aggregates_only:
+    case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
+    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
+    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
+    default: return kbi_option_set_gate(o, id, value);
+    }
+}
+
 // One option with its value; false after an error message.
 static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     const char* name = kbi_options_table[id].name;
@@ -4359,8 +4778,11 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_impl: return kbi_add_string(name, &o->impl, value);
     case KBI_OPTION_dtype: return kbi_add_string(name, &o->dtype, value);
     case KBI_OPTION_size: return kbi_add_string(name, &o->size, value);
-    case KBI_OPTION_axis: return kbi_add_string(name, &o->axis, value);
-    case KBI_OPTION_device: o->device = value; return true;
+    case KBI_OPTION_axis:
+        if (strchr(value, '=')) return kbi_add_string(name, &o->axis, value);
+        return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%.100s'", value), false;
+    case KBI_OPTION_shard: return kbi_option_shard(value, o);
+    case KBI_OPTION_device: return kbi_option_device(value, o);
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
     case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
     case KBI_OPTION_timer:
@@ -4368,22 +4790,6 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
         if (kbi_same_name(value, "events") || kbi_same_name(value, "cupti") || kbi_same_name(value, "wall"))
             return true;
         return kbi_error("--timer takes events, cupti or wall, not '%s'", value), false;
-    case KBI_OPTION_json: o->json = value; return true;
-    case KBI_OPTION_jsonl: o->jsonl = value; return true;
-    case KBI_OPTION_load: return kbi_option_load(o, value);
-    case KBI_OPTION_csv: o->csv = value; return true;
-    case KBI_OPTION_md: o->md = value; return true;
-    case KBI_OPTION_go: o->go = value; return true;
-    case KBI_OPTION_report: o->report = value; return true;
-    case KBI_OPTION_trace: o->trace = value; return true;
-    case KBI_OPTION_gbench:
-    case KBI_OPTION_benchmark_out:
-    case KBI_OPTION_benchmark_out_format:
-    case KBI_OPTION_benchmark_filter:
-    case KBI_OPTION_benchmark_display_aggregates_only:
-    case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
-    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
-    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
     case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
     case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
@@ -4397,7 +4803,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
         return true;
     case KBI_OPTION_precision: return kbi_option_precision(value, o);
     case KBI_OPTION_warmup: return kbi_option_warmup(value, o);
-    default: return kbi_option_set_gate(o, id, value);
+    default: return kbi_option_set_out(o, id, value);
     }
 }
 
@@ -4438,6 +4844,7 @@ static void kbi_options_effort(kbi_options* o) {
         o->max_samples = 20000;
     }
     if (o->min_time > o->max_time) o->max_time = o->min_time;
+    if (o->race.n && !o->on[KBI_OPTION_budget]) o->budget = 60;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4493,7 +4900,6 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
                    false;
     if (o->fail_on && !any && !o->goal.n)
         return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
-    if (o->on[KBI_OPTION_budget] && !o->race.n) return kbi_error("--budget is that of a --race"), false;
     if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
     for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
         for (int k = 0; k < KBI_COUNT(of_runs) && o->on[kbi_idle_options[i]]; k++)
@@ -4581,7 +4987,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return kbi_error("--compare takes two names or files, the older one first"), false;
         o->compare[1] = argv[++i];
     }
-    if (!kbi_options_agree(o)) return false;
+    if (!kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
     kbi_options_effort(o);
     return true;
 }
@@ -4603,26 +5009,28 @@ enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 // "512", "2^20", "inf"
 static bool kbi_parse_value(const char** s, double* out) {
     char* end;
+    errno = 0;
     double x = kbi_real_of(*s, &end);
-    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i';
+    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i', none = !x && errno;
     if (*end == '^' && end != *s) {
         const char* power = end + 1;
-        double y = kbi_real_of(power, &end);
-        if (end == power) return false;
-        x = pow(x, y);
+        double base = x, y = kbi_real_of(power, &end);
+        if (end == power || !kbi_finite(base) || !kbi_finite(y)) return false;
+        x = pow(base, y);
+        none = !x && base != 0;
     }
-    if (end == *s || (!infinite && !kbi_finite(x))) return false; // 1e999 is no way to write it
+    if (end == *s || none || (!infinite && !kbi_finite(x))) return false; // 1e999 and 1e-999 are no way to write it
     *s = end;
     *out = x;
     return true;
 }
 
 static bool kbi_add_value(kb_param* values, int* n, kb_axis_type type, double x) {
-    if (*n == KBI_VALUES || (type == KB_AXIS_INTS && (x != floor(x) || fabs(x) > 9e15))) return false;
+    if (*n == KBI_VALUES || (type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))) return false;
     memset(&values[*n], 0, sizeof values[*n]);
     values[*n].type = type;
     if (type == KB_AXIS_INTS) values[*n].i = (int64_t)x;
-    values[(*n)++].r = x;
+    values[(*n)++].r = type == KB_AXIS_INTS && !x ? 0 : x; // whole numbers have no -0
     return true;
 }
 
@@ -4658,6 +5066,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
         if (type == KB_AXIS_STRINGS) {
             size_t word = strcspn(p, ",");
             good = word > 0 && n < KBI_VALUES;
+            for (size_t i = 0; i < word; i++) good &= !kbi_control(p + i);
             if (!good) break;
             memset(&values[n], 0, sizeof values[n]);
             values[n].type = type;
@@ -4748,15 +5157,188 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: >>list, program
+  >>patterns  plan: regular expressions on the names of cases, which the system compiles and matches.
+              Public: none      Used by: >>plan, >>gate, >>load
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_patterns {
+    regex_t of[KBI_LISTS];
+    int n;
+} kbi_patterns;
+
+static void kbi_patterns_free(kbi_patterns* p) {
+    for (int i = 0; i < p->n; i++) regfree(&p->of[i]);
+    p->n = 0;
+}
+
+enum { KBI_PATTERN = 4096, KBI_PATTERN_DEPTH = 64 }; // characters, groups in groups
+
+// How many characters a pattern, or the group that begins there, has with its repeats written out, as the system's
+// regcomp writes them: a{200} as 200, and a+ as aa*. In groups that multiplies, and ten characters take all memory that
+// there is. 1e9: groups too deep for its stack, or a reference \1, whose search can take for ever.
+static double kbi_pattern_size(const char** at, int depth) {
+    double all = 0, last = 0; // all before the last thing that can be repeated
+    for (const char* s; *(s = *at) && !(*s == ')' && depth); *at = s) {
+        char* end = NULL;
+        double low, high;
+        if (*s == '{' && isdigit((unsigned char)s[1])) {
+            low = high = strtod(s + 1, &end);
+            if (*end == ',') high = isdigit((unsigned char)end[1]) ? strtod(end + 1, &end) : (end++, low + 1);
+            last *= KBI_MAX(KBI_MAX(low, high), 1.0);
+            s = *end == '}' ? end + 1 : end;
+            continue;
+        }
+        if (*s == '+') last *= 2;
+        if (*s == '+' || *s == '*' || *s == '?') {
+            s++;
+            continue;
+        }
+        all += last;
+        last = 1;
+        if (*s == '\\' && isdigit((unsigned char)s[1])) return 1e9;
+        if (*s == '(' && depth == KBI_PATTERN_DEPTH) return 1e9;
+        if (*s == '(') {
+            *at = s + 1;
+            last = kbi_pattern_size(at, depth + 1);
+            s = *at + (**at == ')');
+        } else if (*s == '[') {
+            s += 1 + (s[1] == '^');
+            s += *s == ']';
+            for (; *s && *s != ']'; s++) // [:alpha:], [.x.], [=x=]
+                if (*s == '[' && s[1] && strchr(":.=", s[1])) {
+                    const char close[] = { s[1], ']', 0 };
+                    if ((end = (char*)strstr(s + 2, close)) != NULL) s = end + 1;
+                }
+            s += *s == ']';
+        } else
+            s += 1 + (*s == '\\' && s[1]);
+    }
+    return all + last;
+}
+
+// false after an error message
+static bool kbi_pattern_sound(const char* s) {
+    const char* at = s;
+    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= KBI_PATTERN) return true;
+    kbi_error(
+        "'%.60s%s' is refused: a pattern has at most %d characters, repeats like {9} and + written out, %d groups "
+        "in groups, and no \\1",
+        s, strlen(s) > 60 ? "..." : "", (int)KBI_PATTERN, (int)KBI_PATTERN_DEPTH);
+    return false;
+}
+
+static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
+    for (p->n = 0; p->n < texts->n; p->n++) {
+        if (!kbi_pattern_sound(texts->of[p->n])) return false;
+        int error = regcomp(&p->of[p->n], texts->of[p->n], REG_EXTENDED | REG_ICASE | REG_NOSUB);
+        if (!error) continue;
+        char why[128];
+        regerror(error, &p->of[p->n], why, sizeof why);
+        kbi_error("'%.100s' is not a regular expression: %s", texts->of[p->n], why);
+        return false;
+    }
+    return true;
+}
+
+static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
+    for (int i = 0; i < p->n; i++)
+        if (regexec(&p->of[i], s, 0, NULL, 0) == 0) return true;
+    return false;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
+              Public: none      Used by: >>plan, >>list, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
     kbi_case* cases; // a group's cases stand together, the baseline first
-    int n, groups;
+    int n, groups;   // of this shard; behind its cases stand those of the others
+    int n_all;
     kbi_arena arena;
 } kbi_plan;
+
+// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
+// which the baseline of a comparison has twice as many.
+static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
+    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
+    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout);
+}
+
+// Where a group begins, and where the next does.
+static int kbi_group_end(const kbi_plan* plan, int first) {
+    int end = first;
+    while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
+    return end;
+}
+
+typedef struct kbi_dealt { // a group
+    int64_t cost;          // us: whole numbers are the same on every machine
+    int first, n;          // its cases
+} kbi_dealt;
+
+static int kbi_order_dealt(const void* a, const void* b) { // the longest first
+    const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
+    return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
+                              : (x->first > y->first) - (x->first < y->first);
+}
+
+// Which of n shards each group goes to: the longest first, each to the one that has least so far (Graham 1969). Of
+// those that have the same it is the first, then the last, in turns: sizes and types come round in a rhythm, and no
+// shard is to have all that are large.
+static void kbi_deal(const kbi_dealt* of, int groups, int n, int* to) {
+    int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
+    memset(load, 0, sizeof(int64_t) * (size_t)n);
+    for (int g = 0; g < groups; g++) {
+        bool back = g / n % 2 == 1;
+        int best = back ? n - 1 : 0;
+        for (int k = 1; k < n; k++) {
+            int s = back ? n - 1 - k : k;
+            if (load[s] < load[best]) best = s;
+        }
+        load[best] += of[g].cost;
+        to[g] = best;
+    }
+    KBENCH_FREE(load);
+}
+
+// Puts the cases of this shard before those of the others, in their order.
+static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
+    int groups = 0, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)plan->groups + 1); // more have nothing
+    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)plan->groups);
+    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
+    char* ours = (char*)kbi_grow(NULL, (size_t)plan->n);
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        dealt[groups].cost = (int64_t)(kbi_group_seconds(o, o->max_time, end - first) * 1e6 + 0.5);
+        dealt[groups].first = first;
+        dealt[groups++].n = end - first;
+    }
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    kbi_deal(dealt, groups, shards, to);
+    plan->groups = 0;
+    for (int g = 0; g < groups; g++) {
+        bool here = to[g] == o->shard - 1;
+        memset(ours + dealt[g].first, here, (size_t)dealt[g].n);
+        plan->groups += here;
+    }
+    for (int i = 0; i < plan->n; i++)
+        if (ours[i]) sorted[n++] = plan->cases[i];
+    for (int i = 0, rest = n; i < plan->n; i++)
+        if (!ours[i]) sorted[rest++] = plan->cases[i];
+    KBENCH_FREE(plan->cases);
+    plan->cases = sorted;
+    plan->n = n;
+    KBENCH_FREE(ours);
+    KBENCH_FREE(to);
+    KBENCH_FREE(dealt);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
+              Public: none      Used by: >>list, program
+---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -4768,19 +5350,21 @@ static const struct {
     const char *said, *meant;
 } kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
 
-static bool kbi_word_is_operation(const char* word, const char* operation) {
-    if (kbi_same_name(word, operation)) return true;
-    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
-        if (kbi_same_name(word, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, operation)) return true;
+static bool kbi_word_is_operation(const char* word, size_t n, const char* operation) {
+    if (kbi_same_name_n(word, n, operation, strlen(operation))) return true;
+    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++) {
+        const char* said = kbi_synonyms[i].said;
+        if (kbi_same_name_n(word, n, said, strlen(said)) && kbi_lists(kbi_synonyms[i].meant, operation)) return true;
+    }
     return false;
 }
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    char word[128];
+    size_t n;
     for (int i = 0; i < o->op.n; i++)
-        for (const char* p = o->op.of[i]; *p; p += strcspn(p, ","), p += *p == ',') {
-            snprintf(word, sizeof word, "%.*s", (int)strcspn(p, ","), p);
-            if (kbi_word_is_operation(word, operation)) return true;
+        for (const char *p = o->op.of[i], *next; *p; p = next) {
+            next = kbi_word(p, &n);
+            if (kbi_word_is_operation(p, n, operation)) return true;
         }
     return o->op.n == 0;
 }
@@ -4795,17 +5379,15 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
 static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, kbi_dimension* d) {
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
-        char name[128];
-        snprintf(name, sizeof name, "%.*s", (int)(equals - s), s);
-        if (!kbi_same_name(name, d->name)) continue;
+        if (!d->name || !kbi_same_name_n(s, (size_t)(equals - s), d->name, strlen(d->name))) continue;
         *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
         if (d->n && kbi_takes_values(a, e, d, s)) continue;
         if (d->n) return false;
-        kbi_error("-a %s: not a list of at most %d %s; as in %s=1,2,16:64:*2", s, (int)KBI_VALUES,
+        kbi_error("-a %.100s: not a list of at most %d %s; as in %s=%s", s, (int)KBI_VALUES,
                   d->type == KB_AXIS_REALS     ? "numbers"
-                  : d->type == KB_AXIS_STRINGS ? "words"
-                                               : "whole numbers",
-                  d->name);
+                  : d->type == KB_AXIS_STRINGS ? "words without control characters"
+                                               : "whole numbers of up to 15 digits",
+                  d->name, d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         return false;
     }
     return true;
@@ -4872,10 +5454,12 @@ static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, c
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     const kb_param* values[KBI_DIMENSIONS];
     int at[KBI_DIMENSIONS] = { 0 };
+    double all = 1;
+    for (int i = 0; i < n; i++) all *= d[i].n;
+    if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
     for (;;) {
         for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
         kbi_plan_case(plan, e, size, values, n);
-        if (plan->n > KBI_CASES) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
         int i = n - 1;
         while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
         if (i < 0) return true;
@@ -4950,34 +5534,6 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
-}
-
-typedef struct kbi_patterns {
-    regex_t of[KBI_LISTS];
-    int n;
-} kbi_patterns;
-
-static void kbi_patterns_free(kbi_patterns* p) {
-    for (int i = 0; i < p->n; i++) regfree(&p->of[i]);
-    p->n = 0;
-}
-
-static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
-    for (p->n = 0; p->n < texts->n; p->n++) {
-        int error = regcomp(&p->of[p->n], texts->of[p->n], REG_EXTENDED | REG_ICASE | REG_NOSUB);
-        if (!error) continue;
-        char why[128];
-        regerror(error, &p->of[p->n], why, sizeof why);
-        kbi_error("'%s' is not a regular expression: %s", texts->of[p->n], why);
-        return false;
-    }
-    return true;
-}
-
-static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
-    for (int i = 0; i < p->n; i++)
-        if (regexec(&p->of[i], s, 0, NULL, 0) == 0) return true;
-    return false;
 }
 
 // Drops what the filters exclude.
@@ -5071,7 +5627,8 @@ typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAM
 static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming what) {
     bool found = false;
     if (what == KBI_NAMES_OP)
-        kbi_offer(best, e->operation), found = kbi_word_is_operation(best->wanted, e->operation);
+        kbi_offer(best, e->operation),
+            found = kbi_word_is_operation(best->wanted, strlen(best->wanted), e->operation);
     if (what == KBI_NAMES_IMPL) {
         kbi_offer(best, e->implementation);
         found = kbi_same_name(best->wanted, e->implementation);
@@ -5108,29 +5665,37 @@ static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming wha
     return found;
 }
 
-// Every word of the lists must be the name of something registered.
+// A word must be the name of something registered.
+static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_naming what, const char* noun) {
+    kbi_nearest best = { word, NULL, 64 };
+    for (int e = 0; e < all->n; e++)
+        if (kbi_offer_entry(&best, all->of[e], what)) return true;
+    if (best.distance > 3)
+        kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word,
+                  what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
+    else if (best.name)
+        kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
+                  best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
+    else
+        kbi_error("unknown %s '%s': this program has none", noun, word);
+    return false;
+}
+
+// Every word of the lists, and the name of every axis.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    for (int i = 0; i < lists->n; i++)
-        for (const char* p = lists->of[i]; *p; p += strcspn(p, ","), p += *p == ',') {
-            char word[128];
-            snprintf(word, sizeof word, "%.*s", (int)strcspn(p, what == KBI_NAMES_AXIS ? "=" : ","), p);
-            if (what == KBI_NAMES_AXIS && !strchr(lists->of[i], '='))
-                return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%s'", lists->of[i]), false;
-            kbi_nearest best = { word, NULL, 64 };
-            bool found = false;
-            for (int e = 0; e < all->n && !found; e++) found = kbi_offer_entry(&best, all->of[e], what);
-            if (!found && best.distance > 3)
-                kbi_error("unknown %s '%s' (--list%s shows what there is)", noun, word,
-                          what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
-            else if (!found && best.name)
-                kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
-                          best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
-            else if (!found)
-                kbi_error("unknown %s '%s': this program has none", noun, word);
-            if (!found) return false;
-            if (what == KBI_NAMES_AXIS) break;
+    kbi_text word = { NULL, 0, 0 };
+    bool good = true;
+    for (int i = 0; i < lists->n && good; i++)
+        for (const char *p = lists->of[i], *next; *p && good; p = next) {
+            size_t n = strcspn(p, "=");
+            next = p + strlen(p);
+            if (what != KBI_NAMES_AXIS) next = kbi_word(p, &n);
+            word.n = 0;
+            kbi_put(&word, p, n);
+            good = kbi_check_name(all, word.s, what, noun);
         }
-    return true;
+    kbi_text_free(&word);
+    return good;
 }
 
 static bool kbi_plan_check(const kbi_registered* all, const kbi_options* o) {
@@ -5166,6 +5731,9 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (!good || !plan->n) return kbi_plan_free(plan), false;
     kbi_plan_unique(plan);
     kbi_plan_group(plan, o);
+    plan->n_all = plan->n;
+    for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
+    if (o->shards > 1) kbi_plan_shard(plan, o);
     return true;
 }
 
@@ -5200,60 +5768,49 @@ static unsigned kbi_wishes_of(const kbi_options* o) {
     return o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] ? KBI_WISH_ACTIVITY : 0;
 }
 
-// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
-// which the baseline of a comparison has twice as many.
-static double kbi_group_seconds(const kbi_options* o, int n) {
-    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(o->max_time, 2.0);
-    return KBI_MIN(n * warm + (n + (n > 1)) * o->max_time, n * o->timeout);
-}
-
-// Where a group begins, and where the next does.
-static int kbi_group_end(const kbi_plan* plan, int first) {
-    int end = first;
-    while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
-    return end;
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>list      plan: what --list, --list-ops and --list-sizes print.
               Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
-static void kbi_list_cases(const kbi_plan* plan) {
-    for (int i = 0; i < plan->n; i++) printf("%s\n", plan->cases[i].name);
+static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
+    for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// Prints a word of a column, once a line.
-static void kbi_list_word(kbi_set* seen, uint64_t column, const char* word) {
-    if (kbi_set_add(seen, kbi_hash(column << 60, word))) printf(" %s", word);
+// A word of a column, once a line.
+static void kbi_list_word(kbi_text* t, kbi_set* seen, uint64_t column, const char* word) {
+    if (kbi_set_add(seen, kbi_hash(column << 60, word))) kbi_puts(t, " "), kbi_clean(t, word);
 }
 
 // The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
-static void kbi_list_ops(const kbi_plan* plan, bool notes) {
+static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set seen = { NULL, 0, 0 };
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
-        printf("%s", operation);
+        kbi_clean(t, operation);
         for (int j = i; j < end; j++)
-            if (plan->cases[j].direction) kbi_list_word(&seen, 1, plan->cases[j].direction);
-        printf(" ");
+            if (plan->cases[j].direction) kbi_list_word(t, &seen, 1, plan->cases[j].direction);
+        kbi_puts(t, " ");
         for (int j = i; j < end; j++)
-            if (plan->cases[j].dtype) kbi_list_word(&seen, 2, kb_dtype_name(plan->cases[j].dtype));
-        printf(" ");
-        for (int j = i; j < end; j++) kbi_list_word(&seen, 3, plan->cases[j].entry->implementation);
-        printf("\n");
+            if (plan->cases[j].dtype) kbi_list_word(t, &seen, 2, kb_dtype_name(plan->cases[j].dtype));
+        kbi_puts(t, " ");
+        for (int j = i; j < end; j++) kbi_list_word(t, &seen, 3, plan->cases[j].entry->implementation);
+        kbi_puts(t, "\n");
         for (int j = i; notes && j < end; j++) {
             const kb_entry* e = plan->cases[j].entry;
-            if (e->note && kbi_set_add(&seen, (uint64_t)(uintptr_t)e))
-                printf("    %-10s %s\n", e->implementation, e->note);
+            if (!e->note || !kbi_set_add(&seen, (uint64_t)(uintptr_t)e)) continue;
+            kbi_text line = { NULL, 0, 0 };
+            kbi_putf(&line, "    %-10s %s", e->implementation, e->note);
+            kbi_clean(t, line.s), kbi_puts(t, "\n");
+            kbi_text_free(&line);
         }
         kbi_set_free(&seen);
     }
 }
 
 // The selected shapes, one a line: operation, category, and every axis that -a can set but what --list-ops shows.
-static void kbi_list_sizes(const kbi_plan* plan) {
+static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set seen = { NULL, 0, 0 };
     for (int i = 0; i < plan->n; i++) {
         const kbi_case* c = &plan->cases[i];
@@ -5261,10 +5818,23 @@ static void kbi_list_sizes(const kbi_plan* plan) {
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
         for (int j = 0; j < c->n_params; j++)
             if (!kbi_is(c->params[j].name, "dtype")) kbi_put_param(&line, ' ', &c->params[j]);
-        if (kbi_set_add(&seen, kbi_hash(0, line.s))) printf("%s\n", line.s);
+        if (kbi_set_add(&seen, kbi_hash(0, line.s))) kbi_clean(t, line.s), kbi_puts(t, "\n");
         kbi_text_free(&line);
     }
     kbi_set_free(&seen);
+}
+
+// What the options ask to see of the plan; false: nothing of this.
+static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
+    if (o->on[KBI_OPTION_list])
+        kbi_list_cases(t, plan);
+    else if (o->on[KBI_OPTION_list_ops])
+        kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
+    else if (o->on[KBI_OPTION_list_sizes])
+        kbi_list_sizes(t, plan);
+    else
+        return false;
+    return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5436,6 +6006,7 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
+    bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     uint64_t shown;            // to profilers: the range of the phase
@@ -6084,6 +6655,12 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
+// Whether the host's code runs on a simulated processor.
+static bool kbi_valgrind(void) {
+    const char* preloaded = getenv("LD_PRELOAD");
+    return preloaded && strstr(preloaded, "/vgpreload_");
+}
+
 static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     memset(m, 0, sizeof *m);
     snprintf(m->backend, sizeof m->backend, "%s", backend);
@@ -6095,6 +6672,8 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->fitted = m->cold = NAN;
     m->boost = -1;
+    m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
+    if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
 // What is known of the processors, whatever the device.
@@ -6494,6 +7073,10 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
         return NULL;
     }
+    if (place < KB_DEVICE || place > KB_PINNED) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
+        return NULL;
+    }
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
     if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
@@ -6519,33 +7102,51 @@ static void kbi_mark_read(kbi_run* run, const void* p) {
     m->read_bytes += (int64_t)block->bytes;
 }
 
+// Whether a body may do that with n things of this size there; the case is wrong where not. What kb_alloc did not give
+// has the size that the body says.
+static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
+    if (run->m.status != KB_OK) return false;
+    const kbi_block* block = kbi_block_of(run, p);
+    if (n < 0)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", what, (long long)n, unit);
+    else if (!p && n)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", what);
+    else if (!size)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", what, unit);
+    else if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)p) / size)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", what, (long long)n, unit,
+                 block->bytes);
+    return run->m.status == KB_OK;
+}
+
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
-    if (kbi_failed(kb->run) || !host || !from) return;
+    int64_t n = (int64_t)bytes;
+    if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
+        return;
     kbi_mark_read(kb->run, from);
-    kb->run->backend->memory.copy(host, from, bytes);
+    if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (!kbi_failed(kb->run) && to && host) kb->run->backend->memory.copy(to, host, bytes);
+    int64_t n = (int64_t)bytes;
+    if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
+        !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
+        return;
+    if (bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_run* run = kb->run;
     uint32_t tensor = run->call.fills++;
     run->call.zeros += kind == KB_ZERO;
-    if (kbi_failed(run) || !p || n <= 0) return;
-    if (!kb_dtype_size(dtype)) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of elements without a type");
+    if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
+    if (kind < KB_ZERO || kind > KB_IOTA) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
         return;
     }
     const kbi_block* block = kbi_block_of(run, p);
-    if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (char*)p) / kb_dtype_size(dtype)) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill of %lld elements into a block of %zu bytes", (long long)n,
-                 block->bytes);
-        return;
-    }
     const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
-    b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
+    if (n) b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7471,7 +8072,7 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     int status = 0;
     plain = __cxa_demangle(name, NULL, NULL, &status);
 #endif
-    snprintf(out, size, "%s", plain ? plain : name);
+    kbi_fit(out, 0, size, "%s", plain ? plain : name);
     free(plain); // the demangler's own malloc
 }
 
@@ -8718,9 +9319,10 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Under compute-sanitizer or a profiler every kernel is to run, and none of the times will be told.
+// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the times
+// will be told.
 static bool kbi_only_checked(const kbi_run* run) {
-    return run->machine->tool[0] && run->backend->gpu && !run->work.host;
+    return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
 
 static bool kbi_warm_enough(kbi_run* run) {
@@ -9001,7 +9603,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
     } else if (run->call.sampled) {
         unit = run->call.ready;
         if (unit == KBI_NO_UNIT && !kbi_failed(run))
-            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one KB_SAMPLE");
+            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s", run->call.over ? "benchmark" : "KB_SAMPLE");
         run->call.ready = KBI_NO_UNIT;
         if (!kbi_can_run(run, host)) return 0;
     } else {
@@ -9021,10 +9623,13 @@ bool kbi_sample(kb_state* kb) {
     if (run->call.unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
     if (run->call.ready != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
+    if (run->call.over || (run->call.looped && !run->call.sampled))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark"), false;
     run->call.sampled = true;
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
-    return run->call.ready != KBI_NO_UNIT;
+    run->call.over = run->call.ready == KBI_NO_UNIT;
+    return !run->call.over;
 }
 
 // The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine.
@@ -9095,7 +9700,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.phase = first;
     run->call.last = last;
     run->call.unit = run->call.ready = KBI_NO_UNIT;
-    run->call.looped = run->call.sampled = run->call.entered = run->call.proved = false;
+    run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
@@ -9287,9 +9892,9 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
-              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as,
-                      kb_items, kb_queries, kb_check_typed,
-                      kb_check_norm_typed, kb_check_ulp_typed, kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
+              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as, kb_items,
+                      kb_queries, kb_count, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed, kb_check_that,
+                      kb_skip, kb_fail, kb_note, kb_expect
               Used by: programs, >>memory, >>engine, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -9302,11 +9907,12 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
     kbi_text known = { NULL, 0, 0 };
     const kb_param* found = NULL;
     for (int i = 0; i < c->n_params; i++) {
-        if (strcmp(c->params[i].name, axis) == 0) found = &c->params[i];
+        if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
     }
     if (!found)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis, known.n ? known.s : "none");
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
+                 known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
     kbi_text_free(&known);
@@ -9332,7 +9938,7 @@ const char* kb_str(kb_state* kb, const char* axis) {
 bool kb_has(kb_state* kb, const char* axis) {
     const kbi_case* c = kb->run->of;
     for (int i = 0; i < c->n_params; i++)
-        if (strcmp(c->params[i].name, axis) == 0) return true;
+        if (kbi_is(c->params[i].name, axis)) return true;
     return kb->direction && kbi_is(axis, "dir");
 }
 
@@ -9373,6 +9979,30 @@ void kb_queries(kb_state* kb, double items) {
     kb->run->m.queries = 1;
 }
 
+void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
+    kbi_measured* m = &kb->run->m;
+    kbi_counter* c = m->counters;
+    size_t n = name ? strlen(name) : 0;
+    const char* wrong = NULL;
+    while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
+    if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+        wrong = "a name has 1 to 63 of a-z, 0-9 and _";
+    else if (unit && (strlen(unit) >= sizeof c->unit || unit[strcspn(unit, " \t\r\n\"\\")]))
+        wrong = "a unit has at most 31 characters and no blanks";
+    else if (!kbi_finite(value))
+        wrong = "that is no finite number";
+    else if (c == m->counters + KBI_COUNTERS)
+        wrong = "a case has 16 at most";
+    if (wrong) {
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_count of '%.80s': %s", name ? name : "", wrong);
+        return;
+    }
+    m->n_counters += c == m->counters + m->n_counters;
+    memcpy(c->name, name, n + 1);
+    snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
+    c->value = value;
+}
+
 // --- memory ---
 
 // --- correctness ---
@@ -9398,19 +10028,15 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_run* run = kb->run;
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
-    if (!got || !want) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of a NULL pointer"), false;
-    if (n < 0) return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements", (long long)n), false;
-    if (!kb_dtype_size(got_type) || !kb_dtype_size(want_type))
-        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of elements without a type"), false;
-    const kbi_block* block = kbi_block_of(run, got);
-    if (block &&
-        (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)got) / kb_dtype_size(got_type))
-        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check of %lld elements in a block of %zu bytes", (long long)n,
-                        block->bytes),
-               false;
+    if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
+        !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
+        return false;
+    if (!(tolerance >= 0) || !kbi_finite(tolerance))
+        return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check takes a tolerance from 0 up, not %g", tolerance), false;
+    if (!n) return kb_note(kb, "kb_check of no elements, which proves nothing"), true;
     kbi_mark_read(run, got);
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
-    void* host = KBENCH_MALLOC(bytes ? bytes : 1);
+    void* host = KBENCH_MALLOC(bytes);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
     run->backend->memory.copy(host, got, bytes);
     kbi_stop_on_error(run, "before or in the copy that kb_check looks at");
@@ -9445,11 +10071,11 @@ bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const 
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
     kbi_run* run = kb->run;
-    char text[400];
+    char text[sizeof run->m.message];
     va_list list;
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_check_done(run, passed, error, tolerance);
     if (!passed && kbi_stale(run))
@@ -9472,19 +10098,19 @@ void kb_skip(kb_state* kb, const char* format, ...) {
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[400];
+    char text[sizeof kb->run->m.message];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
-    char text[400];
+    char text[sizeof kb->run->m.message];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     if (kbi_failed(kb->run)) return;
     size_t n = strlen(text);
@@ -9492,12 +10118,16 @@ void kb_note(kb_state* kb, const char* format, ...) {
         bool begins = p == kb->run->m.message || (p[-1] == ' ' && p[-2] == ';');
         if (begins && (!p[n] || p[n] == ';')) return;
     }
-    va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
-    va_end(list);
+    kbi_remark(&kb->run->m, "%s", text);
 }
 
-void kb_expect(kb_state* kb, unsigned expectations) { kb->run->work.expect |= expectations; }
+void kb_expect(kb_state* kb, unsigned expectations) {
+    const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC;
+    kb->run->work.expect |= expectations & known;
+    if (expectations & ~known)
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_expect knows KB_EXPECT_TRANSFER, _ALLOC and _SYNC, not %#x",
+                 expectations & ~known);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
@@ -9998,7 +10628,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     char text[400];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_text all = { NULL, 0, 0 };
     kbi_putf(&all, "%s%s%s", r->message ? r->message : "", r->message ? "; " : "", text);
@@ -10489,7 +11119,10 @@ static void kbi_judge_speedup(const kbi_rivals* c, int i, double noise) {
         if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
     if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, 0, i, 0.05 / (arms - 1), &lo, &hi);
     r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
-    if (!kbi_finite(ratio)) return;
+    if (!kbi_finite(ratio)) {
+        if (i > 0 && kbi_judge_has_time(base)) r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
+        return;
+    }
     r->speedup_low = lo, r->speedup_high = hi;
     r->noise_floor = kbi_judge_floor(c, 0, i, noise);
     r->verdict = kbi_judge_ratio(lo, hi, kbi_delta, r->noise_floor);
@@ -10932,6 +11565,124 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>facts     record: what else may tell two machines' times apart, as the system's files have it.
+              Public: none      Used by: >>record
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts {
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+} kbi_facts;
+
+static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
+    if (!*value || f->n == KBI_FACTS) return;
+    f->of[f->n].name = name;
+    snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
+}
+
+// Processors' worth of time that a control group, of either version, leaves its processes.
+static void kbi_cgroup_limit(const char* folder, double* least) {
+    char path[800], line[80];
+    double quota = 0, period = 0;
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    if (!kbi_first_line(path, line, (int)sizeof line) || sscanf(line, "%lf %lf", &quota, &period) != 2) {
+        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+        if (kbi_first_line(path, line, (int)sizeof line)) quota = strtod(line, NULL);
+        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+        if (kbi_first_line(path, line, (int)sizeof line)) period = strtod(line, NULL);
+    }
+    if (quota > 0 && period > 0 && !(quota / period >= *least)) *least = quota / period;
+}
+
+// Of the groups that this process is in, and all above them; NAN: none sets a limit.
+static double kbi_cpu_limit(const char* root) {
+    char path[300], line[400], folder[720];
+    double least = NAN;
+    snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
+    FILE* f = fopen(path, "r");
+    while (f && kbi_get_line(line, (int)sizeof line, f)) { // "0::/path", "4:cpu,cpuacct:/path"
+        char *which = strchr(line, ':'), *at = which ? strchr(which + 1, ':') : NULL;
+        if (!at) continue;
+        *at++ = 0;
+        at[strcspn(at, "\n")] = 0;
+        if (which[1] && !kbi_lists(which + 1, "cpu")) continue;
+        for (char* slash = at; slash;) { // up to the root, which is ""
+            slash = strrchr(at, '/');
+            if (slash && !slash[1]) *slash = 0;
+            snprintf(folder, sizeof folder, "%.200s/sys/fs/cgroup%s%.400s", root, which[1] ? "/cpu" : "", at);
+            kbi_cgroup_limit(folder, &least);
+            if (slash) *slash = 0;
+        }
+    }
+    if (f) fclose(f);
+    return least;
+}
+
+// What /proc/cpuinfo says of the first processor.
+static void kbi_facts_cpu(kbi_facts* f, const char* root) {
+    char path[300], line[4096], vendor[80] = "";
+    snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
+    FILE* file = fopen(path, "r");
+    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') {
+        char* colon = strchr(line, ':');
+        if (!colon) continue;
+        line[strcspn(line, "\n")] = 0;
+        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", colon + 1 + (colon[1] == ' '));
+        if (strncmp(line, "flags", 5) != 0 || !strstr(line, " hypervisor")) continue;
+        snprintf(path, sizeof path, "%.200s/sys/class/dmi/id/sys_vendor", root);
+        kbi_first_line(path, vendor, (int)sizeof vendor);
+        kbi_fact(f, "hypervisor", *vendor ? vendor : "yes");
+    }
+    if (file) fclose(file);
+}
+
+// root is empty but for tests.
+static void kbi_facts_read(kbi_facts* f, const char* root) {
+    static const struct {
+        const char *name, *path;
+    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space" },
+                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled" }, // "always [madvise] never"
+                  { "numa_nodes", "/sys/devices/system/node/online" },
+                  { "numa_balancing", "/proc/sys/kernel/numa_balancing" },
+                  { "smt", "/sys/devices/system/cpu/smt/active" },
+                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource" } };
+    char path[400], line[256], number[40];
+    memset(f, 0, sizeof *f);
+    for (int i = 0; i < KBI_COUNT(files); i++) {
+        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        char* chosen = strchr(line, '[');
+        if (chosen) chosen[strcspn(chosen, "]")] = 0;
+        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
+    }
+    kbi_facts_cpu(f, root);
+    double limit = kbi_cpu_limit(root);
+    if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
+    snprintf(path, sizeof path, "%.200s/.dockerenv", root);
+    if (access(path, F_OK) == 0) kbi_fact(f, "container", "docker");
+    snprintf(path, sizeof path, "%.200s/run/.containerenv", root);
+    if (access(path, F_OK) == 0) kbi_fact(f, "container", "podman");
+}
+
+static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
+    kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(f->n + 1));
+    memset(all, 0, sizeof(kb_param) * (size_t)(f->n + 1));
+    for (int i = 0; i < f->n; i++) {
+        char* end;
+        all[i].name = f->of[i].name;
+        all[i].r = kbi_real_of(f->of[i].value, &end);
+        all[i].type = *end || !kbi_finite(all[i].r) || strchr(f->of[i].value, 'x') ? KB_AXIS_STRINGS : KB_AXIS_REALS;
+        all[i].s = kbi_arena_text(r->owned, f->of[i].value);
+    }
+    r->environment.of = all;
+    r->environment.n = f->n;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -10944,6 +11695,7 @@ static void kbi_record_identity(kb_result* r, const kbi_case* c) {
     r->direction = kbi_arena_text(r->owned, c->direction);
     r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
+    if (c->place) r->place = c->place;
     if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
     for (int i = 0; i < c->n_params; i++) {
         const kb_param* p = &c->params[i];
@@ -10969,7 +11721,28 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     return kbi_arena_text(a, text);
 }
 
+static void kbi_record_counters(kb_result* r, const kbi_measured* m) {
+    size_t size = sizeof(kb_param) * (size_t)(m->n_counters + 1);
+    kb_param *values = (kb_param*)kbi_arena_alloc(r->owned, size),
+             *units = (kb_param*)kbi_arena_alloc(r->owned, size);
+    memset(values, 0, size);
+    memset(units, 0, size);
+    for (int i = 0; i < m->n_counters; i++) {
+        const kbi_counter* c = &m->counters[i];
+        kb_param *value = &values[r->counters.n++], *unit = &units[r->counter_units.n];
+        value->name = unit->name = kbi_arena_text(r->owned, c->name);
+        value->type = KB_AXIS_REALS;
+        value->r = c->value;
+        unit->type = KB_AXIS_STRINGS;
+        unit->s = kbi_arena_text(r->owned, c->unit);
+        r->counter_units.n += c->unit[0] != 0;
+    }
+    r->counters.of = values;
+    r->counter_units.of = units;
+}
+
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
+    kbi_record_counters(r, m);
     r->memory_bytes = m->memory;
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
@@ -11034,9 +11807,11 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
 }
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24], binary[24];
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24], binary[24],
+        shard[24];
     char* command;
     uint64_t seed;
+    kbi_facts facts;
 } kbi_session;
 
 static void kbi_session_cpu(kbi_session* s) {
@@ -11096,12 +11871,35 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
+// The program's file: /proc/self/exe, but for a program that is an argument of its loader (ld.so ./prog).
+static int kbi_open_image(void) {
+    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
+#ifdef __linux__
+    char line[4400];
+    unsigned long from, to, inode, at = getauxval(AT_PHDR);
+    struct stat about;
+    FILE* f = file < 0 ? NULL : fopen("/proc/self/maps", "r");
+    while (f && kbi_get_line(line, (int)sizeof line, f)) {
+        int path = 0;
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu %n", &from, &to, &inode, &path) < 3 || at < from || at >= to)
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        if (!line[path] || fstat(file, &about) != 0 || about.st_ino == inode) break;
+        int image = kbi_open_file(line + path, O_RDONLY);
+        if (image >= 0) close(file), file = image;
+        break;
+    }
+    if (f) fclose(f);
+#endif
+    return file;
+}
+
 // The hash of this process's executable, of all its bytes; "" where it cannot be read.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static uint64_t words[8192];
     if (known[0]) return known;
-    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
+    int file = kbi_open_image();
     uint64_t h = 14695981039346656037u;
     size_t all = 0;
     for (;;) {
@@ -11131,6 +11929,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
     }
     kbi_session_cpu(s);
+    kbi_facts_read(&s->facts, "");
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
     kbi_show_build(s->build, sizeof s->build, kbi_build());
@@ -11164,11 +11963,13 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
     r->host = kbi_arena_text(r->owned, s->host);
     r->kernel_version = kbi_arena_text(r->owned, s->kernel_version);
     if (s->cpu[0]) r->cpu = kbi_arena_text(r->owned, s->cpu);
+    kbi_record_facts(r, &s->facts);
     r->date = kbi_arena_text(r->owned, s->date);
     if (s->git_commit[0]) r->git_commit = kbi_arena_text(r->owned, s->git_commit);
     r->run_id = kbi_arena_text(r->owned, s->run_id);
     if (s->binary[0]) r->binary = kbi_arena_text(r->owned, s->binary);
     r->command = kbi_arena_text(r->owned, s->command);
+    if (s->shard[0]) r->shard = kbi_arena_text(r->owned, s->shard);
     r->seed = (int64_t)s->seed;
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
@@ -11180,10 +11981,14 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
-    if (x == KB_NONE)
+    char text[24], *p = text + sizeof text;
+    if (x == KB_NONE) { // also what has no positive counterpart
         kbi_puts(t, "null");
-    else
-        kbi_putf(t, "%lld", (long long)x);
+        return;
+    }
+    for (int64_t left = x < 0 ? -x : x; left || p == text + sizeof text; left /= 10) *--p = (char)('0' + left % 10);
+    if (x < 0) *--p = '-';
+    kbi_put(t, p, (size_t)(text + sizeof text - p));
 }
 
 static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
@@ -11241,7 +12046,9 @@ static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
 
 static void kbi_json_result(kbi_text* t, const kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        kbi_putf(t, "%s\"%s\": ", i ? ", " : "{", kbi_keys[i].name);
+        kbi_puts(t, i ? ", \"" : "{\"");
+        kbi_puts(t, kbi_keys[i].name);
+        kbi_puts(t, "\": ");
         kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
     }
     kbi_puts(t, "}");
@@ -11264,8 +12071,9 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
 #if KBI_REPORT
 enum {
     KBI_READ_BUFFER = 1 << 16,
-    KBI_READ_TEXT = 1 << 20, // bytes of a text or a number at most
-    KBI_READ_DEPTH = 32      // of lists in lists, in what this version does not know
+    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
+    KBI_READ_NUMBER = 100,
+    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
 };
 
 typedef struct kbi_records { // of one or several files, in their order
@@ -11284,14 +12092,87 @@ typedef struct kbi_reader {
     bool lines, torn;        // a record a line; the last one breaks off
     bool broken;             // the system gave no more of it
     bool newer, strange;     // a later schema, flags that this version does not know: said once
-    kbi_text token;          // the last text or number
+    kbi_text token;          // the last text
     kbi_records* to;
     kb_result blank;
     double* values; // of the list that is being read
     int64_t n_values, values_size;
 } kbi_reader;
 
+// --- numbers ---
+
+#ifdef __SIZEOF_INT128__
 KBI_SLOW_END
+// w times 10^exponent, rounded as strtod does; false: not here.
+static bool kbi_decimal(uint64_t w, int exponent, double* out) {
+    if (!w) return *out = 0, true;
+    if (exponent <= -KBI_FIVES || exponent >= KBI_FIVES) return false;
+    int zeros = __builtin_clzll(w), e = exponent;
+    kbi_wide all = w;
+    bool more = false; // something behind the last bit
+    if (exponent >= 0) {
+        all *= kbi_fives[exponent];
+    } else {
+        uint64_t five = kbi_fives[-exponent];
+        kbi_wide top = (kbi_wide)(w << zeros) << 64;
+        all = top / five;
+        more = all * five != top;
+        e -= zeros + 64;
+    }
+    uint64_t high = (uint64_t)(all >> 64);
+    int shift = (high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll((uint64_t)all)) - 53;
+    if (shift <= 0) return *out = ldexp((double)(uint64_t)all, e), true; // more: never, there are 64 bits then
+    uint64_t m = (uint64_t)(all >> shift);
+    kbi_wide below = all - ((kbi_wide)m << shift), half = (kbi_wide)1 << (shift - 1);
+    m += below > half || (below == half && (more || (m & 1)));
+    *out = ldexp((double)m, e + shift);
+    return true;
+}
+#else
+static bool kbi_decimal(uint64_t w, int exponent, double* out) { return (void)w, (void)exponent, (void)out, false; }
+#endif
+
+KBI_SLOW_END
+typedef struct kbi_scanned { // a number as JSON has them
+    double x;
+    int64_t i;
+    bool whole, fits; // without point and exponent; into i
+} kbi_scanned;
+
+// The number that begins there, and where it ends; at_fault: where it ceases to be one. The text ends with a zero.
+static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
+    const char *p = s + (*s == '-'), *first = p;
+    uint64_t w = 0;
+    int n = 0, exponent = 0, said = 0; // digits from the first that is no 0; powers of ten that they lack
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0');
+    bool good = p > first && (p == first + 1 || *first != '0');
+    out->whole = *p != '.' && (*p | 32) != 'e';
+    out->fits = n <= 19 && w <= INT64_MAX;
+    out->i = !out->fits ? 0 : *s == '-' ? -(int64_t)w : (int64_t)w;
+    if (*p == '.' && good) {
+        const char* point = p;
+        for (p++; *p >= '0' && *p <= '9'; p++)
+            if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0'), exponent--;
+        good = p > point + 1;
+    }
+    if ((*p | 32) == 'e' && good) {
+        const char* sign = ++p;
+        p += *p == '-' || *p == '+';
+        for (first = p; *p >= '0' && *p <= '9'; p++) said = KBI_MIN(10 * said + (*p - '0'), 10000);
+        exponent += *sign == '-' ? -said : said;
+        good = p > first;
+    }
+    *end = p;
+    if (!good) return false;
+    if (n > 19 || !kbi_decimal(w, exponent, &out->x)) {
+        char* stop;
+        out->x = kbi_real_of(s, &stop);
+    } else if (*s == '-')
+        out->x = -out->x;
+    return true;
+}
+
 // The same text twice is kept once: a run's records say much that is the same for all of them.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
@@ -11304,15 +12185,24 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
 
 // --- bytes ---
 
+// Reads on, behind what was not yet looked at; false: there is no more.
 static bool kbi_reader_fill(kbi_reader* r) {
+    size_t left = (size_t)(r->end - r->at);
     ssize_t n;
-    do n = kbi_read_some(r->file, r->buffer, KBI_READ_BUFFER);
+    memmove(r->buffer, r->at, left);
+    do n = kbi_read_some(r->file, r->buffer + left, KBI_READ_BUFFER - left);
     while (n < 0 && errno == EINTR);
     r->at = r->buffer;
-    r->end = r->buffer + KBI_MAX(n, (ssize_t)0);
+    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
+    *r->end = 0;
     if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
     r->broken |= n < 0;
     return n > 0;
+}
+
+// So many bytes lie in the buffer, or all that are left.
+static inline void kbi_reader_ahead(kbi_reader* r, int n) {
+    while (r->end - r->at < n && kbi_reader_fill(r)) {}
 }
 
 static inline int kbi_peek(kbi_reader* r) { // -1: the end
@@ -11446,42 +12336,15 @@ static bool kbi_read_text(kbi_reader* r) {
            kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
 }
 
-// Whether it is a number as JSON has them.
-static bool kbi_is_number(const char* s, bool* whole) {
-    size_t n = strspn(s += *s == '-', "0123456789");
-    if (!n || (n > 1 && *s == '0')) return false;
-    s += n;
-    *whole = !*s;
-    if (*s == '.') {
-        if (!(n = strspn(s + 1, "0123456789"))) return false;
-        s += n + 1;
-    }
-    if (*s == 'e' || *s == 'E') {
-        s += s[1] == '+' || s[1] == '-' ? 2 : 1;
-        if (!(n = strspn(s, "0123456789"))) return false;
-        s += n;
-    }
-    return !*s;
-}
-
-// A number, its digits in r->token; whole: it is one, and without point and exponent.
-static bool kbi_read_number(kbi_reader* r, double* x, bool* whole) {
-    char* end;
-    r->token.n = 0;
-    kbi_put(&r->token, "", 0);
-    for (size_t n = 1; n && r->token.n < 100 && kbi_peek(r) >= 0;) { // once, but where the buffer ends in its middle
-        for (n = 0; r->at + n < r->end && n < 100; n++) {
-            char c = r->at[n];
-            if ((c < '0' || c > '9') && c != '-' && c != '+' && c != '.' && (c | 32) != 'e') break;
-        }
-        kbi_put(&r->token, r->at, n);
-        r->at += n;
-        if (r->at < r->end) break;
-    }
-    if (!kbi_is_number(r->token.s, whole)) return kbi_reader_fail(r, "a number has to stand here");
-    *x = strtod(r->token.s, &end);
-    if (*end) *x = kbi_real_of(r->token.s, &end); // where the locale has another point
-    return kbi_finite(*x) || kbi_reader_wrong(r, "%s is more than a number can be", r->token.s);
+static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
+    const char *begin, *end;
+    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
+    bool good = kbi_scan(begin = r->at, out, &end);
+    r->at += end - begin;
+    if (!good) return kbi_reader_fail(r, "a number has to stand here");
+    if (end - begin > KBI_READ_NUMBER)
+        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
+    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
 }
 
 static bool kbi_read_word(kbi_reader* r, const char* word) {
@@ -11511,12 +12374,11 @@ KBI_SLOW_BEGIN
 
 static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
     int c = kbi_peek(r), more;
-    double x;
-    bool whole;
+    kbi_scanned number;
     if (c == '"') return kbi_read_text(r);
     if (c == 'n') return kbi_read_word(r, "null");
     if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
-    if (c != '[' && c != '{') return kbi_read_number(r, &x, &whole);
+    if (c != '[' && c != '{') return kbi_read_number(r, &number);
     if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
@@ -11536,21 +12398,22 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 #if KBI_REPORT
 enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
 
-static bool kbi_read_params(kbi_reader* r, kbi_field_params* out) {
+static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
     kb_param list[KBI_READ_PARAMS];
     int64_t n = 0;
     int more;
     r->at++;
     for (; (more = kbi_read_item(r, '}', n)) > 0; n++) {
         kb_param* p = &list[n];
-        double x;
-        bool whole;
-        if (n == KBI_READ_PARAMS) return kbi_reader_wrong(r, "params: more than %d axes", (int)KBI_READ_PARAMS);
+        kbi_scanned number;
+        if (n == KBI_READ_PARAMS)
+            return kbi_reader_wrong(r, "%s: more than %d values", key->name, (int)KBI_READ_PARAMS);
         memset(p, 0, sizeof *p);
         if (!kbi_read_key(r)) return false;
         p->name = kbi_records_text(r->to, r->token.s, r->token.n);
         for (int64_t i = 0; i < n; i++)
-            if (kbi_is(list[i].name, p->name)) return kbi_reader_wrong(r, "params: %.60s is there twice", p->name);
+            if (kbi_is(list[i].name, p->name))
+                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
         p->type = KB_AXIS_REALS;
         p->r = NAN;
         int c = kbi_peek(r);
@@ -11561,11 +12424,10 @@ static bool kbi_read_params(kbi_reader* r, kbi_field_params* out) {
         } else if (c == 'n') {
             if (!kbi_read_word(r, "null")) return false;
         } else {
-            if (!kbi_read_number(r, &x, &whole)) return false;
-            p->r = x;
-            errno = 0;
-            p->i = strtoll(r->token.s, NULL, 10);
-            if (whole && !errno && !kbi_is(r->token.s, "-0")) p->type = KB_AXIS_INTS;
+            if (!kbi_read_number(r, &number)) return false;
+            p->r = number.x;
+            bool minus_zero = !number.x && 1 / number.x < 0;
+            if (number.whole && number.fits && !minus_zero) p->type = KB_AXIS_INTS, p->i = number.i;
         }
     }
     if (more < 0) return false;
@@ -11580,15 +12442,16 @@ KBI_SLOW_END
 static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
     int64_t n = 0;
     int more;
-    bool whole;
+    kbi_scanned number;
     r->at++;
     for (; (more = kbi_read_item(r, ']', n)) > 0; n++) {
         if (n == r->values_size) {
             r->values_size = 2 * n + 64;
             r->values = (double*)kbi_grow(r->values, sizeof(double) * (size_t)r->values_size);
         }
-        r->values[n] = NAN;
-        if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &r->values[n], &whole)) return false;
+        number.x = NAN;
+        if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &number)) return false;
+        r->values[n] = number.x;
     }
     if (more < 0) return false;
     double* kept = (double*)kbi_arena_alloc(&r->to->arena, sizeof(double) * (size_t)KBI_MAX(n, (int64_t)1));
@@ -11632,24 +12495,46 @@ static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
 
 KBI_SLOW_END
 static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
-    double x;
-    bool whole;
-    if (!kbi_read_number(r, &x, &whole)) return false;
-    errno = 0;
-    int64_t i = whole ? (int64_t)strtoll(r->token.s, NULL, 10) : fabs(x) < 9007199254740992.0 ? (int64_t)x : 0;
-    if (errno || i == KB_NONE || (!whole && (double)i != x))
-        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.40s", key->name, r->token.s);
-    return *out = i, true;
+    kbi_scanned x;
+    if (!kbi_read_number(r, &x)) return false;
+    if (!x.whole) x.fits = fabs(x.x) < 9007199254740992.0;
+    if (!x.whole && x.fits) x.i = (int64_t)x.x, x.fits = (double)x.i == x.x;
+    if (!x.fits || x.i == KB_NONE)
+        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.17g", key->name, x.x);
+    return *out = x.i, true;
+}
+
+// Whether the text that stands there is the one that the record before has, as most are.
+static bool kbi_reader_again(kbi_reader* r, const kbi_key* key, kbi_field_text* out) {
+    const kb_result* before = r->to->n ? &r->to->of[r->to->n - 1] : NULL;
+    const char* s = before ? *(const kbi_field_text*)kbi_field(before, key) : NULL;
+    const char *p = s, *q = r->at + 1;
+    while (p && *p && *p == *q && *p != '\\' && (unsigned char)*p >= 0x20) p++, q++;
+    if (!p || *p || *q != '"') return false; // the buffer ends with a zero
+    r->at += q + 1 - r->at;
+    *out = s;
+    return true;
+}
+
+// Whether that key stands there, written as kbench writes it; it is read then.
+static bool kbi_read_key_next(kbi_reader* r, const char* name) {
+    const char* q;
+    kbi_reader_ahead(r, 64);
+    if (*r->at != '"') return false;
+    for (q = r->at + 1; *name && *name == *q; name++) q++;
+    if (*name || q[0] != '"' || q[1] != ':' || q[2] != ' ') return false;
+    r->at += q + 3 - r->at;
+    return true;
 }
 
 // The value of a key into its field, which is cleared.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char* const wanted[] = {
-        "a text",          "a number", "a whole number", "true or false", "an object of axes", "a list of numbers",
-        "a list of flags", "a text",   "a text"
-    };
+    static const char* const wanted[] = { "a text",          "a number",  "a whole number",
+                                          "true or false",   "an object", "a list of numbers",
+                                          "a list of flags", "a text",    "a text" };
     int c = kbi_peek(r);
-    bool fits = true, whole;
+    bool fits = true;
+    kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
     switch (key->kind) {
     case KBI_KIND_text:
@@ -11665,11 +12550,12 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     if (!fits) return kbi_reader_fail(r, "%s is %s or null", key->name, wanted[key->kind]);
     switch (key->kind) {
     case KBI_KIND_text:
+        if (kbi_reader_again(r, key, (kbi_field_text*)field)) return true;
         return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
-    case KBI_KIND_real: return kbi_read_number(r, (kbi_field_real*)field, &whole);
+    case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
     case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
     case KBI_KIND_truth: *(kbi_field_truth*)field = c == 't'; return kbi_read_word(r, c == 't' ? "true" : "false");
-    case KBI_KIND_params: return kbi_read_params(r, (kbi_field_params*)field);
+    case KBI_KIND_params: return kbi_read_params(r, key, (kbi_field_params*)field);
     case KBI_KIND_samples: return kbi_read_samples(r, (kbi_field_samples*)field);
     case KBI_KIND_flags: return kbi_read_flags(r, (kbi_field_flags*)field);
     case KBI_KIND_status: return kbi_read_status(r, (kbi_field_status*)field);
@@ -11693,8 +12579,11 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
     if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        if (!kbi_read_key(r)) return false;
-        int key = kbi_read_key_place(r->token.s, at + 1);
+        int key = at + 1;
+        if (key == KBI_COUNT(kbi_keys) || !kbi_read_key_next(r, kbi_keys[key].name)) {
+            if (!kbi_read_key(r)) return false;
+            key = kbi_read_key_place(r->token.s, at + 1);
+        }
         if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
         if (key < 0 ? !kbi_read_any(r, 0) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
@@ -11737,26 +12626,30 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
     to->of[to->n++] = *r;
 }
 
+static void kbi_records_object(kbi_records* to, kbi_field_params* object) {
+    kb_param* all = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(object->n + 1));
+    for (int64_t i = 0; i < object->n; i++) {
+        all[i] = object->of[i];
+        all[i].name = kbi_records_text(to, all[i].name, strlen(all[i].name));
+        if (all[i].s) all[i].s = kbi_records_text(to, all[i].s, strlen(all[i].s));
+    }
+    object->of = all;
+}
+
 // A copy of a record that owns what it points to.
 static void kbi_records_keep(kbi_records* to, const kb_result* from) {
     kb_result r = *from;
-    kb_param* params = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(r.params.n + 1));
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         char* field = (char*)&r + kbi_keys[i].offset;
         kbi_field_text* text = (kbi_field_text*)field;
         kbi_field_samples* samples = (kbi_field_samples*)field;
+        if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
         if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
         if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
         double* values = (double*)kbi_arena_alloc(&to->arena, sizeof(double) * (size_t)samples->n);
         memcpy(values, samples->of, sizeof(double) * (size_t)samples->n);
         samples->of = values;
     }
-    for (int64_t i = 0; i < r.params.n; i++) {
-        params[i] = r.params.of[i];
-        params[i].name = kbi_records_text(to, params[i].name, strlen(params[i].name));
-        if (params[i].s) params[i].s = kbi_records_text(to, params[i].s, strlen(params[i].s));
-    }
-    r.params.of = params;
     r.owned = NULL;
     if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
     kbi_records_add(to, &r);
@@ -11824,7 +12717,8 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
     r.to = to;
     r.file = standard ? 0 : kbi_open_file(path, O_RDONLY);
     if (r.file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
-    r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER);
+    r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
+    *r.buffer = 0;
     kbi_result_clear(&r.blank);
     KBENCH_FREE(r.blank.owned); // nothing of its own: the arena of all has it
     r.blank.owned = NULL;
@@ -11834,35 +12728,6 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
     KBENCH_FREE(r.values);
     kbi_text_free(&r.token);
     return good;
-}
-
-// --- whether two records may be compared ---
-
-static void kbi_env_differ(kbi_text* what, const char* name, const char* a, const char* b) {
-    kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", name, a ? a : "none", b ? b : "none");
-}
-
-static const char* kbi_env_build(const kb_result* r) { // of the benchmark's own file; NULL: not known
-    if (!r->build) return NULL;
-    const char *not_so = strstr(r->build, ", not optimised"), *kbench = strstr(r->build, "; kbench:");
-    return not_so && (!kbench || not_so < kbench) ? "not optimised" : "optimised";
-}
-
-// What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
-// D)". False: nothing does. Not known is not different.
-static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
-    size_t before = what->n;
-    const char *x = kbi_env_build(a), *y = kbi_env_build(b), *p = a->driver, *q = b->driver;
-    if (a->backend && b->backend && !kbi_is(a->backend, b->backend))
-        kbi_env_differ(what, "backend", a->backend, b->backend);
-    else if (!kbi_same_text(a->gpu, b->gpu))
-        kbi_env_differ(what, "GPU", a->gpu, b->gpu);
-    else if (p && q && (strcspn(p, ".") != strcspn(q, ".") || strncmp(p, q, strcspn(p, ".")) != 0))
-        kbi_env_differ(what, "driver", p, q);
-    if (a->cpu && b->cpu && !kbi_is(a->cpu, b->cpu)) kbi_env_differ(what, "CPU", a->cpu, b->cpu);
-    if (a->mode && b->mode && !kbi_is(a->mode, b->mode)) kbi_env_differ(what, "mode", a->mode, b->mode);
-    if (x && y && !kbi_is(x, y)) kbi_env_differ(what, "optimisation", x, y);
-    return what->n > before;
 }
 
 #endif // KBI_REPORT
@@ -11985,8 +12850,9 @@ static int kbi_open_in_place(const char* path, int flags) {
 
 static const char* kbi_why_not_open(int error) { return error == ENXIO ? "nobody reads this pipe" : strerror(error); }
 
-// Whether a plain file begins as something else than records: somebody's source, named by mistake.
-static bool kbi_is_foreign(const char* path) {
+// Whether a plain file begins as something else than what is to be written, which has this mark at its begin, or NULL
+// as records do: somebody's source, named by mistake.
+static bool kbi_is_foreign(const char* path, const char* mark) {
     char some[256];
     struct stat about;
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
@@ -11995,7 +12861,7 @@ static bool kbi_is_foreign(const char* path) {
     if (file >= 0) close(file);
     some[KBI_MAX(n, 0)] = 0;
     const char* first = some + strspn(some, " \t\r\n");
-    return n > 0 && *first != '[' && *first != '{';
+    return n > 0 && (mark ? !strstr(some, mark) : *first != '[' && *first != '{');
 }
 
 static bool kbi_store_open_json(kbi_store* s) {
@@ -12061,7 +12927,9 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     s->array.file = s->lines.file = -1;
     if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
         return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
-    const char* foreign = kbi_is_foreign(json ? json : "") ? json : kbi_is_foreign(jsonl ? jsonl : "") ? jsonl : NULL;
+    const char* foreign = kbi_is_foreign(json ? json : "", NULL)     ? json
+                          : kbi_is_foreign(jsonl ? jsonl : "", NULL) ? jsonl
+                                                                     : NULL;
     if (foreign) return kbi_error("%s holds no records: nothing is written to it", foreign), false;
     if (kbi_is(s->json, "-") && kbi_is(s->jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
@@ -12216,22 +13084,6 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->colour = kbi_terminal(out) && !getenv("NO_COLOR");
 }
 
-// --- text of others' making ---
-
-// Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
-static void kbi_clean(kbi_text* t, const char* s) {
-    for (const unsigned char* p = (const unsigned char*)s; *p;) {
-        int n = kbi_utf8(p);
-        if (!n)
-            kbi_puts(t, "\xef\xbf\xbd");
-        else if (*p < 0x20 || *p == 0x7f)
-            kbi_puts(t, " ");
-        else
-            kbi_put(t, (const char*)p, (size_t)n);
-        p += n ? n : 1;
-    }
-}
-
 static int kbi_width(const char* s, size_t n) { // of n bytes, in characters
     int width = 0;
     for (size_t i = 0; i < n; i++) width += (s[i] & 0xc0) != 0x80;
@@ -12261,7 +13113,7 @@ typedef struct kbi_cell { // a column under the heading above
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     double most = 0;
     for (int i = 0; i < n; i++) {
-        double x = kbi_field_number(rows[i], cell->what.key);
+        double x = kbi_shown_number(rows[i], &cell->what);
         if (kbi_finite(x)) most = KBI_MAX(most, x);
     }
     for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
@@ -12277,10 +13129,16 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     kbi_cell better = *cell;
     kbi_cell_unit(&better, rows, n);
     for (int i = 0; i < n && better.scale != cell->scale; i++) {
-        double x = kbi_field_number(rows[i], cell->what.key) * cell->scale;
+        double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
         if (kbi_finite(x) && x > 0 && (x < 1e-3 || x >= 1e5)) return false;
     }
     return true;
+}
+
+// A counter: all digits of a whole number, else four.
+static const char* kbi_show_count(double x, char out[40]) {
+    bool whole = fabs(x) < 1e15 && x == floor(x);
+    return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
 // Text of a field of a record in its column, "-" for none.
@@ -12288,7 +13146,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     char out[40];
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
-    double x = kbi_field_number(r, key);
+    double x = kbi_shown_number(r, &cell->what);
     if (!words && !kbi_finite(x))
         kbi_puts(s, "-");
     else if (cell->what.column == KBI_COLUMN_TIME)
@@ -12308,6 +13166,8 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_clean(s, words);
     else if (key->kind == KBI_KIND_whole)
         kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+    else if (cell->what.counter[0])
+        kbi_puts(s, kbi_show_count(x, out));
     else { // four digits, or as many as have room behind the zeros of a small number
         int digits = 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
@@ -12580,10 +13440,10 @@ typedef struct kbi_table {
     bool equivalent, unresolved; // such verdicts were shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
-    int n_cells, label;                          // label: width of the first column
-    unsigned wanted;                             // a bit for each of kbi_columns that the heading above was made for
-    char heading[128], direction[32], axes[256]; // of the operation above; axes that rows leave out
-    uint64_t machine;                            // of the line above; 0: none
+    int n_cells, label;     // label: width of the first column
+    unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
+    uint64_t heading, axes; // hashes: the operation above; axes that rows leave out, 0: none
+    uint64_t machine;       // of the line above; 0: none
     int64_t ok, failed, skipped;
     kbi_text text; // not yet written
 } kbi_table;
@@ -12687,7 +13547,7 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
-    cell->title = what.column < 0 ? what.key->name : kbi_columns[what.column].title;
+    cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
     cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
     for (int i = 0; i < n && what.column < 0; i++) {
@@ -12745,19 +13605,18 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
 static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n) {
     const kb_result* r = rows[0];
     bool alone = kbi_table_single(r), numbers = false, reads = true;
-    bool same = t->n_cells && (alone ? t->alone
-                                     : !t->alone && kbi_is(t->heading, r->operation) &&
-                                           kbi_is(t->direction, r->direction ? r->direction : ""));
+    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
+    operation = kbi_hash(operation, r->direction ? r->direction : "");
+    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
     unsigned wanted = kbi_table_wants(t, rows, n);
     for (int i = 0; i < n; i++) numbers |= rows[i]->status == KB_OK;
     for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
     t->alone = alone;
-    snprintf(t->heading, sizeof t->heading, "%s", r->operation ? r->operation : "");
-    snprintf(t->direction, sizeof t->direction, "%s", r->direction ? r->direction : "");
+    t->heading = operation;
     if (same && (!numbers || (reads && (t->n_chosen || !(wanted & ~t->wanted))))) return;
     kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n);
     kbi_table_heading(t, r);
-    t->axes[0] = 0;
+    t->axes = 0;
 }
 
 // The flags that stand beside a number: on its line where all have room there, else below it.
@@ -12780,6 +13639,19 @@ static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
         snprintf(line, sizeof line, "%s: %s", kb_flag_name((kb_flag)f), kbi_flag_advice((kb_flag)f, r->gpu != NULL));
         kbi_table_wrap(t, 4, line);
     }
+}
+
+static void kbi_table_counters(kbi_table* t, const kb_result* r) {
+    kbi_text line = { NULL, 0, 0 };
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
+        double x = kbi_object_number(&r->counters, name);
+        char out[40];
+        kbi_putf(&line, "%s%s %s%s%s", line.n ? ", " : "", name, kbi_finite(x) ? kbi_show_count(x, out) : "-",
+                 unit ? " " : "", unit ? unit : "");
+    }
+    if (line.n) kbi_table_wrap(t, 4, line.s);
+    kbi_text_free(&line);
 }
 
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
@@ -12814,6 +13686,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += won > 1 ? 8 : 9;
     }
     kbi_table_flags(t, r, used);
+    if (t->how.verbose) kbi_table_counters(t, r);
     if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
     if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }
@@ -12873,8 +13746,9 @@ static void kbi_table_label(kbi_table* t, const kb_result* r, bool contest) {
     kbi_table_names(t, &label, r, contest, params.s ? params.s : "");
     params.n = 0;
     if (kbi_width(label.s, label.n) > room && !contest && !t->alone && kbi_table_params(&params, &axes, r)) {
-        if (!kbi_is(t->axes, axes.s)) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
-        snprintf(t->axes, sizeof t->axes, "%s", axes.s);
+        uint64_t left_out = kbi_hash(14695981039346656037u, axes.s);
+        if (t->axes != left_out) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
+        t->axes = left_out;
         label.n = 0;
         kbi_table_names(t, &label, r, contest, params.s);
     }
@@ -12898,7 +13772,7 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
     for (int i = 0; i < t->n_order; i++) {
         const kbi_shown* by = &t->order[i];
         const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
-        double p = kbi_field_number(a, by->key), q = kbi_field_number(b, by->key);
+        double p = kbi_shown_number(a, by), q = kbi_shown_number(b, by);
         bool has = x || kbi_finite(p), other = y || kbi_finite(q);
         int order = !has || !other ? 0 : x && y ? strcmp(x, y) : (p > q) - (p < q);
         if (has != other) return has ? -1 : 1;
@@ -12907,20 +13781,23 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
     return 0;
 }
 
-static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by insertion: equals stay in order
-    for (int i = 1; i < n && t->n_order; i++) {
-        const kb_result* row = rows[i];
-        int at = i;
-        for (; at > 0 && kbi_table_compare(t, row, rows[at - 1]) < 0; at--) rows[at] = rows[at - 1];
-        rows[at] = row;
-    }
+static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by merging: equals stay in order
+    int half = n / 2, at = 0, a = 0, b = half;
+    if (n < 2 || !t->n_order) return;
+    kbi_table_sort(t, rows, half);
+    kbi_table_sort(t, rows + half, n - half);
+    if (kbi_table_compare(t, rows[half], rows[half - 1]) >= 0) return;
+    const kb_result** first = (const kb_result**)kbi_grow(NULL, sizeof *first * (size_t)half);
+    memcpy(first, rows, sizeof *first * (size_t)half);
+    while (a < half) rows[at++] = b < n && kbi_table_compare(t, rows[b], first[a]) < 0 ? rows[b++] : first[a++];
+    KBENCH_FREE((void*)first);
 }
 
 // Whether two stand under one heading, so that --sort orders them together.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
-    return kbi_is(a->run_id, b->run_id) && a->device == b->device && single == kbi_table_single(b) &&
-           (single || kbi_same_operation(a, b));
+    bool one_run = kbi_is(a->run_id, b->run_id) || (a->shard && b->shard);
+    return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
 // --- records ---
@@ -13216,6 +14093,26 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
     kbi_table_flush(&t);
 }
 
+// --- what the machines differ in ---
+
+static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
+    kbi_table t;
+    bool off = false;
+    kbi_table_open(&t, how);
+    for (int i = 0; i < d->n; i++) {
+        const kbi_difference* row = &d->of[i];
+        kbi_text line = { NULL, 0, 0 };
+        off |= row->off;
+        kbi_putf(&line, "%c %s: %s -> %s", row->off ? '*' : '-', row->key, row->before, row->after);
+        if (row->pairs < d->pairs)
+            kbi_putf(&line, " (%lld of %lld cases)", (long long)row->pairs, (long long)d->pairs);
+        kbi_table_wrap(&t, 1, line.s);
+        kbi_text_free(&line);
+    }
+    if (off) kbi_table_wrap(&t, 0, "*: keeps times from being compared");
+    kbi_table_flush(&t);
+}
+
 // --- the past ---
 
 // Cases that have a past: how the last run stands to the ones before it, and which way it goes.
@@ -13252,14 +14149,14 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>text      render: records as CSV, Markdown, Google Benchmark's JSON, and Go's benchmark format.
-              Public: none      Used by: >>report, >>outputs
+  >>text      render: records as CSV and Markdown.
+              Public: none      Used by: >>tools, >>report, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
 typedef void (*kbi_render)(kbi_text* t, const kb_result* records, int64_t n);
 
-// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis ---
+// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
 
 static void kbi_csv_text(kbi_text* t, const char* text) {
     const char* quote = text[strcspn(text, ",\"\r\n")] ? "\"" : "";
@@ -13298,34 +14195,66 @@ static void kbi_csv_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
         kbi_puts(t, kbi_number(x, number));
 }
 
-// The names of all axes, in the order in which they turn up.
-static const char** kbi_csv_axes(const kb_result* records, int64_t n, int* count) {
+// The names of all values of such an object, in the order in which they turn up; to be freed.
+static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = { NULL, 0, 0 };
     *count = 0;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < records[i].params.n; k++) {
-            const char* name = records[i].params.of[k].name;
+    for (int64_t i = 0; i < n; i++) {
+        const kbi_field_params* object = (const kbi_field_params*)kbi_field(&records[i], key);
+        for (int64_t k = 0; k < object->n; k++) {
+            const char* name = object->of[k].name;
             if (!kbi_set_add(&known, kbi_hash(14695981039346656037u, name))) continue;
             names = (const char**)kbi_grow((void*)names, sizeof(char*) * (size_t)(*count + 1));
             names[(*count)++] = name;
         }
+    }
     kbi_set_free(&known);
     return names;
 }
 
 static bool kbi_csv_has(const kbi_key* key) { return key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples; }
 
-static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    int axes;
-    const char** names = kbi_csv_axes(records, n, &axes);
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
-    for (int a = 0; a < axes; a++) {
+// A column for each name of these objects.
+enum { KBI_CSV_OBJECTS = 3 };
+static const struct {
+    const char *key, *before;
+} kbi_csv_objects[KBI_CSV_OBJECTS] = { { "params", "params." },
+                                       { "counters", "counter:" },
+                                       { "environment", "environment." } };
+
+static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
+    for (int i = 0; i < n; i++) {
         kbi_text name = { NULL, 0, 0 };
-        kbi_putf(&name, "params.%s", names[a]);
+        kbi_putf(&name, "%s%s", before, names[i]);
         kbi_puts(t, ","), kbi_csv_text(t, name.s);
         kbi_text_free(&name);
+    }
+}
+
+static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const char* const* names, int n) {
+    for (int i = 0; i < n; i++) {
+        const kb_param* p = NULL;
+        kbi_text value = { NULL, 0, 0 };
+        for (int64_t k = 0; k < object->n && !p; k++)
+            if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
+        kbi_puts(t, ",");
+        if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r))) kbi_param_text(&value, p);
+        if (value.s) kbi_csv_text(t, value.s);
+        kbi_text_free(&value);
+    }
+}
+
+static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
+    const char** names[KBI_CSV_OBJECTS];
+    const kbi_key* keys[KBI_CSV_OBJECTS];
+    int count[KBI_CSV_OBJECTS];
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
+        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
+    for (int o = 0; o < KBI_CSV_OBJECTS; o++) {
+        keys[o] = kbi_key_named(kbi_csv_objects[o].key);
+        names[o] = kbi_object_names(records, n, keys[o], &count[o]);
+        kbi_csv_heading(t, kbi_csv_objects[o].before, names[o], count[o]);
     }
     kbi_puts(t, "\r\n");
     for (int64_t r = 0; r < n; r++) {
@@ -13334,19 +14263,11 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
             if (i) kbi_puts(t, ",");
             kbi_csv_field(t, &records[r], &kbi_keys[i]);
         }
-        for (int a = 0; a < axes; a++) {
-            const kb_param* p = NULL;
-            kbi_text value = { NULL, 0, 0 };
-            for (int64_t k = 0; k < records[r].params.n && !p; k++)
-                if (strcmp(records[r].params.of[k].name, names[a]) == 0) p = &records[r].params.of[k];
-            kbi_puts(t, ",");
-            if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r))) kbi_param_text(&value, p);
-            if (value.s) kbi_csv_text(t, value.s);
-            kbi_text_free(&value);
-        }
+        for (int o = 0; o < KBI_CSV_OBJECTS; o++)
+            kbi_csv_object(t, (const kbi_field_params*)kbi_field(&records[r], keys[o]), names[o], count[o]);
         kbi_puts(t, "\r\n");
     }
-    KBENCH_FREE((void*)names);
+    for (int o = 0; o < KBI_CSV_OBJECTS; o++) KBENCH_FREE((void*)names[o]);
 }
 
 // --- Markdown, as for a pull request ---
@@ -13423,8 +14344,9 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,  KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
                                    KBI_COLUMN_ITEMS, KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_SPEEDUP };
-    kbi_cell cells[KBI_COUNT(columns)];
-    int count = 0;
+    kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
+    int count = 0, counters;
+    const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
     const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)n);
     for (int i = 0; i < n; i++) rows[i] = &records[i];
     for (int c = 0; c < KBI_COUNT(columns); c++) {
@@ -13439,13 +14361,28 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         for (int i = 0; i < n; i++) some |= kbi_field_number(rows[i], cell->what.key) > 0;
         count += some;
     }
+    for (int c = 0; c < KBI_MIN(counters, (int)KBI_COUNTERS); c++) {
+        kbi_cell* cell = &cells[count++];
+        memset(cell, 0, sizeof *cell);
+        cell->what.column = -1;
+        cell->what.key = kbi_key_named("counters");
+        snprintf(cell->what.counter, sizeof cell->what.counter, "%s", names[c]);
+        cell->title = names[c];
+    }
     kbi_puts(t, "\n| implementation | case |");
-    for (int c = 0; c < count; c++) kbi_putf(t, " %s |", cells[c].title);
+    for (int c = 0; c < count; c++) {
+        const char* unit = NULL;
+        for (int i = 0; i < n && !unit; i++) unit = kbi_object_text(&rows[i]->counter_units, cells[c].what.counter);
+        kbi_puts(t, " "), kbi_md_text(t, cells[c].title);
+        if (unit) kbi_puts(t, ", "), kbi_md_text(t, unit);
+        kbi_puts(t, " |");
+    }
     kbi_puts(t, " |\n|---|---|");
     for (int c = 0; c < count; c++) kbi_puts(t, "--:|");
     kbi_puts(t, "---|\n");
     for (int i = 0; i < n; i++) kbi_md_row(t, rows[i], cells, count);
     KBENCH_FREE((void*)rows);
+    KBENCH_FREE((void*)names);
 }
 
 static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
@@ -13472,7 +14409,15 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
         ". Bold: the fastest of its rivals; with ? not certain at 95 %. =, ~: no difference of 1 %, not certain.\n");
 }
 
-// --- for the tools of other benchmarks: with repetitions, which those test ---
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>tools     render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format.
+              Public: none      Used by: >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- repetitions, which those tools test ---
 
 enum { KBI_REPETITIONS = 10 }; // Mann and Whitney's test in those tools wants nine or more
 
@@ -13553,6 +14498,23 @@ static void kbi_gbench_time(kbi_text* t, double x) { // for both clocks: readers
     kbi_puts(t, ", \"time_unit\": \"ns\"");
 }
 
+// User counters stand beside the format's own keys; one that has such a key's name gets another.
+static void kbi_gbench_counters(kbi_text* t, const kb_result* r) {
+    static const char own[] = "name,family_index,per_family_instance_index,run_name,run_type,repetitions,"
+                              "repetition_index,threads,iterations,real_time,cpu_time,time_unit,bytes_per_second,"
+                              "items_per_second,flops_per_second,label,aggregate_name,aggregate_unit,error_occurred,"
+                              "error_message,skipped,skip_message";
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        kbi_text name = { NULL, 0, 0 };
+        double x = kbi_object_number(&r->counters, r->counters.of[i].name);
+        if (!kbi_finite(x)) continue;
+        kbi_putf(&name, "%s%s", kbi_lists(own, r->counters.of[i].name) ? "counter:" : "", r->counters.of[i].name);
+        kbi_puts(t, ", "), kbi_json_text(t, name.s), kbi_puts(t, ": ");
+        kbi_json_real(t, x);
+        kbi_text_free(&name);
+    }
+}
+
 static void kbi_gbench_rates(kbi_text* t, const kb_result* r, double ms) {
     const struct {
         const char* name;
@@ -13566,6 +14528,7 @@ static void kbi_gbench_rates(kbi_text* t, const kb_result* r, double ms) {
         kbi_putf(t, ", \"%s\": ", rates[i].name);
         kbi_json_real(t, x);
     }
+    kbi_gbench_counters(t, r);
     if (!r->flags) return;
     kbi_puts(t, ", \"label\": \"");
     kbi_csv_flags(t, r->flags);
@@ -13656,6 +14619,18 @@ static void kbi_go_value(kbi_text* t, double x, const char* unit) { // never wit
     kbi_putf(t, " %s %s", number, unit);
 }
 
+// "12 hits", "0.93 hit_ratio-%": a unit names what is compared, so no two may have the same.
+static void kbi_go_counters(kbi_text* t, const kb_result* r) {
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
+        kbi_text words = { NULL, 0, 0 };
+        kbi_go_name(&words, name);
+        if (unit && *unit) kbi_puts(&words, "-"), kbi_go_name(&words, unit);
+        kbi_go_value(t, kbi_object_number(&r->counters, name), words.s);
+        kbi_text_free(&words);
+    }
+}
+
 // What stays the same from run to run: another value would keep benchstat from comparing.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
@@ -13685,6 +14660,7 @@ static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
             kbi_go_value(t, r->items_per_second * r->time_ms / ms[k], "items/s");
             kbi_go_value(t, r->gpu_efficiency * r->time_ms / ms[k], "%roof");
             if (r->memory_bytes != KB_NONE) kbi_go_value(t, (double)r->memory_bytes, "peak-B");
+            kbi_go_counters(t, r);
             kbi_puts(t, "\n");
         }
     }
@@ -14201,6 +15177,90 @@ static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
+              Public: none      Used by: program
+---------------------------------------------------------------------------------------------------------------*/
+
+// Every case is to have a time, so each gets the same share of what is left, the --max-time of its group; what one does
+// not need, since it is known well enough or fails, the later ones have. A case takes more than that: set-up, check,
+// audit, and the fewest samples. What those before took beyond their shares is set aside for those to come.
+typedef struct kbi_budget {
+    int64_t until;                 // ns; 0: there is none
+    double turns, cases;           // still to be measured, by each process: how many max_times that takes, and cases
+    double beyond, measured;       // seconds that cases took beyond their shares, in all, and how many they were
+    bool begun;                    // a group: the first is measured however little time there is
+    int less, left_out;            // cases that had too little; that were not run
+    double widest;                 // the precision of those that had too little
+    char less_name[256], out[320]; // whose that is; the first of those that were not run
+} kbi_budget;
+
+enum { KBI_BUDGET_NAMES = 3 };
+
+// How many max_times a group of n cases takes a process: warm-up and samples, as kbi_group_seconds counts them.
+static double kbi_budget_turns(const kbi_options* o, int n) {
+    return (o->warmup_time >= 0 ? 0 : 0.5) * n + n + (n > 1);
+}
+
+// More of what is to be measured; or less, once it is.
+static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
+    if (n) b->turns += processes * kbi_budget_turns(o, n), b->cases += processes * n;
+}
+
+// The max_time of the group that is next. What --max-time and --min-time say stands.
+static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
+    double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->beyond / b->measured : 0;
+    if (o->warmup_time >= 0) each += o->warmup_time;
+    double share = (left - each * b->cases) / KBI_MAX(b->turns, 1.0);
+    if (o->on[KBI_OPTION_max_time]) share = KBI_MIN(share, o->max_time);
+    return KBI_MAX(KBI_MAX(share, 1e-3), o->min_time);
+}
+
+// A group of n cases took so many seconds of this share.
+static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double share, double seconds) {
+    double beyond = seconds - kbi_group_seconds(o, share, n);
+    b->begun = true;
+    b->measured += n;
+    b->beyond += KBI_MAX(beyond, 0.0);
+}
+
+// Whether there is no time for another group. With several processes the second one is going to measure what the
+// first one did, since one by itself gives no record: of the time that is left as much as this lap has taken is for it.
+static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
+    if (!b->until || !b->begun || process == 1) return false;
+    return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;
+}
+
+// A case that is not run.
+static void kbi_budget_leave(kbi_budget* b, const char* name) {
+    size_t n = strlen(b->out);
+    if (b->left_out < KBI_BUDGET_NAMES) snprintf(b->out + n, sizeof b->out - n, "%s%.100s", n ? ", " : "", name);
+    b->left_out++;
+}
+
+// A case that was measured in a share: whether it would have taken more, and been known better.
+static void kbi_budget_note(kbi_budget* b, const kbi_options* o, const kb_result* r, double share) {
+    if (!b->until || r->status != KB_OK || share >= o->max_time || o->iters || r->precision <= o->precision) return;
+    double width = kbi_finite(r->precision) ? r->precision : (double)INFINITY;
+    if (!b->less++ || width > b->widest) {
+        b->widest = width;
+        snprintf(b->less_name, sizeof b->less_name, "%s", r->name);
+    }
+}
+
+static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
+    char text[40], width[40];
+    kbi_number(o->budget, text);
+    if (b->less)
+        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; the least known, to %s: %s", text,
+                 b->less, b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
+                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "nobody knows what", b->less_name);
+    if (b->left_out)
+        kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
+                 b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
+                 o->jsonl ? "; the same command with --resume goes on with them" : "");
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>worker    program: the process that runs cases, told by pipe which, and answering.
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -14301,11 +15361,29 @@ static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
     kbi_send(*(int*)to, KBI_FOUND, index, in, kbi_inside_size(in), NULL, 0);
 }
 
+// A result whose counts are those of the values that follow, and whose texts end.
+static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
+    size_t most = size / sizeof(double);
+    const char* ends[] = { m->message + sizeof m->message - 1, m->mode + sizeof m->mode - 1,
+                           m->kernel + sizeof m->kernel - 1, m->throttle + sizeof m->throttle - 1 };
+    for (int i = 0; i < KBI_COUNT(ends); i++)
+        if (*ends[i]) return false;
+    if (m->n < 0 || m->rounds < 0 || m->again < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
+    if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
+    for (int i = 0; i < m->n_counters; i++)
+        if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
+            m->counters[i].unit[sizeof m->counters[i].unit - 1])
+            return false;
+    return (size_t)m->n <= most && (size_t)m->rounds <= most && (size_t)m->again <= most &&
+           kbi_values(m) * sizeof(double) == size;
+}
+
 typedef struct kbi_job {                          // then n bytes: which of the cases
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
     uint32_t inside;                              // kbi_wish: to be looked into, not measured
-    kbi_truth truth;                              // of the calibration, when it was measured
-    kbi_roofs roofs, core;                        // that earlier workers measured
+    double max_time;
+    kbi_truth truth;       // of the calibration, when it was measured
+    kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
 
 // The child process that asks CUPTI: writes the durations, or nothing.
@@ -14361,6 +15439,7 @@ static int kbi_worker_main(const kbi_options* o) {
             if (o->on[KBI_OPTION_env]) kbi_measure_all_roofs(b, &machine);
             if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
+        recipe.max_time = job.max_time;
         good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
                                                                wanted, &sink);
         // roofs may have been measured meanwhile
@@ -14390,12 +15469,25 @@ typedef struct kbi_outputs {
     kbi_records kept; // of a run, whose own records do not outlive their group
 } kbi_outputs;
 
+// What stands at the begin of every file of a renderer's.
+static const char* kbi_output_mark(kbi_render render) {
+    return render == kbi_csv      ? "name,operation,"
+           : render == kbi_gbench ? "\"context\""
+           : render == kbi_go     ? "pkg: kbench"
+           : render == kbi_trace  ? "\"producer\":\"kbench"
+                                  : ", kbench ";
+}
+
 static bool kbi_output_open(kbi_output* out) {
     struct stat about;
     kbi_text name = { NULL, 0, 0 };
     out->file = -1;
     if (kbi_is(out->path, "-")) return true;
     bool plain = !out->append && (lstat(out->path, &about) != 0 || S_ISREG(about.st_mode));
+    if (!out->append && out->render != kbi_report && kbi_is_foreign(out->path, kbi_output_mark(out->render)))
+        return kbi_error("--%s %s: that file was written by something else; nothing is written to it", out->option,
+                         out->path),
+               false;
     kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", out->path, (long)getpid());
     if (plain) kbi_remove_all_left(out->path);
     out->file =
@@ -14591,6 +15683,7 @@ typedef struct kbi_supervisor {
     kb_result* held; // with --sort: those of the operation that is being measured, until all are there
     int n_held;
     kbi_progress progress;
+    kbi_budget budget;
     void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
     void* collect_to;
     bool has_truth; // of the calibration, measured here
@@ -14787,7 +15880,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
     va_start(list, format);
-    vsnprintf(m.message, sizeof m.message, format, list);
+    kbi_say_more(&m, format, list);
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (s->group.inside) { // that is nothing against what was measured before
@@ -14864,18 +15957,6 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     case KBI_FOUND: return ours && s->group.inside && m->size >= sizeof(kbi_inside) && m->size <= KBI_MESSAGE_LIMIT;
     default: return false;
     }
-}
-
-// A result whose counts are those of the values that follow, and whose texts end.
-static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
-    size_t most = size / sizeof(double);
-    const char* ends[] = { m->message + sizeof m->message - 1, m->mode + sizeof m->mode - 1,
-                           m->kernel + sizeof m->kernel - 1, m->throttle + sizeof m->throttle - 1 };
-    for (int i = 0; i < KBI_COUNT(ends); i++)
-        if (*ends[i]) return false;
-    if (m->n < 0 || m->rounds < 0 || m->again < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
-    return (size_t)m->n <= most && (size_t)m->rounds <= most && (size_t)m->again <= most &&
-           kbi_values(m) * sizeof(double) == size;
 }
 
 static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, const char* body) {
@@ -14982,6 +16063,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     job.device = device;
     job.process = s->process;
     job.inside = g->inside ? s->inside : 0;
+    job.max_time = s->recipe.max_time;
     job.has_truth = s->has_truth;
     job.truth = s->truth;
     kbi_roofs_clear(&job.roofs);
@@ -15088,10 +16170,10 @@ static void kbi_count(kbi_supervisor* s, const kb_result* r) {
         s->skipped++;
 }
 
-// How many cases of the plan have the operation and direction of this one.
+// How many cases of the plan, all shards together, have the operation and direction of this one.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     int64_t n = 0;
-    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n; c++)
+    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++)
         n += kbi_is(c->entry->operation, like->entry->operation) &&
              (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
     return n;
@@ -15139,8 +16221,10 @@ enum { KBI_LAP_CASES = 16 }; // at least, of several processes: starting one is 
 typedef struct kbi_lap {
     int first, n, processes;
     kbi_measured* m;
-    double** samples;    // NULL: not measured
-    kb_result* results;  // of what was measured, by itself
+    double** samples;   // NULL: not measured
+    kb_result* results; // of what was measured, by itself
+    double* share;      // [i]: the least max_time that --budget left it in a process
+    int64_t began;
     bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
     kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
 } kbi_lap;
@@ -15156,36 +16240,64 @@ static int kbi_lap_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n, bool inside) {
+// Makes a group of the lap the one that the worker is asked for; nobody is asked for anything yet.
+static void kbi_lap_group_open(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
     kbi_group* g = &s->group;
     size_t at = (size_t)(s->process * lap->n + first - lap->first), count = (size_t)n;
-    int here = 0;
     memset(g, 0, sizeof *g);
     g->first = first;
     g->n = n;
     g->m = lap->m + at;
     g->samples = lap->samples + at;
     g->wanted = (char*)kbi_grow(NULL, count);
+    memset(g->wanted, 0, count);
     g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
     memset(g->spent, 0, sizeof(int64_t) * count);
     g->again = (kbi_again*)kbi_grow(NULL, sizeof(kbi_again) * count);
     memset(g->again, 0, sizeof(kbi_again) * count);
-    for (int i = 0; i < n && !inside; i++) {
-        bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
-        g->wanted[i] = runs && !lap->over[first - lap->first + i];
-        here += runs;
-        s->absent += !runs && s->process == 0;
-        s->done += !g->wanted[i];
-    }
-    for (int i = 0; i < n && inside; i++) // those that have times
-        g->wanted[i] = lap->samples[first - lap->first + i] && !lap->over[first - lap->first + i];
-    if (inside) g->inside = lap->inside + (first - lap->first);
-    if (!inside) kbi_progress_group(&s->progress, kbi_group_seconds(s->o, here));
-    kbi_measure_group(s);
+}
+
+static void kbi_lap_group_close(kbi_supervisor* s) {
+    kbi_group* g = &s->group;
     KBENCH_FREE(g->again);
     KBENCH_FREE(g->spent);
     KBENCH_FREE(g->wanted);
     g->wanted = NULL; // nobody is asked for anything until the next group
+    g->inside = NULL;
+}
+
+static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
+    int here = 0;
+    kbi_lap_group_open(s, lap, first, n);
+    for (int i = 0; i < n; i++) {
+        bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
+        s->group.wanted[i] = runs && !lap->over[first - lap->first + i];
+        here += runs;
+        lap->share[first - lap->first + i] = KBI_MIN(lap->share[first - lap->first + i], s->recipe.max_time);
+        s->absent += !runs && s->process == 0;
+        s->done += !s->group.wanted[i];
+    }
+    int64_t began = kbi_now();
+    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
+    kbi_measure_group(s);
+    if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
+    kbi_lap_group_close(s);
+}
+
+// Whether a group has no time, or its first process had none; if it has, how much.
+static bool kbi_lap_no_time(kbi_supervisor* s, const kbi_lap* lap, int first, int end) {
+    kbi_budget* b = &s->budget;
+    int here = 0, at = first - lap->first;
+    if (!b->until) return false;
+    for (int i = first; i < end; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
+    bool none = here && (kbi_budget_over(b, s->process, lap->processes, lap->began, kbi_now()) || lap->share[at] < 0);
+    if (!none) s->recipe.max_time = kbi_budget_share(b, s->o, kbi_now());
+    kbi_budget_add(b, s->o, here, -1);
+    for (int i = first; none && s->process == 0 && i < end; i++) {
+        lap->share[i - lap->first] = -1;
+        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(b, s->plan->cases[i].name);
+    }
+    return none;
 }
 
 // All groups by one process, which is a fresh one where there are several.
@@ -15196,7 +16308,7 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
     s->progress.processes = lap->processes;
     for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
         next = kbi_group_end(s->plan, first);
-        kbi_lap_group(s, lap, first, next - first, false);
+        if (!kbi_lap_no_time(s, lap, first, next)) kbi_lap_group(s, lap, first, next - first);
     }
     for (int i = 0; i < lap->n; i++) {
         int at = s->process * lap->n + i;
@@ -15210,13 +16322,19 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
     if (lap->processes > 1) kbi_worker_kill(&s->worker);
 }
 
-// Looks into the cases that were measured, in a process that measures nothing: what it loads stays in it.
+// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
 static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
-    int end = lap->first + lap->n;
+    bool late = s->budget.until && kbi_now() > s->budget.until;
+    if (!s->inside || !s->machine.gpu_present || s->machine.tool[0] || late) return;
     kbi_worker_kill(&s->worker);
-    for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
+    for (int first = lap->first, next; first < lap->first + lap->n && !kbi_desk.interrupted; first = next) {
         next = kbi_group_end(s->plan, first);
-        kbi_lap_group(s, lap, first, next - first, true);
+        kbi_lap_group_open(s, lap, first, next - first);
+        s->group.inside = lap->inside + (first - lap->first);
+        for (int i = 0; i < next - first; i++)
+            s->group.wanted[i] = lap->samples[first - lap->first + i] && !lap->over[first - lap->first + i];
+        kbi_measure_group(s);
+        kbi_lap_group_close(s);
     }
     kbi_worker_kill(&s->worker);
 }
@@ -15266,6 +16384,7 @@ static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* st
                 kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
             if (lap->inside[i]) kbi_record_inside(&results[i], lap->inside[i]);
         }
+        if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
         for (int p = 0; p < lap->processes; p++)
             if (each[p] && p != stands[i]) kb_result_free(each[p]);
     }
@@ -15340,17 +16459,21 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
     lap.samples = (double**)kbi_grow(NULL, sizeof(double*) * cells);
     lap.results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * cells);
     lap.over = (bool*)kbi_grow(NULL, sizeof(bool) * cases);
+    lap.share = (double*)kbi_grow(NULL, sizeof(double) * cases);
+    lap.began = kbi_now();
+    for (int i = 0; i < n; i++) lap.share[i] = (double)INFINITY;
     memset(lap.samples, 0, sizeof(double*) * cells);
     lap.inside = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * cases);
     memset(lap.over, 0, sizeof(bool) * cases);
     memset(lap.inside, 0, sizeof(kbi_inside*) * cases);
     for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
     s->process = 0;
-    if (s->inside && s->machine.gpu_present && !s->machine.tool[0] && !kbi_desk.interrupted) kbi_lap_inside(s, &lap);
+    kbi_lap_inside(s, &lap);
     kbi_lap_over(s, &lap);
     for (size_t i = 0; i < cells; i++) KBENCH_FREE(lap.samples[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(lap.inside[i]);
     KBENCH_FREE(lap.inside);
+    KBENCH_FREE(lap.share);
     KBENCH_FREE(lap.over);
     KBENCH_FREE(lap.results);
     KBENCH_FREE(lap.samples);
@@ -15368,9 +16491,9 @@ static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
     *all = kbi_is(o->device, "all");
     if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
     if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_parse_whole(o->device, 0, 1023, first)) return true;
-    kbi_error("--device takes a number, all or cpu, not '%s'", o->device);
-    return false;
+    if (kbi_is(o->device, "script"))
+        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
+    return *first = o->gpu, true;
 }
 
 static bool kbi_profiled(void) {
@@ -15379,7 +16502,7 @@ static bool kbi_profiled(void) {
                                          "NV_SANITIZER_INJECTION_PORT_BASE" };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (getenv(names[i])) return true;
-    return false;
+    return kbi_valgrind(); // which follows no child unless it is told to
 }
 
 // Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
@@ -15432,13 +16555,17 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!s->collect) kbi_show_machine(s);
     if (!kbi_resume_device(s)) return KBI_EXIT_FAILED;
     double allowed = 0; // the time left is this device's, without its start
+    int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
+    s->budget.turns = s->budget.cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
         for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
-        allowed += (double)s->o->procs * kbi_group_seconds(s->o, here);
+        allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
+        kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
+    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
         if (kbi_resume_has(&s->resume, s->plan, first)) {
@@ -15460,6 +16587,10 @@ static void kbi_say_end(kbi_supervisor* s) {
     kbi_table_end(&s->table);
     if (s->absent)
         kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
+    kbi_budget_say(&s->budget, s->o);
+    if (s->fewer && !kbi_desk.interrupted)
+        kbi_warn("--budget: %d case%s measured in fewer than %lld processes", s->fewer,
+                 s->fewer == 1 ? " was" : "s were", (long long)s->o->procs);
     if (kbi_desk.interrupted && s->o->procs == 1)
         kbi_warn("interrupted: cases that were not finished have no record");
     else if (kbi_desk.interrupted)
@@ -15517,6 +16648,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     s->collect_to = to;
     s->inside = collect ? 0 : kbi_wishes_of(o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
@@ -15525,6 +16657,8 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_discard(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
+    if (o->shards)
+        snprintf(s->session.shard, sizeof s->session.shard, "%lld/%lld", (long long)o->shard, (long long)o->shards);
     kbi_how how = kbi_how_of(o, stdout_taken ? stderr : stdout);
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
@@ -15540,9 +16674,13 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = kbi_run_device(s, (int)first, required);
-    for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++)
-        code = kbi_run_device(s, device, true);
+    int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
+    for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
+        bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
+        for (int i = 0; over && i < plan->n; i++)
+            if (kbi_runs_here(s, &plan->cases[i])) kbi_budget_leave(&s->budget, plan->cases[i].name);
+        if (!over) code = kbi_run_device(s, device, true);
+    }
     kbi_progress_clear(&s->progress);
     if (!code && !collect) kbi_say_end(s);
     bool stored = kbi_store_close(&s->store);
@@ -15552,7 +16690,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (code) return code;
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
     if (s->failed || !stored) return KBI_EXIT_FAILED;
-    return s->ok || s->resumed ? KBI_EXIT_FINE : kbi_nothing_measured(s);
+    return s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE : kbi_nothing_measured(s);
 }
 
 // --- what the kernel says of the processor, below /sys/devices/system/cpu ---
@@ -15666,6 +16804,8 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_host(&s->machine);
     kbi_env_compiler();
     printf("  %-34s %s\n", "build", s->session.build);
+    for (int i = 0; i < s->session.facts.n; i++)
+        printf("  %-34s %s\n", s->session.facts.of[i].name, s->session.facts.of[i].value);
     kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     kbi_env_roofs(&s->machine.core, ", one core");
@@ -15695,13 +16835,19 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     char text[40];
     double seconds = 0;
-    kbi_list_cases(plan);
+    kbi_text lines = { NULL, 0, 0 };
+    kbi_list_cases(&lines, plan);
+    fwrite(lines.s, 1, lines.n, stdout);
+    kbi_text_free(&lines);
     for (int first = 0, end; first < plan->n; first = end) {
         end = kbi_group_end(plan, first);
-        seconds += (double)o->procs * kbi_group_seconds(o, end - first);
+        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, end - first);
     }
-    printf("%d case%s in %d comparison group%s; at most about %s\n", plan->n, plan->n == 1 ? "" : "s", plan->groups,
+    if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
+    printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
            plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
+    if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
+    printf("\n");
     return KBI_EXIT_FINE;
 }
 
@@ -15743,20 +16889,25 @@ static int kbi_toll_code(const kbi_options* o, const kbi_assessment* a, bool com
 
 typedef struct kbi_goal { // "layernorm:gpu_efficiency>=80"
     kbi_patterns which;
-    const kbi_key* key;
+    kbi_shown what;
     bool least, strict; // >= or >; < or >
     double value;
 } kbi_goal;
 
 // false after an error message
 static bool kbi_goal_parse(const char* text, kbi_goal* g) {
-    const char *colon = strrchr(text, ':'), *from = colon ? colon + 1 : text, *sign = from + strcspn(from, "<>=");
-    char name[64], *end;
+    const char* colon = strrchr(text, ':');
+    bool counter = colon && colon - text >= 7 && strncmp(colon - 7, "counter", 7) == 0;
+    if (counter && colon - text == 7)
+        colon = NULL;
+    else if (counter && colon[-8] == ':')
+        colon -= 8;
+    const char *from = colon ? colon + 1 : text, *sign = from + strcspn(from, "<>=");
+    char name[80], *end;
     kbi_text pattern = { NULL, 0, 0 };
     kbi_strings list;
-    kbi_shown shown;
     kbi_put(&pattern, text, colon ? (size_t)(colon - text) : 0);
-    snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(sign - from, (ptrdiff_t)63), from);
+    snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(sign - from, (ptrdiff_t)79), from);
     memset(&list, 0, sizeof list);
     list.n = pattern.n > 0;
     list.of[0] = pattern.s;
@@ -15770,10 +16921,9 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
     if (!good)
         kbi_error("--goal takes CASES:KEY>=NUMBER or CASES:KEY<=NUMBER, as in layernorm:gpu_efficiency>=80, not '%s'",
                   text);
-    good = good && kbi_shown_named("goal", name, &shown);
-    if (good && shown.key->kind != KBI_KIND_real && shown.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is no number", shown.key->name), false);
-    if (good) g->key = shown.key;
+    good = good && kbi_shown_named("goal", name, &g->what);
+    if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
+        good = (kbi_error("--goal: %s is no number", g->what.key->name), false);
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
     return good;
@@ -15803,14 +16953,14 @@ static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* 
         if (!kbi_goal_parse(o->goal.of[i], &g)) continue;
         for (int64_t k = 0; k < n; k++) {
             if (!kbi_has_time(&r[k]) || (g.which.n && !kbi_patterns_match(&g.which, r[k].name))) continue;
-            double x = kbi_field_number(&r[k], g.key);
+            double x = kbi_shown_number(&r[k], &g.what);
             char number[40];
             of++;
             if (kbi_goal_met(&g, x)) continue;
             without++;
             kbi_text line = { NULL, 0, 0 };
             kbi_clean(&line, r[k].name);
-            fprintf(out, "goal missed: %s %s in %s\n", g.key->name,
+            fprintf(out, "goal missed: %s %s in %s\n", g.what.counter[0] ? g.what.counter : g.what.key->name,
                     kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", line.s);
             kbi_text_free(&line);
         }
@@ -15924,10 +17074,16 @@ static void kbi_toll_free(kbi_toll* g) {
     kbi_text_free(&g->history_path);
 }
 
-// What keeps the times of a pair from being compared, once of each kind. False: nothing does.
-static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c) {
+// All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
+// kind. False: nothing does.
+static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
     kbi_set said = { NULL, 0, 0 };
+    kbi_differences all;
     bool off = false;
+    kbi_differences_of(&all, c);
+    if (all.n) fprintf(how->out, "\nBefore and after differ in\n");
+    kbi_differences_show(how, &all);
+    kbi_arena_free(&all.texts);
     for (int64_t i = 0; i < c->n; i++) {
         kbi_text what = { NULL, 0, 0 };
         if (kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what)) {
@@ -15998,7 +17154,7 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
         if (n) kbi_toll_side(out, "after ", name, &now[0]);
         a = kbi_assess(&c);
         kbi_changes_show(&how, &c, &rules, &a, NULL);
-        off = kbi_toll_machines(o, &c);
+        off = kbi_toll_machines(o, &c, &how);
         KBENCH_FREE(c.of);
     }
     if (o->history) {
@@ -16065,6 +17221,36 @@ static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
 }
 
 // --- without a run ---
+
+// --env --load A B: what the machines of two files differ in, and nothing else.
+static int kbi_env_loaded(const kbi_options* o) {
+    kbi_records of[2];
+    kbi_differences all;
+    kbi_how how = kbi_how_of(o, stdout);
+    memset(of, 0, sizeof of);
+    if (o->n_load != 2)
+        return kbi_error("--env --load takes two files: what it shows is what their machines differ in"),
+               KBI_EXIT_USAGE;
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++) {
+        good = kbi_read_records(&of[i], o->load[i]);
+        if (good && !of[i].n) good = (kbi_error("%s: no record is there", o->load[i]), false);
+        good = good && kbi_load_choose(o, &of[i]);
+        if (good) kbi_toll_side(stdout, i ? "after " : "before", o->load[i], &of[i].of[0]);
+    }
+    if (good) {
+        kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
+        kbi_differences_of(&all, &c);
+        if (!all.n) printf("nothing that both know differs\n");
+        fflush(stdout);
+        kbi_differences_show(&how, &all);
+        kbi_arena_free(&all.texts);
+        KBENCH_FREE(c.of);
+    }
+    for (int i = 0; i < 2; i++) kbi_records_free(&of[i]);
+    KBENCH_FREE(o->load);
+    return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
+}
 
 // Records that a file has, held against a baseline, a history and goals.
 static int kbi_toll_loaded(const kbi_options* o, const kbi_records* now, const kbi_records* before, const char* name,
@@ -16140,6 +17326,74 @@ static void kbi_load_warn(const kbi_records* r) {
     kbi_set_free(&said);
 }
 
+typedef struct kbi_sharded {
+    int64_t again, device, place, at; // again: how often its case was there before
+} kbi_sharded;
+
+static int kbi_order_sharded(const void* a, const void* b) {
+    const kbi_sharded *x = (const kbi_sharded*)a, *y = (const kbi_sharded*)b;
+    if (x->again != y->again) return x->again < y->again ? -1 : 1;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+// Puts what shards of a plan have measured in the plan's order, one sweep behind the other.
+static void kbi_load_order(kbi_records* r) {
+    kbi_sharded* order = (kbi_sharded*)kbi_grow(NULL, sizeof(kbi_sharded) * (size_t)r->n);
+    kb_result* sorted = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)r->n);
+    kbi_map seen;
+    int64_t n = 0;
+    memset(&seen, 0, sizeof seen);
+    for (int64_t i = 0; i < r->n; i++) {
+        const kb_result* x = &r->of[i];
+        char device[32];
+        if (!x->shard || x->place == KB_NONE) continue;
+        snprintf(device, sizeof device, "|%lld|", (long long)x->device);
+        uint64_t key = kbi_hash(kbi_hash(14695981039346656037u, device), x->name);
+        kbi_mapped* slot = kbi_map_find(&seen, key);
+        order[n].again = slot->key ? (int64_t)++slot->at : 0;
+        if (!slot->key) kbi_map_take(&seen, slot, key, 0);
+        order[n].device = x->device;
+        order[n].place = x->place;
+        order[n++].at = i;
+    }
+    qsort(order, (size_t)n, sizeof *order, kbi_order_sharded);
+    for (int64_t i = 0; i < n; i++) sorted[i] = r->of[order[i].at];
+    for (int64_t i = 0, k = 0; i < r->n; i++)
+        if (r->of[i].shard && r->of[i].place != KB_NONE) r->of[i] = sorted[k++];
+    KBENCH_FREE(seen.slots);
+    KBENCH_FREE(sorted);
+    KBENCH_FREE(order);
+}
+
+// Which shards have left nothing, of those that these records are of.
+static void kbi_load_absent(const kbi_records* r) {
+    kbi_set there = { NULL, 0, 0 };
+    const char* of = NULL; // "/8"
+    kbi_text absent = { NULL, 0, 0 };
+    for (int64_t i = 0; i < r->n; i++) {
+        const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
+        if (!slash) continue;
+        if (of && !kbi_is(of, slash)) {
+            kbi_warn("shards of different numbers, K%s and K%s: a case may be there twice, or not at all", of, slash);
+            of = NULL;
+            break;
+        }
+        of = slash;
+        kbi_set_add(&there, (uint64_t)strtoll(r->of[i].shard, NULL, 10));
+    }
+    int64_t shards = of ? KBI_MIN(strtoll(of + 1, NULL, 10), (long long)KBI_SHARDS) : 0, n = 0;
+    for (int64_t k = 1; k <= shards; k++)
+        if (kbi_set_add(&there, (uint64_t)k) && n++ < 8)
+            kbi_putf(&absent, "%s%lld%s", n > 1 ? ", " : "", (long long)k, of);
+    if (n)
+        kbi_warn("no record of shard%s %s%s: not run yet, or there was nothing for %s", n > 1 ? "s" : "", absent.s,
+                 n > 8 ? ", ..." : "", n > 1 ? "them" : "it");
+    kbi_text_free(&absent);
+    kbi_set_free(&there);
+}
+
 // --jsonl appends: to a file that was read it would add what it has.
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
@@ -16155,6 +17409,8 @@ static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
         if (!kbi_read_records(r, o->load[i])) return false;
     if (!r->n) return kbi_error("%s: no record is there", o->load[0]), false;
     if (!kbi_load_choose(o, r)) return false;
+    kbi_load_order(r);
+    kbi_load_absent(r);
     kbi_load_warn(r);
     return true;
 }
@@ -17622,10 +18878,24 @@ static void kbi_warn_idle(const kbi_options* o) {
     if (o->procs > 1 && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
         kbi_warn("--procs is without effect: --%s has a number of its own",
                  o->on[KBI_OPTION_env] ? "env" : "selftest");
-    for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]); i++)
+    if (o->on[KBI_OPTION_shard] && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
+        kbi_warn("--shard is without effect: --%s has no cases of a plan",
+                 o->on[KBI_OPTION_env] ? "env" : "selftest");
+    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !o->n_load;
+    for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && looks; i++)
         if (o->on[kbi_choosing_options[i]] || (kbi_choosing_options[i] == KBI_OPTION_filter && o->filter.n))
             kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks",
                      kbi_options_table[kbi_choosing_options[i]].name, o->on[KBI_OPTION_env] ? "env" : "selftest");
+}
+
+// A runner that splits a program's tests asks in this way whether the program knows of it.
+static bool kbi_shard_noted(void) {
+    const char* path = getenv("GTEST_SHARD_STATUS_FILE");
+    if (!path || !*path) return true;
+    int file = kbi_open_file(path, O_WRONLY | O_CREAT);
+    if (file < 0) return kbi_error("GTEST_SHARD_STATUS_FILE %s: %s", path, strerror(errno)), false;
+    close(file);
+    return true;
 }
 
 static int kbi_main(int argc, char** argv) {
@@ -17647,21 +18917,21 @@ static int kbi_main(int argc, char** argv) {
     kbi_warn_idle(&o);
     if (o.on[KBI_OPTION_selftest]) return kbi_selftest(&o);
 #if KBI_REPORT
-    if (o.n_load) return kbi_load_shown(&o);
+    if (o.n_load) return o.on[KBI_OPTION_env] ? kbi_env_loaded(&o) : kbi_load_shown(&o);
     if (o.compare[0]) return kbi_compare_main(&o);
     if (o.race.n) return kbi_race_main(&o);
 #endif
     if (o.on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(&o, &plan);
-    if (!kbi_plan_here(&plan, &o)) return KBI_EXIT_USAGE;
+    if (!kbi_shard_noted() || !kbi_plan_here(&plan, &o)) return KBI_EXIT_USAGE;
+    if (!plan.n)
+        kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o.shard,
+                 (long long)o.shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o.on, kbi_idle_options, KBI_COUNT(kbi_idle_options));
     if (looks && o.on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o.jsonl)) return KBI_EXIT_USAGE;
-    if (o.on[KBI_OPTION_list])
-        kbi_list_cases(&plan);
-    else if (o.on[KBI_OPTION_list_ops])
-        kbi_list_ops(&plan, o.on[KBI_OPTION_verbose]);
-    else if (o.on[KBI_OPTION_list_sizes])
-        kbi_list_sizes(&plan);
+    kbi_text lists = { NULL, 0, 0 };
+    if (kbi_list(&lists, &plan, &o))
+        fwrite(lists.s, 1, lists.n, stdout);
     else if (o.on[KBI_OPTION_dry_run])
         code = kbi_dry_run(&o, &plan);
     else
@@ -17670,6 +18940,7 @@ static int kbi_main(int argc, char** argv) {
 #else
         code = kbi_run_plan(&o, &plan, NULL, NULL);
 #endif
+    kbi_text_free(&lists);
     kbi_plan_free(&plan);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == KBI_EXIT_FINE) {
         kbi_error("writing to stdout failed: %s", strerror(errno));

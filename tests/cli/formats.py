@@ -7,7 +7,7 @@ import re
 import statistics
 import sys
 
-LISTS = {"params", "samples_ms", "process_ms"}
+LISTS = {"params", "counters", "counter_units", "environment", "samples_ms", "process_ms"}
 
 
 def bad(*words):
@@ -19,10 +19,11 @@ def check_csv(records, path):
         text = f.read()
     rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     head, rows = rows[0], rows[1:]
-    axes = []
-    for r in records:
-        axes += [a for a in r["params"] if a not in axes]
-    wanted = [k for k in records[0] if k not in LISTS] + ["params." + a for a in axes]
+    inside = {}  # a column for each name in an object: where its value is
+    for key, before in ("params", "params."), ("counters", "counter:"), ("environment", "environment."):
+        for r in records:
+            inside.update({before + name: (key, name) for name in r[key]})
+    wanted = [k for k in records[0] if k not in LISTS] + list(inside)
     if head != wanted:
         bad("CSV: the heading is", head, "not", wanted)
     if len(set(head)) != len(head) or len(rows) != len(records):
@@ -31,7 +32,7 @@ def check_csv(records, path):
         if len(row) != len(head):
             bad("CSV: a row of", len(row), "cells under", len(head))
         for name, cell in zip(head, row):
-            value = r["params"].get(name[7:]) if name.startswith("params.") else r[name]
+            value = r[inside[name][0]].get(inside[name][1]) if name in inside else r[name]
             if isinstance(value, bool):
                 same = cell == ("true" if value else "false")
             elif isinstance(value, int):

@@ -177,7 +177,7 @@ for goal in 'op:nothing>=3' 'op:time_ms=3' 'op:time_ms>=' 'op:name>=3' '(:time_m
 done
 
 # --- options that would do nothing are refused
-for options in "--threshold 3" "--noise 1" "--fail-on never" "--ignore-env" "--alpha 0.1" "--budget 3s" \
+for options in "--threshold 3" "--noise 1" "--fail-on never" "--ignore-env" "--alpha 0.1" \
     "--baseline first --fail-on regres" "--baseline first --threshold x" "--list --baseline first" \
     "--baseline first --alpha 2" "--load first.json --save-baseline x" "--compare first slow --json x"; do
     at -- $options

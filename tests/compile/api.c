@@ -27,6 +27,7 @@ KBENCH(api_all) {
     kb_flops_as(kb, 1.0, KB_TF32);
     kb_items(kb, 1.0);
     kb_queries(kb, 1.0);
+    kb_count(kb, "rows", 1.0, "");
     kb_to_host(kb, y, x, sizeof(float));
     kb_from_host(kb, x, y, sizeof(float));
     kb_check(kb, x, y, n, 1e-6);

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Any bytes as a file of records: the reader takes or refuses them, and what it took can be shown in every format and
-// written, and reads back to the same text. With libFuzzer (-fsanitize=fuzzer -DFUZZER), or by itself:
-// reader SECONDS FILE... changes those files at random.
-#include <stdio.h>
-static FILE* nowhere; // what is said is not looked at
-#undef stderr
-#define stderr nowhere
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
-#undef stderr
+// written, and reads back to the same text.
+#include "fuzz.h"
 
 static char path[64];
 
@@ -22,6 +15,8 @@ static void put_lines(kbi_text* t, const kbi_records* r) {
 }
 
 static void show(const kbi_records* r) {
+    static FILE* nowhere;
+    if (!nowhere && !(nowhere = fopen("/dev/null", "w"))) abort();
     static const kbi_render renders[] = { kbi_csv, kbi_md, kbi_gbench, kbi_go, kbi_report };
     for (int i = 0; i < KBI_COUNT(renders); ++i) {
         kbi_text t = { NULL, 0, 0 };
@@ -44,13 +39,13 @@ static void show(const kbi_records* r) {
     kbi_text_free(&what);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_MAIN("null", "\"", "{", "}", "[", "]", ",", ":", "\n", "\\u0000", "\\ud83d", "1e308", "-", "-1", "0", "\xff",
+          "9223372036854775807", "true", "\"params\": {", "1e-320", "\\", "12345678901234567890") {
     kbi_records r, again;
     kbi_text lines = { NULL, 0, 0 }, second = { NULL, 0, 0 };
     memset(&r, 0, sizeof r);
     memset(&again, 0, sizeof again);
-    if (!nowhere) nowhere = fopen("/dev/null", "w");
+    fuzz_said();
     snprintf(path, sizeof path, "/dev/shm/kbench_fuzz_%ld", (long)getpid());
     if (access("/dev/shm", W_OK) != 0) snprintf(path, sizeof path, "kbench_fuzz_%ld", (long)getpid());
     put_file(data, size);
@@ -70,57 +65,3 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     remove(path);
     return 0;
 }
-
-#ifndef FUZZER
-static uint64_t state = 1;
-static size_t any(size_t n) { // below n
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return n ? (size_t)(state % n) : 0;
-}
-
-int main(int argc, char** argv) {
-    static const char* const words[] = { "null",
-                                         "\"",
-                                         "{",
-                                         "}",
-                                         "[",
-                                         "]",
-                                         ",",
-                                         ":",
-                                         "\n",
-                                         "\\u0000",
-                                         "\\ud83d",
-                                         "1e308",
-                                         "-",
-                                         "-1",
-                                         "0",
-                                         "\xff",
-                                         "9223372036854775807",
-                                         "true",
-                                         "\"params\": {",
-                                         "1e-320" };
-    double until = argc > 1 ? strtod(argv[1], NULL) : 1;
-    int64_t start = kbi_now(), runs = 0;
-    for (; argc > 2 && kbi_seconds_since(start) < until; ++runs) {
-        kbi_text t = { NULL, 0, 0 };
-        char buffer[4096];
-        FILE* f = fopen(argv[2 + any((size_t)argc - 2)], "rb");
-        size_t n;
-        while (f && t.n < 65536 && (n = fread(buffer, 1, sizeof buffer, f)) > 0) kbi_put(&t, buffer, n);
-        if (f) fclose(f);
-        for (size_t k = 1 + any(4); k && t.n > 4; --k) {
-            size_t at = any(t.n), length = any(KBI_MIN(t.n - at, (size_t)200));
-            const char* word = words[any(KBI_COUNT(words))];
-            size_t what = any(4), w = KBI_MIN(strlen(word), t.n - at);
-            if (what == 0) t.s[at] = (char)any(256);
-            if (what == 1) memcpy(t.s + at, word, w);
-            if (what == 2) memmove(t.s + at, t.s + at + length, t.n - at - length), t.n -= length;
-            if (what == 3) t.n = at;
-        }
-        LLVMFuzzerTestOneInput((const uint8_t*)t.s, t.n);
-        kbi_text_free(&t);
-    }
-    printf("%lld runs\n", (long long)runs);
-    return 0;
-}
-#endif

@@ -1,28 +1,53 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Half a minute of bytes that no run wrote: through libFuzzer where clang has it, else records changed at random.
-# FUZZ_SECONDS=300 sh tests/run.sh tests/host/fuzz.sh takes longer.
+# Bytes that no run wrote and nobody typed, as files of records, command lines and values of axes: some seconds each,
+# through libFuzzer where clang has it, else changed at random.
+# FUZZ_SECONDS=600 sh tests/run.sh tests/host/fuzz.sh takes longer.
 . tests/lib.sh
 
-: "${FUZZ_SECONDS:=30}"
+: "${FUZZ_SECONDS:=5}"
 build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-mkdir "$tmp/corpus"
+mkdir "$tmp/reader" "$tmp/cli" "$tmp/ranges"
 short="--iters 3 --warmup 1 --no-progress -q"
-"$tmp/prog" $short --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/corpus/array.json" --jsonl "$tmp/corpus/lines.jsonl" > /dev/null 2>&1
-cp tests/evidence/h200/first.json "$tmp/corpus/schema_1.json"
-printf '{"name": "a", "operation": "o", "later": [{"x": "\\u00e4\\ud83d\\ude00"}], "time_ms": 1e-3}\n{"name' > "$tmp/corpus/short.jsonl"
+"$tmp/prog" $short --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/reader/array.json" --jsonl "$tmp/reader/lines.jsonl" > /dev/null 2>&1
+cp tests/evidence/h200/first.json "$tmp/reader/schema_1.json"
+printf '{"name": "a", "operation": "o", "later": [{"x": "\\u00e4\\ud83d\\ude00"}], "time_ms": 1e-3}\n{"name' > "$tmp/reader/short.jsonl"
+# seed TARGET WORD...: a line each
+seeds=0
+seed() {
+    to=$tmp/$1/seed$((seeds = seeds + 1))
+    shift
+    printf '%s\n' "$@" > "$to"
+}
+seed cli --list -a 'rows=1:64:*2' --op softmax
+seed cli --list-sizes --size=small,large --exclude 'mine$'
+seed cli --fast --iters 10 --warmup 200ms --timeout 3s --seed 7 --impl naive
+seed cli --dry-run --shuffle --dtype bf16 -a p=0.1,inf -v 'soft.*='
+seed cli --baseline b.json --threshold 5% --fail-on regress --goal 'softmax:time_ms<=1' --sort -time,name --columns name,time
+seed cli --load a.json b.json --csv - --op gelu
+seed cli -a '' --op ''
+seed cli --filter '((((a{1,255}){1,255}){1,255}){1,255})'
+seed ranges '512,1024:8192:*2'
+seed ranges '0.1:0.9:+0.2,inf,-inf,2^10'
+seed ranges 'rows=1:8:*2 cols=64,128'
+seed ranges 200ms
+seed ranges 0,4-7
+seed ranges '0,-00,10^400,10^-400,nan^0'
+seed ranges 'softmax/.*(rows=[0-9]+|p=0\.5){1,2}$'
 sanitize="-g -O1 -I. -fsanitize=address,undefined -fno-sanitize-recover=undefined"
 cat > "$tmp/try.c" << 'end'
 #include <stddef.h>
 int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) { return data == NULL && size > 0; }
 end
-if have clang && clang -fsanitize=fuzzer,address,undefined "$tmp/try.c" -o "$tmp/try" > /dev/null 2>&1; then
-    build "with libFuzzer" clang $sanitize -fsanitize=fuzzer -DFUZZER tests/fuzz/reader.c -o "$tmp/reader" $libs
-    check "libFuzzer finds nothing" "$tmp/reader" -max_total_time="$FUZZ_SECONDS" -timeout=20 -rss_limit_mb=2048 \
-        -artifact_prefix="$tmp/" "$tmp/corpus"
-elif $CC $sanitize -x c /dev/null -c -o "$tmp/try.o" > /dev/null 2>&1 && $CC $sanitize tests/fuzz/reader.c -o "$tmp/reader" $libs 2> "$tmp/check"; then
-    check "changed at random: nothing is found" "$tmp/reader" "$FUZZ_SECONDS" "$tmp"/corpus/*
-else
-    skip "neither libFuzzer nor the sanitizers: nothing was fuzzed"
-fi
+for target in reader cli ranges; do
+    if have clang && clang -fsanitize=fuzzer,address,undefined "$tmp/try.c" -o "$tmp/try" > /dev/null 2>&1; then
+        build "$target with libFuzzer" clang $sanitize -fsanitize=fuzzer -DFUZZER tests/fuzz/$target.c -o "$tmp/fuzz_$target" $libs
+        check "$target: libFuzzer finds nothing" "$tmp/fuzz_$target" -max_total_time="$FUZZ_SECONDS" -timeout=60 \
+            -rss_limit_mb=3000 -artifact_prefix="$tmp/" "$tmp/$target"
+    elif $CC $sanitize -x c /dev/null -c -o "$tmp/try.o" > /dev/null 2>&1 && $CC $sanitize tests/fuzz/$target.c -o "$tmp/fuzz_$target" $libs 2> "$tmp/check"; then
+        check "$target changed at random: nothing is found" "$tmp/fuzz_$target" "$FUZZ_SECONDS" "$tmp/$target"/*
+    else
+        skip "$target: neither libFuzzer nor the sanitizers: nothing was fuzzed"
+    fi
+done
 finish

@@ -174,7 +174,7 @@ static const struct file {
     { A ", \"samples\": 1e300}", -1, "samples is a whole number" },
     { A ", \"verified\": 1}", -1, "verified is true or false or null" },
     { A ", \"verified\": truth}", -1, "true has to stand here, not 't'" },
-    { A ", \"params\": [1]}", -1, "params is an object of axes" },
+    { A ", \"params\": [1]}", -1, "params is an object or null" },
     { A ", \"params\": {\"n\": [1]}}", -1, "a number has to stand here" },
     { A ", \"params\": {\"n\": 1, \"n\": 2}}", -1, "params: n is there twice" },
     { A ", \"samples_ms\": [\"1\"]}", -1, "a number has to stand here" },
@@ -218,8 +218,8 @@ static void test_large(void) {
                   { A ", \"later\": ", "[", "]]]]]]]]]]}", 10, "" },
                   { A ", \"message\": \"", "\\u00e4", "\"}", 400000, "" },
                   { A ", \"message\": \"", "0123456789", "\"}", 200000, "more than 1 MiB" },
-                  { A ", \"time_ms\": ", "1", "}", 200, "a comma or } has to stand here, not '1'" },
-                  { A ", \"later\": ", "1", "}", 200, "a comma or } has to stand here, not '1'" },
+                  { A ", \"time_ms\": ", "1", "}", 200, "a number of more than 100 characters" },
+                  { A ", \"later\": ", "1", "}", 200, "a number of more than 100 characters" },
                   { A ", \"samples_ms\": [0", ", 1.25", "]}", 300000, "" },
                   { A ", \"flags\": [\"FLOOR\"", ", \"FLOOR\"", "]}", 30000, "" },
                   { A "}", "\n", "", 200000, "" } };
@@ -242,7 +242,7 @@ static void test_large(void) {
     for (int k = 0; k < 300; ++k) kbi_putf(&axes, ", \"n%d\": 1", k);
     kbi_puts(&axes, "}}");
     put_file(axes.s, axes.n);
-    CHECK_HAS(said(&r, &good), "more than 256 axes");
+    CHECK_HAS(said(&r, &good), "params: more than 256 values");
     kbi_records_free(&r);
     kbi_text_free(&axes);
     put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // what a machine leaves that lost its power

@@ -76,6 +76,75 @@ static double any_double(void) { // every finite double, by its bits
 }
 static int same(double a, double b) { return memcmp(&a, &b, sizeof a) == 0; }
 
+// a number as people measure them, or one where digits and powers of two meet
+static double some_double(void) {
+    uint64_t bits = next();
+    double x = 1;
+    switch (next() % 6) {
+    case 0: x = ldexp((double)(bits >> 11), -(int)(next() % 110)); break;
+    case 1: x = (double)(bits % 2000001) / 1000; break;
+    case 2: x = ldexp(1, (int)(bits % 120) - 60) * (1 + (double)((int)(next() % 3) - 1) * 2.220446049250313e-16); break;
+    case 3: x = pow(10, (int)(bits % 40) - 20) * (double)(next() % 1000); break;
+    case 4: x = 1.0 / (double)(1 + bits % 100000); break;
+    default: x = (double)(bits >> (next() % 60)); break;
+    }
+    return next() & 1 ? -x : x;
+}
+
+// Written and read without printf and strtod, where nothing is rounded: the same text and the same value.
+static void test_exactly(void) {
+    char out[40], want[40];
+    int other_text = 0, other_value = 0;
+    for (int i = 0; i < 200000; ++i) {
+        double x = some_double();
+        kbi_scanned read;
+        const char* end;
+        kbi_number(x, out);
+        for (int digits = 15; digits <= 17; ++digits) {
+            snprintf(want, sizeof want, "%.*g", digits, x);
+            if (same(strtod(want, NULL), x)) break;
+        }
+        other_text += strcmp(out, want) != 0;
+        snprintf(out, sizeof out, "%.*g", 1 + (int)(next() % 21), x);
+        other_value += !kbi_scan(out, &read, &end) || *end || !same(read.x, strtod(out, NULL));
+    }
+    CHECK_INT(other_text, 0);
+    CHECK_INT(other_value, 0);
+}
+
+// Nanoseconds that 20,000 numbers take at best of five times.
+static double cost(int how, double* samples, char (*texts)[40]) {
+    double best = 1e18;
+    for (int k = 0; k < 5; ++k) {
+        int64_t start = kbi_now();
+        for (int i = 0; i < 20000; ++i) {
+            kbi_scanned read;
+            const char* end;
+            if (how == 0) snprintf(texts[i], 40, "%.17g", samples[i]);
+            if (how == 1) kbi_number(samples[i], texts[i]);
+            if (how == 2) samples[i] = strtod(texts[i], NULL);
+            if (how == 3 && kbi_scan(texts[i], &read, &end)) samples[i] = read.x;
+        }
+        best = fmin(best, (double)(kbi_now() - start));
+    }
+    return best;
+}
+
+// What a file of records costs is the cost of its samples: no more than one printf and one strtod each.
+static void test_cost(void) {
+    static double samples[20000];
+    static char texts[20000][40];
+    for (int i = 0; i < 20000; ++i) samples[i] = (double)(next() >> 11) * 1e-15;
+    double print = cost(0, samples, texts), number = cost(1, samples, texts);
+    double read = cost(2, samples, texts), scan = cost(3, samples, texts);
+#ifndef TEST_SANITIZE
+    CHECK_THAT(number < print, "a number takes %.0f ns to write, printf %.0f", number / 2e4, print / 2e4);
+    CHECK_THAT(scan < 1.3 * read, "a number takes %.0f ns to read, strtod %.0f", scan / 2e4, read / 2e4);
+#else
+    (void)print, (void)number, (void)read, (void)scan;
+#endif
+}
+
 static void test_numbers(void) {
     static const double list[] = { 0,
                                    1,
@@ -347,6 +416,8 @@ int main(void) {
     if (system("mkdir -p build/test") != 0) return 2;
     test_keys();
     test_numbers();
+    test_exactly();
+    test_cost();
     test_input();
     test_file();
     test_fuzz();

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// Any bytes as a command line, a word a line: it is refused after one line on stderr, or it makes a plan that keeps to
+// its bounds, can be listed, and is the same when it is made again. Nothing is run.
+#include "fuzz.h"
+
+static void body(kb_state* kb) {
+    KB_TIME(kb) { kb_keep(kb); }
+}
+#define SHAPE KB_DTYPE("f32", "bf16"), KB_AXIS("rows", 1, 64), KB_AXIS_REAL("p", 0.5, INFINITY)
+KBENCH_IMPL(softmax, naive, SHAPE) { body(kb); }
+KBENCH_IMPL(softmax, online, KB_AXIS_STR("dir", "fwd", "bwd"), SHAPE) { body(kb); }
+KBENCH_IMPL(layernorm, naive, KB_SIZE("small", "rows=1:8:*2 cols=64"), KB_SIZE("large", "rows=512 cols=64,128")) {
+    body(kb);
+}
+KBENCH_IMPL(layernorm, mine, KB_SIZE("small", "rows=1:8:*2 cols=64"), KB_AXIS_STR("mode", "train", "eval")) {
+    body(kb);
+}
+KBENCH(gelu_tanh) { body(kb); }
+
+static void look(const kbi_options* o) {
+    kbi_recipe r;
+    kbi_recipe_of(&r, o);
+    if (!(r.max_time > 0) || !(r.min_time >= 0) || !(r.precision > 0) || !(o->timeout > 0) || r.samples < 0) abort();
+    if (!(o->alpha > 0) || !(o->threshold >= 0) || !(o->noise >= 0) || o->procs < 1) abort();
+}
+
+// The list of what these words choose; NULL: they are refused.
+static char* chosen(int argc, char** argv) {
+    kbi_options o;
+    kbi_plan plan;
+    kbi_text list = { NULL, 0, 0 };
+    kbi_registered all = kbi_registry();
+    fuzz_said();
+    kbi_options_default(&o);
+    kbi_process.quiet = true; // errors only
+    bool parsed = kbi_options_parse(&o, argc, argv), good = parsed && kbi_plan_make(&plan, &o, &all);
+    if (fuzz_said() != !good) abort();
+    if (parsed) look(&o);
+    if (good) {
+        if (plan.n < 1 || plan.n > KBI_CASES || plan.groups < 1 || plan.groups > plan.n) abort();
+        for (int i = 0, end; i < plan.n; i = end) {
+            end = kbi_group_end(&plan, i);
+            if (end <= i || !(kbi_group_seconds(&o, end - i) >= 0)) abort();
+        }
+        if (!kbi_list(&list, &plan, &o)) kbi_list_cases(&list, &plan);
+        for (size_t i = 0; i < list.n; i++)
+            if (list.s[i] != '\n' && kbi_control(list.s + i)) abort();
+        kbi_plan_free(&plan);
+    }
+    KBENCH_FREE((void*)o.load);
+    KBENCH_FREE(all.of);
+    return list.s;
+}
+
+FUZZ_MAIN("--list", "--list-ops", "-a\n", "rows=", "p=", ":", "*", "+2", ",", "^", "=", "1e308", "--", "--op\n", "\n",
+          "inf", "nan", "-", "0", "-1", "(", ")*", "{9}", "[", "\\", "--size", "--fast", "10%", "3s", "small,", "|",
+          "\xff", "--exclude=", "--dtype=", "9223372036854775807") {
+    static char program[] = "fuzz";
+    char* argv[34] = { program };
+    int argc = 1;
+    kbi_text words = { NULL, 0, 0 };
+    kbi_put(&words, (const char*)data, size);
+    for (char *p = words.s, *end; *p && argc < 33; p = end) {
+        argv[argc++] = p;
+        end = p + strcspn(p, "\n");
+        if (*end) *end++ = 0;
+    }
+    char *once = chosen(argc, argv), *again = chosen(argc, argv);
+    if (!kbi_same_text(once, again)) abort();
+    KBENCH_FREE(once);
+    KBENCH_FREE(again);
+    kbi_text_free(&words);
+    return 0;
+}

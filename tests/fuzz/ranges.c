@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// Any bytes as what is written behind -a NAME= and into KB_SIZE, and as numbers, times and processors: what is taken
+// keeps to its bounds, and written out, a value after the other, it is the same list again.
+#include "fuzz.h"
+
+static void check_value(const kb_param* p, kb_axis_type type) {
+    if (p->type != type || !p->name) abort();
+    if (type == KB_AXIS_STRINGS ? !p->s || !*p->s || strchr(p->s, ',') : kbi_nan(p->r)) abort();
+    if (type == KB_AXIS_INTS && (p->i <= -1000000000000000 || p->i >= 1000000000000000 || p->r != (double)p->i))
+        abort();
+    for (const char* s = type == KB_AXIS_STRINGS ? p->s : ""; *s; s++)
+        if (kbi_control(s)) abort();
+}
+
+static void check_list(kbi_arena* a, const kbi_dimension* d) {
+    kbi_text out = { NULL, 0, 0 };
+    char number[40];
+    if (d->n < 0 || d->n > KBI_VALUES) abort();
+    for (int i = 0; i < d->n; i++) {
+        const kb_param* p = &d->values[i];
+        check_value(p, d->type);
+        if (i) kbi_puts(&out, ",");
+        if (d->type == KB_AXIS_STRINGS) kbi_puts(&out, p->s);
+        if (d->type == KB_AXIS_REALS) kbi_puts(&out, kbi_number(p->r, number));
+        if (d->type == KB_AXIS_INTS) kbi_putf(&out, "%lld", (long long)p->i);
+    }
+    kbi_dimension again = kbi_parse_list(a, d->name, d->type, out.n ? out.s : "", out.n);
+    if (again.n != d->n) abort();
+    for (int i = 0; i < d->n; i++) {
+        const kb_param *p = &d->values[i], *q = &again.values[i];
+        if (p->i != q->i || !kbi_same_text(p->s, q->s) || memcmp(&p->r, &q->r, sizeof p->r) != 0) abort();
+    }
+    kbi_text_free(&out);
+}
+
+static void check_words(const char* s) {
+    kbi_cpus cpus;
+    int64_t whole = 0;
+    double time = kbi_parse_time(s), share = 0;
+    if (time != -1 && (!(time >= 0) || !kbi_finite(time))) abort();
+    if (kbi_parse_whole(s, -5, 1000, &whole) && (whole < -5 || whole > 1000)) abort();
+    if (kbi_need_percent("noise", s, &share) && !(share >= 0 && share <= 10)) abort();
+    kbi_cpus_parse(s, &cpus);
+    const char* at = s;
+    double size = kbi_pattern_size(&at, 0);
+    if (!(size >= 0) || (size < 1e9 && *at)) abort();
+}
+
+FUZZ_MAIN(":", "*", "+", ",", "^", "e", "inf", "nan", "-", "0", "1e308", "1e-320", "0x", ".", "rows=", " ", "4096",
+          "1:", ":*2", ":+1", "999999999999999", "ms", "min", "%", "{", "}", "(", ")", "[", "]", "\\") {
+    static const kb_axis_type types[] = { KB_AXIS_INTS, KB_AXIS_REALS, KB_AXIS_STRINGS };
+    kbi_arena arena = { NULL, 0, 0 };
+    kbi_dimension of_size[KBI_DIMENSIONS];
+    int n = 0;
+    char* s = kbi_arena_text_n(&arena, (const char*)data, size);
+    fuzz_said();
+    for (int i = 0; i < KBI_COUNT(types); i++) {
+        kbi_dimension d = kbi_parse_list(&arena, "x", types[i], s, strlen(s));
+        check_list(&arena, &d);
+    }
+    if (kbi_size_dimensions(&arena, s, of_size, &n))
+        for (int i = 0; i < n; i++) check_list(&arena, &of_size[i]);
+    if (n < 0 || n > KBI_DIMENSIONS) abort();
+    check_words(s);
+    kbi_arena_free(&arena);
+    return 0;
+}
