@@ -75,6 +75,7 @@ CONTENTS (search for the tag)
     >>calibrate    measure: what events read too much, against what an empty kernel takes
     >>audit        measure: the timed block seen once under stream capture, where nothing executes
     >>activity     measure: the block's kernels, copies and calls, run by run, from CUPTI's records
+    >>counters     measure: the hardware's counters over the block, through CUPTI's range profiler
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
     >>alike        measure: whether later launches do what the first ones did, by their times
@@ -84,6 +85,7 @@ CONTENTS (search for the tag)
     >>body         measure: what a body asks and says: axes, amounts, checks, words
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
+    >>counted      judge: what was counted of a case against what it declared, and what bounds it
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
@@ -382,6 +384,8 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FEW,             WARN,  "too few samples for an interval; raise --max-time")                                    \
     x(PLACEMENT,       WARN,  "no verdict: up to 3 % is where data lies, and it lay apart; KB_ALLOC it, always alike")\
     x(SHARED_GPU,      WARN,  "other processes use this GPU")                                                      \
+    x(DECLARED_BYTES,  WARN,  "kb_bytes says over 10 % more than the counters saw move: check its formula")           \
+    x(DECLARED_FLOPS,  WARN,  "kb_flops says over 10 % more than the counters saw done: check its formula")           \
     x(CONSTANT_DATA,   WARN,  "inputs are constant; real data can run slower")                                     \
     x(LEAK,            WARN,  "the function left device memory allocated")                                         \
     x(DEBUG_BUILD,     WARN,  "compiled without optimisation; use -O2 or -O3")
@@ -578,10 +582,10 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
     x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; on the CPU: of one core's")      \
     x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
-    x(text,    bound,                 rate,    "memory, compute or latency")                                          \
+    x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")                                          \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(params,  counters,              rate,    "what the body counted, by kb_count: an object of numbers")            \
+    x(params,  counters,              rate,    "what the body counted (kb_count), and --counters: an object of numbers") \
     x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
@@ -1193,7 +1197,7 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
-              Public: none      Used by: foundation, plan, measure, judge, >>facts, >>parse, render, program
+              Public: none      Used by: foundation, plan, measure, judge, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // By its bits, so that -ffast-math cannot decide that there are no NaNs.
@@ -1703,7 +1707,7 @@ static void kbi_find(void* library, const char* name, void* function) {
 /*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
               Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice, kb_flag_is_error
-              Used by: programs, >>random, >>plan, >>list, measure, record, render, >>embed, >>selftest
+              Used by: programs, >>random, >>plan, >>list, measure, >>counted, record, render, >>embed, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
@@ -3117,7 +3121,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: >>registry, plan, measure, >>verdict, >>rivals, >>record, >>text, program
+              Public: none      Used by: >>insight, >>registry, plan, measure, judge, >>record, >>text, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
@@ -3138,6 +3142,7 @@ typedef struct kbi_recipe {
     bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
     bool fresh;                 // ask it with other inputs, too
     unsigned inside;            // kbi_wish: nothing is timed, the block is looked into
+    const char* counters;       // which: few, usual, all, or names of metrics; NULL: usual
     unsigned expect;            // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -3225,7 +3230,7 @@ static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: it is not
 }
 
 enum { KBI_COUNTERS = 16 };
-typedef struct kbi_counter { // by kb_count
+typedef struct kbi_counter { // by kb_count, or the hardware's
     char name[64], unit[32];
     double value;
 } kbi_counter;
@@ -3401,10 +3406,10 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 /*---------------------------------------------------------------------------------------------------------------
   >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
-              Public: none      Used by: >>plan, measure, >>record, >>reader, >>profile, program
+              Public: none      Used by: >>plan, measure, >>counted, >>record, >>reader, >>profile, program
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_wish { KBI_WISH_ACTIVITY = 1 } kbi_wish; // what is to be looked for, as bits
+typedef enum kbi_wish { KBI_WISH_ACTIVITY = 1, KBI_WISH_COUNTERS = 2 } kbi_wish; // what is to be looked for, as bits
 
 typedef enum kbi_event_kind {
     KBI_EVENT_RUN,
@@ -3428,10 +3433,10 @@ typedef struct kbi_gauge { // what the device showed beside them
     double sm_mhz, power_w; // NaN: not known
 } kbi_gauge;
 
-// One piece of memory: this, its events, its gauges, the bytes of its texts.
+// One piece of memory: this, its events, its gauges, its counters, the bytes of its texts.
 typedef struct kbi_inside {
-    int64_t events, gauges, texts; // how many
-    int64_t dropped;               // records that found no room
+    int64_t events, gauges, counters, texts; // how many
+    int64_t dropped;                         // records that found no room
     int32_t runs, device;
     char message[400]; // why something that was asked for is not here; "": nothing
 } kbi_inside;
@@ -3440,26 +3445,40 @@ static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_
 static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
     return (const kbi_gauge*)(const void*)(kbi_events_of(in) + in->events);
 }
-static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_gauges_of(in) + in->gauges); }
+static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
+    return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
+}
+static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
 static const char* kbi_event_name(const kbi_inside* in, const kbi_event* e) { return kbi_texts_of(in) + e->name; }
 static size_t kbi_inside_size(const kbi_inside* in) {
     return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
-           (size_t)in->texts;
+           sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
 }
 
 // Whether so many bytes, which came from elsewhere, are one whose parts fit each other.
 static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
     enum { KBI_MOST = 1 << 24 };
-    if (in->events < 0 || in->events > KBI_MOST || in->gauges < 0 || in->gauges > KBI_MOST || in->texts < 0)
-        return false;
-    if (in->texts > KBI_MOST || kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
+    const int64_t counts[] = { in->events, in->gauges, in->counters, in->texts };
+    for (int i = 0; i < KBI_COUNT(counts); i++)
+        if (counts[i] < 0 || counts[i] > KBI_MOST) return false;
+    if (kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
     if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
+    for (int64_t i = 0; i < in->counters; i++) {
+        const kbi_counter* c = &kbi_counters_of(in)[i];
+        if (c->name[sizeof c->name - 1] || c->unit[sizeof c->unit - 1]) return false;
+    }
     for (int64_t i = 0; i < in->events; i++) {
         const kbi_event* e = &kbi_events_of(in)[i];
         if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
         if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
     }
     return true;
+}
+
+static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: it was not
+    for (int64_t i = 0; i < in->counters; i++)
+        if (kbi_is(kbi_counters_of(in)[i].name, name)) return kbi_counters_of(in)[i].value;
+    return NAN;
 }
 
 static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
@@ -4282,6 +4301,7 @@ enum {
     x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
     x(profile,        "profile",      NULL,            "look inside", "kernels, copies, calls of each block (CUPTI)") \
+    x(counters,       "counters",     "[=SET]",        "look inside", "hardware counters: few, usual, all or names") \
     x(trace,          "trace",        "FILE",          "look inside", "the same as a timeline for Perfetto")         \
     x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files, what differs")  \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
@@ -4318,7 +4338,7 @@ typedef struct kbi_strings { // the values of an option given more than once
 typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // whether an option was given
     kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race;
-    const char *csv, *md, *gbench, *go, *report, *trace;
+    const char *csv, *md, *gbench, *go, *report, *trace, *counters; // counters: behind the =
     const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
@@ -4460,6 +4480,12 @@ static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
 }
 
+// "[=SET]": a value only behind a =.
+static bool kbi_option_may(int id) {
+    const char* argument = kbi_options_table[id].argument;
+    return argument && *argument == '[';
+}
+
 static void kbi_help(void) {
     const char* section = NULL;
     printf("usage: %s [options] [FILTER...]\n", kbi_process.program);
@@ -4472,7 +4498,8 @@ static void kbi_help(void) {
         if (!kbi_is(section, o->section)) printf("\n%s\n", o->section);
         section = o->section;
         char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+        snprintf(left, sizeof left, "--%s%s%s", o->name, !o->argument || kbi_option_may(i) ? "" : " ",
+                 o->argument ? o->argument : "");
         printf("  %-22s %s\n", left, o->help);
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
@@ -4735,6 +4762,18 @@ static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     }
 }
 
+// A set is a word, metrics have "__" in their names.
+static bool kbi_option_counters(kbi_options* o, const char* value) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,";
+    o->counters = value;
+    bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
+    if (set || (strstr(value, "__") && !value[strspn(value, allowed)])) return true;
+    return kbi_error(
+               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
+               value),
+           false;
+}
+
 // Those of what is read and written.
 static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
     const char* name = kbi_options_table[id].name;
@@ -4747,6 +4786,7 @@ static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_go: o->go = value; return true;
     case KBI_OPTION_report: o->report = value; return true;
     case KBI_OPTION_trace: o->trace = value; return true;
+    case KBI_OPTION_counters: return kbi_option_counters(o, value);
     case KBI_OPTION_gbench:
     case KBI_OPTION_benchmark_out:
     case KBI_OPTION_benchmark_out_format:
@@ -4968,7 +5008,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         size_t n = equals ? (size_t)(equals - s) - 2 : strlen(s) - 1;
         int id = s[1] == '-' ? kbi_option_named(s + 2, n) : kbi_option_short(s);
         if (id < 0) return false;
-        bool wants = kbi_options_table[id].argument != NULL;
+        bool wants = kbi_options_table[id].argument && (equals || !kbi_option_may(id));
         if (!wants && equals) return kbi_error("--%s takes no value", kbi_options_table[id].name), false;
         if (wants && !equals && (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
             return kbi_error("--%s needs %s", kbi_options_table[id].name, kbi_options_table[id].argument), false;
@@ -5758,6 +5798,7 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->samples = o->iters;
     r->rounds = o->rounds;
     r->launches = o->launches;
+    r->counters = o->counters;
     r->min_samples = o->min_samples;
     r->max_samples = o->max_samples;
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
@@ -5765,7 +5806,8 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
 
 // What is to be looked into when the cases have been measured; kbi_wish.
 static unsigned kbi_wishes_of(const kbi_options* o) {
-    return o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] ? KBI_WISH_ACTIVITY : 0;
+    unsigned activity = o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] ? KBI_WISH_ACTIVITY : 0;
+    return activity | (o->on[KBI_OPTION_counters] ? KBI_WISH_COUNTERS : 0);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6301,6 +6343,7 @@ typedef struct kbi_cupti {
     int (*text)(int error, const char** text);
     int (*call)(int domain, uint32_t id, const char** name);
     int (*dropped)(void* context, uint32_t stream, size_t* n);
+    void* library;
     bool loaded, open;                        // attached; kernels' durations are kept
     void (*look)(const kbi_activity* record); // who is given every record, instead; NULL: nobody
     kbi_span* spans;                          // of kernels that are not the harness's own, as they come
@@ -6332,10 +6375,10 @@ enum { KBI_INSIDE_RUNS = 8 };
 typedef struct kbi_insight { // what is being looked into
     int at;                  // of the backend's instruments
     bool open, again;        // it is at work; it wants another run
-    kbi_text events, gauges, texts;
+    kbi_text events, gauges, counters, texts;
     kbi_map names; // where in the texts they are
     char message[400];
-    int runs; // that count: the first one may load code
+    int runs, passes; // that count: the first one may load code; of counters
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
 } kbi_insight;
 
@@ -6381,6 +6424,21 @@ KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
     kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
     kbi_put(&in->texts, text, strlen(text) + 1);
     return (int32_t)slot->at;
+}
+
+// Of two of one name the first counts.
+KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
+    kbi_insight* in = &kbi_lab.insight;
+    const kbi_counter* known = (const kbi_counter*)(const void*)in->counters.s;
+    kbi_counter c;
+    for (size_t i = 0; i < in->counters.n / sizeof c; i++)
+        if (kbi_is(known[i].name, name)) return;
+    if (!kbi_finite(value)) return;
+    memset(&c, 0, sizeof c);
+    snprintf(c.name, sizeof c.name, "%.60s", name);
+    snprintf(c.unit, sizeof c.unit, "%s", unit);
+    c.value = value;
+    kbi_put(&in->counters, (const char*)&c, sizeof c);
 }
 
 // Why something that was asked for is not there.
@@ -7556,6 +7614,7 @@ static bool kbi_cupti_load(void) {
     if (c->loaded) return true;
     for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) return false;
+    c->library = library;
     kbi_find(library, "cuptiActivityRegisterCallbacks", &c->callbacks);
     kbi_find(library, "cuptiActivityEnable", &c->enable);
     kbi_find(library, "cuptiActivityFlushAll", &c->flush);
@@ -8518,6 +8577,323 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>counters  measure: the hardware's counters over the block, through CUPTI's range profiler.
+              Public: none      Used by: >>cuda
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+// The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a word:
+// so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against CUPTI's.
+typedef enum kbi_range_call {
+    KBI_RANGE_INIT,
+    KBI_RANGE_SUPPORTED, // 2: device; 2 and up, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
+    KBI_RANGE_CHIP,      // 2: device; 3: its name
+    KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
+    KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
+    KBI_RANGE_METRIC,      // 2: object; 3: name
+    KBI_RANGE_ADD,         // 2: object; 3: names; 4: how many
+    KBI_RANGE_CONFIG_SIZE, // 2: object; 3: size
+    KBI_RANGE_CONFIG,      // 2: object; 3: size; 4: image
+    KBI_RANGE_PASSES,      // 2: size; 3: image; 4: passes
+    KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
+    KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
+    KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
+    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: target
+    KBI_RANGE_START, // 2: profiler
+    KBI_RANGE_PUSH,  // 2: profiler; 3: name
+    KBI_RANGE_POP,
+    KBI_RANGE_STOP, // 2: profiler; 5, first byte: all passes are submitted
+    KBI_RANGE_DECODE,
+    KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
+    KBI_RANGE_DISABLE,
+    KBI_RANGE_HOST_END,
+    KBI_RANGE_END,
+    KBI_RANGE_CALLS
+} kbi_range_call;
+
+static const struct {
+    const char* name;
+    unsigned size;
+} kbi_range_calls[] = { { "cuptiProfilerInitialize", 16 },
+                        { "cuptiProfilerDeviceSupported", 52 },
+                        { "cuptiDeviceGetChipName", 32 },
+                        { "cuptiProfilerGetCounterAvailability", 40 },
+                        { "cuptiProfilerHostInitialize", 48 },
+                        { "cuptiProfilerHostGetMetricProperties", 60 },
+                        { "cuptiProfilerHostConfigAddMetrics", 40 },
+                        { "cuptiProfilerHostGetConfigImageSize", 32 },
+                        { "cuptiProfilerHostGetConfigImage", 40 },
+                        { "cuptiProfilerHostGetNumOfPasses", 40 },
+                        { "cuptiRangeProfilerEnable", 32 },
+                        { "cuptiRangeProfilerGetCounterDataSize", 64 },
+                        { "cuptiRangeProfilerCounterDataImageInitialize", 40 },
+                        { "cuptiRangeProfilerSetConfig", 90 },
+                        { "cuptiRangeProfilerStart", 24 },
+                        { "cuptiRangeProfilerPushRange", 32 },
+                        { "cuptiRangeProfilerPopRange", 24 },
+                        { "cuptiRangeProfilerStop", 41 },
+                        { "cuptiRangeProfilerDecodeData", 32 },
+                        { "cuptiProfilerHostEvaluateToGpuValues", 72 },
+                        { "cuptiRangeProfilerDisable", 24 },
+                        { "cuptiProfilerHostDeinitialize", 24 },
+                        { "cuptiProfilerDeInitialize", 16 } };
+
+// Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
+static const struct {
+    const char *name, *metric, *unit;
+    int set; // 0: few, 1: usual, 2: all
+} kbi_metrics[] = { { "gpu_time_ns", "gpu__time_duration.sum", "ns",
+                      0 }, // at the profiler's clocks: no time to be reported
+                    { "dram_bytes", "dram__bytes.sum", "B", 0 },
+                    { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+                    { "occupancy_pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 0 },
+                    { "tensor_pct", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%", 0 },
+                    { "l2_pct", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+                    { "l2_bytes", "lts__t_bytes.sum", "B", 1 },
+                    { "l1_hit_pct", "l1tex__t_sector_hit_rate.pct", "%", 1 },
+                    { "l2_hit_pct", "lts__t_sector_hit_rate.pct", "%", 1 },
+                    { "instructions", "smsp__inst_executed.sum", "", 1 },
+                    { "issue_pct", "smsp__issue_active.avg.pct_of_peak_sustained_active", "%", 1 },
+                    { "sm_cycles", "sm__cycles_elapsed.max", "", 1 },
+                    { "dram_read_bytes", "dram__bytes_read.sum", "B", 1 },
+                    { "dram_write_bytes", "dram__bytes_write.sum", "B", 1 },
+                    { "bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", 1 },
+                    { "fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", "", 1 },
+                    { "fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", "", 1 },
+                    { "ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "", 1 },
+                    { "dadd", "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum", "", 1 },
+                    { "dmul", "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum", "", 1 },
+                    { "dfma", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "", 1 },
+                    { "hadd", "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "", 1 },
+                    { "hmul", "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum", "", 1 },
+                    { "hfma", "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", "", 1 },
+                    { "fp32_instructions", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", "", 1 },
+                    { "fp64_instructions", "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum", "", 1 },
+                    { "fp16_instructions", "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum", "", 1 },
+                    { "xu_instructions", "sm__inst_executed_pipe_xu.sum", "", 1 },
+                    { "tensor_instructions", "sm__inst_executed_pipe_tensor.sum", "", 1 },
+                    { "tensor_bf16_ops", "sm__ops_path_tensor_src_bf16_dst_fp32.sum", "", 2 },
+                    { "tensor_tf32_ops", "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "", 2 },
+                    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16.sum", "", 2 },
+                    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16_dst_fp32.sum", "", 2 },
+                    { "tensor_fp8_ops", "sm__ops_path_tensor_src_fp8.sum", "", 2 },
+                    { "tensor_int8_ops", "sm__ops_path_tensor_src_int8.sum", "", 2 },
+                    { "sm_pct", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 },
+                    { "memory_pct", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 } };
+
+enum { KBI_METRICS = 64, KBI_PASSES = 64 };
+static struct kbi_ranging { // one case's
+    int (*calls[KBI_RANGE_CALLS])(uint64_t*);
+    uint64_t host, profiler; // objects of CUPTI's
+    const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
+    char own[512]; // metrics by name
+    int n, passes;
+    bool begun, failed;
+    kbi_text availability, config, data;
+} kbi_ranging;
+
+#define KBI_WORD(p) ((uint64_t)(uintptr_t)(p))
+
+// false after it said why.
+static bool kbi_range(kbi_range_call call, uint64_t* words) {
+    char why[400];
+    int (*f)(uint64_t*) = kbi_ranging.calls[call];
+    words[0] = kbi_range_calls[call].size;
+    int error = f ? f(words) : 27;
+    if (!error || kbi_ranging.failed) return !error;
+    kbi_ranging.failed = true;
+    if (f)
+        kbi_insight_say("%s", kbi_cupti_why(kbi_range_calls[call].name, error, why));
+    else
+        kbi_insight_say("this libcupti.so has no %s; counters want that of CUDA 12.6 or later",
+                        kbi_range_calls[call].name);
+    return false;
+}
+
+static void kbi_range_room(kbi_text* t, uint64_t bytes) {
+    kbi_text_free(t);
+    t->s = (char*)kbi_grow(NULL, (size_t)bytes);
+    memset(t->s, 0, (size_t)bytes);
+    t->n = (size_t)bytes;
+}
+
+// Whether this GPU can be profiled at all, as the library knows it.
+static bool kbi_range_supported(int device) {
+    static const char* const why[] = { "its architecture is not known to this libcupti.so; a newer one may know it",
+                                       "SLI hides its counters",
+                                       "this virtual GPU may not be profiled; the host's administrator can allow it",
+                                       "confidential computing is on, and hides its counters",
+                                       "this card (CMP) has no counters for sale",
+                                       "under WSL its counters cannot be read; take Linux itself" };
+    uint64_t p[7] = { 0, 0, (uint32_t)device, 0, 0, 0, 0 };
+    uint32_t is[8];
+    if (!kbi_range(KBI_RANGE_SUPPORTED, p)) return false;
+    memcpy(is, &p[2], sizeof is); // device, supported, architecture, ...
+    if (is[1] == 3) return true;
+    for (int i = 0; i < KBI_COUNT(why); i++)
+        if (is[2 + i] != 3 && !kbi_ranging.failed) kbi_insight_say("%s", why[i]), kbi_ranging.failed = true;
+    if (!kbi_ranging.failed) kbi_insight_say("this GPU cannot be profiled (is it a part of one, MIG?)");
+    return false;
+}
+
+static void kbi_range_offer(const char* metric, const char* name, const char* unit) {
+    kbi_ranging.metrics[kbi_ranging.n] = metric;
+    kbi_ranging.names[kbi_ranging.n] = name;
+    kbi_ranging.units[kbi_ranging.n++] = unit;
+}
+
+// Those of the set that this chip has: one that it lacks would take the others with it.
+static bool kbi_range_choose(const char* set) {
+    bool named = set && strstr(set, "__");
+    int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2, n = 0;
+    kbi_ranging.n = 0;
+    for (int i = 0; !named && i < KBI_COUNT(kbi_metrics); i++)
+        if (kbi_metrics[i].set <= most)
+            kbi_range_offer(kbi_metrics[i].metric, kbi_metrics[i].name, kbi_metrics[i].unit);
+    snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
+    for (char* p = kbi_ranging.own; *p && kbi_ranging.n < KBI_METRICS;) {
+        char* name = p;
+        p += strcspn(p, ",");
+        if (*p) *p++ = 0;
+        if (*name) kbi_range_offer(name, name, "");
+    }
+    for (int i = 0; i < kbi_ranging.n; i++) {
+        uint64_t p[8] = {
+            kbi_range_calls[KBI_RANGE_METRIC].size, 0, kbi_ranging.host, KBI_WORD(kbi_ranging.metrics[i]), 0, 0, 0, 0
+        };
+        bool has = kbi_ranging.calls[KBI_RANGE_METRIC] && kbi_ranging.calls[KBI_RANGE_METRIC](p) == 0;
+        if (!has && named) kbi_insight_say("this chip has no metric %s", kbi_ranging.metrics[i]);
+        if (!has) continue;
+        kbi_ranging.metrics[n] = kbi_ranging.metrics[i];
+        kbi_ranging.names[n] = kbi_ranging.names[i];
+        kbi_ranging.units[n++] = kbi_ranging.units[i];
+    }
+    kbi_ranging.n = n;
+    return n > 0;
+}
+
+// What to program the hardware with for the metrics of a set on a chip: needs no GPU.
+static bool kbi_range_configure(const char* chip, const char* set) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t host[6] = { 0, 0, 0, KBI_WORD(chip), KBI_WORD(r->availability.s), 0 };
+    if (!kbi_range(KBI_RANGE_HOST, host)) return false;
+    r->host = host[5];
+    if (!kbi_range_choose(set)) return false;
+    uint64_t add[5] = { 0, 0, r->host, KBI_WORD(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
+    if (!kbi_range(KBI_RANGE_ADD, add) || !kbi_range(KBI_RANGE_CONFIG_SIZE, size)) return false;
+    kbi_range_room(&r->config, size[3]);
+    uint64_t config[5] = { 0, 0, r->host, size[3], KBI_WORD(r->config.s) };
+    uint64_t passes[5] = { 0, 0, size[3], KBI_WORD(r->config.s), 0 };
+    if (!kbi_range(KBI_RANGE_CONFIG, config) || !kbi_range(KBI_RANGE_PASSES, passes)) return false;
+    r->passes = (int)passes[4];
+    return true;
+}
+
+static void kbi_range_find(void* library) {
+    for (int i = 0; i < KBI_RANGE_CALLS; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
+}
+
+static void kbi_range_end(void) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host }, all[2] = { 0, 0 };
+    if (r->profiler) kbi_range(KBI_RANGE_DISABLE, profiler);
+    if (r->host) kbi_range(KBI_RANGE_HOST_END, host);
+    if (r->begun) kbi_range(KBI_RANGE_END, all);
+    r->profiler = r->host = 0;
+    r->begun = false;
+    kbi_text_free(&r->availability);
+    kbi_text_free(&r->config);
+    kbi_text_free(&r->data);
+}
+
+// The profiler of this context, set to one range of the block's own that is run again for each pass.
+static bool kbi_range_begin(kbi_run* run) {
+    enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
+    struct kbi_ranging* r = &kbi_ranging;
+    int (*current)(void**) = NULL;
+    void *p = kbi_driver_function("cuCtxGetCurrent", 4000), *context = NULL;
+    uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)run->machine->device, 0 };
+    memcpy(&current, &p, sizeof p);
+    if (current) current(&context);
+    r->begun = kbi_range(KBI_RANGE_INIT, init);
+    if (!r->begun || !kbi_range_supported(run->machine->device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
+    uint64_t room[5] = { 0, 0, KBI_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD(context), 0 };
+    if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
+    kbi_range_room(&r->availability, room[3]);
+    room[4] = KBI_WORD(r->availability.s);
+    if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
+    if (!kbi_range_configure((const char*)(uintptr_t)chip[3], run->recipe->counters)) return false;
+    if (!kbi_range(KBI_RANGE_ENABLE, enable)) return false;
+    r->profiler = enable[3];
+    uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD(r->metrics), (uint64_t)r->n, 1, 1, 0 };
+    if (!kbi_range(KBI_RANGE_DATA_SIZE, size)) return false;
+    kbi_range_room(&r->data, size[7]);
+    uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_WORD(r->data.s) };
+    uint64_t set[12] = { 0,
+                         0,
+                         r->profiler,
+                         r->config.n,
+                         KBI_WORD(r->config.s),
+                         r->data.n,
+                         KBI_WORD(r->data.s),
+                         (uint64_t)KBI_USER_RANGE | (uint64_t)KBI_USER_REPLAY << 32,
+                         1,
+                         1 | 1u << 16,
+                         0,
+                         1 };
+    return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
+}
+
+static bool kbi_counters_open(kbi_run* run) {
+    kbi_ranging.failed = false;
+    if (!kbi_cupti_load()) {
+        kbi_insight_say("libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its "
+                        "folder");
+        return false;
+    }
+    kbi_range_find(kbi_lab.cupti.library);
+    kbi_lab.insight.passes = 0;
+    bool good = kbi_range_begin(run);
+    if (!good) kbi_range_end();
+    return good;
+}
+
+static void kbi_counters_begin(kbi_run* run) {
+    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
+    if (run->recipe->mode != KBI_HOT) kbi_evict();
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
+}
+
+static bool kbi_counters_end(kbi_run* run) {
+    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
+    (void)run;
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
+    cudaDeviceSynchronize();
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
+    kbi_lab.insight.passes++;
+    return !kbi_ranging.failed && !(stop[5] & 0xff) && kbi_lab.insight.passes < KBI_PASSES;
+}
+
+static void kbi_counters_close(kbi_run* run) {
+    struct kbi_ranging* r = &kbi_ranging;
+    double values[KBI_METRICS];
+    uint64_t decode[4] = { 0, 0, r->profiler, 0 };
+    uint64_t value[9] = {
+        0, 0, r->host, KBI_WORD(r->data.s), r->data.n, 0, KBI_WORD(r->metrics), (uint64_t)r->n, KBI_WORD(values)
+    };
+    for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
+    if (!r->failed && !kbi_failed(run) && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value))
+        for (int i = 0; i < r->n; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
+    kbi_range_end();
+}
+
+static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false,
+                                                        kbi_counters_open, kbi_counters_begin,
+                                                        kbi_counters_end,  kbi_counters_close };
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
               Public: none      Used by: >>cuda, >>calls, >>worker, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
@@ -9117,7 +9493,7 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy },
-    { &kbi_activity_instrument, NULL, NULL, NULL }
+    { &kbi_activity_instrument, &kbi_counters_instrument, NULL, NULL }
 };
 // clang-format on
 #endif
@@ -9239,6 +9615,7 @@ static void kbi_insight_clear(void) {
     kbi_insight* in = &kbi_lab.insight;
     kbi_text_free(&in->events);
     kbi_text_free(&in->gauges);
+    kbi_text_free(&in->counters);
     kbi_text_free(&in->texts);
     KBENCH_FREE(in->names.slots);
     memset(in, 0, sizeof *in);
@@ -9276,11 +9653,12 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.device = run->machine->device;
     head.events = (int64_t)(in->events.n / sizeof(kbi_event));
     head.gauges = (int64_t)(in->gauges.n / sizeof(kbi_gauge));
+    head.counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
     head.texts = (int64_t)in->texts.n;
     head.dropped = in->dropped;
     memcpy(head.message, in->message, sizeof head.message);
     kbi_text all = { NULL, 0, 0 };
-    const kbi_text* parts[] = { &in->events, &in->gauges, &in->texts };
+    const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
     kbi_put(&all, (const char*)&head, sizeof head);
     for (int i = 0; i < KBI_COUNT(parts); i++)
         if (parts[i]->n) kbi_put(&all, parts[i]->s, parts[i]->n);
@@ -10616,7 +10994,7 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
 
 /*---------------------------------------------------------------------------------------------------------------
   >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
-              Public: none      Used by: >>rivals, >>laps, >>embed
+              Public: none      Used by: >>counted, >>rivals, >>laps, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
@@ -10872,6 +11250,92 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
         kbi_flag_set(r, KB_FLAG_DEBUG_BUILD, m->debug_build != 0);
     }
     if (r->status != KB_OK || !(r->time_ms >= 0)) kbi_judge_withdraw(r);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>counted   judge: what was counted of a case against what it declared, and what bounds it.
+              Public: none      Used by: >>laps
+---------------------------------------------------------------------------------------------------------------*/
+
+// Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what went
+// through L2, as all of it has to. More than declared is honest: of data that is read twice only once is compulsory.
+static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
+    double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
+    bool far = kbi_is(r->mode, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
+    double most = far ? dram + size : l2;
+    char said[40], seen[40], times[40];
+    if (!(r->bytes > 0) || !kbi_finite(most)) return;
+    kbi_show_bytes(r->bytes, said);
+    kbi_show_bytes(far ? dram : l2, seen);
+    if (r->bytes > 1.1 * most) {
+        kbi_flag_set(r, KB_FLAG_DECLARED_BYTES, true);
+        kbi_judge_say(r, "kb_bytes says %s, and %s moved %s", said, far ? "DRAM" : "L2", seen);
+    } else if (far && dram > 1.1 * r->bytes) {
+        kbi_judge_say(r, "DRAM moved %s, %s times what kb_bytes says", seen, kbi_digits(dram / r->bytes, 3, times));
+    }
+}
+
+// Operations: as many as the instructions can have done at most; of comparisons, roots and exponentials nobody knows how
+// they were counted. What tensor cores do is not held against anything.
+static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
+    double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
+    double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
+    double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
+                  32 * kbi_counted(in, "xu_instructions");
+    double sure = kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") +
+                  kbi_counted(in, "dadd") + kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
+    char said[40], seen[40];
+    bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
+    if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || whole) return;
+    if (r->flops > 1.1 * most) {
+        kbi_flag_set(r, KB_FLAG_DECLARED_FLOPS, true);
+        kbi_judge_say(r, "kb_flops says %s million operations, and the instructions did %s million at most",
+                      kbi_digits(r->flops * 1e-6, 4, said), kbi_digits(most * 1e-6, 4, seen));
+    } else if (sure > 1.1 * r->flops) {
+        kbi_judge_say(r, "the instructions did %s million operations, %s times what kb_flops says",
+                      kbi_digits(sure * 1e-6, 4, seen), kbi_digits(sure / r->flops, 3, said));
+    }
+}
+
+// By what is busiest, if that is busy enough; else by waiting.
+static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
+    static const struct {
+        const char *counter, *name, *bound;
+    } rows[] = { { "dram_pct", "DRAM", "memory" },
+                 { "l2_pct", "L2", "L2" },
+                 { "tensor_pct", "tensor cores", "compute" },
+                 { "issue_pct", "issue slots", "compute" },
+                 { "sm_pct", "busiest pipe", "compute" } };
+    enum { KBI_BUSY_ENOUGH = 60 }; // percent
+    kbi_text why = { NULL, 0, 0 };
+    double most = 0, warps = kbi_counted(in, "occupancy_pct");
+    const char* bound = "latency";
+    int n = 0;
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        double x = kbi_counted(in, rows[i].counter);
+        if (!kbi_finite(x)) continue;
+        if (x > most && x >= KBI_BUSY_ENOUGH) bound = rows[i].bound;
+        most = KBI_MAX(most, x);
+        kbi_putf(&why, "%s%s %.0f %%", n++ ? ", " : "", rows[i].name, x);
+    }
+    bool launch = r->flags >> KB_FLAG_FLOOR & 1 && most < KBI_BUSY_ENOUGH;
+    if (launch) bound = "launch";
+    if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps there", n ? ", " : "", warps);
+    if (n > 1) { // of one alone nothing follows
+        r->bound = bound;
+        kbi_judge_say(r, "bound by %s: %s%s", bound, why.s,
+                      kbi_is(bound, "latency") ? ": nothing is busy enough" : "");
+    }
+    kbi_text_free(&why);
+}
+
+// Of a case that has a time.
+static void kbi_judge_inside(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
+    if (r->status != KB_OK || !in->counters) return;
+    r->occupancy_achieved = kbi_counted(in, "occupancy_pct");
+    kbi_judge_declared_bytes(r, in, machine);
+    kbi_judge_declared_flops(r, in);
+    kbi_judge_bound(r, in);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11721,15 +12185,19 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     return kbi_arena_text(a, text);
 }
 
-static void kbi_record_counters(kb_result* r, const kbi_measured* m) {
-    size_t size = sizeof(kb_param) * (size_t)(m->n_counters + 1);
+// Adds counters; of two of one name the first stays.
+static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n) {
+    size_t all = (size_t)(r->counters.n + n + 1), size = sizeof(kb_param) * all;
     kb_param *values = (kb_param*)kbi_arena_alloc(r->owned, size),
              *units = (kb_param*)kbi_arena_alloc(r->owned, size);
-    memset(values, 0, size);
-    memset(units, 0, size);
-    for (int i = 0; i < m->n_counters; i++) {
-        const kbi_counter* c = &m->counters[i];
-        kb_param *value = &values[r->counters.n++], *unit = &units[r->counter_units.n];
+    if (r->counters.n) memcpy(values, r->counters.of, sizeof(kb_param) * (size_t)r->counters.n);
+    if (r->counter_units.n) memcpy(units, r->counter_units.of, sizeof(kb_param) * (size_t)r->counter_units.n);
+    r->counters.of = values;
+    r->counter_units.of = units;
+    for (const kbi_counter* c = counters; c < counters + n; c++) {
+        kb_param *value = &values[r->counters.n], *unit = &units[r->counter_units.n];
+        if (kbi_finite(kbi_object_number(&r->counters, c->name))) continue;
+        r->counters.n++;
         value->name = unit->name = kbi_arena_text(r->owned, c->name);
         value->type = KB_AXIS_REALS;
         value->r = c->value;
@@ -11737,12 +12205,10 @@ static void kbi_record_counters(kb_result* r, const kbi_measured* m) {
         unit->s = kbi_arena_text(r->owned, c->unit);
         r->counter_units.n += c->unit[0] != 0;
     }
-    r->counters.of = values;
-    r->counter_units.of = units;
 }
 
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
-    kbi_record_counters(r, m);
+    kbi_record_counters(r, m->counters, m->n_counters);
     r->memory_bytes = m->memory;
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
@@ -11945,6 +12411,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
 static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
     kbi_text message = { NULL, 0, 0 };
     r->inside = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(in)), in);
+    kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
     if (!in->message[0]) return;
     kbi_putf(&message, "%s%snot looked into: %s", r->message ? r->message : "", r->message ? "; " : "", in->message);
     r->message = kbi_arena_text(r->owned, message.s);
@@ -13061,8 +13528,8 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, verbose, quiet, inside; // inside: what was found inside of cases stands below them
-    const char *sort, *columns;          // as on the command line; NULL: as measured, and what the records have
+    bool colour, verbose, quiet, inside, counters; // what was found inside of cases, and counted, stands below them
+    const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
 // Whether that is a terminal that knows colours and how to clear a line.
@@ -13686,8 +14153,8 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += won > 1 ? 8 : 9;
     }
     kbi_table_flags(t, r, used);
-    if (t->how.verbose) kbi_table_counters(t, r);
-    if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
+    if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
+    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_wrap(t, 4, r->message);
     if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }
 
@@ -14721,9 +15188,10 @@ static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
     }
 }
 
+enum { KBI_REPORT_BOUNDS = 5 };
 typedef struct kbi_report_sum { // of the cases of an operation that have something in common
     const kb_result* first;
-    int64_t n, value, wins, bound[3];
+    int64_t n, value, wins, bound[KBI_REPORT_BOUNDS];
     double logs, efficiency;
     const kb_result *best, *worst; // by efficiency
 } kbi_report_sum;
@@ -14785,10 +15253,12 @@ static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, cons
 
 static const struct {
     const char *bound, *change;
-} kbi_report_bounds[] = {
+} kbi_report_bounds[KBI_REPORT_BOUNDS] = {
     { "memory", "move fewer bytes: fuse with what comes before or after, read each element once, a smaller type" },
     { "compute", "do fewer operations or cheaper ones: matrix units, a smaller type, no work on padding" },
-    { "latency", "give a launch more to do: a larger batch, fewer and larger launches, a graph" }
+    { "latency", "give a launch more to do: a larger batch, fewer and larger launches, a graph" },
+    { "L2", "keep what is used again nearer: tiles in shared memory or registers, wider loads" },
+    { "launch", "give a launch more to do: a larger batch, several kernels in one, a graph" }
 };
 
 // What an operation's cases say together, by implementation.
@@ -14801,8 +15271,7 @@ static kbi_report_sum* kbi_report_sums(const kb_result* records, int64_t n, int6
         if (!kbi_report_timed(r)) continue;
         kbi_report_sum* s = kbi_report_add(sums, count, &map, r, r->implementation ? r->implementation : "", 0);
         s->wins += r->implementation && kbi_is(r->winner, r->implementation);
-        for (int b = 0; b < KBI_COUNT(kbi_report_bounds); b++)
-            s->bound[b] += kbi_is(r->bound, kbi_report_bounds[b].bound);
+        for (int b = 0; b < KBI_REPORT_BOUNDS; b++) s->bound[b] += kbi_is(r->bound, kbi_report_bounds[b].bound);
         if (!kbi_finite(r->gpu_efficiency)) continue;
         if (!s->best || r->gpu_efficiency > s->best->gpu_efficiency) s->best = r;
         if (!s->worst || r->gpu_efficiency < s->worst->gpu_efficiency) s->worst = r;
@@ -14837,7 +15306,7 @@ static void kbi_report_bottlenecks(kbi_text* t, const kbi_report_sum* sums, int6
     for (int64_t i = 0; i < count; i++) {
         const kbi_report_sum* s = &sums[i];
         int most = 0;
-        for (int b = 1; b < KBI_COUNT(kbi_report_bounds); b++)
+        for (int b = 1; b < KBI_REPORT_BOUNDS; b++)
             if (s->bound[b] > s->bound[most]) most = b;
         if (!s->bound[most]) continue;
         if (!any)
@@ -16382,6 +16851,7 @@ static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* st
                 kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
             else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
                 kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
+            if (lap->inside[i]) kbi_judge_inside(&results[i], lap->inside[i], &s->machine);
             if (lap->inside[i]) kbi_record_inside(&results[i], lap->inside[i]);
         }
         if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
@@ -16606,6 +17076,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
     how.inside = o->on[KBI_OPTION_profile];
+    how.counters = o->on[KBI_OPTION_counters];
     how.sort = o->sort;
     how.columns = o->columns;
     return how;

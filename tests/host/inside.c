@@ -54,6 +54,12 @@ KBENCH(many) {
         for (int i = 0; i < 14; i++) put(kb->stream, KERNEL, &of[i], 1000 + 100 * i);
     }
 }
+KBENCH(declares) {
+    KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 1e6); }
+    kb_bytes(kb, 1e9);
+    kb_flops(kb, 1e9);
+    kb_count(kb, "mine", 5, "");
+}
 KBENCH(dies) { // only where somebody looks
     KB_TIME(kb) {
         if (kb->run->recipe->inside) abort();
@@ -238,6 +244,101 @@ static void test_trace(void) {
     said("--load shows records and runs nothing: --profile has no place beside it");
 }
 
+static double counted(int i, const char* name) {
+    char key[100];
+    const char *all = json_get(&file, i, "counters"), *at;
+    snprintf(key, sizeof key, "\"%s\": ", name);
+    at = all ? strstr(all, key) : NULL;
+    return at ? strtod(at + strlen(key), NULL) : (double)NAN;
+}
+
+// Counters, what they make of what was declared, and what of the bound. L2 has 60 MiB; each operation of the GPU's lasts
+// 1 ms for 4e9 bytes declared, since more than the machine moves is an error.
+static void test_counters(void) {
+#define FFMA "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum:"
+#define FP32 ",dram__bytes.sum:1000000000,smsp__sass_thread_inst_executed_op_fp32_pred_on.sum:"
+#define BUSY \
+    ",lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,sm__warps_active.avg.pct_of_peak_sustained_active:51.5"
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
+        " --op declares --counters");
+    CHECK_INT(code, 0);
+    CHECK_REAL(counted(0, "dram_bytes"), 1e9, 0);
+    CHECK_REAL(counted(0, "gpu_time_ns"), 1000, 0); // one kernel a pass: the eviction is not among what is counted
+    CHECK_REAL(counted(0, "occupancy_pct"), 51.5, 0);
+    CHECK_REAL(counted(0, "mine"), 5, 0); // beside the body's own
+    CHECK_STR(text(0, "occupancy_achieved"), "51.5");
+    CHECK_STR(text(0, "bound"), "\"memory\"");
+    CHECK_HAS(text(0, "counter_units"), "\"dram_bytes\": \"B\"");
+    CHECK_HAS(text(0, "message"),
+              "bound by memory: DRAM 91 %, L2 30 %, tensor cores 0 %, issue slots 0 %, 52 % of the warps");
+    CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
+    said("dram_bytes 1000000000 B"); // without -v
+    // bytes: twice as many declared as moved, and half as many
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
+    CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
+    CHECK_HAS(text(0, "message"), "kb_bytes says 954 MiB, and DRAM moved 477 MiB");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:2000000000 --op declares --counters");
+    CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
+    CHECK_HAS(text(0, "message"), "DRAM moved 1.86 GiB, 2.00 times what kb_bytes says");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:0,lts__t_bytes.sum:500000000 --op declares --counters --hot");
+    CHECK_HAS(text(0, "flags"), "DECLARED_BYTES"); // from L2: all goes through it
+    CHECK_HAS(text(0, "message"), "and L2 moved 477 MiB");
+    // operations: 1e9 are declared
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
+    CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
+    CHECK_REAL(counted(0, "ffma"), 5e8, 0);
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "250000000" FP32 "250000000 --op declares --counters");
+    CHECK_HAS(text(0, "flags"), "DECLARED_FLOPS");
+    CHECK_HAS(text(0, "message"),
+              "kb_flops says 1000 million operations, and the instructions did 500.0 million at most");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "1000000000" FP32 "1000000000 --op declares --counters");
+    CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
+    CHECK_HAS(text(0, "message"), "did 2000 million operations, 2.00 times what kb_flops says");
+    // what is busiest
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:20" BUSY
+        " --op declares --counters=few");
+    CHECK_STR(text(0, "bound"), "\"latency\"");
+    CHECK_THAT(isnan(counted(0, "ffma")), "few has no more");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:75" BUSY
+        " --op declares --counters=few");
+    CHECK_STR(text(0, "bound"), "\"compute\"");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
+    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0); // of two spellings the one that the chip has
+    said("plain 8");                                  // both at once
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");
+    CHECK_REAL(counted(0, "a__b.sum"), 3, 0);
+    said("this chip has no metric no_such__c.sum");
+    run("VIRTUAL_CUPTI=1 --op declares,one --counters --no-isolate");
+    CHECK_REAL(counted(1, "gpu_time_ns"), 1000, 0);
+    start("--op one --counters=many");
+    CHECK_INT(code, 2);
+    said("--counters takes few, usual or all, or names of metrics");
+    // whatever forbids it, the times stand
+    static const struct {
+        const char *how, *line;
+    } rows[] = {
+        { "", "libcupti.so is not found" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_OLD_CUPTI=1", "this libcupti.so has no cuptiProfilerInitialize" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_VGPU=1", "this virtual GPU may not be profiled" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerGetCounterAvailability:26", "dcgmi profile --pause" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:35", "CAP_SYS_ADMIN" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:43", "take a whole GPU" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerInitialize:39", "another profiler is attached" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStart:9", "cuptiRangeProfilerStart: CUPTI_ERROR" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStop:9", "cuptiRangeProfilerStop: CUPTI_ERROR" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerDecodeData:9", "DecodeData: CUPTI_ERROR" }
+    };
+    for (int i = 0; i < 10; i++) {
+        char arguments[300];
+        snprintf(arguments, sizeof arguments, "%s%s--op one --counters", rows[i].how, *rows[i].how ? " " : "");
+        run(arguments);
+        CHECK_INT(code, 0);
+        said("one/impl=default is not looked into: "), said(rows[i].line);
+        CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.03);
+        CHECK_THAT(isnan(counted(0, "dram_bytes")), "a counter in %s", text(0, "counters"));
+    }
+}
+
 // Whatever goes wrong, the times stand, and one line says what mends it.
 static void test_failures(void) {
     static const struct {
@@ -275,6 +376,7 @@ int main(int argc, char** argv) {
     test_sums();
     test_profile();
     test_trace();
+    test_counters();
     test_failures();
     return test_end();
 }

@@ -253,6 +253,99 @@ static int trace_next(uint8_t* buffer, size_t valid, kbi_activity** r) {
     return *r = &next->kernel, 0;
 }
 
+// --- CUPTI's range profiler: three passes; what it counts says VIRTUAL_METRICS, NAME:VALUE,... ---
+
+static struct ranging {
+    bool initialised, open, pushed;
+    int starts, in_range; // passes; kernels of the last range
+} ranging;
+
+static double metric(const char* name) {
+    const char* all = getenv("VIRTUAL_METRICS");
+    size_t n = strlen(name);
+    for (const char* s = all; s && *s; s += strcspn(s, ","), s += *s == ',')
+        if (strncmp(s, name, n) == 0 && s[n] == ':') return strtod(s + n + 1, NULL);
+    return strcmp(name, "gpu__time_duration.sum") == 0 ? 1000.0 * ranging.in_range : 0;
+}
+
+// One function for all: which it is follows from its name. Sizes have to be CUPTI's own.
+static int range_do(const char* name, uint64_t* w) {
+    static char image[64];
+    const char* fails = getenv("VIRTUAL_RANGE_FAILS"); // NAME:ERROR
+    size_t n = strlen(name);
+    if (fails && strncmp(fails, name, n) == 0 && fails[n] == ':') return atoi(fails + n + 1);
+#define RANGE(what) (strcmp(name, what) == 0)
+    if (RANGE("cuptiProfilerInitialize")) return ranging.initialised = true, w[0] == 16 ? 0 : 10;
+    if (!ranging.initialised) return 15;
+    if (RANGE("cuptiProfilerDeviceSupported")) {
+        uint32_t is[8] = { (uint32_t)w[2], 3, 3, 3, 3, 3, 3, 3 };
+        if (getenv("VIRTUAL_VGPU")) is[1] = 1, is[4] = 1;
+        return memcpy(&w[2], is, sizeof is), 0;
+    }
+    if (RANGE("cuptiDeviceGetChipName")) w[3] = (uint64_t)(uintptr_t) "VG100";
+    if (RANGE("cuptiProfilerGetCounterAvailability") && !w[4]) w[3] = sizeof image;
+    if (RANGE("cuptiProfilerHostInitialize")) w[5] = w[3] && w[4] ? 77 : 0;
+    if (RANGE("cuptiProfilerHostGetMetricProperties"))
+        return strstr((const char*)(uintptr_t)w[3], "no_such") || strstr((const char*)(uintptr_t)w[3], "src_fp16.")
+                   ? 17
+                   : 0;
+    if (RANGE("cuptiProfilerHostConfigAddMetrics")) {
+        const char** names = (const char**)(uintptr_t)w[3];
+        for (uint64_t i = 0; i < w[4]; i++)
+            if (strstr(names[i], "no_such")) return 17;
+    }
+    if (RANGE("cuptiProfilerHostGetConfigImageSize")) w[3] = sizeof image;
+    if (RANGE("cuptiProfilerHostGetNumOfPasses")) w[4] = 3;
+    if (RANGE("cuptiRangeProfilerEnable")) w[3] = 88, ranging.starts = 0;
+    if (RANGE("cuptiRangeProfilerGetCounterDataSize")) w[7] = sizeof image;
+    if (RANGE("cuptiRangeProfilerSetConfig") &&
+        (w[7] != (2 | (uint64_t)3 << 32) || w[9] != (1 | 1 << 16) || w[11] != 1))
+        return 1;
+    if (RANGE("cuptiRangeProfilerStart")) return ranging.open ? 7 : (ranging.open = true, ranging.starts++, 0);
+    if (RANGE("cuptiRangeProfilerPushRange"))
+        return !ranging.open ? 7 : (ranging.pushed = true, ranging.in_range = 0, 0);
+    if (RANGE("cuptiRangeProfilerPopRange")) return !ranging.pushed ? 7 : (ranging.pushed = false, 0);
+    if (RANGE("cuptiRangeProfilerStop"))
+        return !ranging.open || ranging.pushed ? 7 : (ranging.open = false, w[5] = ranging.starts == 3, 0);
+    if (RANGE("cuptiProfilerHostEvaluateToGpuValues")) {
+        const char** names = (const char**)(uintptr_t)w[6];
+        double* values = (double*)(uintptr_t)w[8];
+        for (uint64_t i = 0; i < w[7]; i++) values[i] = metric(names[i]);
+        return ranging.starts == 3 && !ranging.open ? 0 : 13;
+    }
+    return 0;
+}
+#define RANGE_CALLS(x)                                                                                               \
+    x(cuptiProfilerInitialize) x(cuptiProfilerDeviceSupported) x(cuptiDeviceGetChipName)                             \
+        x(cuptiProfilerGetCounterAvailability) x(cuptiProfilerHostInitialize)                                        \
+            x(cuptiProfilerHostGetMetricProperties) x(cuptiProfilerHostConfigAddMetrics)                             \
+                x(cuptiProfilerHostGetConfigImageSize) x(cuptiProfilerHostGetConfigImage)                            \
+                    x(cuptiProfilerHostGetNumOfPasses) x(cuptiRangeProfilerEnable)                                   \
+                        x(cuptiRangeProfilerGetCounterDataSize) x(cuptiRangeProfilerCounterDataImageInitialize)      \
+                            x(cuptiRangeProfilerSetConfig) x(cuptiRangeProfilerStart) x(cuptiRangeProfilerPushRange) \
+                                x(cuptiRangeProfilerPopRange) x(cuptiRangeProfilerStop)                              \
+                                    x(cuptiRangeProfilerDecodeData) x(cuptiProfilerHostEvaluateToGpuValues)          \
+                                        x(cuptiRangeProfilerDisable) x(cuptiProfilerHostDeinitialize)                \
+                                            x(cuptiProfilerDeInitialize)
+#define X(f) \
+    static int range_##f(uint64_t* w) { return range_do(#f, w); }
+RANGE_CALLS(X)
+#undef X
+static void* range_symbol(const char* name) {
+    static const struct {
+        const char* name;
+        int (*f)(uint64_t*);
+    } all[] = {
+#define X(f) { #f, range_##f },
+        RANGE_CALLS(X)
+#undef X
+    };
+    void* p = NULL;
+    for (size_t i = 0; i < sizeof all / sizeof *all && !getenv("VIRTUAL_OLD_CUPTI"); i++)
+        if (strcmp(name, all[i].name) == 0) memcpy(&p, &all[i].f, sizeof p);
+    return p;
+}
+
 static double cost_of_arguments(size_t bytes) { return bytes <= 8 ? 0 : bytes < 200 ? 170 : bytes < 600 ? 380 : 600; }
 
 // What events read more of a launch for its shape.
@@ -280,6 +373,7 @@ static void execute(const operation* o, int kernels_behind) {
         bool persists = getenv("VIRTUAL_ASIDE") && strcmp(o->of->name, "known") == 0;
         if (is_proof(o->of) && getenv("VIRTUAL_LATE")) gpu.now += 500;
         trace(o, gpu.now);
+        ranging.in_range += ranging.pushed;
         gpu.now += (persists && gpu.aside ? o->ns / 2 : o->ns) + 889;
         gpu.aside |= persists;
         if (o->counter) ++*o->counter;
@@ -874,7 +968,7 @@ static void* virtual_dlsym(void* library, const char* name) {
     if (strstr(name, "ResultString")) memcpy(&f, &say, sizeof f);
     if (strstr(name, "CallbackName")) memcpy(&f, &call, sizeof f);
     if (strstr(name, "DroppedRecords")) memcpy(&f, &dropped, sizeof f);
-    if (library == &tracing) return f;
+    if (library == &tracing) return f ? f : range_symbol(name);
     if (library == &lt_version[0] || library == &lt_version[1]) return lt_symbol((const int*)library, name);
     if (library != &gpu) return dlsym(library, name);
     if (strstr(name, "DriverVersion")) memcpy(&f, &driver, sizeof f);
