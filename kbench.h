@@ -66,6 +66,7 @@ CONTENTS (search for the tag)
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
     >>nvtx         measure: names of cases and phases, for whatever profiler listens
+    >>perf         measure: the processor's counters over host work, from the kernel's perf_event_open
     >>host         measure: the cpu backend, and the tests' script backend, with their timers
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
@@ -5899,11 +5900,11 @@ typedef struct kbi_timer {
 
 // What looks into runs of the block that nobody times.
 typedef struct kbi_instrument {
-    unsigned wish;                      // kbi_wish
-    bool host;                          // it looks into host work, else into the device's
-    bool (*open)(struct kbi_run* run);  // false: it said why (kbi_inside_say)
-    void (*begin)(struct kbi_run* run); // a run of the block
-    bool (*end)(struct kbi_run* run);   // whether it wants another one
+    unsigned wish;                         // kbi_wish
+    bool host;                             // it looks into host work, else into the device's
+    bool (*open)(struct kbi_run* run);     // false: it said why (kbi_inside_say)
+    int64_t (*begin)(struct kbi_run* run); // how often the block is to run before end
+    bool (*end)(struct kbi_run* run);      // whether it wants another one
     void (*close)(struct kbi_run* run);
 } kbi_instrument;
 
@@ -6547,6 +6548,103 @@ static void kbi_nvtx_end(uint64_t* range) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>perf      measure: the processor's counters over host work, from the kernel's perf_event_open.
+              Public: none      Used by: >>host, >>cuda
+---------------------------------------------------------------------------------------------------------------*/
+
+#if defined(__linux__) && defined(SYS_perf_event_open)
+enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 }; // linux/perf_event.h's
+enum { KBI_PERF_EVENTS = 8 };
+
+static const struct {
+    const char* name;
+    uint32_t type; // 0: the hardware's; 1: the kernel's own
+    uint64_t event;
+} kbi_perf_events[KBI_PERF_EVENTS] = { { "cycles", 0, 0 },           { "instructions", 0, 1 },
+                                       { "branches", 0, 4 },         { "branch_misses", 0, 5 },
+                                       { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
+                                       { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
+
+static struct kbi_perf {
+    int files[KBI_PERF_EVENTS]; // -1: not to be had
+    int64_t runs, began;
+} kbi_perf;
+
+// Of this thread, and of those that it starts; user code only, which needs no right on most systems.
+static int kbi_perf_event(uint32_t type, uint64_t event) {
+    enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
+    struct { // the first version of perf_event_attr
+        uint32_t type, size;
+        uint64_t config, period, sample, read, flags, wakeup, breakpoint;
+    } a = { type, KBI_PERF_SIZE, event, 0, 0, KBI_TIMES, KBI_OFF | KBI_INHERIT | KBI_USER, 0, 0 };
+    return (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);
+}
+
+static void kbi_perf_say(int error) {
+    if (error == EACCES || error == EPERM)
+        kbi_insight_say(
+            "this system forbids its counters: sysctl kernel.perf_event_paranoid=2 allows them, and a container "
+            "wants --cap-add PERFMON");
+    else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV)
+        kbi_insight_say("this processor shows no counters; virtual machines often hide them");
+    else
+        kbi_insight_say("this system has no counters: perf_event_open: %s", strerror(error));
+}
+
+static bool kbi_perf_open(kbi_run* run) {
+    int error = 0, n = 0;
+    (void)run;
+    for (int i = 0; i < KBI_PERF_EVENTS; i++) {
+        kbi_perf.files[i] = kbi_perf_event(kbi_perf_events[i].type, kbi_perf_events[i].event);
+        if (kbi_perf.files[i] < 0 && !error) error = errno;
+        n += kbi_perf.files[i] >= 0 && kbi_perf_events[i].type == 0;
+    }
+    if (!n) kbi_perf_say(error);
+    kbi_perf.runs = 1;
+    return true; // what there is, is told
+}
+
+static void kbi_perf_all(unsigned long call) {
+    for (int i = 0; i < KBI_PERF_EVENTS; i++)
+        if (kbi_perf.files[i] >= 0) ioctl(kbi_perf.files[i], call, 0);
+}
+
+static int64_t kbi_perf_begin(kbi_run* run) {
+    if (run->call.sampled) kbi_perf.runs = 1;
+    kbi_perf_all(KBI_PERF_RESET);
+    kbi_perf.began = kbi_now();
+    kbi_perf_all(KBI_PERF_ENABLE);
+    return kbi_perf.runs;
+}
+
+// As many runs as take a millisecond: what the calls themselves add is nothing then.
+static bool kbi_perf_end(kbi_run* run) {
+    enum { KBI_PERF_MOST = 1 << 24 };
+    kbi_perf_all(KBI_PERF_DISABLE);
+    if (run->call.sampled || kbi_now() - kbi_perf.began > 1000000 || kbi_perf.runs >= KBI_PERF_MOST) return false;
+    return kbi_perf.runs *= 8, true;
+}
+
+static void kbi_perf_close(kbi_run* run) {
+    (void)run;
+    for (int i = 0; i < KBI_PERF_EVENTS; i++) {
+        uint64_t read[3] = { 0, 0, 0 }; // value; ns that it was wanted, and at work: there may be fewer than events
+        if (kbi_perf.files[i] < 0) continue;
+        if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
+            kbi_insight_count(kbi_perf_events[i].name, "",
+                              (double)read[0] * ((double)read[1] / (double)read[2]) / (double)kbi_perf.runs);
+        close(kbi_perf.files[i]);
+    }
+}
+
+static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,         kbi_perf_open,
+                                                    kbi_perf_begin,    kbi_perf_end, kbi_perf_close };
+#define KBI_PERF &kbi_perf_instrument
+#else
+#define KBI_PERF NULL
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
   >>host      measure: the cpu backend, and the tests' script backend, with their timers.
               Public: none      Used by: measure, >>worker, >>program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -6767,7 +6865,7 @@ static const kbi_backend kbi_cpu = {
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL }
+    { KBI_PERF, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -8477,13 +8575,14 @@ static void kbi_activity_gauge(void) {
 }
 
 // A run as the timed ones are: cold or hot, behind the gate if it can wait there.
-static void kbi_activity_begin(kbi_run* run) {
+static int64_t kbi_activity_begin(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_TRANSFER)) != 0;
     if (in->runs >= 0) kbi_activity_gauge();
     kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
     kbi_launch_begin(run->recipe->mode != KBI_HOT);
     in->window[KBI_MAX(in->runs, 0)][0] = kbi_activity_now();
+    return 1;
 }
 
 static bool kbi_activity_end(kbi_run* run) {
@@ -8858,11 +8957,12 @@ static bool kbi_counters_open(kbi_run* run) {
     return good;
 }
 
-static void kbi_counters_begin(kbi_run* run) {
+static int64_t kbi_counters_begin(kbi_run* run) {
     uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
     if (run->recipe->mode != KBI_HOT) kbi_evict();
     cudaStreamSynchronize(kbi_lab.gpu.stream);
     if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
+    return 1;
 }
 
 static bool kbi_counters_end(kbi_run* run) {
@@ -9493,7 +9593,7 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy },
-    { &kbi_activity_instrument, &kbi_counters_instrument, NULL, NULL }
+    { &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
 };
 // clang-format on
 #endif
@@ -9635,7 +9735,7 @@ static bool kbi_inside_wants(kbi_run* run) {
     return false;
 }
 
-static void kbi_inside_begin(kbi_run* run) { run->backend->instruments[kbi_lab.insight.at]->begin(run); }
+static int64_t kbi_inside_begin(kbi_run* run) { return run->backend->instruments[kbi_lab.insight.at]->begin(run); }
 
 static void kbi_inside_end(kbi_run* run) {
     kbi_lab.insight.again = run->backend->instruments[kbi_lab.insight.at]->end(run);
@@ -9926,7 +10026,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
     case KBI_CAPTURED: return 1;
     case KBI_PROVED: run->call.proved = true; return 1;
-    case KBI_INSIDE: kbi_inside_begin(run); return 1;
+    case KBI_INSIDE: return kbi_inside_begin(run);
     case KBI_WARM: run->call.warm_units++; return run->sampling.timer->begin(run);
     default: return run->sampling.timer->begin(run);
     }
@@ -16794,7 +16894,8 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
 // Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
 static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
-    if (!s->inside || !s->machine.gpu_present || s->machine.tool[0] || late) return;
+    bool host = !s->machine.gpu_present; // there only counters are to be had
+    if (!s->inside || (host && !(s->inside & KBI_WISH_COUNTERS)) || s->machine.tool[0] || late) return;
     kbi_worker_kill(&s->worker);
     for (int first = lap->first, next; first < lap->first + lap->n && !kbi_desk.interrupted; first = next) {
         next = kbi_group_end(s->plan, first);
