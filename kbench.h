@@ -49,6 +49,7 @@ CONTENTS (search for the tag)
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
+    >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
@@ -65,22 +66,28 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
+    >>nvtx         measure: names of cases and phases, for whatever profiler listens
+    >>perf         measure: the processor's counters over host work, from the kernel's perf_event_open
     >>host         measure: the cpu backend, and the tests' script backend, with their timers
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
-    >>cupti        measure: durations of kernels as the driver records them, through CUPTI
+    >>cupti        measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside
     >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
     >>calibrate    measure: what events read too much, against what an empty kernel takes
     >>audit        measure: the timed block seen once under stream capture, where nothing executes
+    >>activity     measure: the block's kernels, copies and calls, run by run, from CUPTI's records
+    >>counters     measure: the hardware's counters over the block, through CUPTI's range profiler
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
     >>alike        measure: whether later launches do what the first ones did, by their times
+    >>inside       measure: runs of the block that instruments look into, apart from those that are timed
     >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
     >>calls        measure: the calls of a body that make a case: one that is checked, one that is measured
     >>body         measure: what a body asks and says: axes, amounts, checks, words
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
+    >>counted      judge: what was counted of a case against what it declared, and what bounds it
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
@@ -90,6 +97,7 @@ CONTENTS (search for the tag)
     >>store        record: files that survive a crash
     >>looks        record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up
     >>columns      render: what render is told beside the records, and what stands in a column
+    >>profile      render: what was found inside of a case: below its row in the table, and as a timeline
     >>lines        render: the table being written: its state, and text laid out in its width
     >>table        render: the terminal table: groups, columns and rows
     >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
@@ -110,6 +118,7 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: what a run or --load writes when all records are there: opened before, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
+    >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>vendor       program: ncu and nsys, started on this very program, which then runs each block once for them
     >>program      program: a run from command line to exit code
@@ -395,6 +404,8 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
     x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
     x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
+    x(DECLARED_BYTES,  WARN,  "check the formula of kb_bytes: --counters has what moved")           \
+    x(DECLARED_FLOPS,  WARN,  "check the formula of kb_flops: --counters has what was done")           \
     x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
     x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
     x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
@@ -593,10 +604,10 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
     x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
     x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
-    x(text,    bound,                 rate,    "memory, compute or latency")                                          \
+    x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(params,  counters,              rate,    "by name: what kb_count counted, what ncu and nsys saw")              \
+    x(params,  counters,              rate,    "by name: kb_count, --counters, what ncu and nsys saw")              \
     x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
@@ -681,7 +692,8 @@ typedef struct kb_result {
 #define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
-    struct kbi_arena* owned; // strings, params and samples: kb_result_free gives them back
+    const struct kbi_inside* inside; // what only the run itself knows, and no file keeps: see --profile; or NULL
+    struct kbi_arena* owned;         // strings, params and samples: kb_result_free gives them back
 } kb_result;
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -1754,19 +1766,17 @@ static bool kbi_first_line(const char* path, char* out, int size) {
     return good;
 }
 
-#if KBI_CUDA
 // A function of a library that was opened; the standard has no cast from object to function pointers.
 static void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
 }
-#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
               Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice, kb_flag_is_error
-              Used by: programs, >>random, >>json, >>plan, >>list, measure, >>record, >>reader, render, >>embed,
-                       >>selftest
+              Used by: programs, >>random, >>json, >>plan, >>list, measure, >>counted, >>record, >>reader, render,
+                       >>embed, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
@@ -1861,6 +1871,10 @@ static const struct {
     { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
     { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
+    { "DECLARED_BYTES", "DY", "kb_bytes says over 10 % more than the counters saw move",
+      "GB/s and % of the roof rest on it" },
+    { "DECLARED_FLOPS", "DL", "kb_flops says over 10 % more than the counters saw done",
+      "GFLOP/s and % of the roof rest on it" },
     { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
     { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
     { "DEBUG_BUILD", "DB", "compiled without optimisation",
@@ -3234,7 +3248,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: >>registry, plan, measure, >>verdict, >>rivals, >>record, >>text, program
+              Public: none      Used by: >>insight, >>registry, plan, measure, judge, >>record, >>text, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
@@ -3255,6 +3269,8 @@ typedef struct kbi_recipe {
     bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
     bool fresh;                 // ask it with other inputs, too
     bool looked;                // nothing is timed: a profiler looks on
+    unsigned inside;            // kbi_wish: nothing is timed, the block is looked into
+    const char* counters;       // which: few, usual, all, or names of metrics; NULL: usual
     unsigned expect;            // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -3279,6 +3295,12 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->min_samples = 30;
     r->max_samples = 2000;
     r->max_rounds = 64;
+}
+
+// From measuring to looking into what has been measured, and was found right.
+static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
+    r->inside = wishes;
+    if (wishes) r->verify = r->fresh = r->energy = false;
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
@@ -3336,7 +3358,7 @@ static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: it is not
 }
 
 enum { KBI_COUNTERS = 16 };
-typedef struct kbi_counter { // by kb_count
+typedef struct kbi_counter { // by kb_count, or the hardware's
     char name[64], unit[32];
     double value;
 } kbi_counter;
@@ -3508,6 +3530,216 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
     va_start(list, format);
     kbi_say_more(m, format, list);
     va_end(list);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
+              Public: none      Used by: >>plan, measure, >>counted, >>record, >>reader, >>profile, program
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef enum kbi_wish { KBI_WISH_ACTIVITY = 1, KBI_WISH_COUNTERS = 2 } kbi_wish; // what is to be looked for, as bits
+
+typedef enum kbi_event_kind {
+    KBI_EVENT_RUN,
+    KBI_EVENT_CALL,
+    KBI_EVENT_KERNEL,
+    KBI_EVENT_COPY,
+    KBI_EVENT_SET
+} kbi_event_kind;
+
+typedef struct kbi_event { // of a run of the block; the run itself is one
+    int64_t start, end;    // ns of one clock for host and device
+    int64_t bytes;         // of a copy or a memset
+    int32_t kind, run;     // kbi_event_kind; which run
+    int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: none did
+    uint32_t lane;         // its stream; of calls the thread
+    int32_t grid[3], block[3], cluster[3], registers, shared, local;
+} kbi_event;
+
+typedef struct kbi_gauge { // what the device showed beside them
+    int64_t at;
+    double sm_mhz, power_w; // NaN: not known
+} kbi_gauge;
+
+// One piece of memory: this, its events, its gauges, its counters, the bytes of its texts.
+typedef struct kbi_inside {
+    int64_t events, gauges, counters, texts; // how many
+    int64_t dropped;                         // records that found no room
+    int32_t runs, device;
+    char message[400]; // why something that was asked for is not here; "": nothing
+} kbi_inside;
+
+static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
+static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
+    return (const kbi_gauge*)(const void*)(kbi_events_of(in) + in->events);
+}
+static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
+    return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
+}
+static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
+static const char* kbi_event_name(const kbi_inside* in, const kbi_event* e) { return kbi_texts_of(in) + e->name; }
+static size_t kbi_inside_size(const kbi_inside* in) {
+    return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
+           sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
+}
+
+// Whether so many bytes, which came from elsewhere, are one whose parts fit each other.
+static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
+    enum { KBI_MOST = 1 << 24 };
+    const int64_t counts[] = { in->events, in->gauges, in->counters, in->texts };
+    for (int i = 0; i < KBI_COUNT(counts); i++)
+        if (counts[i] < 0 || counts[i] > KBI_MOST) return false;
+    if (kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
+    if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
+    for (int64_t i = 0; i < in->counters; i++) {
+        const kbi_counter* c = &kbi_counters_of(in)[i];
+        if (c->name[sizeof c->name - 1] || c->unit[sizeof c->unit - 1]) return false;
+    }
+    for (int64_t i = 0; i < in->events; i++) {
+        const kbi_event* e = &kbi_events_of(in)[i];
+        if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
+        if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
+    }
+    return true;
+}
+
+static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: it was not
+    for (int64_t i = 0; i < in->counters; i++)
+        if (kbi_is(kbi_counters_of(in)[i].name, name)) return kbi_counters_of(in)[i].value;
+    return NAN;
+}
+
+static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
+    return (kbi_inside*)memcpy(to, in, kbi_inside_size(in));
+}
+
+static kbi_inside* kbi_inside_without(const char* why) { // to be freed
+    kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
+    memset(in, 0, sizeof *in);
+    snprintf(in->message, sizeof in->message, "%s", why);
+    return in;
+}
+
+// --- summed up ---
+
+typedef struct kbi_sum { // of events that are alike: name, grid and block
+    const kbi_event* of; // the first of them
+    int64_t calls;
+    double total, least, most; // ns
+} kbi_sum;
+
+typedef struct kbi_profile {
+    kbi_sum *device, *host; // kernels, copies and memsets; calls; what takes most first
+    int n_device, n_host;
+    double device_ns, host_ns; // all of these
+    double span, busy, run;    // ns a run: first start to last end; something at work; the block's own on the host
+    double gaps, gap_ns;       // a run: how often nothing was at work in between, and for how long
+    double launch_ns;          // of the host, for a call that submits work
+    double overlap,
+        concurrent; // shares: of the copies' time with a kernel at work; of busy with two at work. NaN: none
+} kbi_profile;
+
+static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
+
+static int kbi_sums_order(const void* a, const void* b) {
+    const kbi_sum *x = (const kbi_sum*)a, *y = (const kbi_sum*)b;
+    if (x->total < y->total || x->total > y->total) return x->total < y->total ? 1 : -1;
+    return (x->of > y->of) - (x->of < y->of);
+}
+
+static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event* e) {
+    uint64_t key = 14695981039346656037u;
+    const int32_t like[] = { e->kind,    e->name,     e->grid[0],  e->grid[1],
+                             e->grid[2], e->block[0], e->block[1], e->block[2] };
+    double ns = (double)(e->end - e->start);
+    for (int i = 0; i < KBI_COUNT(like); i++) key = (key ^ (uint32_t)like[i]) * 1099511628211u;
+    kbi_mapped* slot = kbi_map_find(known, key);
+    if (!slot->key) {
+        kbi_sum fresh = { e, 0, 0, INFINITY, 0 };
+        kbi_map_take(known, slot, key, *n);
+        sums[(*n)++] = fresh;
+    }
+    kbi_sum* s = &sums[slot->at];
+    s->calls++;
+    s->total += ns;
+    s->least = KBI_MIN(s->least, ns);
+    s->most = KBI_MAX(s->most, ns);
+}
+
+typedef struct kbi_edge { // where an event begins, or ends
+    int64_t at;
+    int32_t run, copy, step;
+} kbi_edge;
+
+static int kbi_edges_order(const void* a, const void* b) { // what ends goes before what begins then
+    const kbi_edge *x = (const kbi_edge*)a, *y = (const kbi_edge*)b;
+    if (x->run != y->run) return x->run < y->run ? -1 : 1;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->step - y->step;
+}
+
+// What was at work at the same time, and when nothing was.
+static void kbi_profile_sweep(kbi_profile* p, const kbi_edge* edges, int64_t n, int runs) {
+    double busy = 0, both = 0, many = 0, copying = 0, gap_ns = 0, span = 0, gaps = 0;
+    int64_t kernels = 0, copies = 0;
+    for (int64_t i = 0; i < n; i++) {
+        bool first = i == 0 || edges[i].run != edges[i - 1].run;
+        double ns = first ? 0 : (double)(edges[i].at - edges[i - 1].at);
+        busy += kernels + copies > 0 ? ns : 0;
+        both += kernels > 0 && copies > 0 ? ns : 0;
+        many += kernels + copies > 1 ? ns : 0;
+        copying += copies > 0 ? ns : 0;
+        gaps += !first && kernels + copies == 0 && ns > 0;
+        gap_ns += kernels + copies == 0 ? ns : 0;
+        span += ns;
+        *(edges[i].copy ? &copies : &kernels) += edges[i].step;
+    }
+    p->span = span / runs, p->busy = busy / runs, p->gaps = gaps / runs, p->gap_ns = gap_ns / runs;
+    p->overlap = copying > 0 ? both / copying : (double)NAN;
+    p->concurrent = busy > 0 ? many / busy : (double)NAN;
+}
+
+static void kbi_profile_free(kbi_profile* p) {
+    KBENCH_FREE(p->device);
+    KBENCH_FREE(p->host);
+}
+
+static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
+    size_t n = (size_t)in->events + 1;
+    kbi_map known = { NULL, 0, 0 };
+    kbi_edge* edges = (kbi_edge*)kbi_grow(NULL, sizeof(kbi_edge) * 2 * n);
+    char* causes = (char*)kbi_grow(NULL, n);
+    int64_t n_edges = 0, launches = 0;
+    double launching = 0;
+    memset(p, 0, sizeof *p);
+    memset(causes, 0, n);
+    p->device = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
+    p->host = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
+    for (int64_t i = 0; i < in->events; i++) {
+        const kbi_event* e = &kbi_events_of(in)[i];
+        double ns = (double)(e->end - e->start);
+        kbi_edge begins = { e->start, e->run, e->kind != KBI_EVENT_KERNEL, 1 },
+                 ends = { e->end, e->run, begins.copy, -1 };
+        if (e->kind == KBI_EVENT_RUN) p->run += ns / in->runs;
+        if (e->kind == KBI_EVENT_CALL) kbi_sums_add(p->host, &p->n_host, &known, e), p->host_ns += ns;
+        if (!kbi_event_on_device(e)) continue;
+        kbi_sums_add(p->device, &p->n_device, &known, e);
+        p->device_ns += ns;
+        edges[n_edges++] = begins;
+        edges[n_edges++] = ends;
+        if (e->cause >= 0) causes[e->cause] = 1;
+    }
+    for (int64_t i = 0; i < in->events; i++) {
+        const kbi_event* e = &kbi_events_of(in)[i];
+        if (causes[i]) launches++, launching += (double)(e->end - e->start);
+    }
+    p->launch_ns = launches ? launching / (double)launches : (double)NAN;
+    qsort(edges, (size_t)n_edges, sizeof(kbi_edge), kbi_edges_order);
+    kbi_profile_sweep(p, edges, n_edges, KBI_MAX(in->runs, 1));
+    qsort(p->device, (size_t)p->n_device, sizeof(kbi_sum), kbi_sums_order);
+    qsort(p->host, (size_t)p->n_host, sizeof(kbi_sum), kbi_sums_order);
+    KBENCH_FREE(known.slots);
+    KBENCH_FREE(causes);
+    KBENCH_FREE(edges);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4315,6 +4547,9 @@ enum {
     x(ignore_env,     "ignore-env",   NULL,            "then",       "compare runs of different machines")           \
     x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
     x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
+    x(profile,        "profile",      NULL,            "look inside", "kernels, copies, calls of each block (CUPTI)") \
+    x(counters,       "counters",     "[=SET]",        "look inside", "hardware counters: few, usual, all or names") \
+    x(trace,          "trace",        "FILE",          "look inside", "the same as a timeline for Perfetto")         \
     x(ncu,            "ncu",          "[=SET]",        "look inside", "counters by ncu: a set of its, or metrics A,B") \
     x(nsys,           "nsys",         "[=FILE]",       "look inside", "kernels and copies by nsys; keeps its report") \
     x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files what differs") \
@@ -4352,7 +4587,7 @@ typedef struct kbi_strings { // the values of an option given more than once
 typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // whether an option was given
     kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race, where;
-    const char *csv, *md, *gbench, *go, *html, *svg, *plot, *report;
+    const char *csv, *md, *gbench, *go, *html, *svg, *plot, *report, *trace, *counters; // counters: behind the =
     const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns, *color;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
@@ -4408,8 +4643,8 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold,  KBI_OPTION_hot, KBI_OPTION_rotate,
-                                       KBI_OPTION_timer, KBI_OPTION_ncu, KBI_OPTION_nsys };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold,    KBI_OPTION_hot,   KBI_OPTION_rotate, KBI_OPTION_timer,
+                                       KBI_OPTION_profile, KBI_OPTION_trace, KBI_OPTION_ncu,    KBI_OPTION_nsys };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -4456,7 +4691,7 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
 static const int kbi_output_options[] = { KBI_OPTION_json,   KBI_OPTION_jsonl,  KBI_OPTION_csv,
                                           KBI_OPTION_md,     KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
                                           KBI_OPTION_go,     KBI_OPTION_html,   KBI_OPTION_svg,
-                                          KBI_OPTION_report, KBI_OPTION_github };
+                                          KBI_OPTION_report, KBI_OPTION_github, KBI_OPTION_trace };
 
 // In what --compare shows.
 static const int kbi_compare_options[] = { KBI_OPTION_compare,     KBI_OPTION_op,
@@ -4505,7 +4740,8 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_goal,
                                           KBI_OPTION_race,
                                           KBI_OPTION_ncu,
-                                          KBI_OPTION_nsys };
+                                          KBI_OPTION_nsys,
+                                          KBI_OPTION_trace };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
@@ -4821,6 +5057,18 @@ static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     }
 }
 
+// A set is a word, metrics have "__" in their names.
+static bool kbi_option_counters(kbi_options* o, const char* value) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,";
+    o->counters = value;
+    bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
+    if (set || (strstr(value, "__") && !value[strspn(value, allowed)])) return true;
+    return kbi_error(
+               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
+               value),
+           false;
+}
+
 // Those of what is read and written.
 static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
     const char* name = kbi_options_table[id].name;
@@ -4836,6 +5084,8 @@ static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_plot: o->plot = value; return true;
     case KBI_OPTION_where: return kbi_add_string("where", &o->where, value);
     case KBI_OPTION_report: o->report = value; return true;
+    case KBI_OPTION_trace: o->trace = value; return true;
+    case KBI_OPTION_counters: return kbi_option_counters(o, value);
     case KBI_OPTION_gbench:
     case KBI_OPTION_benchmark_out:
     case KBI_OPTION_benchmark_out_format:
@@ -5991,9 +6241,16 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->samples = o->iters;
     r->rounds = o->rounds;
     r->launches = o->launches;
+    r->counters = o->counters;
     r->min_samples = o->min_samples;
     r->max_samples = o->max_samples;
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
+}
+
+// What is to be looked into when the cases have been measured; kbi_wish.
+static unsigned kbi_wishes_of(const kbi_options* o) {
+    unsigned activity = o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] ? KBI_WISH_ACTIVITY : 0;
+    return activity | (o->on[KBI_OPTION_counters] ? KBI_WISH_COUNTERS : 0);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6085,7 +6342,17 @@ typedef struct kbi_timer {
     bool steady;                        // settled from the start
 } kbi_timer;
 
-// What a device fills in, in four groups. NULL: it has no such thing.
+// What looks into runs of the block that nobody times.
+typedef struct kbi_instrument {
+    unsigned wish;                         // kbi_wish
+    bool host;                             // it looks into host work, else into the device's
+    bool (*open)(struct kbi_run* run);     // false: it said why (kbi_inside_say)
+    int64_t (*begin)(struct kbi_run* run); // how often the block is to run before end
+    bool (*end)(struct kbi_run* run);      // whether it wants another one
+    void (*close)(struct kbi_run* run);
+} kbi_instrument;
+
+// What a device fills in, in five groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
     bool gpu;       // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
@@ -6125,6 +6392,7 @@ typedef struct kbi_backend {
         double (*energy)(struct kbi_run* run);         // mJ a launch; NaN: cannot be told
         void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
     } sensors;
+    const kbi_instrument* instruments[4]; // up to the first NULL
 } kbi_backend;
 
 enum { KBI_READ_WORDS = 16 };
@@ -6180,7 +6448,8 @@ typedef enum kbi_unit {
     KBI_WARM,
     KBI_SAMPLE,
     KBI_COMPARED,
-    KBI_PROVED
+    KBI_PROVED,
+    KBI_INSIDE
 } kbi_unit;
 typedef enum kbi_phase {
     KBI_PHASE_CHECK,
@@ -6190,6 +6459,7 @@ typedef enum kbi_phase {
     KBI_PHASE_TURNS,
     KBI_PHASE_COMPARE,
     KBI_PHASE_PROVE,
+    KBI_PHASE_INSIDE, // in a call of its own: after the audit
     KBI_PHASE_DONE
 } kbi_phase;
 
@@ -6228,6 +6498,7 @@ typedef struct kbi_body_call { // of the body
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
+    uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -6281,6 +6552,7 @@ typedef struct kbi_run {
     void (*progress)(void* to); // called between units, at most some times a second; NULL: nobody wants to know
     void* progress_to;
     int64_t began, shown;
+    uint64_t range; // of the case, for profilers
     kbi_place place;
     kbi_body_call call;
     kbi_work work;
@@ -6457,7 +6729,7 @@ typedef struct kbi_nvml {
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// The head of CUpti_ActivityKernel4 and all later ones, which have kept its layout.
+// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there from version 18 of CUPTI on.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -6469,9 +6741,39 @@ typedef struct kbi_activity {
     uint32_t local, local_total, correlation;
     int64_t grid_id;
     const char* name;
+    const void* reserved;
+    uint64_t queued, submitted;
+    uint8_t launch[4];
+    uint32_t shared_used;
+    uint64_t node;
+    uint32_t limit, graph;
+    const void* window;
+    uint32_t channel, channel_type;
+    int32_t cluster[3];
 } kbi_activity;
 
-enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
+typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, ActivityMemset3 and later ones
+    uint32_t kind;
+    uint8_t which, from, to, flags; // of a memset: its value
+    uint64_t bytes, start, end;
+    uint32_t device, context, stream, correlation;
+} kbi_activity_copy;
+
+typedef struct kbi_activity_call { // CUpti_ActivityAPI
+    uint32_t kind, id;
+    uint64_t start, end;
+    uint32_t process, thread, correlation, result;
+} kbi_activity_call;
+
+enum {
+    KBI_ACTIVITY_COPY = 1,
+    KBI_ACTIVITY_SET = 2,
+    KBI_ACTIVITY_DRIVER = 4,
+    KBI_ACTIVITY_RUNTIME = 5,
+    KBI_ACTIVITY_KERNEL = 10,
+    KBI_SPANS = 1 << 15,
+    KBI_ACTIVITY_BYTES = 1 << 20
+};
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
@@ -6482,8 +6784,16 @@ typedef struct kbi_cupti {
     int (*enable)(int kind);
     int (*flush)(uint32_t flags);
     int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
-    bool open;
-    kbi_span* spans; // of kernels that are not the harness's own, as they come
+    int (*disable)(int kind);
+    int (*time)(uint64_t* ns); // of the records' clock
+    int (*version)(uint32_t* version);
+    int (*text)(int error, const char** text);
+    int (*call)(int domain, uint32_t id, const char** name);
+    int (*dropped)(void* context, uint32_t stream, size_t* n);
+    void* library;
+    bool loaded, open;                        // attached; kernels' durations are kept
+    void (*look)(const kbi_activity* record); // who is given every record, instead; NULL: nobody
+    kbi_span* spans;                          // of kernels that are not the harness's own, as they come
     int n;
 } kbi_cupti;
 
@@ -6508,6 +6818,25 @@ typedef struct kbi_calibration {
 } kbi_calibration;
 #endif
 
+enum { KBI_INSIDE_RUNS = 8 };
+typedef struct kbi_insight { // what is being looked into
+    int at;                  // of the backend's instruments
+    bool open, again;        // it is at work; it wants another run
+    kbi_text events, gauges, counters, texts;
+    kbi_map names; // where in the texts they are
+    char message[400];
+    int runs, passes; // that count: the first one may load code; of counters
+    int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
+} kbi_insight;
+
+enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
+typedef void (*kbi_nvtx_function)(void);
+typedef struct kbi_nvtx { // slots that a tool's library fills with its functions
+    bool asked;
+    void* domain; // NULL: nobody listens
+    kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
+} kbi_nvtx;
+
 static struct kbi_lab {
     double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
     double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
@@ -6524,6 +6853,8 @@ static struct kbi_lab {
     int folder;                 // in which calls begin; 0: not opened
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
+    kbi_nvtx nvtx;
+    kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
     kbi_nvml nvml;
@@ -6531,6 +6862,233 @@ static struct kbi_lab {
     kbi_calibration calibration;
 #endif
 } kbi_lab;
+
+// A text of what is being looked into, by a key of its own: where it lies.
+KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_mapped* slot = kbi_map_find(&in->names, key);
+    if (slot->key) return (int32_t)slot->at;
+    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
+    kbi_put(&in->texts, text, strlen(text) + 1);
+    return (int32_t)slot->at;
+}
+
+// Of two of one name the first counts.
+KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
+    kbi_insight* in = &kbi_lab.insight;
+    const kbi_counter* known = (const kbi_counter*)(const void*)in->counters.s;
+    kbi_counter c;
+    for (size_t i = 0; i < in->counters.n / sizeof c; i++)
+        if (kbi_is(known[i].name, name)) return;
+    if (!kbi_finite(value)) return;
+    memset(&c, 0, sizeof c);
+    snprintf(c.name, sizeof c.name, "%.60s", name);
+    snprintf(c.unit, sizeof c.unit, "%s", unit);
+    c.value = value;
+    kbi_put(&in->counters, (const char*)&c, sizeof c);
+}
+
+// Why something that was asked for is not there.
+KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
+    kbi_insight* in = &kbi_lab.insight;
+    size_t n = strlen(in->message);
+    va_list list;
+    if (n && n + 3 < sizeof in->message) n += (size_t)snprintf(in->message + n, sizeof in->message - n, "; ");
+    va_start(list, format);
+    vsnprintf(in->message + n, sizeof in->message - n, format, list);
+    va_end(list);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>nvtx      measure: names of cases and phases, for whatever profiler listens.
+              Public: none      Used by: measure
+---------------------------------------------------------------------------------------------------------------*/
+
+// NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
+// library asks for a table of slots and puts its functions there. With none of it a range costs a comparison.
+enum {
+    KBI_NVTX_CORE2 = 5, // the module of ranges in a domain; its slots:
+    KBI_NVTX_START = 2,
+    KBI_NVTX_END = 3,
+    KBI_NVTX_REGISTER = 10,
+    KBI_NVTX_DOMAIN = 12
+};
+
+typedef struct kbi_nvtx_event { // nvtxEventAttributes_t
+    uint16_t version, size;
+    uint32_t category;
+    int32_t colour_is;
+    uint32_t colour;
+    int32_t payload_is, gap;
+    uint64_t payload;
+    int32_t message_is;
+    const void* message;
+} kbi_nvtx_event;
+
+static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* size) {
+    if (module < 1 || module >= KBI_NVTX_MODULES) return 0;
+    for (int i = 0; i < KBI_NVTX_SLOTS; i++) kbi_lab.nvtx.table[module][i] = &kbi_lab.nvtx.slots[module][i];
+    static const unsigned sizes[KBI_NVTX_MODULES] = { 0, 16, 9, 15, 7, 16, 7 };
+    *table = kbi_lab.nvtx.table[module];
+    if (size) *size = sizes[module];
+    return 1;
+}
+
+static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library tells its own
+
+static const void* kbi_nvtx_export(uint32_t id) {
+    static const struct {
+        size_t size;
+        int (*module)(int, kbi_nvtx_function***, unsigned*);
+    } functions = { sizeof functions, kbi_nvtx_module };
+    static const struct {
+        size_t size;
+        uint32_t version, gap;
+        void (*told)(uint32_t);
+    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
+    return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
+}
+
+// The library is looked for once in a process.
+static void kbi_nvtx_open(void) {
+    const char* path = getenv("NVTX_INJECTION64_PATH");
+    void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
+    int (*init)(const void* (*)(uint32_t)) = NULL;
+    void* (*domain)(const char*) = NULL;
+    kbi_lab.nvtx.asked = true;
+    if (library) kbi_find(library, "InitializeInjectionNvtx2", &init);
+    if (!init || !init(kbi_nvtx_export)) return;
+    memcpy(&domain, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_DOMAIN], sizeof domain);
+    if (domain) kbi_lab.nvtx.domain = domain("kbench");
+}
+
+// A range that others may overlap, since rivals take turns; 0: none. Tools take their options' texts for registered
+// ones, and read / [ ] * + , and @ in them as signs.
+static uint64_t kbi_nvtx_begin(const char* text, const char* colour_of) {
+    uint64_t (*start)(void*, const kbi_nvtx_event*);
+    void* (*enlist)(void*, const char*);
+    char name[512];
+    kbi_nvtx_event e;
+    if (!kbi_lab.nvtx.asked) kbi_nvtx_open();
+    memcpy(&start, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_START], sizeof start);
+    memcpy(&enlist, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_REGISTER], sizeof enlist);
+    if (!kbi_lab.nvtx.domain || !start) return 0;
+    snprintf(name, sizeof name, "%s", text);
+    for (char* p = name; (p = strpbrk(p, "@/[]*+,")) != NULL;) *p = ' ';
+    memset(&e, 0, sizeof e);
+    e.version = 3;
+    e.size = sizeof e;
+    e.colour_is = 1;
+    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
+    e.message = enlist ? enlist(kbi_lab.nvtx.domain, name) : NULL;
+    e.message_is = e.message ? 3 : 1;
+    if (!e.message) e.message = name;
+    return start(kbi_lab.nvtx.domain, &e);
+}
+
+static void kbi_nvtx_end(uint64_t* range) {
+    void (*end)(void*, uint64_t);
+    memcpy(&end, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_END], sizeof end);
+    if (*range && end) end(kbi_lab.nvtx.domain, *range);
+    *range = 0;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>perf      measure: the processor's counters over host work, from the kernel's perf_event_open.
+              Public: none      Used by: >>host, >>cuda
+---------------------------------------------------------------------------------------------------------------*/
+
+#if defined(__linux__) && defined(SYS_perf_event_open)
+enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 }; // linux/perf_event.h's
+enum { KBI_PERF_EVENTS = 8 };
+
+static const struct {
+    const char* name;
+    uint32_t type; // 0: the hardware's; 1: the kernel's own
+    uint64_t event;
+} kbi_perf_events[KBI_PERF_EVENTS] = { { "cycles", 0, 0 },           { "instructions", 0, 1 },
+                                       { "branches", 0, 4 },         { "branch_misses", 0, 5 },
+                                       { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
+                                       { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
+
+static struct kbi_perf {
+    int files[KBI_PERF_EVENTS]; // -1: not to be had
+    int64_t runs, began;
+} kbi_perf;
+
+// Of this thread, and of those that it starts; user code only, which needs no right on most systems.
+static int kbi_perf_event(uint32_t type, uint64_t event) {
+    enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
+    struct { // the first version of perf_event_attr
+        uint32_t type, size;
+        uint64_t config, period, sample, read, flags, wakeup, breakpoint;
+    } a = { type, KBI_PERF_SIZE, event, 0, 0, KBI_TIMES, KBI_OFF | KBI_INHERIT | KBI_USER, 0, 0 };
+    return (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);
+}
+
+static void kbi_perf_say(int error) {
+    if (error == EACCES || error == EPERM)
+        kbi_insight_say(
+            "this system forbids its counters: sysctl kernel.perf_event_paranoid=2 allows them, and a container "
+            "wants --cap-add PERFMON");
+    else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV)
+        kbi_insight_say("this processor shows no counters; virtual machines often hide them");
+    else
+        kbi_insight_say("this system has no counters: perf_event_open: %s", strerror(error));
+}
+
+static bool kbi_perf_open(kbi_run* run) {
+    int error = 0, n = 0;
+    (void)run;
+    for (int i = 0; i < KBI_PERF_EVENTS; i++) {
+        kbi_perf.files[i] = kbi_perf_event(kbi_perf_events[i].type, kbi_perf_events[i].event);
+        if (kbi_perf.files[i] < 0 && !error) error = errno;
+        n += kbi_perf.files[i] >= 0 && kbi_perf_events[i].type == 0;
+    }
+    if (!n) kbi_perf_say(error);
+    kbi_perf.runs = 1;
+    return true; // what there is, is told
+}
+
+static void kbi_perf_all(unsigned long call) {
+    for (int i = 0; i < KBI_PERF_EVENTS; i++)
+        if (kbi_perf.files[i] >= 0) ioctl(kbi_perf.files[i], call, 0);
+}
+
+static int64_t kbi_perf_begin(kbi_run* run) {
+    if (run->call.sampled) kbi_perf.runs = 1;
+    kbi_perf_all(KBI_PERF_RESET);
+    kbi_perf.began = kbi_now();
+    kbi_perf_all(KBI_PERF_ENABLE);
+    return kbi_perf.runs;
+}
+
+// As many runs as take a millisecond: what the calls themselves add is nothing then.
+static bool kbi_perf_end(kbi_run* run) {
+    enum { KBI_PERF_MOST = 1 << 24 };
+    kbi_perf_all(KBI_PERF_DISABLE);
+    if (run->call.sampled || kbi_now() - kbi_perf.began > 1000000 || kbi_perf.runs >= KBI_PERF_MOST) return false;
+    return kbi_perf.runs *= 8, true;
+}
+
+static void kbi_perf_close(kbi_run* run) {
+    (void)run;
+    for (int i = 0; i < KBI_PERF_EVENTS; i++) {
+        uint64_t read[3] = { 0, 0, 0 }; // value; ns that it was wanted, and at work: there may be fewer than events
+        if (kbi_perf.files[i] < 0) continue;
+        if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
+            kbi_insight_count(kbi_perf_events[i].name, "",
+                              (double)read[0] * ((double)read[1] / (double)read[2]) / (double)kbi_perf.runs);
+        close(kbi_perf.files[i]);
+    }
+}
+
+static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,         kbi_perf_open,
+                                                    kbi_perf_begin,    kbi_perf_end, kbi_perf_close };
+#define KBI_PERF &kbi_perf_instrument
+#else
+#define KBI_PERF NULL
+#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>host      measure: the cpu backend, and the tests' script backend, with their timers.
@@ -6752,7 +7310,8 @@ static const kbi_backend kbi_cpu = {
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL }
+    { NULL, NULL, NULL, NULL },
+    { KBI_PERF, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -6796,6 +7355,7 @@ static const kbi_backend kbi_scripted = {
     KBI_HOST_MEMORY,
     { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL }
 };
 // clang-format on
@@ -7468,7 +8028,7 @@ static void kbi_gpu_abandon(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
-              Public: none      Used by: >>cuda
+              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -7517,6 +8077,15 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
     }
 }
 
+// As far as they are known.
+static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
+    const kbi_nvml* n = &kbi_lab.nvml;
+    unsigned value = 0;
+    if (!n->device) return;
+    if (n->clock && n->clock(n->device, 1, &value) == 0) *sm_mhz = value;
+    if (n->power && n->power(n->device, &value) == 0) *power_w = value / 1000.0;
+}
+
 static void kbi_gpu_sense(kbi_measured* m) {
     unsigned value = 0;
     unsigned long long mask = 0;
@@ -7534,8 +8103,8 @@ static void kbi_gpu_sense(kbi_measured* m) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cupti     measure: durations of kernels as the driver records them, through CUPTI.
-              Public: none      Used by: >>timers, >>calibrate
+  >>cupti     measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside.
+              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -7549,36 +8118,77 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_lab.cupti.next(buffer, valid, &r) == 0) {
+        if (kbi_lab.cupti.look) {
+            kbi_lab.cupti.look(r);
+            continue;
+        }
+        if (r->kind != KBI_ACTIVITY_KERNEL || kbi_lab.cupti.n == KBI_SPANS || !kbi_lab.cupti.open) continue;
         bool own = r->name && (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") ||
                                kbi_is(r->name, "kbi_gate") || kbi_is(r->name, "kbi_clock"));
-        if (r->kind != KBI_ACTIVITY_KERNEL || own || kbi_lab.cupti.n == KBI_SPANS) continue;
+        if (own) continue;
         kbi_lab.cupti.spans[kbi_lab.cupti.n].start = r->start;
         kbi_lab.cupti.spans[kbi_lab.cupti.n++].end = r->end;
     }
     KBENCH_FREE(buffer);
 }
 
-static bool kbi_cupti_open(void) {
+// What an error of CUPTI's means here, and what mends it.
+static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
+    static const struct {
+        int error;
+        const char* why;
+    } known[] = {
+        { 26, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
+        { 33, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
+        { 35,
+          "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
+          "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
+        { 39, "another profiler is attached to this process: run it without nsys, ncu and the like" },
+        { 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
+        { 41, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
+        { 43, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
+        { 45, "under WSL the GPU's counters cannot be read; take Linux itself" },
+    };
+    const char* text = NULL;
+    for (int i = 0; i < KBI_COUNT(known); i++)
+        if (known[i].error == error) return snprintf(out, 400, "%s", known[i].why), out;
+    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0) text = "an error";
+    return snprintf(out, 400, "%s: %s (%d)", call, text ? text : "an error", error), out;
+}
+
+// Finds the library and hands it its buffers; false: it is not there, or did not take them. Once in a process.
+static bool kbi_cupti_load(void) {
     static const char* const names[] = { "libcupti.so",
                                          "libcupti.so.13",
                                          "libcupti.so.12",
                                          "/usr/local/cuda/lib64/libcupti.so",
                                          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                          "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+    kbi_cupti* c = &kbi_lab.cupti;
     void* library = NULL;
-    if (kbi_lab.cupti.open) return true;
+    if (c->loaded) return true;
     for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) return false;
-    kbi_find(library, "cuptiActivityRegisterCallbacks", &kbi_lab.cupti.callbacks);
-    kbi_find(library, "cuptiActivityEnable", &kbi_lab.cupti.enable);
-    kbi_find(library, "cuptiActivityFlushAll", &kbi_lab.cupti.flush);
-    kbi_find(library, "cuptiActivityGetNextRecord", &kbi_lab.cupti.next);
-    if (!kbi_lab.cupti.callbacks || !kbi_lab.cupti.enable || !kbi_lab.cupti.flush || !kbi_lab.cupti.next)
-        return false;
+    c->library = library;
+    kbi_find(library, "cuptiActivityRegisterCallbacks", &c->callbacks);
+    kbi_find(library, "cuptiActivityEnable", &c->enable);
+    kbi_find(library, "cuptiActivityFlushAll", &c->flush);
+    kbi_find(library, "cuptiActivityGetNextRecord", &c->next);
+    kbi_find(library, "cuptiActivityDisable", &c->disable);
+    kbi_find(library, "cuptiActivityGetNumDroppedRecords", &c->dropped);
+    kbi_find(library, "cuptiGetTimestamp", &c->time);
+    kbi_find(library, "cuptiGetVersion", &c->version);
+    kbi_find(library, "cuptiGetResultString", &c->text);
+    kbi_find(library, "cuptiGetCallbackName", &c->call);
+    bool good = c->callbacks && c->enable && c->flush && c->next;
+    return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
+}
+
+static bool kbi_cupti_open(void) {
+    if (kbi_lab.cupti.open) return true;
+    if (!kbi_cupti_load()) return false;
     kbi_lab.cupti.spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
-    kbi_lab.cupti.open = kbi_lab.cupti.callbacks(kbi_cupti_request, kbi_cupti_done) == 0 &&
-                         kbi_lab.cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
-    return kbi_lab.cupti.open;
+    return kbi_lab.cupti.open = kbi_lab.cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
 }
 
 static int kbi_order_spans(const void* a, const void* b) {
@@ -7898,7 +8508,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calibrate measure: what events read too much, against what an empty kernel takes.
-              Public: none      Used by: >>cuda, >>worker, >>supervisor
+              Public: none      Used by: >>cuda, >>worker, >>groups
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -8035,7 +8645,7 @@ static void kbi_truth_set(const kbi_truth* truth) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>audit     measure: the timed block seen once under stream capture, where nothing executes.
-              Public: none      Used by: >>cuda
+              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -8070,13 +8680,13 @@ static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
 extern "C" char* __cxa_demangle(const char* name, char* out, size_t* length, int* status);
 #endif
 
-static void kbi_kernel_name(kbi_measured* m, const char* name) {
+static void kbi_kernel_name(char* out, size_t size, const char* name) {
     char* plain = NULL;
 #if defined(__cplusplus)
     int status = 0;
     plain = __cxa_demangle(name, NULL, NULL, &status);
 #endif
-    kbi_fit(m->kernel, 0, sizeof m->kernel, "%s", plain ? plain : name);
+    kbi_fit(out, 0, size, "%s", plain ? plain : name);
     free(plain); // the demangler's own malloc
 }
 
@@ -8096,7 +8706,8 @@ static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams*
             m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
 #if CUDART_VERSION >= 12030
         const char* name = NULL;
-        if (cudaFuncGetName(&name, k->func) == cudaSuccess && name) kbi_kernel_name(m, name);
+        if (cudaFuncGetName(&name, k->func) == cudaSuccess && name)
+            kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 #endif
     }
     cudaGetLastError();
@@ -8292,6 +8903,553 @@ static void kbi_gpu_compare(kbi_run* run) {
     }
     if (graph) cudaGraphDestroy(graph);
 }
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>activity  measure: the block's kernels, copies and calls, run by run, from CUPTI's records.
+              Public: none      Used by: >>cuda
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+enum { KBI_INSIDE_EVENTS = 1 << 16 }; // of a case, at most
+
+typedef struct kbi_recorded { // an event, and what ties what runs on the device to the call that submitted it
+    kbi_event event;
+    uint32_t correlation;
+} kbi_recorded;
+
+static void kbi_activity_keep(const kbi_recorded* r) {
+    kbi_insight* in = &kbi_lab.insight;
+    if (in->events.n / sizeof *r >= 4 * (size_t)KBI_INSIDE_EVENTS)
+        in->dropped++;
+    else
+        kbi_put(&in->events, (const char*)r, sizeof *r);
+}
+
+// "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
+static int32_t kbi_call_name(int domain, uint32_t id) {
+    const char* name = NULL;
+    char plain[128];
+    if (!kbi_lab.cupti.call || kbi_lab.cupti.call(domain, id, &name) != 0 || !name) name = "a call";
+    snprintf(plain, sizeof plain, "%s", name);
+    for (char* v = plain; (v = strstr(v, "_v")) != NULL; v++)
+        if (v[2] && !v[2 + strspn(v + 2, "0123456789")]) *v = 0;
+    return kbi_insight_text((uint64_t)domain << 32 | id, plain);
+}
+
+static int32_t kbi_copy_name(const kbi_activity_copy* r) {
+    static const char* const ways[] = { "memcpy",      "memcpy HtoD", "memcpy DtoH", "memcpy HtoA",
+                                        "memcpy AtoH", "memcpy AtoA", "memcpy AtoD", "memcpy DtoA",
+                                        "memcpy DtoD", "memcpy HtoH", "memcpy PtoP" };
+    int which = r->kind == KBI_ACTIVITY_SET || r->which >= KBI_COUNT(ways) ? 0 : r->which;
+    const char* name = r->kind == KBI_ACTIVITY_SET ? "memset" : ways[which];
+    return kbi_insight_text((uint64_t)(uintptr_t)name, name);
+}
+
+static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
+    kbi_event* e = &to->event;
+    char name[512];
+    kbi_mapped* known = kbi_map_find(&kbi_lab.insight.names, (uint64_t)(uintptr_t)r->name);
+    if (!known->key) kbi_kernel_name(name, sizeof name, r->name ? r->name : "a kernel");
+    e->name = known->key ? (int32_t)known->at : kbi_insight_text((uint64_t)(uintptr_t)r->name, name);
+    e->kind = KBI_EVENT_KERNEL;
+    e->start = (int64_t)r->start, e->end = (int64_t)r->end;
+    e->lane = r->stream;
+    e->registers = r->registers, e->local = (int32_t)r->local, e->shared = r->static_shared + r->dynamic_shared;
+    uint32_t version = 0;
+    bool clusters = kbi_lab.cupti.version && kbi_lab.cupti.version(&version) == 0 && version >= 18;
+    for (int i = 0; i < 3; i++) {
+        e->grid[i] = r->grid[i], e->block[i] = r->block[i];
+        e->cluster[i] = clusters ? r->cluster[i] : 0;
+    }
+    to->correlation = r->correlation;
+}
+
+// One record; on a thread of CUPTI's while the engine waits.
+static void kbi_activity_look(const kbi_activity* r) {
+    kbi_recorded to;
+    memset(&to, 0, sizeof to);
+    to.event.cause = -1;
+    if (r->kind == KBI_ACTIVITY_KERNEL) {
+        kbi_activity_kernel(r, &to);
+    } else if (r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET) {
+        const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
+        to.event.kind = c->kind == KBI_ACTIVITY_SET ? KBI_EVENT_SET : KBI_EVENT_COPY;
+        to.event.name = kbi_copy_name(c);
+        to.event.start = (int64_t)c->start, to.event.end = (int64_t)c->end, to.event.bytes = (int64_t)c->bytes;
+        to.event.lane = c->stream;
+        to.correlation = c->correlation;
+    } else if (r->kind == KBI_ACTIVITY_DRIVER || r->kind == KBI_ACTIVITY_RUNTIME) {
+        const kbi_activity_call* c = (const kbi_activity_call*)(const void*)r;
+        to.event.kind = KBI_EVENT_CALL;
+        to.event.name = kbi_call_name(c->kind == KBI_ACTIVITY_DRIVER ? 1 : 2, c->id);
+        to.event.start = (int64_t)c->start, to.event.end = (int64_t)c->end;
+        to.event.lane = c->thread;
+        to.correlation = c->correlation;
+    } else {
+        return;
+    }
+    kbi_activity_keep(&to);
+}
+
+static const int kbi_activities[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET, KBI_ACTIVITY_RUNTIME,
+                                      KBI_ACTIVITY_DRIVER };
+
+static void kbi_activity_off(int n) {
+    for (int i = 0; i < n && kbi_lab.cupti.disable; i++)
+        if (!kbi_lab.cupti.open || kbi_activities[i] != KBI_ACTIVITY_KERNEL) kbi_lab.cupti.disable(kbi_activities[i]);
+}
+
+static bool kbi_activity_open(kbi_run* run) {
+    kbi_cupti* c = &kbi_lab.cupti;
+    char why[400];
+    int error = 0, n = 0;
+    (void)run;
+    if (!kbi_cupti_load() || !c->time) {
+        kbi_insight_say(
+            "libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its folder");
+        return false;
+    }
+    for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
+    if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
+    if (error) return false;
+    c->flush(1); // what set-up did
+    c->look = kbi_activity_look;
+    kbi_lab.insight.runs = -1;
+    kbi_lab.insight.began = kbi_now();
+    return true;
+}
+
+static int64_t kbi_activity_now(void) {
+    uint64_t ns = 0;
+    return kbi_lab.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
+}
+
+static void kbi_activity_gauge(void) {
+    kbi_gauge g = { kbi_activity_now(), NAN, NAN };
+    kbi_nvml_gauge(&g.sm_mhz, &g.power_w);
+    if (kbi_finite(g.sm_mhz) || kbi_finite(g.power_w)) kbi_put(&kbi_lab.insight.gauges, (const char*)&g, sizeof g);
+}
+
+// A run as the timed ones are: cold or hot, behind the gate if it can wait there.
+static int64_t kbi_activity_begin(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_TRANSFER)) != 0;
+    if (in->runs >= 0) kbi_activity_gauge();
+    kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
+    kbi_launch_begin(run->recipe->mode != KBI_HOT);
+    in->window[KBI_MAX(in->runs, 0)][0] = kbi_activity_now();
+    return 1;
+}
+
+static bool kbi_activity_end(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    int64_t ends = kbi_activity_now();
+    kbi_launch_end();
+    kbi_lab.gpu.at = 0;
+    if (kbi_lab.gpu.alarmed && run->sampling.gated)
+        return run->sampling.gated = false, true; // it waits behind the gate
+    if (in->runs >= 0) in->window[in->runs][1] = ends, kbi_activity_gauge();
+    in->runs++;
+    bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
+    return in->runs < KBI_INSIDE_RUNS && !long_enough;
+}
+
+static int kbi_recorded_order(const void* a, const void* b) { // what another one lies in goes behind it
+    const kbi_event *x = &((const kbi_recorded*)a)->event, *y = &((const kbi_recorded*)b)->event;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    if (x->kind != y->kind) return x->kind - y->kind; // a call before what it submits
+    return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
+}
+
+// The runs, and the calls inside of them; of calls that others make the outermost. Where each correlation belongs.
+static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_event outer;
+    int64_t at = -1;
+    memset(&outer, 0, sizeof outer);
+    for (int r = 0; r < in->runs; r++) {
+        kbi_event run = outer;
+        run.start = in->window[r][0], run.end = in->window[r][1], run.run = r, run.cause = -1;
+        run.name = kbi_insight_text(1, "the block");
+        kbi_put(events, (const char*)&run, sizeof run);
+    }
+    for (size_t i = 0; i < n; i++) {
+        kbi_event e = all[i].event;
+        e.run = -1;
+        for (int r = 0; r < in->runs && e.kind == KBI_EVENT_CALL; r++)
+            if (e.start >= in->window[r][0] && e.start <= in->window[r][1]) e.run = r;
+        if (e.run < 0) continue;
+        bool inner = at >= 0 && e.lane == outer.lane && e.start >= outer.start && e.end <= outer.end;
+        if (!inner) at = (int64_t)(events->n / sizeof e), outer = e, kbi_put(events, (const char*)&e, sizeof e);
+        kbi_mapped* slot = kbi_map_find(callers, all[i].correlation);
+        if (!slot->key) kbi_map_take(callers, slot, all[i].correlation, (intptr_t)at);
+    }
+}
+
+// From all that was recorded to what the block did.
+static void kbi_activity_collect(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_recorded* all = (kbi_recorded*)(void*)in->events.s;
+    kbi_text events = { NULL, 0, 0 };
+    kbi_map callers = { NULL, 0, 0 };
+    size_t n = in->events.n / sizeof *all;
+    int64_t found = 0;
+    if (n) qsort(all, n, sizeof *all, kbi_recorded_order);
+    kbi_activity_calls(all, n, &events, &callers);
+    for (size_t i = 0; i < n; i++) {
+        kbi_event e = all[i].event;
+        const kbi_mapped* slot = kbi_map_find(&callers, all[i].correlation);
+        if (e.kind == KBI_EVENT_CALL || !slot->key) continue;
+        if (events.n / sizeof e >= KBI_INSIDE_EVENTS) {
+            in->dropped++;
+            continue;
+        }
+        e.cause = (int32_t)slot->at;
+        e.run = ((const kbi_event*)(void*)events.s)[slot->at].run;
+        kbi_put(&events, (const char*)&e, sizeof e);
+        found++;
+    }
+    if (!found && run->work.nodes)
+        kbi_insight_say("CUPTI recorded nothing of what the block submits: is another profiler attached?");
+    kbi_text_free(&in->events);
+    in->events = events;
+    KBENCH_FREE(callers.slots);
+}
+
+static void kbi_activity_close(kbi_run* run) {
+    size_t lost = 0;
+    cudaDeviceSynchronize();
+    kbi_lab.cupti.flush(1);
+    kbi_lab.cupti.look = NULL;
+    kbi_activity_off(KBI_COUNT(kbi_activities));
+    if (kbi_lab.cupti.dropped && kbi_lab.cupti.dropped(NULL, 0, &lost) == 0) kbi_lab.insight.dropped += (int64_t)lost;
+    kbi_activity_collect(run);
+}
+
+static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false,
+                                                        kbi_activity_open, kbi_activity_begin,
+                                                        kbi_activity_end,  kbi_activity_close };
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>counters  measure: the hardware's counters over the block, through CUPTI's range profiler.
+              Public: none      Used by: >>cuda
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+// The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a
+// word: so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against
+// CUPTI's.
+typedef enum kbi_range_call {
+    KBI_RANGE_INIT,
+    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
+    KBI_RANGE_CHIP,      // 2: device; 3: its name
+    KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
+    KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
+    KBI_RANGE_METRIC,      // 2: object; 3: name
+    KBI_RANGE_ADD,         // 2: object; 3: names; 4: how many
+    KBI_RANGE_CONFIG_SIZE, // 2: object; 3: size
+    KBI_RANGE_CONFIG,      // 2: object; 3: size; 4: image
+    KBI_RANGE_PASSES,      // 2: size; 3: image; 4: passes
+    KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
+    KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
+    KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
+    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
+    KBI_RANGE_START, // 2: profiler
+    KBI_RANGE_PUSH,  // 2: profiler; 3: name
+    KBI_RANGE_POP,
+    KBI_RANGE_STOP, // 2: profiler; 5, first byte: all passes are submitted
+    KBI_RANGE_DECODE,
+    KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
+    KBI_RANGE_DISABLE,
+    KBI_RANGE_HOST_END,
+    KBI_RANGE_END,
+    KBI_RANGE_CALLS
+} kbi_range_call;
+
+static const struct {
+    const char* name;
+    unsigned size;
+} kbi_range_calls[] = { { "cuptiProfilerInitialize", 16 },
+                        { "cuptiProfilerDeviceSupported", 52 },
+                        { "cuptiDeviceGetChipName", 32 },
+                        { "cuptiProfilerGetCounterAvailability", 40 },
+                        { "cuptiProfilerHostInitialize", 48 },
+                        { "cuptiProfilerHostGetMetricProperties", 60 },
+                        { "cuptiProfilerHostConfigAddMetrics", 40 },
+                        { "cuptiProfilerHostGetConfigImageSize", 32 },
+                        { "cuptiProfilerHostGetConfigImage", 40 },
+                        { "cuptiProfilerHostGetNumOfPasses", 40 },
+                        { "cuptiRangeProfilerEnable", 32 },
+                        { "cuptiRangeProfilerGetCounterDataSize", 64 },
+                        { "cuptiRangeProfilerCounterDataImageInitialize", 40 },
+                        { "cuptiRangeProfilerSetConfig", 90 },
+                        { "cuptiRangeProfilerStart", 24 },
+                        { "cuptiRangeProfilerPushRange", 32 },
+                        { "cuptiRangeProfilerPopRange", 24 },
+                        { "cuptiRangeProfilerStop", 41 },
+                        { "cuptiRangeProfilerDecodeData", 32 },
+                        { "cuptiProfilerHostEvaluateToGpuValues", 72 },
+                        { "cuptiRangeProfilerDisable", 24 },
+                        { "cuptiProfilerHostDeinitialize", 24 },
+                        { "cuptiProfilerDeInitialize", 16 } };
+
+// Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
+static const struct {
+    const char *name, *metric, *unit;
+    int set; // 0: few, 1: usual, 2: all
+} kbi_chip_metrics[] = {
+    { "gpu_time_ns", "gpu__time_duration.sum", "ns", 0 }, // at the profiler's clocks: no time to be reported
+    { "dram_bytes", "dram__bytes.sum", "B", 0 },
+    { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+    { "occupancy_pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 0 },
+    { "tensor_pct", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%", 0 },
+    { "l2_pct", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+    { "l2_bytes", "lts__t_bytes.sum", "B", 1 },
+    { "l1_hit_pct", "l1tex__t_sector_hit_rate.pct", "%", 1 },
+    { "l2_hit_pct", "lts__t_sector_hit_rate.pct", "%", 1 },
+    { "instructions", "smsp__inst_executed.sum", "", 1 },
+    { "issue_pct", "smsp__issue_active.avg.pct_of_peak_sustained_active", "%", 1 },
+    { "sm_cycles", "sm__cycles_elapsed.max", "", 1 },
+    { "dram_read_bytes", "dram__bytes_read.sum", "B", 1 },
+    { "dram_write_bytes", "dram__bytes_write.sum", "B", 1 },
+    { "bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", 1 },
+    { "fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", "", 1 },
+    { "fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", "", 1 },
+    { "ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "", 1 },
+    { "dadd", "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum", "", 1 },
+    { "dmul", "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum", "", 1 },
+    { "dfma", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "", 1 },
+    { "hadd", "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "", 1 },
+    { "hmul", "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum", "", 1 },
+    { "hfma", "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", "", 1 },
+    { "fp32_instructions", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", "", 1 },
+    { "fp64_instructions", "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum", "", 1 },
+    { "fp16_instructions", "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum", "", 1 },
+    { "xu_instructions", "sm__inst_executed_pipe_xu.sum", "", 1 },
+    { "tensor_instructions", "sm__inst_executed_pipe_tensor.sum", "", 1 },
+    { "tensor_bf16_ops", "sm__ops_path_tensor_src_bf16_dst_fp32.sum", "", 2 },
+    { "tensor_tf32_ops", "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "", 2 },
+    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16.sum", "", 2 },
+    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16_dst_fp32.sum", "", 2 },
+    { "tensor_fp8_ops", "sm__ops_path_tensor_src_fp8.sum", "", 2 },
+    { "tensor_int8_ops", "sm__ops_path_tensor_src_int8.sum", "", 2 },
+    { "sm_pct", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 },
+    { "memory_pct", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 }
+};
+
+enum { KBI_METRICS = 64, KBI_PASSES = 64 };
+static struct kbi_ranging { // one case's
+    int (*calls[KBI_RANGE_CALLS])(uint64_t*);
+    uint64_t host, profiler; // objects of CUPTI's
+    const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
+    char own[512]; // metrics by name
+    int n, passes;
+    bool begun, failed;
+    kbi_text availability, config, data;
+} kbi_ranging;
+
+#define KBI_WORD(p) ((uint64_t)(uintptr_t)(p))
+
+// false after it said why.
+static bool kbi_range(kbi_range_call call, uint64_t* words) {
+    char why[400];
+    int (*f)(uint64_t*) = kbi_ranging.calls[call];
+    words[0] = kbi_range_calls[call].size;
+    int error = f ? f(words) : 27;
+    if (!error || kbi_ranging.failed) return !error;
+    kbi_ranging.failed = true;
+    if (f)
+        kbi_insight_say("%s", kbi_cupti_why(kbi_range_calls[call].name, error, why));
+    else
+        kbi_insight_say("this libcupti.so has no %s; counters want that of CUDA 12.6 or later",
+                        kbi_range_calls[call].name);
+    return false;
+}
+
+static void kbi_range_room(kbi_text* t, uint64_t bytes) {
+    kbi_text_free(t);
+    t->s = (char*)kbi_grow(NULL, (size_t)bytes);
+    memset(t->s, 0, (size_t)bytes);
+    t->n = (size_t)bytes;
+}
+
+// Whether this GPU can be profiled at all, as the library knows it.
+static bool kbi_range_supported(int device) {
+    static const char* const why[] = { "its architecture is not known to this libcupti.so; a newer one may know it",
+                                       "SLI hides its counters",
+                                       "this virtual GPU may not be profiled; the host's administrator can allow it",
+                                       "confidential computing is on, and hides its counters",
+                                       "this card (CMP) has no counters for sale",
+                                       "under WSL its counters cannot be read; take Linux itself" };
+    uint64_t p[7] = { 0, 0, (uint32_t)device, 0, 0, 0, 0 };
+    uint32_t is[8];
+    if (!kbi_range(KBI_RANGE_SUPPORTED, p)) return false;
+    memcpy(is, &p[2], sizeof is); // device, supported, architecture, ...
+    if (is[1] == 3) return true;
+    for (int i = 0; i < KBI_COUNT(why); i++)
+        if (is[2 + i] != 3 && !kbi_ranging.failed) kbi_insight_say("%s", why[i]), kbi_ranging.failed = true;
+    if (!kbi_ranging.failed) kbi_insight_say("this GPU cannot be profiled (is it a part of one, MIG?)");
+    return false;
+}
+
+static void kbi_range_offer(const char* metric, const char* name, const char* unit) {
+    kbi_ranging.metrics[kbi_ranging.n] = metric;
+    kbi_ranging.names[kbi_ranging.n] = name;
+    kbi_ranging.units[kbi_ranging.n++] = unit;
+}
+
+// Those of the set that this chip has: one that it lacks would take the others with it.
+static bool kbi_range_choose(const char* set) {
+    bool named = set && strstr(set, "__");
+    int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2, n = 0;
+    kbi_ranging.n = 0;
+    for (int i = 0; !named && i < KBI_COUNT(kbi_chip_metrics); i++)
+        if (kbi_chip_metrics[i].set <= most)
+            kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit);
+    snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
+    for (char* p = kbi_ranging.own; *p && kbi_ranging.n < KBI_METRICS;) {
+        char* name = p;
+        p += strcspn(p, ",");
+        if (*p) *p++ = 0;
+        if (*name) kbi_range_offer(name, name, "");
+    }
+    for (int i = 0; i < kbi_ranging.n; i++) {
+        uint64_t p[8] = {
+            kbi_range_calls[KBI_RANGE_METRIC].size, 0, kbi_ranging.host, KBI_WORD(kbi_ranging.metrics[i]), 0, 0, 0, 0
+        };
+        bool has = kbi_ranging.calls[KBI_RANGE_METRIC] && kbi_ranging.calls[KBI_RANGE_METRIC](p) == 0;
+        if (!has && named) kbi_insight_say("this chip has no metric %s", kbi_ranging.metrics[i]);
+        if (!has) continue;
+        kbi_ranging.metrics[n] = kbi_ranging.metrics[i];
+        kbi_ranging.names[n] = kbi_ranging.names[i];
+        kbi_ranging.units[n++] = kbi_ranging.units[i];
+    }
+    kbi_ranging.n = n;
+    return n > 0;
+}
+
+// What to program the hardware with for the metrics of a set on a chip: needs no GPU.
+static bool kbi_range_configure(const char* chip, const char* set) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t host[6] = { 0, 0, 0, KBI_WORD(chip), KBI_WORD(r->availability.s), 0 };
+    if (!kbi_range(KBI_RANGE_HOST, host)) return false;
+    r->host = host[5];
+    if (!kbi_range_choose(set)) return false;
+    uint64_t add[5] = { 0, 0, r->host, KBI_WORD(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
+    if (!kbi_range(KBI_RANGE_ADD, add) || !kbi_range(KBI_RANGE_CONFIG_SIZE, size)) return false;
+    kbi_range_room(&r->config, size[3]);
+    uint64_t config[5] = { 0, 0, r->host, size[3], KBI_WORD(r->config.s) };
+    uint64_t passes[5] = { 0, 0, size[3], KBI_WORD(r->config.s), 0 };
+    if (!kbi_range(KBI_RANGE_CONFIG, config) || !kbi_range(KBI_RANGE_PASSES, passes)) return false;
+    r->passes = (int)passes[4];
+    return true;
+}
+
+static void kbi_range_find(void* library) {
+    for (int i = 0; i < KBI_RANGE_CALLS; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
+}
+
+static void kbi_range_end(void) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host }, all[2] = { 0, 0 };
+    if (r->profiler) kbi_range(KBI_RANGE_DISABLE, profiler);
+    if (r->host) kbi_range(KBI_RANGE_HOST_END, host);
+    if (r->begun) kbi_range(KBI_RANGE_END, all);
+    r->profiler = r->host = 0;
+    r->begun = false;
+    kbi_text_free(&r->availability);
+    kbi_text_free(&r->config);
+    kbi_text_free(&r->data);
+}
+
+// The profiler of this context, set to one range of the block's own that is run again for each pass.
+static bool kbi_range_begin(kbi_run* run) {
+    enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
+    struct kbi_ranging* r = &kbi_ranging;
+    int (*current)(void**) = NULL;
+    void *p = kbi_driver_function("cuCtxGetCurrent", 4000), *context = NULL;
+    uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)run->machine->device, 0 };
+    memcpy(&current, &p, sizeof p);
+    if (current) current(&context);
+    r->begun = kbi_range(KBI_RANGE_INIT, init);
+    if (!r->begun || !kbi_range_supported(run->machine->device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
+    uint64_t room[5] = { 0, 0, KBI_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD(context), 0 };
+    if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
+    kbi_range_room(&r->availability, room[3]);
+    room[4] = KBI_WORD(r->availability.s);
+    if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
+    if (!kbi_range_configure((const char*)(uintptr_t)chip[3], run->recipe->counters)) return false;
+    if (!kbi_range(KBI_RANGE_ENABLE, enable)) return false;
+    r->profiler = enable[3];
+    uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD(r->metrics), (uint64_t)r->n, 1, 1, 0 };
+    if (!kbi_range(KBI_RANGE_DATA_SIZE, size)) return false;
+    kbi_range_room(&r->data, size[7]);
+    uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_WORD(r->data.s) };
+    uint64_t set[12] = { 0,
+                         0,
+                         r->profiler,
+                         r->config.n,
+                         KBI_WORD(r->config.s),
+                         r->data.n,
+                         KBI_WORD(r->data.s),
+                         (uint64_t)KBI_USER_RANGE | (uint64_t)KBI_USER_REPLAY << 32,
+                         1,
+                         1 | 1u << 16,
+                         0,
+                         1 };
+    return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
+}
+
+static bool kbi_counters_open(kbi_run* run) {
+    kbi_ranging.failed = false;
+    if (!kbi_cupti_load()) {
+        kbi_insight_say("libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its "
+                        "folder");
+        return false;
+    }
+    kbi_range_find(kbi_lab.cupti.library);
+    kbi_lab.insight.passes = 0;
+    bool good = kbi_range_begin(run);
+    if (!good) kbi_range_end();
+    return good;
+}
+
+static int64_t kbi_counters_begin(kbi_run* run) {
+    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
+    if (run->recipe->mode != KBI_HOT) kbi_evict();
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
+    return 1;
+}
+
+static bool kbi_counters_end(kbi_run* run) {
+    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
+    (void)run;
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
+    cudaDeviceSynchronize();
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
+    kbi_lab.insight.passes++;
+    return !kbi_ranging.failed && !(stop[5] & 0xff) && kbi_lab.insight.passes < KBI_PASSES;
+}
+
+static void kbi_counters_close(kbi_run* run) {
+    struct kbi_ranging* r = &kbi_ranging;
+    double values[KBI_METRICS];
+    uint64_t decode[4] = { 0, 0, r->profiler, 0 };
+    uint64_t value[9] = {
+        0, 0, r->host, KBI_WORD(r->data.s), r->data.n, 0, KBI_WORD(r->metrics), (uint64_t)r->n, KBI_WORD(values)
+    };
+    for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
+    if (!r->failed && !kbi_failed(run) && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value))
+        for (int i = 0; i < r->n; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
+    kbi_range_end();
+}
+
+static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false,
+                                                        kbi_counters_open, kbi_counters_begin,
+                                                        kbi_counters_end,  kbi_counters_close };
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -8879,7 +10037,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
     if (!kbi_gpu_open(m, recipe->device)) return false;
-    if (recipe->looked) return true;
+    if (recipe->looked || recipe->inside) return true;
     kbi_measure_memory(m);
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
@@ -8893,7 +10051,8 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
-    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy, kbi_gpu_mark }
+    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy, kbi_gpu_mark },
+    { &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
 };
 // clang-format on
 #endif
@@ -9007,6 +10166,66 @@ static void kbi_look_for_turns(kbi_run* run, const double* ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>inside    measure: runs of the block that instruments look into, apart from those that are timed.
+              Public: none      Used by: >>engine, >>calls
+---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_insight_clear(void) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_text_free(&in->events);
+    kbi_text_free(&in->gauges);
+    kbi_text_free(&in->counters);
+    kbi_text_free(&in->texts);
+    KBENCH_FREE(in->names.slots);
+    memset(in, 0, sizeof *in);
+}
+
+// Whether an instrument wants a run of the block; opens those that are asked for, in turn.
+static bool kbi_inside_wants(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    bool host = run->work.host || !run->backend->gpu;
+    for (const kbi_instrument* i; (i = run->backend->instruments[in->at]) != NULL; in->at++) {
+        if (!(i->wish & run->recipe->inside) || i->host != host) continue;
+        if (!in->open) in->open = in->again = i->open(run);
+        if (in->open && in->again) return true;
+        if (in->open) i->close(run);
+        in->open = false;
+    }
+    return false;
+}
+
+static int64_t kbi_inside_begin(kbi_run* run) { return run->backend->instruments[kbi_lab.insight.at]->begin(run); }
+
+static void kbi_inside_end(kbi_run* run) {
+    kbi_lab.insight.again = run->backend->instruments[kbi_lab.insight.at]->end(run);
+    kbi_stop_on_error(run, "while it was looked into");
+}
+
+// What was found, to be freed; what is left open is closed.
+static kbi_inside* kbi_inside_take(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_inside head;
+    if (in->open) run->backend->instruments[in->at]->close(run);
+    if (kbi_failed(run)) kbi_insight_say("%.300s", run->m.message);
+    memset(&head, 0, sizeof head);
+    head.runs = KBI_MAX(in->runs, 0);
+    head.device = run->machine->device;
+    head.events = (int64_t)(in->events.n / sizeof(kbi_event));
+    head.gauges = (int64_t)(in->gauges.n / sizeof(kbi_gauge));
+    head.counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
+    head.texts = (int64_t)in->texts.n;
+    head.dropped = in->dropped;
+    memcpy(head.message, in->message, sizeof head.message);
+    kbi_text all = { NULL, 0, 0 };
+    const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
+    kbi_put(&all, (const char*)&head, sizeof head);
+    for (int i = 0; i < KBI_COUNT(parts); i++)
+        if (parts[i]->n) kbi_put(&all, parts[i]->s, parts[i]->n);
+    kbi_insight_clear();
+    return (kbi_inside*)(void*)all.s;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
               Public: none      Used by: programs, >>calls, >>rounds, >>embed, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
@@ -9093,8 +10312,19 @@ static void kbi_warm_begin(kbi_run* run) {
     run->call.phase_began = run->call.window.begin = kbi_now();
 }
 
+// For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.
+static void kbi_phase_show(kbi_run* run) {
+    static const char* const names[] = { "check", "audit",   "warm-up", "samples",
+                                         "turns", "compare", "prove",   "look inside" };
+    if (run->place.stand_in) return;
+    if (!run->range) run->range = kbi_nvtx_begin(run->of->name, run->of->entry->operation);
+    kbi_nvtx_end(&run->call.shown);
+    if (run->call.phase < KBI_PHASE_DONE) run->call.shown = kbi_nvtx_begin(names[run->call.phase], "phase");
+}
+
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     run->call.phase = phase;
+    kbi_phase_show(run);
     run->call.phase_began = run->call.window.begin = kbi_now();
     if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
     if (phase != KBI_PHASE_SAMPLE) return;
@@ -9204,6 +10434,10 @@ static bool kbi_compares(const kbi_run* run) {
     return run->backend->capture.compare && run->work.shape && !kbi_only_checked(run) && !run->place.stand_in;
 }
 
+static kbi_phase kbi_after_audit(const kbi_run* run) {
+    return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
+}
+
 // The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
@@ -9214,7 +10448,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             if (kbi_wants_audit(run))
                 unit = KBI_AUDITED;
             else
-                kbi_phase_enter(run, KBI_PHASE_WARM);
+                kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
@@ -9228,6 +10462,12 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         case KBI_PHASE_PROVE:
             kbi_phase_enter(run, KBI_PHASE_DONE);
             if (kbi_put_back(run)) unit = KBI_PROVED;
+            break;
+        case KBI_PHASE_INSIDE:
+            if (kbi_inside_wants(run))
+                unit = KBI_INSIDE;
+            else
+                kbi_phase_enter(run, KBI_PHASE_DONE);
             break;
         default: return KBI_NO_UNIT;
         }
@@ -9251,6 +10491,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
     case KBI_CAPTURED: return 1;
     case KBI_PROVED: run->call.proved = true; return 1;
+    case KBI_INSIDE: return kbi_inside_begin(run);
     case KBI_WARM: run->call.warm_units++; return run->sampling.timer->begin(run);
     default: return run->sampling.timer->begin(run);
     }
@@ -9266,11 +10507,13 @@ static void kbi_unit_end(kbi_run* run) {
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
     } else if (unit == KBI_AUDITED) {
         run->backend->capture.end(run);
-        kbi_phase_enter(run, KBI_PHASE_WARM);
+        kbi_phase_enter(run, kbi_after_audit(run));
     } else if (unit == KBI_COMPARED) {
         run->backend->capture.compare(run);
     } else if (unit == KBI_PROVED) {
         kbi_stop_on_error(run, "in the last run of the timed block");
+    } else if (unit == KBI_INSIDE) {
+        kbi_inside_end(run);
     } else if (unit != KBI_CAPTURED) {
         run->sampling.timer->end(run);
     }
@@ -9404,6 +10647,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
+    kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
     if (run->call.fresh) return; // in the memory of the call before
     run->memory.free_before = run->memory.free_lowest = kbi_free_bytes(run->backend);
@@ -9460,6 +10704,7 @@ static void kbi_body_ended(kbi_run* run) {
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
     if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
+    kbi_nvtx_end(&run->call.shown);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
     if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
@@ -9508,6 +10753,7 @@ static void kbi_run_finish(kbi_run* run) {
     }
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
+    kbi_nvtx_end(&run->range);
     run->m.wall_ns = (double)(kbi_now() - run->began);
     kbi_want_roofs(run);
 }
@@ -9588,6 +10834,15 @@ static void kbi_look_call(kbi_run* run, int number) {
     kbi_body_ended(run);
 }
 #endif
+// A call of its own for those who look into the block, and time nothing: to be freed.
+static kbi_inside* kbi_inside_call(kbi_run* run) {
+    kbi_insight_clear();
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    kbi_call_function(run);
+    kbi_body_ended(run);
+    kbi_nvtx_end(&run->range);
+    return kbi_inside_take(run);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
@@ -9837,6 +11092,7 @@ typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straig
     void (*enter)(void* to, int index);
     void (*beat)(void* to);
     void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
+    void (*inside)(void* to, int index, const kbi_inside* in);
     void* to;
 } kbi_sink;
 
@@ -10290,9 +11546,31 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
     return good;
 }
 
+// Looks into the marked cases, which have been measured and found right. false: as above.
+static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b,
+                             kbi_machine* machine, int first, int n, const char* wanted, const kbi_sink* sink) {
+    bool good = true;
+    for (int i = 0; i < n && good; i++) {
+        kbi_run* run = wanted[i] ? (kbi_run*)kbi_grow(NULL, sizeof *run) : NULL;
+        if (!run) continue;
+        kbi_run_init(run, b, machine, recipe);
+        kbi_run_case(run, &cases[first + i]);
+        run->progress = sink->beat;
+        run->progress_to = sink->to;
+        sink->enter(sink->to, first + i);
+        kbi_inside* in = kbi_inside_call(run);
+        good = !kbi_lost(run);
+        sink->inside(sink->to, first + i, in);
+        KBENCH_FREE(in);
+        KBENCH_FREE(run->sampling.samples);
+        KBENCH_FREE(run);
+    }
+    return good;
+}
+
 /*---------------------------------------------------------------------------------------------------------------
   >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
-              Public: none      Used by: >>rivals, >>laps, >>embed
+              Public: none      Used by: >>counted, >>rivals, >>laps, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
@@ -10549,6 +11827,93 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
         kbi_flag_set(r, KB_FLAG_DEBUG_BUILD, m->debug_build != 0);
     }
     if (r->status != KB_OK || !(r->time_ms >= 0)) kbi_judge_withdraw(r);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>counted   judge: what was counted of a case against what it declared, and what bounds it.
+              Public: none      Used by: >>laps
+---------------------------------------------------------------------------------------------------------------*/
+
+// Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
+// went through L2, as all of it has to. More than declared is honest: of data that is read twice only once is
+// compulsory.
+static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
+    double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
+    bool far = kbi_is(r->mode, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
+    double most = far ? dram + size : l2;
+    char said[40], seen[40], times[40];
+    if (!(r->bytes > 0) || !kbi_finite(most)) return;
+    kbi_show_bytes(r->bytes, said);
+    kbi_show_bytes(far ? dram : l2, seen);
+    if (r->bytes > 1.1 * most) {
+        kbi_flag_set(r, KB_FLAG_DECLARED_BYTES, true);
+        kbi_judge_say(r, "kb_bytes says %s, and %s moved %s", said, far ? "DRAM" : "L2", seen);
+    } else if (far && dram > 1.1 * r->bytes) {
+        kbi_judge_say(r, "DRAM moved %s, %s times what kb_bytes says", seen, kbi_digits(dram / r->bytes, 3, times));
+    }
+}
+
+// Operations: as many as the instructions can have done at most; of comparisons, roots and exponentials nobody knows
+// how they were counted. What tensor cores do is not held against anything.
+static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
+    double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
+    double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
+    double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
+                  32 * kbi_counted(in, "xu_instructions");
+    double sure = kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") +
+                  kbi_counted(in, "dadd") + kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
+    char said[40], seen[40];
+    bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
+    if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || whole) return;
+    if (r->flops > 1.1 * most) {
+        kbi_flag_set(r, KB_FLAG_DECLARED_FLOPS, true);
+        kbi_judge_say(r, "kb_flops says %s million operations, and the instructions did %s million at most",
+                      kbi_digits(r->flops * 1e-6, 4, said), kbi_digits(most * 1e-6, 4, seen));
+    } else if (sure > 1.1 * r->flops) {
+        kbi_judge_say(r, "the instructions did %s million operations, %s times what kb_flops says",
+                      kbi_digits(sure * 1e-6, 4, seen), kbi_digits(sure / r->flops, 3, said));
+    }
+}
+
+// By what is busiest, if that is busy enough; else by waiting.
+static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
+    static const struct {
+        const char *counter, *name, *bound;
+    } rows[] = { { "dram_pct", "DRAM", "memory" },
+                 { "l2_pct", "L2", "L2" },
+                 { "tensor_pct", "tensor cores", "compute" },
+                 { "issue_pct", "issue slots", "compute" },
+                 { "sm_pct", "busiest pipe", "compute" } };
+    enum { KBI_BUSY_ENOUGH = 60 }; // percent
+    kbi_text why = { NULL, 0, 0 };
+    double most = 0, warps = kbi_counted(in, "occupancy_pct");
+    const char* bound = "latency";
+    int n = 0;
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        double x = kbi_counted(in, rows[i].counter);
+        if (!kbi_finite(x)) continue;
+        if (x > most && x >= KBI_BUSY_ENOUGH) bound = rows[i].bound;
+        most = KBI_MAX(most, x);
+        kbi_putf(&why, "%s%s %.0f %%", n++ ? ", " : "", rows[i].name, x);
+    }
+    bool launch = r->flags >> KB_FLAG_FLOOR & 1 && most < KBI_BUSY_ENOUGH;
+    if (launch) bound = "launch";
+    if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps there", n ? ", " : "", warps);
+    if (n > 1) { // of one alone nothing follows
+        r->bound = bound;
+        kbi_judge_say(r, "bound by %s: %s%s", bound, why.s,
+                      kbi_is(bound, "latency") ? ": nothing is busy enough" : "");
+    }
+    kbi_text_free(&why);
+}
+
+// Of a case that has a time.
+static void kbi_judge_inside(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
+    if (r->status != KB_OK || !in->counters) return;
+    r->occupancy_achieved = kbi_counted(in, "occupancy_pct");
+    kbi_judge_declared_bytes(r, in, machine);
+    kbi_judge_declared_flops(r, in);
+    kbi_judge_bound(r, in);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11398,15 +12763,19 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     return kbi_arena_text(a, text);
 }
 
-static void kbi_record_counters(kb_result* r, const kbi_measured* m) {
-    size_t size = sizeof(kb_param) * (size_t)(m->n_counters + 1);
+// Adds counters; of two of one name the first stays.
+static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n) {
+    size_t all = (size_t)(r->counters.n + n + 1), size = sizeof(kb_param) * all;
     kb_param *values = (kb_param*)kbi_arena_alloc(r->owned, size),
              *units = (kb_param*)kbi_arena_alloc(r->owned, size);
-    memset(values, 0, size);
-    memset(units, 0, size);
-    for (int i = 0; i < m->n_counters; i++) {
-        const kbi_counter* c = &m->counters[i];
-        kb_param *value = &values[r->counters.n++], *unit = &units[r->counter_units.n];
+    if (r->counters.n) memcpy(values, r->counters.of, sizeof(kb_param) * (size_t)r->counters.n);
+    if (r->counter_units.n) memcpy(units, r->counter_units.of, sizeof(kb_param) * (size_t)r->counter_units.n);
+    r->counters.of = values;
+    r->counter_units.of = units;
+    for (const kbi_counter* c = counters; c < counters + n; c++) {
+        kb_param *value = &values[r->counters.n], *unit = &units[r->counter_units.n];
+        if (kbi_finite(kbi_object_number(&r->counters, c->name))) continue;
+        r->counters.n++;
         value->name = unit->name = kbi_arena_text(r->owned, c->name);
         value->type = KB_AXIS_REALS;
         value->r = c->value;
@@ -11414,12 +12783,10 @@ static void kbi_record_counters(kb_result* r, const kbi_measured* m) {
         unit->s = kbi_arena_text(r->owned, c->unit);
         r->counter_units.n += c->unit[0] != 0;
     }
-    r->counters.of = values;
-    r->counter_units.of = units;
 }
 
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
-    kbi_record_counters(r, m);
+    kbi_record_counters(r, m->counters, m->n_counters);
     r->memory_bytes = m->memory;
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
@@ -11617,6 +12984,17 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     s->seed = seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
+}
+
+// What was found inside of it, and why something was not.
+static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
+    kbi_text message = { NULL, 0, 0 };
+    r->inside = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(in)), in);
+    kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
+    if (!in->message[0]) return;
+    kbi_putf(&message, "%s%snot looked into: %s", r->message ? r->message : "", r->message ? "; " : "", in->message);
+    r->message = kbi_arena_text(r->owned, message.s);
+    kbi_text_free(&message);
 }
 
 // Everything of a case but what was judged.
@@ -12237,6 +13615,7 @@ static void kbi_records_keep(kbi_records* to, const kb_result* from) {
         samples->of = values;
     }
     r.owned = NULL;
+    if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
     kbi_records_add(to, &r);
 }
 
@@ -13139,7 +14518,8 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet;
+    bool colour, utf8, verbose, quiet, inside,
+        counters;               // what was found inside of cases, and counted, stands below them
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
@@ -13350,6 +14730,246 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_puts(s, out);
     }
 }
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>profile   render: what was found inside of a case: below its row in the table, and as a timeline.
+              Public: none      Used by: >>table, >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
+
+static void kbi_profile_name(kbi_text* t, const char* name, int room) {
+    size_t n = strlen(name), most = (size_t)KBI_MAX(room, 8);
+    kbi_text clean = { NULL, 0, 0 };
+    kbi_clean(&clean, name);
+    if (n <= most)
+        kbi_putf(t, "      %-*s", room, clean.s);
+    else // of a kernel the begin says most
+        kbi_putf(t, "      %.*s..", (int)most - 2, clean.s);
+    kbi_text_free(&clean);
+}
+
+static void kbi_profile_shape(kbi_text* t, const kbi_event* e) {
+    char bytes[40];
+    if (e->kind == KBI_EVENT_KERNEL) {
+        kbi_putf(t, "        %dx%dx%d blocks of %dx%dx%d, %d registers, shared %s", e->grid[0], e->grid[1],
+                 e->grid[2], e->block[0], e->block[1], e->block[2], e->registers, kbi_show_bytes(e->shared, bytes));
+        if (e->local) kbi_putf(t, ", local %s", kbi_show_bytes(e->local, bytes));
+        if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
+            kbi_putf(t, ", clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
+        kbi_puts(t, "\n");
+    } else if (e->bytes) {
+        kbi_putf(t, "        %s each\n", kbi_show_bytes((double)e->bytes, bytes));
+    }
+}
+
+// Events that are alike, a line each, what takes most first.
+static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
+                             double all, int width) {
+    bool wide = width >= 100;
+    int room = KBI_MAX(width - (wide ? 60 : 39), 16);
+    char a[40], b[40], c[40], d[40], share[40];
+    double rest = 0;
+    if (!n) return;
+    kbi_putf(t, "    %-*s %6s %10s %6s %10s", room + 2, title, "calls", "total", "share", "mean");
+    if (wide) kbi_putf(t, " %10s %10s", "least", "most");
+    kbi_puts(t, "\n");
+    for (int i = 0; i < n; i++) {
+        const kbi_sum* s = &sums[i];
+        if (i >= KBI_PROFILE_ROWS) rest += s->total;
+        if (i >= KBI_PROFILE_ROWS) continue;
+        kbi_profile_name(t, kbi_event_name(in, s->of), room);
+        kbi_putf(t, " %6lld %10s %6s %10s", (long long)s->calls, kbi_show_time(s->total * 1e-6, a),
+                 kbi_show_percent(all > 0 ? s->total / all : (double)NAN, share),
+                 kbi_show_time(s->total / (double)s->calls * 1e-6, b));
+        if (wide) kbi_putf(t, " %10s %10s", kbi_show_time(s->least * 1e-6, c), kbi_show_time(s->most * 1e-6, d));
+        kbi_puts(t, "\n");
+        kbi_profile_shape(t, s->of);
+    }
+    if (n > KBI_PROFILE_ROWS)
+        kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
+}
+
+// Below the row of a case.
+static void kbi_profile_show(kbi_text* t, const kbi_inside* in, int width) {
+    kbi_profile p;
+    char title[64], a[40], b[40], c[40];
+    if (!in->events) return;
+    kbi_profile_of(&p, in);
+    snprintf(title, sizeof title, "on the GPU in %d runs", in->runs);
+    kbi_profile_sums(t, in, title, p.device, p.n_device, p.device_ns, width);
+    kbi_profile_sums(t, in, "calls on the host", p.host, p.n_host, p.host_ns, width);
+    kbi_putf(t, "    a run: %s from first to last, ", kbi_show_time(p.span * 1e-6, a));
+    if (p.gaps > 0)
+        kbi_putf(t, "%s of it busy, %s in %s gaps\n", kbi_show_percent(p.busy / p.span, b),
+                 kbi_show_time(p.gap_ns * 1e-6, c), kbi_digits(p.gaps, 2, title));
+    else
+        kbi_puts(t, "without a gap\n");
+    kbi_putf(t, "    on the host %s a run", kbi_show_time(p.run * 1e-6, a));
+    if (kbi_finite(p.launch_ns)) kbi_putf(t, ", %s a launch", kbi_show_time(p.launch_ns * 1e-6, a));
+    if (p.overlap > 0) kbi_putf(t, "; %s of the copies beside a kernel", kbi_show_percent(p.overlap, a));
+    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(t, "; no copy beside a kernel");
+    if (p.concurrent > 0) kbi_putf(t, "; two at once for %s of the time", kbi_show_percent(p.concurrent, a));
+    kbi_puts(t, "\n");
+    if (in->dropped) kbi_putf(t, "    %lld records found no room\n", (long long)in->dropped);
+    kbi_profile_free(&p);
+}
+
+// --- the timeline: Chrome's trace events ---
+#if KBI_REPORT
+
+enum { KBI_TRACE_HOST = 1000, KBI_TRACE_LANES = 8, KBI_TRACE_ROWS = 256 };
+
+typedef struct kbi_trace_row { // on which slices stand side by side
+    int process;
+    uint32_t lane;
+    int64_t until[KBI_TRACE_LANES]; // where the last slice of each line ends
+} kbi_trace_row;
+
+typedef struct kbi_tracing {
+    kbi_text* out;
+    int64_t zero; // ns: where the time begins
+    int64_t arrows;
+    kbi_trace_row rows[KBI_TRACE_ROWS];
+    int n_rows;
+    bool any;
+} kbi_tracing;
+
+// The head of an event: {"ph": ..., "pid": ..., "tid": ...
+static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t line) {
+    kbi_putf(t->out, "%s{\"ph\":\"%c\",\"pid\":%d,\"tid\":%lld", t->any ? ",\n" : "\n", phase, process,
+             (long long)line);
+    t->any = true;
+}
+
+static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; digits, whatever the locale
+    kbi_putf(t->out, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
+}
+
+static void kbi_trace_text(kbi_tracing* t, const char* key, const char* text) {
+    kbi_putf(t->out, ",\"%s\":", key);
+    kbi_json_text(t->out, text);
+}
+
+static void kbi_trace_name(kbi_tracing* t, const char* what, int process, int64_t line, const char* name) {
+    kbi_trace_begin(t, 'M', process, line);
+    kbi_trace_text(t, "name", what);
+    kbi_puts(t->out, ",\"args\":{\"name\":");
+    kbi_json_text(t->out, name);
+    kbi_puts(t->out, "}}");
+}
+
+// A line on which a slice of that time overlaps no other: what runs on one stream may do so at the same time.
+static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_t start, int64_t end) {
+    char name[64];
+    int i = 0, line = 0;
+    while (i < t->n_rows && (t->rows[i].process != process || t->rows[i].lane != lane)) i++;
+    if (i == t->n_rows && i == KBI_TRACE_ROWS) i--;
+    kbi_trace_row* row = &t->rows[i];
+    if (i == t->n_rows) {
+        t->n_rows++;
+        row->process = process, row->lane = lane;
+        for (int k = 0; k < KBI_TRACE_LANES; k++) row->until[k] = INT64_MIN;
+    }
+    while (line < KBI_TRACE_LANES - 1 && row->until[line] > start) line++;
+    if (row->until[line] == INT64_MIN) {
+        const char* what = process < KBI_TRACE_HOST ? "stream" : lane ? "thread" : "block";
+        snprintf(name, sizeof name, lane || process < KBI_TRACE_HOST ? "%s %u%s" : "%s", what, lane,
+                 line ? ", at the same time" : "");
+        kbi_trace_name(t, "thread_name", process, (int64_t)i * KBI_TRACE_LANES + line + 1, name);
+    }
+    row->until[line] = KBI_MAX(row->until[line], end);
+    return (int64_t)i * KBI_TRACE_LANES + line + 1;
+}
+
+static void kbi_trace_arrow(kbi_tracing* t, char phase, int process, int64_t line, int64_t at, int64_t id) {
+    kbi_trace_begin(t, phase, process, line);
+    kbi_puts(t->out, ",\"cat\":\"submits\",\"name\":\"submits\"");
+    kbi_trace_time(t, "ts", at - t->zero);
+    kbi_putf(t->out, ",\"id\":%lld%s}", (long long)id, phase == 'f' ? ",\"bp\":\"e\"" : "");
+}
+
+static void kbi_trace_arguments(kbi_tracing* t, const kb_result* r, const kbi_event* e) {
+    kbi_puts(t->out, ",\"args\":{\"case\":");
+    kbi_json_text(t->out, r->name);
+    kbi_putf(t->out, ",\"run\":%d", e->run);
+    if (e->kind == KBI_EVENT_KERNEL)
+        kbi_putf(
+            t->out,
+            ",\"grid\":\"%dx%dx%d\",\"block\":\"%dx%dx%d\",\"registers\":%d,\"shared_bytes\":%d,\"local_bytes\":%d",
+            e->grid[0], e->grid[1], e->grid[2], e->block[0], e->block[1], e->block[2], e->registers, e->shared,
+            e->local);
+    else if (kbi_event_on_device(e))
+        kbi_putf(t->out, ",\"bytes\":%lld", (long long)e->bytes);
+    kbi_puts(t->out, "}}");
+}
+
+// One event as a slice; what a call submitted with an arrow from that.
+static void kbi_trace_event(kbi_tracing* t, const kb_result* r, const kbi_event* e, int64_t* lines) {
+    static const char* const kinds[] = { "block", "call", "kernel", "copy", "memset" };
+    const kbi_inside* in = r->inside;
+    const kbi_event* all = kbi_events_of(in);
+    bool device = kbi_event_on_device(e);
+    int process = device ? in->device : KBI_TRACE_HOST;
+    int64_t line = kbi_trace_line(t, process, e->lane, e->start, e->end);
+    const char* name = e->kind == KBI_EVENT_RUN ? r->name : kbi_event_name(in, e);
+    lines[e - all] = line;
+    kbi_trace_begin(t, 'X', process, line);
+    kbi_trace_text(t, "cat", kinds[e->kind]);
+    kbi_trace_text(t, "name", name ? name : "");
+    kbi_trace_time(t, "ts", e->start - t->zero);
+    kbi_trace_time(t, "dur", KBI_MAX(e->end - e->start, (int64_t)0));
+    kbi_trace_arguments(t, r, e);
+    if (!device || e->cause < 0) return;
+    kbi_trace_arrow(t, 's', KBI_TRACE_HOST, lines[e->cause], all[e->cause].start, ++t->arrows);
+    kbi_trace_arrow(t, 'f', process, line, e->start, t->arrows);
+}
+
+static void kbi_trace_gauges(kbi_tracing* t, const kbi_inside* in) {
+    for (int64_t i = 0; i < 2 * in->gauges; i++) {
+        const kbi_gauge* g = &kbi_gauges_of(in)[i / 2];
+        double x = i % 2 ? g->power_w : g->sm_mhz;
+        if (!kbi_finite(x) || g->at < t->zero) continue;
+        kbi_trace_begin(t, 'C', in->device, 0);
+        kbi_trace_text(t, "name", i % 2 ? "power" : "SM clock");
+        kbi_trace_time(t, "ts", g->at - t->zero);
+        kbi_putf(t->out, ",\"args\":{\"%s\":", i % 2 ? "W" : "MHz");
+        kbi_json_real(t->out, x);
+        kbi_puts(t->out, "}}");
+    }
+}
+
+static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
+    kbi_tracing t;
+    int named[64];
+    int n_named = 0;
+    memset(&t, 0, sizeof t);
+    t.out = out;
+    t.zero = INT64_MAX;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; records[i].inside && k < records[i].inside->events; k++)
+            t.zero = KBI_MIN(t.zero, kbi_events_of(records[i].inside)[k].start);
+    kbi_puts(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench " KBENCH_VERSION
+                  "\"},\"traceEvents\":[");
+    if (t.zero < INT64_MAX) kbi_trace_name(&t, "process_name", KBI_TRACE_HOST, 0, "host");
+    for (int64_t i = 0; i < n; i++) {
+        const kb_result* r = &records[i];
+        char name[160];
+        int k = 0;
+        if (!r->inside || !r->inside->events) continue;
+        while (k < n_named && named[k] != r->inside->device) k++;
+        snprintf(name, sizeof name, "GPU %d: %.120s", r->inside->device, r->gpu ? r->gpu : "");
+        if (k == n_named && k < KBI_COUNT(named))
+            named[n_named++] = r->inside->device, kbi_trace_name(&t, "process_name", r->inside->device, 0, name);
+        int64_t* lines = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)r->inside->events);
+        memset(lines, 0, sizeof(int64_t) * (size_t)r->inside->events);
+        for (int64_t e = 0; e < r->inside->events; e++) kbi_trace_event(&t, r, &kbi_events_of(r->inside)[e], lines);
+        kbi_trace_gauges(&t, r->inside);
+        KBENCH_FREE(lines);
+    }
+    kbi_puts(out, "\n]}\n");
+}
+#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lines     render: the table being written: its state, and text laid out in its width.
@@ -13723,8 +15343,9 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     kbi_table_marks(t, r, used);
     kbi_table_line_end(t);
-    if (t->how.verbose) kbi_table_counters(t, r);
-    if (t->how.verbose && r->message) kbi_table_wrap(t, 4, r->message);
+    if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
+    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_wrap(t, 4, r->message);
+    if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }
 
 // A word instead of a number, and what happened: on the line where it has room, else below it.
@@ -14878,9 +16499,10 @@ static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
     }
 }
 
+enum { KBI_REPORT_BOUNDS = 5 };
 typedef struct kbi_report_sum { // of the cases of an operation that have something in common
     const kb_result* first;
-    int64_t n, value, wins, bound[3];
+    int64_t n, value, wins, bound[KBI_REPORT_BOUNDS];
     double logs, efficiency;
     const kb_result *best, *worst; // by efficiency
 } kbi_report_sum;
@@ -14942,10 +16564,12 @@ static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, cons
 
 static const struct {
     const char *bound, *change;
-} kbi_report_bounds[] = {
+} kbi_report_bounds[KBI_REPORT_BOUNDS] = {
     { "memory", "move fewer bytes: fuse with what comes before or after, read each element once, a smaller type" },
     { "compute", "do fewer operations or cheaper ones: matrix units, a smaller type, no work on padding" },
-    { "latency", "give a launch more to do: a larger batch, fewer and larger launches, a graph" }
+    { "latency", "give a launch more to do: a larger batch, fewer and larger launches, a graph" },
+    { "L2", "keep what is used again nearer: tiles in shared memory or registers, wider loads" },
+    { "launch", "give a launch more to do: a larger batch, several kernels in one, a graph" }
 };
 
 // What an operation's cases say together, by implementation.
@@ -14958,8 +16582,7 @@ static kbi_report_sum* kbi_report_sums(const kb_result* records, int64_t n, int6
         if (!kbi_report_timed(r)) continue;
         kbi_report_sum* s = kbi_report_add(sums, count, &map, r, r->implementation ? r->implementation : "", 0);
         s->wins += r->implementation && kbi_is(r->winner, r->implementation);
-        for (int b = 0; b < KBI_COUNT(kbi_report_bounds); b++)
-            s->bound[b] += kbi_is(r->bound, kbi_report_bounds[b].bound);
+        for (int b = 0; b < KBI_REPORT_BOUNDS; b++) s->bound[b] += kbi_is(r->bound, kbi_report_bounds[b].bound);
         if (!kbi_finite(r->gpu_efficiency)) continue;
         if (!s->best || r->gpu_efficiency > s->best->gpu_efficiency) s->best = r;
         if (!s->worst || r->gpu_efficiency < s->worst->gpu_efficiency) s->worst = r;
@@ -14994,7 +16617,7 @@ static void kbi_report_bottlenecks(kbi_text* t, const kbi_report_sum* sums, int6
     for (int64_t i = 0; i < count; i++) {
         const kbi_report_sum* s = &sums[i];
         int most = 0;
-        for (int b = 1; b < KBI_COUNT(kbi_report_bounds); b++)
+        for (int b = 1; b < KBI_REPORT_BOUNDS; b++)
             if (s->bound[b] > s->bound[most]) most = b;
         if (!s->bound[most]) continue;
         if (!any)
@@ -18015,7 +19638,14 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_message_type { KBI_HELLO = 1, KBI_ENTER, KBI_BEAT, KBI_RESULT, KBI_DONE } kbi_message_type;
+typedef enum kbi_message_type {
+    KBI_HELLO = 1,
+    KBI_ENTER,
+    KBI_BEAT,
+    KBI_RESULT,
+    KBI_FOUND,
+    KBI_DONE
+} kbi_message_type;
 
 typedef struct kbi_message { // then size bytes
     uint32_t magic;
@@ -18146,6 +19776,11 @@ static void kbi_send_result(void* to, int index, const kbi_measured* m, const do
     kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * kbi_values(m));
 }
 
+static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
+    fflush(stdout);
+    kbi_send(*(int*)to, KBI_FOUND, index, in, kbi_inside_size(in), NULL, 0);
+}
+
 // A result whose counts are those of the values that follow, and whose texts end.
 static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
     size_t most = size / sizeof(double);
@@ -18165,6 +19800,7 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
 
 typedef struct kbi_job {                          // then n bytes: which of the cases
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
+    uint32_t inside;                              // kbi_wish: to be looked into, not measured
     double max_time;
     kbi_truth truth;       // of the calibration, when it was measured
     kbi_roofs roofs, core; // that earlier workers measured
@@ -18207,7 +19843,7 @@ static int kbi_worker_main(const kbi_options* o) {
     memset(&plan, 0, sizeof plan);
     if (in < 0 || out < 0 || !kbi_options_pin(o) || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o)))
         return KBI_EXIT_USAGE;
-    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, &out };
+    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, kbi_send_inside, &out };
     bool good = true;
     while (good && kbi_read_all(in, &job, sizeof job)) {
         char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
@@ -18218,13 +19854,16 @@ static int kbi_worker_main(const kbi_options* o) {
             kbi_recipe_of(&recipe, o);
             recipe.device = job.device;
             recipe.placement = job.process;
+            kbi_recipe_inside(&recipe, job.inside);
             b = kbi_backend_open(&recipe, &machine);
             if (o->on[KBI_OPTION_env]) kbi_measure_all_roofs(b, &machine);
-            kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
+            if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
         recipe.max_time = job.max_time;
-        good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
-        kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0); // roofs may have been measured meanwhile
+        good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
+                                                               wanted, &sink);
+        // roofs may have been measured meanwhile
+        if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
         KBENCH_FREE(wanted);
     }
@@ -18246,7 +19885,7 @@ typedef struct kbi_output {
     bool append;
 } kbi_output;
 typedef struct kbi_outputs {
-    kbi_output of[10];
+    kbi_output of[12];
     int n;
     const kbi_options* o;
     kbi_records kept; // of a run, whose own records do not outlive their group
@@ -18257,6 +19896,7 @@ static const char* kbi_output_mark(const kbi_output* out) {
     return out->render == kbi_csv       ? "name,operation,"
            : out->render == kbi_gbench  ? "\"context\""
            : out->render == kbi_go      ? "pkg: kbench"
+           : out->render == kbi_trace   ? "\"producer\":\"kbench"
            : out->render                ? ", kbench "
            : kbi_is(out->option, "svg") ? "<!-- kbench "
                                         : "\"generator\" content=\"kbench ";
@@ -18362,8 +20002,9 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     const struct {
         const char *option, *path;
         kbi_render render;
-    } files[] = { { "csv", o->csv, kbi_csv }, { "md", o->md, kbi_md },   { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go },    { "html", o->html, NULL }, { "svg", o->svg, NULL } };
+    } files[] = { { "csv", o->csv, kbi_csv }, { "md", o->md, kbi_md },          { "gbench", o->gbench, kbi_gbench },
+                  { "go", o->go, kbi_go },    { "trace", o->trace, kbi_trace }, { "html", o->html, NULL },
+                  { "svg", o->svg, NULL } };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -18387,7 +20028,7 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
 }
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
-    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg };
+    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->trace };
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (kbi_is(paths[i], "-")) return true;
     return false;
@@ -18483,7 +20124,9 @@ static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-
 
 // Where the files are, for a person who looks on.
 static void kbi_say_files(const kbi_options* o) {
-    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->report };
+    const char* paths[] = {
+        o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->report, o->trace
+    };
     kbi_text line = { NULL, 0, 0 };
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (paths[i] && !kbi_is(paths[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", paths[i]);
@@ -18521,7 +20164,8 @@ typedef struct kbi_group { // the group being measured
     int current;    // the case the worker is in, -1 between cases
     int64_t since;
     kbi_again* again;
-    int idle; // workers in a row that died before they entered a case
+    int idle;            // workers in a row that died before they entered a case
+    kbi_inside** inside; // what was found inside of them; NULL: they are being measured
 } kbi_group;
 
 typedef struct kbi_supervisor {
@@ -18548,6 +20192,8 @@ typedef struct kbi_supervisor {
     void* collect_to;
     bool has_truth; // of the calibration, measured here
     kbi_truth truth;
+    unsigned inside;                       // kbi_wish: what is to be looked into
+    char said[400];                        // of why that was not to be had, last
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
     int resumed;                           // that an earlier run has done
     int fewer;                             // that an interruption left with fewer processes
@@ -18713,6 +20359,19 @@ static void kbi_receive_result(void* to, int index, const kbi_measured* m, const
     s->done++;
 }
 
+static void kbi_receive_inside(void* to, int index, const kbi_inside* in) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    int i = index - s->group.first;
+    s->group.inside[i] = kbi_inside_copy(kbi_grow(NULL, kbi_inside_size(in)), in);
+    s->group.wanted[i] = 0;
+    s->group.current = -1;
+    s->group.since = kbi_now();
+    if (!in->message[0] || kbi_is(in->message, s->said)) return;
+    kbi_progress_clear(&s->progress);
+    kbi_warn("%s is not looked into: %s", s->plan->cases[index].name, in->message);
+    memcpy(s->said, in->message, sizeof s->said);
+}
+
 // A case that ended its worker, or had to be ended with it.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
@@ -18724,6 +20383,12 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     kbi_say_more(&m, format, list);
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
+    if (s->group.inside) { // that is nothing against what was measured before
+        kbi_inside* without = kbi_inside_without(m.message);
+        kbi_receive_inside(s, s->group.first + i, without);
+        KBENCH_FREE(without);
+        return;
+    }
     kbi_receive_result(s, s->group.first + i, &m, NULL);
 }
 
@@ -18787,7 +20452,9 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     case KBI_ENTER: return m->size == 0 && ours;
     case KBI_BEAT:
     case KBI_DONE: return m->size == 0;
-    case KBI_RESULT: return ours && m->size >= sizeof(kbi_measured) && m->size <= KBI_MESSAGE_LIMIT;
+    case KBI_RESULT:
+        return ours && !s->group.inside && m->size >= sizeof(kbi_measured) && m->size <= KBI_MESSAGE_LIMIT;
+    case KBI_FOUND: return ours && s->group.inside && m->size >= sizeof(kbi_inside) && m->size <= KBI_MESSAGE_LIMIT;
     default: return false;
     }
 }
@@ -18800,6 +20467,13 @@ static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, cons
     case KBI_DONE:
         if (!m->index) kbi_worker_kill(&s->worker); // its device is lost
         return KBI_PUMP_DONE;
+    case KBI_FOUND: {
+        kbi_inside* in = (kbi_inside*)memcpy(kbi_grow(NULL, m->size), body, m->size); // where the pipe left it is odd
+        bool possible = kbi_inside_possible(in, m->size);
+        if (possible) kbi_receive_inside(s, m->index, in);
+        KBENCH_FREE(in);
+        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    }
     default: {
         kbi_measured measured;
         memcpy(&measured, body, sizeof measured);
@@ -18868,7 +20542,10 @@ static void kbi_listen(kbi_supervisor* s) {
     }
 }
 
-// --- a group: measured, judged, recorded, shown ---
+/*---------------------------------------------------------------------------------------------------------------
+  >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
+              Public: none      Used by: program
+---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -18885,6 +20562,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     job.n = g->n;
     job.device = device;
     job.process = s->process;
+    job.inside = g->inside ? s->inside : 0;
     job.max_time = s->recipe.max_time;
     job.has_truth = s->has_truth;
     job.truth = s->truth;
@@ -18940,10 +20618,13 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     if (!s->isolated) {
-        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, kbi_receive_result, s };
+        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, kbi_receive_result, kbi_receive_inside, s };
+        kbi_recipe recipe = s->recipe;
         char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
         memcpy(wanted, g->wanted, (size_t)g->n);
-        kbi_run_cases(s->plan->cases, &s->recipe, s->backend, &s->machine, g->first, g->n, wanted, &sink);
+        if (g->inside) kbi_recipe_inside(&recipe, s->inside);
+        (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
+                                                       g->n, wanted, &sink);
         KBENCH_FREE(wanted);
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
@@ -19044,48 +20725,63 @@ typedef struct kbi_lap {
     kb_result* results; // of what was measured, by itself
     double* share;      // [i]: the least max_time that --budget left it in a process
     int64_t began;
-    bool* over; // [i]: failed or was skipped in a process; the others need not find out, too
+    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
+    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
 } kbi_lap;
 
-// Where a lap begins, and where the next does: after every group where there is one process.
+// Where a lap begins, and where the next does: after every group where there is one process. Who looks inside does so
+// in a process of its own; where there is but one, when all has been measured.
 static int kbi_lap_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
-    int end = kbi_group_end(plan, first);
-    while (s->o->procs > 1 && end < plan->n && end - first < KBI_LAP_CASES && !kbi_resume_has(&s->resume, plan, end))
+    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_LAP_CASES : 0;
+    if (s->inside && !s->isolated) most = plan->n;
+    while (end < plan->n && end - first < most && !kbi_resume_has(&s->resume, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
 
-static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
+// Makes a group of the lap the one that the worker is asked for; nobody is asked for anything yet.
+static void kbi_lap_group_open(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
     kbi_group* g = &s->group;
     size_t at = (size_t)(s->process * lap->n + first - lap->first), count = (size_t)n;
-    int here = 0;
     memset(g, 0, sizeof *g);
     g->first = first;
     g->n = n;
     g->m = lap->m + at;
     g->samples = lap->samples + at;
     g->wanted = (char*)kbi_grow(NULL, count);
+    memset(g->wanted, 0, count);
     g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
     memset(g->spent, 0, sizeof(int64_t) * count);
     g->again = (kbi_again*)kbi_grow(NULL, sizeof(kbi_again) * count);
     memset(g->again, 0, sizeof(kbi_again) * count);
+}
+
+static void kbi_lap_group_close(kbi_supervisor* s) {
+    kbi_group* g = &s->group;
+    KBENCH_FREE(g->again);
+    KBENCH_FREE(g->spent);
+    KBENCH_FREE(g->wanted);
+    g->wanted = NULL; // nobody is asked for anything until the next group
+    g->inside = NULL;
+}
+
+static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
+    int here = 0;
+    kbi_lap_group_open(s, lap, first, n);
     for (int i = 0; i < n; i++) {
         bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
-        g->wanted[i] = runs && !lap->over[first - lap->first + i];
+        s->group.wanted[i] = runs && !lap->over[first - lap->first + i];
         here += runs;
         lap->share[first - lap->first + i] = KBI_MIN(lap->share[first - lap->first + i], s->recipe.max_time);
         s->absent += !runs && s->process == 0;
-        s->done += !g->wanted[i];
+        s->done += !s->group.wanted[i];
     }
     int64_t began = kbi_now();
     kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
     kbi_measure_group(s);
     if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
-    KBENCH_FREE(g->again);
-    KBENCH_FREE(g->spent);
-    KBENCH_FREE(g->wanted);
-    g->wanted = NULL; // nobody is asked for anything until the next group
+    kbi_lap_group_close(s);
 }
 
 // Whether a group has no time, or its first process had none; if it has, how much.
@@ -19127,6 +20823,24 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
         lap->over[i] |= r->status != KB_OK;
     }
     if (lap->processes > 1) kbi_worker_kill(&s->worker);
+}
+
+// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
+static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
+    bool late = s->budget.until && kbi_now() > s->budget.until;
+    bool host = !s->machine.gpu_present; // there only counters are to be had
+    if (!s->inside || (host && !(s->inside & KBI_WISH_COUNTERS)) || s->machine.tool[0] || late) return;
+    kbi_worker_kill(&s->worker);
+    for (int first = lap->first, next; first < lap->first + lap->n && !kbi_desk.interrupted; first = next) {
+        next = kbi_group_end(s->plan, first);
+        kbi_lap_group_open(s, lap, first, next - first);
+        s->group.inside = lap->inside + (first - lap->first);
+        for (int i = 0; i < next - first; i++)
+            s->group.wanted[i] = lap->samples[first - lap->first + i] && !lap->over[first - lap->first + i];
+        kbi_measure_group(s);
+        kbi_lap_group_close(s);
+    }
+    kbi_worker_kill(&s->worker);
 }
 
 // --- judged: what the processes found of a case becomes one record of it ---
@@ -19172,6 +20886,8 @@ static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* st
                 kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
             else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
                 kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
+            if (lap->inside[i]) kbi_judge_inside(&results[i], lap->inside[i], &s->machine);
+            if (lap->inside[i]) kbi_record_inside(&results[i], lap->inside[i]);
         }
         if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
         for (int p = 0; p < lap->processes; p++)
@@ -19252,11 +20968,16 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
     lap.began = kbi_now();
     for (int i = 0; i < n; i++) lap.share[i] = (double)INFINITY;
     memset(lap.samples, 0, sizeof(double*) * cells);
+    lap.inside = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * cases);
     memset(lap.over, 0, sizeof(bool) * cases);
+    memset(lap.inside, 0, sizeof(kbi_inside*) * cases);
     for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
     s->process = 0;
+    kbi_lap_inside(s, &lap);
     kbi_lap_over(s, &lap);
     for (size_t i = 0; i < cells; i++) KBENCH_FREE(lap.samples[i]);
+    for (size_t i = 0; i < cases; i++) KBENCH_FREE(lap.inside[i]);
+    KBENCH_FREE(lap.inside);
     KBENCH_FREE(lap.share);
     KBENCH_FREE(lap.over);
     KBENCH_FREE(lap.results);
@@ -19480,7 +21201,8 @@ static int64_t kbi_size_of(const char* path) {
 
 enum { KBI_STALLS = 10 }; // times --timeout: under a profiler a case takes longer
 
-// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The status that waitpid gives, -1: there was no process, or it was stopped.
+// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The
+// status that waitpid gives, -1: there was no process, or it was stopped.
 static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
     char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
     char* word = v->command.s;
@@ -19850,6 +21572,8 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     how.colour = kbi_colour(out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
+    how.inside = o->on[KBI_OPTION_profile];
+    how.counters = o->on[KBI_OPTION_counters];
     how.sort = o->sort;
     how.columns = o->columns;
     return how;
@@ -19903,6 +21627,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_recipe_of(&s->recipe, o);
     s->collect = collect;
     s->collect_to = to;
+    s->inside = collect ? 0 : kbi_wishes_of(o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
@@ -21315,7 +23040,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     char* wanted = (char*)kbi_grow(NULL, count);
     kbi_found found = { (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count),
                         (double**)kbi_grow(NULL, sizeof(double*) * count) };
-    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, kbi_found_result, &found };
+    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, kbi_found_result, NULL, &found };
     kbi_arena arena;
     kbi_recipe recipe;
     bool good = true;

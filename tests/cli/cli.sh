@@ -207,7 +207,7 @@ refuses "nothing matched" "nothing matched.*--list" --filter no_such_case
 refuses "nothing matched: everything excluded" "nothing matched.*--list" --exclude .
 refuses "nothing matched: --size of an operation without sizes" "nothing matched" --op mse --size small
 refuses "nothing matched: --dtype of an operation without it" "nothing matched" --op mse --dtype f32
-for o in csv md gbench go html trace load resume profile counters nvtx selftest env baseline save-baseline compare history threshold \
+for o in csv md gbench go html load resume nvtx selftest env baseline save-baseline compare history threshold \
     memory-threshold alpha fail-on shard; do
     if ! grep -qE -e "--$o( |\$)" "$tmp/help"; then refuses "--$o is not built yet, so it is refused" "unknown option --$o" --$o x; fi
 done

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// Looks inside, on the virtual GPU: what --profile, --trace and their failures say of blocks whose work is known, and that
+// nothing of it touches the times. Started without arguments this is the test; it starts itself with arguments.
+#include "test.h"
+#include "json.h"
+#include "virtual_gpu.h"
+
+static function plain = { "plain", 24, 132, 256, 0, 1, false }, spills = { "spills", 24, 66, 128, 1024, 4, false },
+                wide = { "wide", 24, 1056, 512, 0, 1, false };
+static void put(kb_stream s, int kind, const function* of, double ns) {
+    operation o = { KERNEL, of, ns, NULL, NULL, NULL };
+    o.kind = kind;
+    submit(s, o);
+}
+
+KBENCH(one) {
+    KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 5000); }
+}
+KBENCH(mixed) {
+    kb_expect(kb, KB_EXPECT_TRANSFER);
+    KB_TIME(kb) {
+        put(kb->stream, SET, NULL, 1000);
+        put(kb->stream, KERNEL, &plain, 3000);
+        put(kb->stream, KERNEL, &spills, 6000);
+        put(kb->stream, KERNEL, &plain, 3000);
+        put(kb->stream, COPY, NULL, 2000);
+    }
+}
+KBENCH_IMPL(rivals, first) {
+    KB_SAMPLE(kb) {
+        put(kb->stream, KERNEL, &wide, 9000); // a reset is no part of the block
+        KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 5000); }
+    }
+}
+KBENCH_IMPL(rivals, wrong) {
+    float* x = KB_ALLOC(kb, float, 4);
+    KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 5000); }
+    kb_check_that(kb, x == NULL, 1, 0, "wrong on purpose");
+}
+KBENCH_IMPL(rivals, second) {
+    KB_TIME(kb) { put(kb->stream, KERNEL, &wide, 6000); }
+}
+KBENCH(waits) { // behind a gate it would wait for ever
+    kb_expect(kb, KB_EXPECT_SYNC);
+    KB_TIME(kb) {
+        put(kb->stream, KERNEL, &plain, 5000);
+        cudaStreamSynchronize(kb->stream);
+    }
+}
+KBENCH(many) {
+    static function of[14];
+    for (int i = 0; i < 14; i++) of[i] = plain, snprintf(of[i].name, sizeof of[i].name, "kernel_%d", i);
+    KB_TIME(kb) {
+        for (int i = 0; i < 14; i++) put(kb->stream, KERNEL, &of[i], 1000 + 100 * i);
+    }
+}
+KBENCH(declares) {
+    KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 1e6); }
+    kb_bytes(kb, 1e9);
+    kb_flops(kb, 1e9);
+    kb_count(kb, "mine", 5, "");
+}
+KBENCH(dies) { // only where somebody looks
+    KB_TIME(kb) {
+        if (kb->run->recipe->inside) abort();
+        put(kb->stream, KERNEL, &plain, 5000);
+    }
+}
+KBENCH(on_host) {
+    KB_TIME_HOST(kb) { kb_keep(kb->seed + 1); }
+}
+
+// --- the test ---
+
+static const char* self;
+static int code;
+static json_file file;
+static char output[60000];
+
+static void start(const char* arguments) {
+    char command[1200];
+    const char* rest = arguments;
+    while (strncmp(rest, "VIRTUAL", 7) == 0) rest += strcspn(rest, " "), rest += *rest == ' ';
+    snprintf(command, sizeof command,
+             "env %.*s COLUMNS=120 '%s' --no-progress %s"
+             " > build/test/host/inside.out 2>&1",
+             (int)(rest - arguments), arguments, self, rest);
+    code = WEXITSTATUS(system(command));
+    FILE* f = fopen("build/test/host/inside.out", "r");
+    output[f ? fread(output, 1, sizeof output - 1, f) : 0] = 0;
+    if (f) fclose(f);
+}
+static void run(const char* arguments) {
+    char all[1000];
+    json_free(&file);
+    remove("build/test/host/inside.json");
+    snprintf(all, sizeof all, "%s --fast --json build/test/host/inside.json", arguments);
+    start(all);
+    file = json_read("build/test/host/inside.json", 0);
+    CHECK_STR(file.error, "");
+}
+static const char* text(int i, const char* key) {
+    const char* s = json_get(&file, i, key);
+    return s ? s : "(none)";
+}
+static void said(const char* what) {
+    char squeezed[60000], *to = squeezed; // columns are as wide as they need
+    for (const char* s = output; *s; s++)
+        if (*s != ' ' || to == squeezed || to[-1] != ' ') *to++ = *s;
+    *to = 0;
+    CHECK_THAT(strstr(squeezed, what) != NULL, "no '%s' in: %.1500s", what, output);
+}
+static void not_said(const char* what) { CHECK_THAT(!strstr(output, what), "'%s' in: %.800s", what, output); }
+
+static void test_profile(void) {
+    run("VIRTUAL_CUPTI=1 --op one --profile");
+    CHECK_INT(code, 0);
+    CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
+    said("on the GPU in 8 runs calls total share mean least most");
+    said("plain 8 40.00 us 100% 5.000 us 5.000 us 5.000 us");
+    said("132x1x1 blocks of 256x1x1, 42 registers, shared 4.00 KiB");
+    not_said("local"), not_said("clusters");
+    said("cudaLaunchKernel 8 24.00 us 100% 3.000 us");
+    not_said("cuLaunchKernel"), not_said("_v7000"),
+        not_said("kbi_"); // the driver's own, suffixes, the harness's work
+    said("a run: 5.000 us from first to last, without a gap");
+    said("3.000 us a launch");
+
+    run("VIRTUAL_CUPTI=1 --op mixed --profile --hot");
+    said("spills 8 48.00 us 40.0%"), said("plain 16 48.00 us 40.0%"), said("memcpy HtoD 8 16.00 us 13.3%"),
+        said("memset 8 8.000 us 6.7%");
+    said("66x1x1 blocks of 128x1x1, 42 registers, shared 5.00 KiB, local 24 B, clusters of 4x1x1");
+    said("3.81 MiB each");
+    said("in 4.0 gaps");
+    said("; no copy beside a kernel");
+    CHECK_THAT(strstr(output, "spills") < strstr(output, "memcpy"), "what takes most stands first");
+
+    // of a contest all that have times; what a reset does is not the block's
+    run("VIRTUAL_CUPTI=1 --op rivals --profile");
+    CHECK_INT(code, 1);
+    CHECK_INT(file.n, 3);
+    said("plain 8 40.00 us 100%"), said("wide 8 48.00 us 100%");
+    not_said("72.00 us");
+    run("VIRTUAL_CUPTI=1 --op waits --profile");
+    CHECK_INT(code, 0);
+    said("plain 8 40.00 us 100%");
+    run("VIRTUAL_CUPTI=1 --op many --profile");
+    said("kernel_13 8 18.40 us"), said("and 4 others, 19.9%");
+    not_said("kernel_3 ");
+    run("VIRTUAL_CUPTI=1 --op one --profile --no-isolate");
+    said("plain 8 40.00 us 100%");
+    run("VIRTUAL_CUPTI=1 --op one --profile --procs 2");
+    said("plain 8 40.00 us 100%");
+    run("VIRTUAL_CUPTI=1 --op one --profile --timer cupti --no-isolate");
+    said("plain 8 40.00 us 100%");
+    CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.001);
+    run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_DROPS=1 --op one --profile");
+    said("3 records found no room");
+    run("VIRTUAL_CUPTI=1 --op one"); // nobody asked
+    not_said("on the GPU in");
+}
+
+// Sums of events that were made up: who was at work beside whom.
+static void test_sums(void) {
+    union {
+        kbi_inside head;
+        char bytes[sizeof(kbi_inside) + 8 * sizeof(kbi_event) + 64];
+    } made;
+    static const struct {
+        int kind, run;
+        int64_t start, end;
+        int name, cause;
+    } rows[] = { { KBI_EVENT_RUN, 0, 0, 500, 0, -1 },      { KBI_EVENT_RUN, 1, 1000, 1300, 0, -1 },
+                 { KBI_EVENT_CALL, 0, 10, 40, 6, -1 },     { KBI_EVENT_CALL, 1, 1010, 1020, 6, -1 },
+                 { KBI_EVENT_KERNEL, 0, 100, 200, 11, 2 }, { KBI_EVENT_COPY, 0, 150, 250, 18, 2 },
+                 { KBI_EVENT_KERNEL, 0, 300, 400, 11, 2 }, { KBI_EVENT_KERNEL, 1, 1100, 1200, 11, 3 } };
+    kbi_profile p;
+    kbi_event* events = (kbi_event*)(void*)(made.bytes + sizeof(kbi_inside));
+    memset(&made, 0, sizeof made);
+    made.head.events = 8, made.head.runs = 2, made.head.texts = 23;
+    for (int i = 0; i < 8; i++) {
+        events[i].kind = rows[i].kind, events[i].run = rows[i].run, events[i].name = rows[i].name;
+        events[i].start = rows[i].start, events[i].end = rows[i].end, events[i].cause = rows[i].cause;
+    }
+    memcpy(events + 8, "block\0call\0kernel\0copy", 23);
+    CHECK(kbi_inside_possible(&made.head, kbi_inside_size(&made.head)));
+    kbi_profile_of(&p, &made.head);
+    CHECK_INT(p.n_device, 2);
+    CHECK_STR(kbi_event_name(&made.head, p.device[0].of), "kernel");
+    CHECK_INT(p.device[0].calls, 3);
+    CHECK_REAL(p.device[0].total, 300, 1e-12);
+    CHECK_REAL(p.device_ns, 400, 1e-12);
+    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // a run
+    CHECK_REAL(p.busy, (250 + 100) / 2.0, 1e-12);
+    CHECK_REAL(p.gaps, 0.5, 1e-12);
+    CHECK_REAL(p.gap_ns, 25, 1e-12);
+    CHECK_REAL(p.run, (500 + 300) / 2.0, 1e-12);
+    CHECK_REAL(p.launch_ns, 20, 1e-12);
+    CHECK_REAL(p.overlap, 0.5, 1e-12);
+    CHECK_REAL(p.concurrent, 50.0 / 350, 1e-12);
+    kbi_profile_free(&p);
+    // what a pipe brings may be anything
+    for (int what = 0; what < 7; what++) {
+        kbi_inside good = made.head;
+        kbi_event kept = events[7];
+        if (what == 0) events[7].name = 23;
+        if (what == 1) events[7].cause = 8;
+        if (what == 2) events[7].run = 2;
+        if (what == 3) events[7].kind = 9;
+        if (what == 4) made.head.events = 9;
+        if (what == 5) made.head.texts = -1;
+        if (what == 6) memset(made.head.message, 'x', sizeof made.head.message);
+        CHECK(!kbi_inside_possible(&made.head, sizeof(kbi_inside) + 8 * sizeof(kbi_event) + 23));
+        made.head = good, events[7] = kept;
+    }
+}
+
+// The timeline: its schema, by a script; and what of it can be counted here.
+static void test_trace(void) {
+    if (system("python3 -c ''") != 0) {
+        SKIP("no python3 to read the timeline with");
+        return;
+    }
+    run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/inside.trace");
+    CHECK_INT(code, 1);        // one of the rivals is wrong
+    not_said("on the GPU in"); // the table is --profile's
+    // 8 runs of mixed and of two rivals: blocks, calls and what they submit; the first has 5 of these, the others 1
+    CHECK_INT(
+        system("python3 tests/host/trace.py build/test/host/inside.trace block=24 call=56 kernel=40 copy=8 memset=8 "
+               "> build/test/host/inside.out"),
+        0);
+    FILE* f = fopen("build/test/host/inside.out", "r");
+    output[f ? fread(output, 1, sizeof output - 1, f) : 0] = 0;
+    if (f) fclose(f);
+    CHECK_STR(output, "good\n");
+    run("--op one --trace build/test/host/inside.trace"); // nothing was found: still a timeline
+    CHECK_INT(system("python3 tests/host/trace.py build/test/host/inside.trace block=0 > build/test/host/inside.out"),
+              0);
+    start("VIRTUAL_CUPTI=1 --op one --trace build/no/such/folder/x");
+    CHECK_INT(code, 2);
+    said("cannot write --trace");
+    start("--load build/test/host/inside.json --profile"); // no file keeps what was found inside
+    CHECK_INT(code, 2);
+    said("--load shows records and runs nothing: --profile has no place beside it");
+}
+
+static double counted(int i, const char* name) {
+    char key[100];
+    const char *all = json_get(&file, i, "counters"), *at;
+    snprintf(key, sizeof key, "\"%s\": ", name);
+    at = all ? strstr(all, key) : NULL;
+    return at ? strtod(at + strlen(key), NULL) : (double)NAN;
+}
+
+// Counters, what they make of what was declared, and what of the bound. L2 has 60 MiB; each operation of the GPU's lasts
+// 1 ms for 4e9 bytes declared, since more than the machine moves is an error.
+static void test_counters(void) {
+#define FFMA "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum:"
+#define FP32 ",dram__bytes.sum:1000000000,smsp__sass_thread_inst_executed_op_fp32_pred_on.sum:"
+#define BUSY \
+    ",lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,sm__warps_active.avg.pct_of_peak_sustained_active:51.5"
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
+        " --op declares --counters");
+    CHECK_INT(code, 0);
+    CHECK_REAL(counted(0, "dram_bytes"), 1e9, 0);
+    CHECK_REAL(counted(0, "gpu_time_ns"), 1000, 0); // one kernel a pass: the eviction is not among what is counted
+    CHECK_REAL(counted(0, "occupancy_pct"), 51.5, 0);
+    CHECK_REAL(counted(0, "mine"), 5, 0); // beside the body's own
+    CHECK_STR(text(0, "occupancy_achieved"), "51.5");
+    CHECK_STR(text(0, "bound"), "\"memory\"");
+    CHECK_HAS(text(0, "counter_units"), "\"dram_bytes\": \"B\"");
+    CHECK_HAS(text(0, "message"),
+              "bound by memory: DRAM 91 %, L2 30 %, tensor cores 0 %, issue slots 0 %, 52 % of the warps");
+    CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
+    said("dram_bytes 1000000000 B"); // without -v
+    // bytes: twice as many declared as moved, and half as many
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
+    CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
+    CHECK_HAS(text(0, "message"), "kb_bytes says 954 MiB, and DRAM moved 477 MiB");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:2000000000 --op declares --counters");
+    CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
+    CHECK_HAS(text(0, "message"), "DRAM moved 1.86 GiB, 2.00 times what kb_bytes says");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:0,lts__t_bytes.sum:500000000 --op declares --counters --hot");
+    CHECK_HAS(text(0, "flags"), "DECLARED_BYTES"); // from L2: all goes through it
+    CHECK_HAS(text(0, "message"), "and L2 moved 477 MiB");
+    // operations: 1e9 are declared
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
+    CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
+    CHECK_REAL(counted(0, "ffma"), 5e8, 0);
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "250000000" FP32 "250000000 --op declares --counters");
+    CHECK_HAS(text(0, "flags"), "DECLARED_FLOPS");
+    CHECK_HAS(text(0, "message"),
+              "kb_flops says 1000 million operations, and the instructions did 500.0 million at most");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "1000000000" FP32 "1000000000 --op declares --counters");
+    CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
+    CHECK_HAS(text(0, "message"), "did 2000 million operations, 2.00 times what kb_flops says");
+    // what is busiest
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:20" BUSY
+        " --op declares --counters=few");
+    CHECK_STR(text(0, "bound"), "\"latency\"");
+    CHECK_THAT(isnan(counted(0, "ffma")), "few has no more");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:75" BUSY
+        " --op declares --counters=few");
+    CHECK_STR(text(0, "bound"), "\"compute\"");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
+    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0); // of two spellings the one that the chip has
+    said("plain 8");                                  // both at once
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");
+    CHECK_REAL(counted(0, "a__b.sum"), 3, 0);
+    said("this chip has no metric no_such__c.sum");
+    run("VIRTUAL_CUPTI=1 --op declares,one --counters --no-isolate");
+    CHECK_REAL(counted(1, "gpu_time_ns"), 1000, 0);
+    start("--op one --counters=many");
+    CHECK_INT(code, 2);
+    said("--counters takes few, usual or all, or names of metrics");
+    // whatever forbids it, the times stand
+    static const struct {
+        const char *how, *line;
+    } rows[] = {
+        { "", "libcupti.so is not found" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_OLD_CUPTI=1", "this libcupti.so has no cuptiProfilerInitialize" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_VGPU=1", "this virtual GPU may not be profiled" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerGetCounterAvailability:26", "dcgmi profile --pause" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:35", "CAP_SYS_ADMIN" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:43", "take a whole GPU" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerInitialize:39", "another profiler is attached" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStart:9", "cuptiRangeProfilerStart: CUPTI_ERROR" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStop:9", "cuptiRangeProfilerStop: CUPTI_ERROR" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerDecodeData:9", "DecodeData: CUPTI_ERROR" }
+    };
+    for (int i = 0; i < 10; i++) {
+        char arguments[300];
+        snprintf(arguments, sizeof arguments, "%s%s--op one --counters", rows[i].how, *rows[i].how ? " " : "");
+        run(arguments);
+        CHECK_INT(code, 0);
+        said("one/impl=default is not looked into: "), said(rows[i].line);
+        CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.03);
+        CHECK_THAT(isnan(counted(0, "dram_bytes")), "a counter in %s", text(0, "counters"));
+    }
+}
+
+// Whatever goes wrong, the times stand, and one line says what mends it.
+static void test_failures(void) {
+    static const struct {
+        const char *how, *line;
+    } rows[] = { { "", "libcupti.so is not found" },
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39", "another profiler is attached" },
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=35", "NVreg_RestrictProfilingToAdminUsers=0" },
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=43", "take a whole GPU" },
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=8", "cuptiActivityEnable: CUPTI_ERROR_OF_SOME_KIND (8)" },
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1", "is another profiler attached?" } };
+    for (int i = 0; i < 6; i++) {
+        char arguments[300];
+        snprintf(arguments, sizeof arguments, "%s%s--op one,waits --profile", rows[i].how, *rows[i].how ? " " : "");
+        run(arguments);
+        CHECK_INT(code, 0);
+        said("one/impl=default is not looked into: "), said(rows[i].line);
+        not_said("waits/impl=default is not"); // one line is enough for one reason
+        CHECK_THAT(strstr(text(0, "message"), "not looked into: ") != NULL, "message %s", text(0, "message"));
+        CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
+        not_said("on the GPU in");
+    }
+    run("VIRTUAL_CUPTI=1 --op dies,one --profile");
+    CHECK_INT(code, 0);
+    CHECK_INT(file.n, 2);
+    said("dies/impl=default is not looked into: signal 6 (abort)"), said("plain 8 40.00 us 100%");
+    CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
+    run("VIRTUAL_CUPTI=1 --op on_host --profile"); // no work of the GPU's
+    CHECK_INT(code, 0);
+    not_said("on the GPU in");
+}
+
+int main(int argc, char** argv) {
+    if (argc > 1) return kb_main(argc, argv);
+    self = argv[0];
+    test_sums();
+    test_profile();
+    test_trace();
+    test_counters();
+    test_failures();
+    return test_end();
+}

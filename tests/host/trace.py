@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Unlicense
+"""Whether a file is a timeline as Perfetto and chrome://tracing read it: Chrome's trace events, and how many of each kind.
+
+    trace.py FILE [CATEGORY=COUNT...]    prints what is wrong, a line each, or "good"
+"""
+import json
+import math
+import sys
+from collections import Counter, defaultdict
+
+wrong = []
+
+
+def need(fine, what, event=None):
+    if not fine:
+        wrong.append(what + (': ' + json.dumps(event) if event else ''))
+
+
+def number(x):
+    return isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)
+
+
+def constant(name):
+    raise ValueError(name + ' is no JSON')
+
+
+with open(sys.argv[1], encoding='utf-8') as f:
+    trace = json.load(f, parse_constant=constant)
+need(set(trace) == {'displayTimeUnit', 'otherData', 'traceEvents'}, 'keys of the file')
+need(trace.get('displayTimeUnit') in ('ns', 'ms'), 'the unit of display')
+processes, threads, slices, flows, kinds = set(), set(), defaultdict(list), defaultdict(list), Counter()
+for e in trace['traceEvents']:
+    phase = e.get('ph')
+    need(phase in ('M', 'X', 'C', 's', 'f'), 'a phase', e)
+    need(type(e.get('pid')) is int and type(e.get('tid')) is int, 'pid and tid are whole', e)
+    need(isinstance(e.get('name'), str) and e['name'], 'a name', e)
+    if phase != 'M':
+        need(number(e.get('ts')) and e['ts'] >= 0, 'a time', e)
+    if phase == 'M':
+        need(e['name'] in ('process_name', 'thread_name') and e['args']['name'], 'a name of names', e)
+        (processes if e['name'] == 'process_name' else threads).add(
+            e['pid'] if e['name'] == 'process_name' else (e['pid'], e['tid']))
+    elif phase == 'X':
+        need(number(e.get('dur')) and e['dur'] >= 0, 'a duration', e)
+        need(isinstance(e.get('args'), dict) and e['args'].get('case'), 'whose it is', e)
+        kinds[e['cat']] += 1
+        slices[e['pid'], e['tid']].append((round(1000 * e['ts']), round(1000 * (e['ts'] + e['dur']))))
+    elif phase == 'C':
+        need(e['args'] and all(number(x) for x in e['args'].values()), 'numbers of a counter', e)
+        kinds[e['name']] += 1
+    else:
+        need(phase == 's' or e.get('bp') == 'e', 'an arrow ends at the slice that encloses it', e)
+        flows[e.get('id'), e['cat'], e['name']].append(e)
+for (pid, tid), on in slices.items():
+    need(pid in processes and (pid, tid) in threads, 'process %d, line %d have names' % (pid, tid))
+    on.sort(key=lambda s: (s[0], -s[1]))
+    open_ = []
+    for start, end in on:
+        while open_ and open_[-1] <= start:
+            open_.pop()
+        need(not open_ or end <= open_[-1], 'slices of process %d, line %d lie beside or in each other' % (pid, tid))
+        open_.append(end)
+for key, ends in flows.items():
+    need(sorted(e['ph'] for e in ends) == ['f', 's'], 'an arrow has two ends', ends[0])
+    ends.sort(key=lambda e: e['ph'], reverse=True)
+    need(ends[0]['ts'] <= ends[-1]['ts'], 'an arrow goes on in time', ends[0])
+    for e in ends:
+        at = round(1000 * e['ts'])
+        need(any(a <= at <= b for a, b in slices[e['pid'], e['tid']]), 'an arrow begins and ends at slices', e)
+need(len(flows) == kinds['kernel'] + kinds['copy'] + kinds['memset'], 'an arrow for all that was submitted')
+for word in sys.argv[2:]:
+    kind, n = word.split('=')
+    need(kinds[kind] == int(n), '%d of %s, not %s' % (kinds[kind], kind, n))
+print('\n'.join(wrong[:20]) if wrong else 'good')
+sys.exit(bool(wrong))
