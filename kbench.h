@@ -18462,8 +18462,8 @@ static const char* const kbi_page_script[] = {
     "on(id('theme'),'click',function(){var dark=root.dataset.theme?root.dataset.theme==='dark':",
     "matchMedia('(prefers-color-scheme:dark)').matches;root.dataset.theme=dark?'light':'dark';",
     "kept(root.dataset.theme)});\n",
-    "function value(row,at){var c=row.cells[at],v=c.getAttribute('data-v');return v===null?c.textContent.trim():",
-    "v===''?null:+v}\n",
+    "function value(row,at){var c=row.cells[at],v=c.getAttribute('data-v');return v===null?",
+    "c.classList.contains('n')?parseFloat(c.textContent):c.textContent.trim():v===''?null:+v}\n",
     "function sort(th){var is=th.getAttribute('aria-sort'),at=th.cellIndex,down=is==='none'?!!th.dataset.down:",
     "is==='ascending';\n",
     "all('th[aria-sort]',table.tHead).forEach(function(x){x.setAttribute('aria-sort','none')});\n",
@@ -18540,7 +18540,7 @@ static void kbi_page_end(kbi_text* t) {
 
 // --- the records ---
 
-enum { KBI_PAGE_SAMPLES = 8192 }; // of all cases together; more are thinned out, evenly
+enum { KBI_PAGE_SAMPLES = 4096 }; // of all cases together; more are thinned out, evenly
 
 // How many samples of each case the page has.
 static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
@@ -18854,9 +18854,12 @@ static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_sho
                  word ? kbi_md_word(r) : "-", "</span>");
         return;
     }
-    snprintf(full, sizeof full, "%.6g", x);
-    kbi_unlocalise(full);
-    kbi_draw(t, " data-v='@'>", full);
+    if (k == KBI_CELL_TIME || k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF) { // what stands there is not all of it
+        snprintf(full, sizeof full, "%.6g", x);
+        kbi_unlocalise(full);
+        kbi_draw(t, " data-v='@'", full);
+    }
+    kbi_puts(t, ">");
     if (k == KBI_CELL_ROOF)
         kbi_draw(t, "<span class='w'><i@ style='width:~%'></i></span>", x > 100 ? " class='over'" : "",
                  KBI_MIN(100.0, x));
@@ -18939,7 +18942,7 @@ static void kbi_page_table(kbi_page* p) {
 #if KBI_REPORT
 // --- pictures ---
 
-enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 24 }; // small pictures at once, and behind a fold
+enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 18 }; // small pictures at once, and behind a fold
 
 // Large pictures are there twice, the second time for narrow screens; behind a fold one is enough.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
