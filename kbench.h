@@ -416,6 +416,7 @@ typedef struct kb_entry {
     kb_needs needs;      // not planned on a machine without it
     int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
     const char* note;    // one line for --list-ops -v
+    bool returns;        // the body is never suspended: where kb_loop says so it returns, and is called again
     // set by kb_add
     const char* file;
     int line, order;
@@ -741,6 +742,9 @@ void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this ca
 void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this case cannot be measured; then return
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // goes to the record's message
 void kb_expect(kb_state* kb, unsigned expectations);                  // before the timed block; kb_expectation
+// The timed block as functions: fn(kb->stream, user), and untimed before each run of it before, or NULL. true: it is
+// over. false (of an entry that returns): the body has to return, and goes on with the same call when called again.
+bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
 // --- statistics and names ---
 
@@ -819,7 +823,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>macros    The statements a benchmark is written in.
-              Public: all but KBI_*      Used by: programs, >>embed, >>proving
+              Public: all but KBI_*      Used by: programs, >>body, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
@@ -896,7 +900,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_BENCH_(n, words, names, ...)                                                                         \
     static void kbi_body_##n(kb_state* kb);                                                                      \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
-    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0,         \
+    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0, false,  \
                                       __FILE__, __LINE__, n + 1, 0, 0 };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
         __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
@@ -5218,7 +5222,7 @@ typedef struct kbi_work { // what is known of the timed block
     int64_t estimate_ns;    // the least that it was seen to take
     bool checked;           // in a call of its own
     int line;               // of KB_TIME in its file
-    bool called;            // a function of kb_run or kb_compare: no compiler can remove it
+    bool called;            // by pointer, in an entry that returns: no compiler can remove it
     int empty;              // which of the empty kernels has about as many bytes of arguments
     uint64_t shape;         // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
     void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
@@ -7944,7 +7948,7 @@ static void kbi_look_for_turns(kbi_run* run, const double* ns) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
-              Public: none      Used by: programs, >>calls, >>rounds, >>embed, >>proving
+              Public: none      Used by: programs, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- samples, and when there are enough ---
@@ -8444,9 +8448,9 @@ static void kbi_run_case(kbi_run* run, const kbi_case* c) {
     run->kb.direction = c->direction;
     run->kb.dtype = c->dtype;
     run->kb.user = c->entry->user;
+    run->work.called = c->entry->returns;
     run->m.debug_build = kbi_debug_build(c->entry);
     if (!c->desc) return;
-    run->work.called = c->entry->body != NULL;
     run->work.expect = c->desc->expect;
     if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
     if (c->desc->flops > 0) run->m.flops = c->desc->flops;
@@ -8505,10 +8509,10 @@ static void kbi_measure_call(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
-              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as,
-                      kb_items, kb_queries, kb_check_typed,
-                      kb_check_norm_typed, kb_check_ulp_typed, kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
-              Used by: programs, >>memory, >>engine, >>proving
+              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as, kb_items,
+                      kb_queries, kb_loop, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed, kb_check_that,
+                      kb_skip, kb_fail, kb_note, kb_expect
+              Used by: programs, >>memory, >>engine, >>embed, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- run ---
@@ -8589,6 +8593,18 @@ void kb_items(kb_state* kb, double items) { kbi_set_amount(kb, &kb->run->m.items
 void kb_queries(kb_state* kb, double items) {
     kbi_set_amount(kb, &kb->run->m.items, items, "kb_queries");
     kb->run->m.queries = 1;
+}
+
+bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user) {
+    if (before) {
+        KB_SAMPLE(kb) {
+            before(kb->stream, user);
+            KBI_TIME(kb, host) fn(kb->stream, user);
+        }
+    } else {
+        KBI_TIME(kb, host) fn(kb->stream, user);
+    }
+    return !kb->run->place.resting;
 }
 
 // --- memory ---
@@ -8818,8 +8834,8 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         copy->run.place.order = KBI_HOLD;
         copy->run.place.stand_in = true;
         copy->run.place.in_turn = true;
-        copy->run.place.fiber = &copy->fiber;
-        if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
+        copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
+        if (copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
             return;
         }
@@ -15467,6 +15483,7 @@ static kbi_case kbi_given_case(kbi_given* g, kbi_arena* a, kb_body body, const k
     g->entry.body = body;
     g->entry.build = build;
     g->entry.user = body ? (void*)g : d->user;
+    g->entry.returns = body != NULL;
     kbi_case c = kbi_case_of(a, &g->entry, values, n);
     c.desc = &g->desc;
     return c;
@@ -15550,20 +15567,14 @@ kb_state* kb_current(void) { return kbi_host_program.current; }
 
 static void kbi_given_body(kb_state* kb) {
     const kbi_given* g = (const kbi_given*)kb->run->of->entry->user;
-    bool host = g->desc.host;
+    bool over = true;
     kb->user = g->user;
     kbi_host_program.current = kb;
-    if (g->fault) {
+    if (g->fault)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", g->fault);
-    } else if (g->desc.before) {
-        KB_SAMPLE(kb) {
-            g->desc.before(kb->stream, g->user);
-            KBI_TIME(kb, host) g->fn(kb->stream, g->user);
-        }
-    } else {
-        KBI_TIME(kb, host) g->fn(kb->stream, g->user);
-    }
-    if (g->desc.check && !kb->run->place.resting) g->desc.check(kb, g->user);
+    else
+        over = kb_loop(kb, g->desc.host, g->desc.before, g->fn, g->user);
+    if (over && g->desc.check) g->desc.check(kb, g->user);
     kbi_host_program.current = NULL;
 }
 
@@ -16106,7 +16117,7 @@ static const kb_axis kbi_sizes_of[][7] = {
 // An operation's name is a kernel's, or the word that must replace the number.
 static kb_entry kbi_tests[] = {
 #define KBI_TEST(op, impl, body, axes)                                                                           \
-    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, NULL, 0, 0, NULL, NULL },
+    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, false, NULL, 0, 0, NULL, NULL },
 #define KBI_RIVALS(op, kernel)                                                                                   \
     KBI_TEST(op, "same_0", kbi_test_proof, kbi_sizes_of[kernel])                                                 \
     KBI_TEST(op, "same_1", kbi_test_proof, kbi_sizes_of[kernel])                                                 \
