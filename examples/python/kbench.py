@@ -87,7 +87,6 @@ class _State(C.Structure):
                 ("gpu", C.c_bool), ("run", C.c_void_p)]
 
 
-# the head of kb_build: optimised says that times are not those of a debug build, which Python's own code is not
 _SIGNATURES = {
     "kb_compare_from": (C.c_bool, [C.POINTER(_Desc), C.POINTER(_FUNCTION), C.c_void_p, C.c_int64, C.c_void_p, C.c_void_p]),
     "kb_result_free": (None, [C.c_void_p]),
@@ -877,10 +876,10 @@ class Case:
     def note(self, text: str) -> None:
         self._lib.kb_note(self._kb, b"%s", C.c_char_p(text.encode()))
 
-    def alloc(self, count: int, dtype: str = "f32", place: str = "device") -> Buffer:
-        """count elements, on the GPU where there is one; place: "device", "host" or "pinned"."""
+    def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
+        """count elements, on the GPU where there is one, else on the host; place: "device", "host" or "pinned"."""
         kind = self._lib.kb_dtype_of(dtype.encode())
-        where = ("device", "host", "pinned").index(place)
+        where = ("device", "host", "pinned").index(place or ("device" if self.gpu else "host"))
         address = self._lib.kb_alloc(self._kb, where, self._lib.kb_dtype_size(kind), count)
         if not address:
             raise MemoryError(f"{count} elements of {dtype}")
@@ -1130,3 +1129,1154 @@ class Mark:
 def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
     """Decorator with triton.testing.perf_report's meaning: the function gives ms, or (ms, min, max), of one point."""
     return lambda fn: Mark(fn, benchmarks)
+
+
+# --- the judge: a function that one does not trust --------------------------------------------------------------------
+#
+# Two things must not lie with the candidate: the answer and the clock. It runs in a process of its own, which is given
+# inputs one call at a time, and holds no expected value and no clock; this process makes the inputs, computes what is
+# expected, times both sides with the engine, and decides. Against native code that attacks the process it runs in this
+# is no sandbox.
+
+# words: what they make of the verdict, and what they say
+_WORDS = {
+    "NO_WORK": ("REJECTED", "nothing came back"),
+    "PARTIAL_WRITE": ("WRONG", "only a part of the output was computed"),
+    "INPUT_RETURNED": ("REJECTED", "an input was handed back as the output"),
+    "INPUT_CHANGED": ("REJECTED", "an input was overwritten"),
+    "MEMOIZED": ("REJECTED", "a result of an earlier call was given, or remembered"),
+    "PRECOMPUTED": ("REJECTED", "the answer to the public example was given for other inputs"),
+    "SEED_BOUND": ("REJECTED", "right for the public example alone"),
+    "PHASE_DEPENDENT": ("REJECTED", "right in the first calls alone"),
+    "OUTPUT_ALIASED": ("REJECTED", "an earlier output changed when the function was called again"),
+    "LATE_WRITE": ("REJECTED", "the output changed after the function had returned"),
+    "THREAD": ("REJECTED", "work went on after the function had returned"),
+    "LAZY": ("REJECTED", "the output is worked out when it is looked at"),
+    "TIMER_PATCHED": ("REJECTED", "clocks were replaced"),
+    "CHECK_PATCHED": ("REJECTED", "functions that others rely on were replaced"),
+    "MODULE_SHADOW": ("REJECTED", "a module was replaced by another of its name"),
+    "FORGED_RESULT": ("REJECTED", "what its process answered is none of the judge's"),
+    "SNOOPED": ("REJECTED", "a planted wrong answer was found in memory and returned"),
+    "EXITED": ("REJECTED", "its process ended"),
+    "LOW_PRECISION": ("REJECTED", "computed in less precision than asked"),
+    "DATA_SHORTCUT": ("REJECTED", "right for some kinds of data alone"),
+    "NAN_PASS": ("REJECTED", "wrong where inputs are not finite"),
+    "UNINIT_READ": ("REJECTED", "the output depends on what memory held before"),
+    "FILE_LEFT": ("WARN", "it wrote files"),
+    "SHAPE_BOUND": ("WRONG", "right for the public sizes alone"),
+    "LAYOUT_BOUND": ("WRONG", "wrong for inputs that are not contiguous, or not aligned"),
+    "WRONG_LAYOUT": ("WRONG", "the output is of another type, shape or element type"),
+    "WRONG": ("WRONG", "the output is wrong"),
+    "FLAKY": ("WRONG", "wrong at times, of the same inputs"),
+    "CRASHED": ("WRONG", "it raised"),
+    "TIMEOUT": ("WRONG", "it took too long"),
+    "INVALID_TASK": ("INVALID_TASK", "the task cannot tell right from wrong"),
+    "HOST_BOUND": ("WARN", "over 5 % of the times are the judge's own: speedups look nearer to 1 than they are"),
+    "GLOBAL_STATE": ("WARN", "settings of the whole process were changed"),
+    "TASK_SHARED": ("WARN", "candidate and reference stand in one file, which the judge has to import"),
+    "NONDETERMINISTIC": ("NOTE", "other bits each time, within the tolerance"),
+}
+_WATCHED = ("builtins", "time", "math", "cmath", "operator", "random", "statistics", "timeit", "gc", "json", "pickle",
+            "hashlib", "struct", "array", "itertools", "functools", "threading", "numpy", "torch", "torch.cuda",
+            "torch.cuda.Event", "cupy")
+_OWN_MODULES = _WATCHED[:_WATCHED.index("numpy")]
+_CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.")
+
+
+class _Other:
+    """An output of a type that is none of the plain ones."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _encode(value: Any) -> bytes:
+    """Plain values, exactly, as bytes that can be read without trusting them; of anything else the name of its type."""
+    import array
+    numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
+
+    def tree(v: Any) -> Any:
+        kind = type(v)
+        if v is None or kind is bool or kind is str:
+            return ["v", v]
+        if kind is int:
+            return ["i", str(v)]
+        if kind is float:
+            return ["f", v.hex()]
+        if kind is complex:
+            return ["c", v.real.hex(), v.imag.hex()]
+        if kind is list or kind is tuple:
+            tag = "l" if kind is list else "t"
+            if v and all(type(e) is float for e in v):
+                blobs.append(array.array("d", v).tobytes())
+                return [tag + "d", len(v)]
+            return [tag, [tree(e) for e in v]]
+        if kind is dict:
+            return ["m", [[tree(k), tree(e)] for k, e in v.items()]]
+        if numpy is not None and (kind is numpy.ndarray or isinstance(v, numpy.generic)) and v.dtype.kind in "biufc":
+            blobs.append(v.tobytes())
+            return ["a" if kind is numpy.ndarray else "s", v.dtype.str, list(v.shape), len(blobs[-1])]
+        if torch is not None and kind is torch.Tensor:
+            flat = v.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            blobs.append(bytes(flat.numpy()) if numpy is not None else bytes(flat.tolist()))
+            return ["T", str(v.dtype).replace("torch.", ""), list(v.shape), str(v.device), len(blobs[-1])]
+        return ["o", f"{kind.__module__}.{kind.__qualname__}"]
+
+    head = json.dumps(tree(value)).encode()
+    return struct.pack("<I", len(head)) + head + b"".join(blobs)
+
+
+def _decode(data: bytes) -> Any:
+    import array
+    size, = struct.unpack_from("<I", data)
+    at = 4 + size
+
+    def take(n: int) -> bytes:
+        nonlocal at
+        at += n
+        return data[at - n:at]
+
+    def value(t: Any) -> Any:
+        tag = t[0]
+        if tag == "v":
+            return t[1]
+        if tag == "i":
+            return int(t[1])
+        if tag == "f":
+            return float.fromhex(t[1])
+        if tag == "c":
+            return complex(float.fromhex(t[1]), float.fromhex(t[2]))
+        if tag in ("ld", "td"):
+            numbers = array.array("d")
+            numbers.frombytes(take(8 * t[1]))
+            return list(numbers) if tag == "ld" else tuple(numbers)
+        if tag in ("l", "t"):
+            values = [value(e) for e in t[1]]
+            return values if tag == "l" else tuple(values)
+        if tag == "m":
+            return {value(k): value(e) for k, e in t[1]}
+        if tag in ("a", "s"):
+            import numpy
+            flat = numpy.frombuffer(take(t[3]), numpy.dtype(t[1])).reshape(t[2]).copy()
+            return flat if tag == "a" else flat[()]
+        if tag == "T":
+            import torch
+            flat = torch.frombuffer(bytearray(take(t[4])), dtype=torch.uint8)
+            return flat.view(getattr(torch, t[1])).reshape(t[2]).to(t[3])
+        return _Other(str(t[1]))
+
+    return value(json.loads(data[4:at]))
+
+
+# --- in the candidate's process ---
+
+
+def _watched() -> Dict[str, Tuple[Any, Any]]:
+    """Functions that must stay what they are: what they are, and their code."""
+    found = {}
+    for name in _WATCHED:
+        parts = name.split(".")
+        place = sys.modules.get(parts[0])
+        for part in parts[1:]:
+            place = getattr(place, part, None)
+        for key, value in list(vars(place).items()) if place is not None else []:
+            if callable(value) and (not key.startswith("_") or key in ("__import__", "__build_class__")):
+                found[f"{name}.{key}"] = value, getattr(value, "__code__", None)
+    return found
+
+
+def _settings() -> Dict[str, Any]:
+    import gc
+    state = {"gc": gc.isenabled(), "switch interval": sys.getswitchinterval(), "trace": sys.gettrace() is None,
+             "processors": sorted(os.sched_getaffinity(0)), "priority": os.getpriority(os.PRIO_PROCESS, 0),
+             "folder": os.getcwd()}
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        state["torch"] = [torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32,
+                          torch.backends.cudnn.benchmark, torch.get_num_threads(), torch.is_grad_enabled()]
+    return state
+
+
+def _import_function(spec: Dict[str, str]) -> Callable[..., Any]:
+    import importlib
+    import importlib.util
+    if "module" in spec:
+        place = importlib.import_module(spec["module"])
+    else:
+        sys.path.append(os.path.dirname(os.path.abspath(spec["path"])))
+        found = importlib.util.spec_from_file_location("candidate", spec["path"])
+        if found is None or found.loader is None:
+            raise ImportError(f"{spec['path']} is no Python file")
+        place = importlib.util.module_from_spec(found)
+        sys.modules["candidate"] = place
+        found.loader.exec_module(place)
+    for part in spec["name"].split("."):
+        place = getattr(place, part)
+    return place  # type: ignore[return-value]
+
+
+def _lay_out(value: Any, layout: str) -> Any:
+    """The same values behind each other with gaps, or one byte off alignment."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if isinstance(value, tuple):
+        return tuple(_lay_out(v, layout) for v in value)
+    if numpy is not None and type(value) is numpy.ndarray and value.ndim:
+        if layout == "strided":
+            wide = numpy.empty(value.shape[:-1] + (2 * value.shape[-1],), value.dtype)
+            wide[..., ::2] = value
+            return wide[..., ::2]
+        raw = numpy.empty(value.nbytes + 1, numpy.uint8)[1:]
+        raw[:] = numpy.frombuffer(value.tobytes(), numpy.uint8)
+        return raw.view(value.dtype).reshape(value.shape)
+    if torch is not None and type(value) is torch.Tensor and value.dim() and layout == "strided":
+        return value.repeat_interleave(2, dim=-1)[..., ::2]
+    return value
+
+
+def _overwrite(into: Any, value: Any) -> None:
+    """Other contents in the same objects."""
+    if isinstance(into, (tuple, list)):
+        for i, v in enumerate(value):
+            if isinstance(into[i], list) or _is_array(into[i]):
+                _overwrite(into[i], v)
+            elif isinstance(into, list):
+                into[i] = v
+    elif _is_array(into) and into.shape:
+        into[...] = value
+
+
+def _poison(sizes: Sequence[int], value: float) -> None:
+    """Freed blocks as large as the outputs, full of something that is no result."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None:
+        held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
+        del held
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        held = [torch.full((max(1, n // 4),), value, device="cuda") for n in sizes for _ in range(4)]
+        del held
+
+
+def _shares(out: Any, args: Any) -> bool:
+    """Whether an output is an input, or lies in its memory."""
+    numpy = sys.modules.get("numpy")
+    for v in args if isinstance(args, (tuple, list)) else ():
+        if out is v and isinstance(v, (list, dict)):
+            return True
+        if numpy is not None and isinstance(out, numpy.ndarray) and isinstance(v, numpy.ndarray):
+            if out.size and numpy.may_share_memory(out, v):
+                return True
+        if _module_of(v) == "torch" and hasattr(out, "data_ptr") and out.data_ptr() == v.data_ptr():
+            return True
+    return False
+
+
+class _Server:
+    """The candidate's process: it is told what to do, one request at a time, and knows nothing of right and wrong."""
+
+    def __init__(self) -> None:
+        self.fn: Any = None
+        self.args: Any = ()
+        self.held: List[Any] = []  # the latest outputs
+        self.batch: List[Any] = []
+        self.outputs: List[Any] = []
+
+    def load(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        for name in [w for w in _WATCHED if w in _OWN_MODULES] + m["modules"]:
+            __import__(name)
+        self.before, self.settings = _watched(), _settings()
+        self.modules = {name: sys.modules.get(name) for name in _WATCHED if name in sys.modules}
+        try:
+            self.fn = _import_function(m["spec"])
+        except BaseException as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+        return {}
+
+    def call(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        expected = m.get("decoy")  # noqa: F841 - a wrong answer, for who looks for one in the frames above its own
+        if m.get("overwrite"):
+            _overwrite(self.args, m["args"])
+        else:
+            self.args = _lay_out(m["args"], m["layout"]) if m.get("layout") else m["args"]
+        _poison(m.get("sizes", ()), m.get("poison", math.nan))
+        try:
+            out = self.fn(*self.args)
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"[:300]}
+        reply = {"out": _encode(self.args if m.get("inplace") else out)}
+        reply["shares"] = _shares(out, self.args)  # type: ignore[assignment]
+        reply["after"] = hashlib.sha256(_encode(self.args)).hexdigest()  # type: ignore[assignment]
+        self.held = [out] + self.held[:2]
+        return reply
+
+    def again(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        return {"out": _encode(self.held[m["which"]])}
+
+    def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.batch, self.outputs = m["batch"], []
+        return {}
+
+    def touch(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.outputs = []
+        for args, edit in zip(self.batch, m["edits"]):
+            _apply(args, edit)
+        return {}
+
+    def go(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        fn = self.fn
+        self.outputs = [fn(*args) for args in self.batch]
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        return {}
+
+    def output(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        i = m["which"]
+        return {"out": _encode(self.batch[i] if m.get("inplace") else self.outputs[i])}
+
+    def facts(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        changed = []
+        for name, (value, code) in self.before.items():
+            parts = name.split(".")
+            place: Any = self.modules.get(parts[0])
+            for part in parts[1:-1]:
+                place = getattr(place, part, None)
+            now = getattr(place, parts[-1], None)
+            if now is not value or getattr(now, "__code__", None) is not code:
+                changed.append(name)
+        shadowed = [name for name, module in self.modules.items() if sys.modules.get(name) is not module]
+        now_settings = _settings()
+        return {"changed": changed, "shadowed": shadowed,
+                "settings": [k for k, v in self.settings.items() if now_settings.get(k) != v]}
+
+
+def _read_exactly(handle: int, n: int) -> bytes:
+    parts = []
+    while n:
+        part = os.read(handle, min(n, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        n -= len(part)
+    return b"".join(parts)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view):]
+
+
+def _serve(reader: int, writer: int) -> None:
+    import pickle
+    server = _Server()
+    loads, dumps, pack = pickle.loads, json.dumps, struct.pack  # what the candidate replaces later, others use
+    while True:
+        try:
+            size, = struct.unpack("<Q", _read_exactly(reader, 8))
+        except EOFError:
+            os._exit(0)
+        m = loads(_read_exactly(reader, size))
+        try:
+            reply = getattr(server, m["do"])(m)
+        except Exception as error:
+            reply = {"error": f"{type(error).__name__}: {error}"[:300]}
+        out = reply.pop("out", b"")
+        head = dumps(reply).encode()
+        body = m["token"].encode() + pack("<I", len(head)) + head + out
+        _write_all(writer, pack("<Q", len(body)) + body)
+
+
+# --- in the judge's ---
+
+
+class _Gone(Exception):
+    """The candidate's process answers no more."""
+
+    def __init__(self, word: str, why: str) -> None:
+        Exception.__init__(self, why)
+        self.word = word
+
+
+class _Remote:
+    """A function in a fresh process: its own folder, no standard input or output, few variables."""
+
+    def __init__(self, spec: Dict[str, str], modules: Sequence[str], timeout: float) -> None:
+        self.timeout = timeout
+        self.folder = tempfile.mkdtemp(prefix="kbench-judge-")
+        kept = ("PATH", "LANG", "LC_", "LD_", "CUDA", "NVIDIA", "TRITON", "OMP_", "OPENBLAS", "MKL_")
+        env = {k: v for k, v in os.environ.items() if k.startswith(kept)}
+        env.update(HOME=self.folder, TMPDIR=self.folder)
+        theirs, self.to = os.pipe()
+        self.come, others = os.pipe()
+        command = [sys.executable, "-I", "-B", os.path.abspath(__file__), "_serve", str(theirs), str(others)]
+        self.process = subprocess.Popen(command, pass_fds=(theirs, others), cwd=self.folder, env=env,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        start_new_session=True)
+        os.close(theirs)
+        os.close(others)
+        reply = self.ask("load", spec=spec, modules=list(modules))
+        if "error" in reply:
+            raise _Gone("CRASHED", f"it cannot be imported: {reply['error']}")
+
+    def _receive(self, n: int, end: float) -> bytes:
+        import select
+        import time as clock
+        parts = []
+        while n:
+            ready, _, _ = select.select([self.come], [], [], max(0.0, end - clock.monotonic()))
+            if not ready:
+                raise _Gone("TIMEOUT", f"no answer for {self.timeout:g} s")
+            part = os.read(self.come, min(n, 1 << 20))
+            if not part:
+                raise EOFError
+            parts.append(part)
+            n -= len(part)
+        return b"".join(parts)
+
+    def ask(self, do: str, **message: Any) -> Dict[str, Any]:
+        import pickle
+        import secrets
+        import time as clock
+        token = secrets.token_hex(8)
+        message.update(do=do, token=token)
+        data = pickle.dumps(message, protocol=4)
+        try:
+            _write_all(self.to, struct.pack("<Q", len(data)) + data)
+            end = clock.monotonic() + self.timeout
+            size, = struct.unpack("<Q", self._receive(8, end))
+            body = self._receive(size, end) if 20 <= size < 1 << 34 else b""
+        except (EOFError, BrokenPipeError):
+            code = self.process.wait()
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            raise _Gone("EXITED", f"its process ended in a call, {how}") from None
+        try:
+            if body[:16] != token.encode():
+                raise ValueError
+            length, = struct.unpack_from("<I", body, 16)
+            reply = json.loads(body[20:20 + length])
+        except (ValueError, struct.error):
+            raise _Gone("FORGED_RESULT", "an answer came that nobody asked for") from None
+        reply["out"] = body[20 + length:]
+        return reply
+
+    def ticks(self) -> int:
+        """Processor time of its process and threads, in clock ticks."""
+        with open(f"/proc/{self.process.pid}/stat") as f:
+            fields = f.read().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    def threads(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
+    def children(self) -> int:
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
+            return len(f.read().split())
+
+    def files(self) -> List[str]:
+        return sorted(os.listdir(self.folder))
+
+    def close(self) -> None:
+        os.close(self.to)
+        os.close(self.come)
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
+    """Where a fresh process finds a function: "file.py:name", "file.py", or a function of a module."""
+    if isinstance(what, str):
+        path, colon, name = what.rpartition(":")
+        path, name = (path, name) if colon and not os.path.exists(what) else (what, "")
+        if not os.path.isfile(path):
+            raise Error(f"judge: there is no file {path}")
+        if not name:
+            import ast
+            with open(path) as f:
+                try:
+                    own = [n.name for n in ast.parse(f.read()).body if isinstance(n, ast.FunctionDef)]
+                except SyntaxError as error:
+                    raise Error(f"judge: {path} is no Python: {error}") from None
+            wanted = [n for n in fallback if n in own] or [n for n in own if not n.startswith("_")][-1:]
+            if not wanted:
+                raise Error(f"judge: {path} has no function; name one, as in {path}:candidate")
+            name = wanted[0]
+        return {"path": os.path.abspath(path), "name": name}
+    name = getattr(what, "__qualname__", "")
+    if not callable(what) or "<" in name:
+        raise Error("judge: a fresh process has to find the function: a file ('file.py:name'), or a function that "
+                    "stands at the top of a module; no lambda, and none inside another")
+    try:
+        return {"path": os.path.abspath(inspect.getsourcefile(what) or ""), "name": name}
+    except TypeError:
+        return {"module": what.__module__, "name": name}
+
+
+_NEXT_SIZE = {"as given": lambda d: d, "one more": lambda d: d + 1, "one less": lambda d: max(1, d - 1),
+              "half as many again": lambda d: d + d // 2, "a prime": lambda d: _prime(max(2, d // 2)), "one": lambda d: 1}
+_KINDS = ("positive", "wide", "spike", "sorted", "constant", "zeros")
+
+
+def _prime(n: int) -> int:
+    while any(n % k == 0 for k in range(2, int(n**0.5) + 1)):
+        n += 1
+    return n
+
+
+def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
+    """Of an array, or of lists of numbers in lists; None: no data."""
+    if _is_array(v):
+        return tuple(v.shape) or None
+    if isinstance(v, list) and v:
+        if all(isinstance(e, (int, float)) and not isinstance(e, bool) for e in v):
+            return (len(v),)
+        inner = {_shape_of(e) for e in v}
+        if len(inner) == 1 and None not in inner and all(isinstance(e, list) for e in v):
+            return (len(v),) + inner.pop()  # type: ignore[operator]
+    return None
+
+
+class _Inputs:
+    """Fresh inputs like the examples. Equal sizes in them stay equal when sizes change."""
+
+    def __init__(self, given: Any, seed: int) -> None:
+        import random
+        self.random, self.seed = random, seed
+        self.make_own = given if callable(given) else None
+        self.examples = tuple(given(random.Random(seed))) if callable(given) else tuple(given)
+        self.places = [self._place(i, v) for i, v in enumerate(self.examples) if _shape_of(v)]
+        self.scalars = not self.places
+        self.edits = random.Random(seed ^ 0xED17)
+        self.count = 0
+
+    @property
+    def modules(self) -> List[str]:
+        return sorted({_module_of(v) for v in self.examples if _is_array(v)} & {"numpy", "torch", "cupy"})
+
+    def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
+        if whole:
+            low, high = int(min(example)), int(max(example))
+            flat = [rng.randint(low, high) for _ in range(n)]
+        else:
+            flat = [rng.gauss(0, 1) for _ in range(n)]
+            if kind == "positive":
+                flat = [math.exp(v) for v in flat]
+            elif kind == "wide":
+                flat = [v * 10 ** rng.uniform(-3, 3) for v in flat]
+            elif kind in ("spike", "nan", "inf") and n:
+                flat[rng.randrange(n)] = {"spike": 1e3, "nan": math.nan, "inf": math.inf}[kind]
+            elif kind == "zeros":
+                flat = [0.0] * n
+        if kind == "sorted":
+            flat.sort()
+        elif kind == "constant":
+            flat = flat[:1] * n
+        return flat
+
+    def _like(self, kind: str, v: Any, sizes: Callable[[int], int], rng: Any) -> Any:
+        shape = _shape_of(v)
+        if shape is None:
+            return rng.gauss(0, 1) if self.scalars and isinstance(v, float) else _copy(v)
+        fresh = tuple(sizes(d) if d > 3 else d for d in shape)
+        n = math.prod(fresh)
+        if isinstance(v, list):
+            example = v
+            while isinstance(example[0], list):
+                example = [e for row in example for e in row]
+            flat = self._flat(kind, n, example, all(isinstance(e, int) for e in example), rng)
+            for d in reversed(fresh[1:]):
+                flat = [flat[i:i + d] for i in range(0, len(flat), d)]
+            return flat
+        whole = not any(word in str(v.dtype) for word in ("float", "complex"))
+        example = [float(v.min()), float(v.max())] if whole else [0.0]
+        flat = self._flat(kind, n, example, whole, rng)
+        if _module_of(v) == "torch":
+            import torch
+            return torch.tensor(flat, dtype=torch.float64).to(v.dtype).reshape(fresh).to(v.device)
+        return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
+
+    def fresh(self, kind: str = "normal", sizes: str = "as given") -> Tuple[Any, ...]:
+        self.count += 1
+        rng = self.random.Random(self.seed * 1000003 + self.count)
+        if self.make_own:
+            return tuple(self.make_own(rng))
+        return tuple(self._like(kind, v, _NEXT_SIZE[sizes], rng) for v in self.examples)
+
+    def edit(self, value: Optional[float] = None) -> Optional[Tuple[int, Tuple[int, ...], Any]]:
+        """Another value for one element: which argument, where in it, what. None: there is no element."""
+        if not self.places:
+            return None
+        i, shape, low, high = self.places[int(self.edits.random() * len(self.places))]
+        at = tuple(int(self.edits.random() * d) for d in shape)
+        return i, at, self.edits.randint(low, high) if low is not None else value or self.edits.gauss(0, 1)
+
+    def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
+        """Which argument, its sizes, and of whole numbers the smallest and the largest."""
+        flat = _leaves(v)
+        whole = isinstance(flat[0], int)
+        return i, _shape_of(v) or (), min(flat) if whole else None, max(flat) if whole else None
+
+
+def _apply(args: Tuple[Any, ...], edit: Tuple[int, Tuple[int, ...], Any]) -> None:
+    i, at, value = edit
+    v = args[i]
+    if not isinstance(v, list):
+        v[at] = value
+        return
+    for k in at[:-1]:
+        v = v[k]
+    v[at[-1]] = value
+
+
+def _leaves(value: Any) -> List[Any]:
+    """The numbers of a value, flat."""
+    if isinstance(value, (list, tuple)):
+        return [leaf for v in value for leaf in _leaves(v)]
+    if isinstance(value, dict):
+        return [leaf for v in value.values() for leaf in _leaves(v)]
+    if _is_array(value):
+        return list(value.reshape(-1).tolist())
+    return [value]
+
+
+_CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
+
+
+def _bits_found(got: Any, want: Any) -> float:
+    """Bits of the inputs' mantissas that such an error speaks of, by the root mean square of it over signed data."""
+    pairs = [(g, w) for g, w in zip(_leaves(got), _leaves(want)) if isinstance(w, float) and isinstance(g, (int, float))
+             and math.isfinite(w) and math.isfinite(g)]
+    size = math.sqrt(sum(w * w for _, w in pairs))
+    error = math.sqrt(sum((g - w) ** 2 for g, w in pairs))
+    return math.inf if error == 0 or not pairs else math.log2(0.3 * size / error) + 1 if size else 0.0
+
+
+def _zeros_like(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_zeros_like(v) for v in value)
+    if isinstance(value, dict):
+        return {k: _zeros_like(v) for k, v in value.items()}
+    return value * 0 if _is_array(value) else type(value)() if value is not None else None
+
+
+class Verdict(Dict[str, Any]):
+    """What judge found: a dict that json takes, its keys as attributes. verdict: REJECTED, WRONG, INVALID_TASK, or of an
+    honest candidate FASTER, SLOWER, EQUIVALENT, UNRESOLVED. flags: words with their evidence. Times in ms a call."""
+
+    def __getattr__(self, key: str) -> Any:
+        if key in self:
+            return self[key]
+        raise AttributeError(key)
+
+    @property
+    def words(self) -> List[str]:
+        return [f["word"] for f in self["flags"]]
+
+    def to_dict(self) -> Dict[str, Any]:
+        return dict(self)
+
+    def __repr__(self) -> str:
+        speed = f" x{self['speedup']:.3g} ({self['speedup_low']:.3g} to {self['speedup_high']:.3g})" \
+            if self["speedup"] is not None and self["speedup_low"] is not None else ""
+        return f"{self['verdict']}{speed}" + "".join(f"\n  {f['word']}: {f['evidence']}" for f in self["flags"])
+
+
+class _Judge:
+    def __init__(self, candidate: Dict[str, str], reference: Callable[..., Any], rival: Dict[str, str], inputs: _Inputs,
+                 rtol: Optional[float], atol: Optional[float], allow: Iterable[str], timeout: float,
+                 max_time: float) -> None:
+        self.spec, self.rival, self.reference, self.inputs = candidate, rival, reference, inputs
+        self.rtol, self.atol, self.allow, self.timeout, self.max_time = rtol, atol, set(allow), timeout, max_time
+        self.flags: List[Dict[str, str]] = []
+        self.probes: Dict[str, str] = {}
+        self.checks, self.inplace, self.bits = 0, False, math.inf
+        self.former: List[Any] = []  # what earlier calls had to give
+        self.decoy: Any = None  # a wrong answer that lies about in the candidate's process
+        self.speed: Dict[str, Any] = {}
+        self.remote: Any = None
+
+    # --- words ---
+
+    def flag(self, word: str, evidence: str) -> None:
+        name = word.partition(":")[0]
+        if name not in self.allow and all(f["word"] != word for f in self.flags):
+            self.flags.append({"word": word, "level": _WORDS[name][0], "evidence": evidence})
+
+    @property
+    def condemned(self) -> bool:
+        return any(f["level"] in ("REJECTED", "WRONG", "INVALID_TASK") for f in self.flags)
+
+    # --- one call ---
+
+    def expected(self, args: Tuple[Any, ...]) -> Any:
+        import warnings
+        own = _copy(args)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is not finite
+            want = self.reference(*own)
+        return own if self.inplace else want
+
+    def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
+        """Over what is allowed, and what is not alike. Near zero the allowed error grows with the inputs."""
+        base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
+        numbers = [abs(v) for v in _leaves(args) if isinstance(v, (int, float)) and math.isfinite(v)]
+        scale = max(1.0, max(numbers, default=0.0))
+        try:
+            return _compare(got, want, base, (base if self.atol is None else self.atol) * scale), ""
+        except _Mismatch as mismatch:
+            return math.inf, str(mismatch)
+
+    def ask(self, args: Tuple[Any, ...], want: Any, **options: Any) -> Dict[str, Any]:
+        sizes = [v.nbytes for v in (want if isinstance(want, (list, tuple)) else [want]) if hasattr(v, "nbytes")]
+        reply = self.remote.ask("call", args=args, sizes=sizes, decoy=self.decoy, inplace=self.inplace, **options)
+        if "error" not in reply:
+            try:
+                reply["value"] = _decode(reply["out"])
+            except Exception:
+                raise _Gone("FORGED_RESULT", "its output cannot be read") from None
+        return reply
+
+    def _named(self, reply: Dict[str, Any], want: Any, args: Tuple[Any, ...], mismatch: str, word: str) -> Tuple[str, str]:
+        """The word for a wrong output, and the evidence."""
+        got = reply["value"]
+        if got is None and want is not None:
+            return "NO_WORK", "it returned None"
+        if isinstance(got, _Other):
+            return "LAZY", f"the output is a {got.name}"
+        if any(isinstance(leaf, _Other) for leaf in _leaves(got)):
+            return "LAZY", "in the output is a " + next(leaf.name for leaf in _leaves(got) if isinstance(leaf, _Other))
+        if not self.inplace:
+            late = _decode(self.remote.ask("again", which=0)["out"])
+            if self.error(late, want, args)[0] <= 1:
+                return "LATE_WRITE", "wrong when it returned, right a moment later"
+            import time as clock
+            clock.sleep(0.1)
+            late = _decode(self.remote.ask("again", which=0)["out"])
+            if self.error(late, want, args)[0] <= 1:
+                return "LATE_WRITE", "wrong when it returned, right 0.1 s later"
+        if any(self.error(got, v, ())[0] == 0 for v in args if _shape_of(v)) and reply.get("shares"):
+            return "INPUT_RETURNED", "the output is an input"
+        if self.error(got, self.decoy, ())[0] <= 1:
+            return "SNOOPED", "what it gave is a wrong answer that was left where the judge's frames are"
+        if self.error(got, self.former[0], ())[0] <= 1 and self.checks <= 2:
+            return "PRECOMPUTED", "what it gave is the answer to the public example, which it had not seen"
+        if any(self.error(got, f, ())[0] <= 1 for f in self.former):
+            return "MEMOIZED", "what it gave is the answer to an earlier call"
+        if mismatch:
+            return "WRONG_LAYOUT", mismatch
+        found = _bits_found(got, want)
+        if word in ("WRONG", "SEED_BOUND", "SHAPE_BOUND") and found >= 5:
+            return f"LOW_PRECISION:{self._class(found)}", f"an error of {found:.0f} bits"
+        g, w = _leaves(got), _leaves(want)
+        wrong = [i for i in range(len(w)) if self.error(g[i], w[i], args)[0] > 1]
+        if len(w) > len(wrong) > 1:
+            odd = {repr(g[i]) for i in wrong}
+            if len(odd) == 1:
+                return "PARTIAL_WRITE", f"{len(wrong)} of {len(w)} elements are {odd.pop()}"
+        return word, f"{len(wrong)} of {len(w)} values are wrong"
+
+    @staticmethod
+    def _class(bits: float) -> str:
+        return min(_CLASSES, key=lambda c: abs(c[0] - bits))[1]
+
+    def check(self, what: str, args: Optional[Tuple[Any, ...]] = None, word: str = "WRONG", kind: str = "normal",
+              sizes: str = "as given", remember: bool = True, **options: Any) -> Optional[bool]:
+        """One call, held against the reference. None: the reference has no answer there."""
+        if args is None:
+            try:
+                args = self.inputs.fresh(kind, sizes)
+                want = self.expected(args)
+            except Exception as error:
+                self.probes[what] = f"skipped: the reference raised {type(error).__name__}"
+                return None
+        else:
+            want = self.expected(args)
+        self.checks += 1
+        self.probes[what] = "ran"
+        before = hashlib.sha256(_encode(args)).hexdigest()
+        reply = self.ask(args, want, **options)
+        if "error" in reply:
+            if word in ("SHAPE_BOUND", "LAYOUT_BOUND"):
+                return True  # it refuses
+            self.flag("CRASHED", f"{what}: {reply['error']}")
+            return False
+        if not self.inplace and reply["after"] != before:
+            self.flag("INPUT_CHANGED", f"{what}: an input is not what it was before the call")
+        worst, mismatch = self.error(reply["value"], want, args)
+        if isinstance(reply["value"], _Other) or worst > 1:
+            self._condemn(what, args, want, reply, mismatch, word, options)
+            return False
+        if reply["shares"] and not self.inplace and any(self.error(want, v, ())[0] > 1 for v in args if _shape_of(v)):
+            self.flag("INPUT_RETURNED", f"{what}: the output lies in an input's memory")
+        if kind == "normal" and word != "LAYOUT_BOUND" and _dtype_of(want) != "int":
+            self.bits = min(self.bits, _bits_found(reply["value"], want))
+        if remember:
+            self.former.append(want)
+            del self.former[40:]
+        return True
+
+    def _condemn(self, what: str, args: Any, want: Any, reply: Dict[str, Any], mismatch: str, word: str,
+                 options: Dict[str, Any]) -> None:
+        name, evidence = self._named(reply, want, args, mismatch, word)
+        if name == word and "overwrite" not in options:
+            again = self.ask(args, want, **options)
+            if "error" not in again and self.error(again["value"], want, args)[0] <= 1:
+                name, evidence = "FLAKY", "wrong, and right when it was asked again"
+            elif word in ("DATA_SHORTCUT", "NAN_PASS", "SHAPE_BOUND", "LAYOUT_BOUND") and not self._still_right():
+                name, evidence = "PHASE_DEPENDENT", "the public example, right before, is now wrong"
+        self.flag(name, f"{what}: {evidence}")
+
+    def _still_right(self) -> bool:
+        want = self.expected(self.inputs.examples)
+        reply = self.ask(_copy(self.inputs.examples), want)
+        return "error" not in reply and self.error(reply["value"], want, self.inputs.examples)[0] <= 1
+
+    # --- the steps ---
+
+    def admit(self) -> None:
+        """Whether the task can tell right from wrong."""
+        examples = self.inputs.examples
+        own = _copy(examples)
+        self.inplace = self.reference(*own) is None
+        want, again = self.expected(examples), self.expected(examples)
+        if self.error(want, again, examples)[0] > 1:
+            self.flag("INVALID_TASK", "the reference gives different answers to the same inputs")
+        fresh = self.inputs.fresh()
+        want_fresh = self.expected(fresh)
+        if not self.inplace and _dtype_of(want_fresh) != "int" and \
+                self.error(_zeros_like(want_fresh), want_fresh, fresh)[0] <= 1:
+            self.flag("INVALID_TASK", "an output of zeros passes")
+        self.decoy = want_fresh
+        self.former = [want]  # not yet sent to the candidate: who gives it had it before
+        self.probes["task"] = "ran"
+
+    def correctness(self) -> None:
+        good = self.check("fresh inputs") and self.check("fresh inputs again")
+        right_there = self.check("the public example", _copy(self.inputs.examples), remember=False)
+        if not good and right_there and {f["word"] for f in self.flags} <= {"WRONG"}:
+            self.flags = [f for f in self.flags if f["word"] != "WRONG"]
+            self.flag("SEED_BOUND", "right for the public example, wrong for fresh inputs of its sizes")
+        if self.condemned:
+            return
+        if self.inputs.make_own:
+            self.probes["kinds of data, sizes"] = "skipped: the task makes its own inputs"
+            return
+        for kind in _KINDS:
+            self.check(f"data: {kind}", word="DATA_SHORTCUT", kind=kind)
+        self.check("data: a spike elsewhere", word="DATA_SHORTCUT", kind="spike")
+        for kind in ("nan", "inf"):
+            self.check(f"data: one {kind}", word="NAN_PASS", kind=kind, remember=False)
+        for sizes in list(_NEXT_SIZE)[1:]:
+            self.check(f"sizes: {sizes}", word="SHAPE_BOUND", sizes=sizes)
+        if self.inputs.modules:
+            for layout in ("strided", "misaligned"):
+                self.check(f"layout: {layout}", word="LAYOUT_BOUND", layout=layout)
+        else:
+            self.probes["layout"] = "skipped: no arrays"
+
+    def memory(self) -> None:
+        """Results that are remembered, outputs that are not the caller's, work that goes on."""
+        import time as clock
+        args = self.inputs.fresh()
+        self.check("before a change", args)
+        for _ in range(3):  # one element of what it knows already
+            args = _copy(args)
+            edit = self.inputs.edit(7.0)
+            if edit:
+                _apply(args, edit)
+                self.check("one element changed", args, word="MEMOIZED")
+        self.check("other contents in the same objects", self.inputs.fresh(), word="MEMOIZED", overwrite=True)
+        x = self.inputs.fresh()
+        want = self.expected(x)
+        first = self.ask(x, want, poison=math.nan)
+        if not self.inplace and "out" in first:
+            clock.sleep(0.03)
+            self.probes["outputs later"] = "ran"
+            if self.remote.ask("again", which=0)["out"] != first["out"]:
+                self.flag("LATE_WRITE", "an output changed 30 ms after the function had returned")
+            other = self.inputs.fresh()
+            self.ask(other, self.expected(other))
+            if self.remote.ask("again", which=1)["out"] != first["out"]:
+                self.flag("OUTPUT_ALIASED", "an output changed when the function was called with other inputs")
+        answers = [self.ask(x, want, poison=p) for p in (math.nan, 1e30, math.nan, 1e30, math.nan, 1e30)]
+        self.probes["repeats and poison"] = "ran"
+        bad = [i for i, a in enumerate(answers) if "error" in a or self.error(a["value"], want, x)[0] > 1]
+        if bad and all(i % 2 for i in bad) and len(bad) == 3:
+            self.flag("UNINIT_READ", "wrong where freed memory held 1e30")
+        elif bad:
+            self.flag("FLAKY" if len(bad) < 6 else "PHASE_DEPENDENT", f"{len(bad)} of 6 calls with the same inputs are wrong")
+        elif any(a["out"] != answers[0]["out"] for a in answers):
+            self.flag("NONDETERMINISTIC", "6 calls with the same inputs gave different bits")
+
+    def started(self) -> None:
+        self.remote = _Remote(self.spec, self.inputs.modules, self.timeout)
+        self.replaced()
+
+    def replaced(self) -> None:
+        """What is no longer what it was when its process began."""
+        facts = self.remote.ask("facts")
+        self.probes["replaced functions"] = "ran"
+        changed = facts.get("changed", [])
+        clocks = [n for n in changed if n.startswith(_CLOCKS)]
+        others = [n for n in changed if n not in clocks]
+        if clocks:
+            self.flag("TIMER_PATCHED", "replaced: " + ", ".join(clocks[:5]))
+        if others:
+            self.flag("CHECK_PATCHED", "replaced: " + ", ".join(others[:5]))
+        if facts.get("shadowed"):
+            self.flag("MODULE_SHADOW", "replaced: " + ", ".join(facts["shadowed"]))
+        if facts.get("settings"):
+            self.flag("GLOBAL_STATE", "changed: " + ", ".join(facts["settings"]))
+
+    def quiet(self) -> None:
+        """What its process did besides, and goes on to do."""
+        import time as clock
+        self.replaced()
+        self.probes["processor time afterwards"] = "ran"
+        x = self.inputs.fresh()
+        self.ask(x, self.expected(x))
+        clock.sleep(0.3 if self.remote.threads() > 1 else 0.02)  # threads of libraries wait awake for their next call
+        before = self.remote.ticks()
+        clock.sleep(0.15)
+        busy = self.remote.ticks() - before
+        if busy >= 4:
+            self.flag("THREAD", f"{busy * 1000 // os.sysconf('SC_CLK_TCK')} ms of processor time in the 150 ms after a call")
+        if self.remote.children():
+            self.flag("THREAD", "it left processes running")
+        if self.remote.files():
+            self.flag("FILE_LEFT", ", ".join(self.remote.files()[:5]))
+
+    def precision(self) -> None:
+        if self.bits == math.inf or self.rtol is not None:
+            return
+        asked = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}.get(_dtype_of(self.expected(self.inputs.examples)), 0)
+        if self.bits < asked * 0.62:
+            self.flag(f"LOW_PRECISION:{self._class(self.bits)}", f"{self.bits:.0f} bits found, {asked} asked")
+
+    # --- speed: both in processes of their own, timed from here ---
+
+    def _batch(self, rival: "_Remote", target: float) -> Tuple[List[Any], float]:
+        """Inputs of as many calls as one timing holds together, and seconds that asking for none takes."""
+        import time as clock
+
+        def once(remote: Any, batch: List[Any]) -> float:
+            remote.ask("prepare", batch=batch)
+            begin = clock.perf_counter()
+            reply = remote.ask("go")
+            if "error" in reply:
+                raise _Gone("CRASHED", reply["error"])
+            return clock.perf_counter() - begin
+
+        empty = sorted(once(self.remote, []) for _ in range(15))[7]
+        batch, most = [self.inputs.fresh()], max(1, min(512, (4 << 20) // max(1, len(_encode(self.inputs.examples)))))
+        while len(batch) < most and min(once(r, batch) for r in (self.remote, rival) for _ in range(2)) < target:
+            batch += [self.inputs.fresh() for _ in range(min(len(batch), most - len(batch)))]
+        return batch, empty
+
+    def race(self) -> None:
+        rival = _Remote(self.rival, self.inputs.modules, self.timeout)
+        try:
+            batch, empty = self._batch(rival, 0.003)
+            n = len(batch)
+            rng = self.inputs.random.Random(self.inputs.seed ^ 0x5EED)
+            batches = {r: [_copy(args) for args in batch] for r in (rival, self.remote)}
+            for remote in batches:
+                remote.ask("prepare", batch=batch)
+            wrong: List[str] = []
+
+            def prepare(remote: Any) -> None:  # no call sees contents that were there before
+                edits = [] if self.inplace or self.inputs.make_own else [self.inputs.edit() for _ in batch]
+                if not edits or None in edits:
+                    batches[remote] = [self.inputs.fresh() for _ in batch]
+                    remote.ask("prepare", batch=batches[remote])
+                    return
+                for args, edit in zip(batches[remote], edits):
+                    _apply(args, edit)
+                remote.ask("touch", edits=edits)
+
+            def go(remote: Any) -> None:
+                reply = remote.ask("go")
+                if "error" in reply:
+                    raise _Gone("CRASHED", reply["error"])
+
+            def look(remote: Any) -> None:
+                i = rng.randrange(n)
+                want = self.expected(batches[remote][i])
+                got = _decode(remote.ask("output", which=i, inplace=self.inplace)["out"])
+                worst, mismatch = self.error(got, want, batches[remote][i])
+                self.checks += 1
+                if isinstance(got, _Other) or worst > 1:
+                    wrong.append(mismatch or "a timed output is wrong")
+
+            def before(remote: Any, ran: List[bool]) -> None:
+                if ran and remote is self.remote:
+                    look(remote)
+                ran.append(True)
+                prepare(remote)
+
+            interrupts, jobs = _Interrupts(), {}
+            for key, remote in (("reference", rival), ("candidate", self.remote)):
+                ran: List[bool] = []
+                jobs[key] = _Job(interrupts, lambda stream, r=remote: go(r),
+                                 lambda stream, r=remote, ran=ran: before(r, ran), [])
+            records = _contest(jobs, interrupts, name="judge", host=True, bytes=None, flops=None, items=None, params=None,
+                               dtype=None, mode=None, precision=0.01, max_time=self.max_time, samples=None, seed=None,
+                               device=None, expect=())
+            for record in records:
+                if isinstance(record.exception, _Gone):
+                    raise record.exception
+            self.probes["timed outputs"] = "ran"
+            if wrong:
+                self.flag("PHASE_DEPENDENT", f"{len(wrong)} timed outputs: {wrong[0]}")
+            self._note_speed(records, n, empty)
+        finally:
+            rival.close()
+
+    def _note_speed(self, records: Sequence[Record], n: int, empty: float) -> None:
+        reference, candidate = records
+        if reference.time_ms is None or candidate.time_ms is None:
+            raise Error(f"judge: no time of the {'reference' if reference.time_ms is None else 'candidate'}: "
+                        f"{reference!r}; {candidate!r}")
+        each = lambda v: None if v is None else v / n
+        self.speed = {"time_ms": each(candidate.time_ms), "time_ms_ci_low": each(candidate.time_ms_ci_low),
+                      "time_ms_ci_high": each(candidate.time_ms_ci_high), "reference_ms": each(reference.time_ms),
+                      "speedup": candidate.speedup, "speedup_low": candidate.speedup_low,
+                      "speedup_high": candidate.speedup_high, "noise_floor": candidate.noise_floor,
+                      "contest": candidate.verdict, "calls_per_sample": n, "samples": candidate.samples,
+                      "own_ms": empty * 1e3 / n, "cpu": candidate.cpu, "gpu": candidate.gpu}
+        if empty * 1e3 > 0.05 * min(reference.time_ms, candidate.time_ms):
+            self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(candidate.time_ms)}")
+
+    def repeats(self) -> None:
+        """Whether the same inputs again are faster than fresh ones: results are kept."""
+        import time as clock
+        batch = [self.inputs.fresh() for _ in range(min(self.speed["calls_per_sample"], 64))]
+        fresh, again = [], []
+        for _ in range(12):
+            edits = [self.inputs.edit() for _ in batch]
+            if self.inputs.make_own or None in edits:
+                batch = [self.inputs.fresh() for _ in batch]
+            else:
+                for args, edit in zip(batch, edits):
+                    _apply(args, edit)
+            for times in (fresh, again):
+                self.remote.ask("prepare", batch=batch)
+                begin = clock.perf_counter()
+                self.remote.ask("go")
+                times.append(clock.perf_counter() - begin)
+        self.probes["repeats against fresh inputs"] = "ran"
+        ratio = _quantile(fresh, 0.5) / _quantile(again, 0.5)
+        if ratio > 1.5 and _quantile(again, 0.8) < _quantile(fresh, 0.2):
+            self.flag("MEMOIZED", f"inputs that it has seen take {1 / ratio:.2g} of the time of fresh ones")
+
+    def after(self) -> None:
+        for _ in range(2):
+            self.check("after the timing", word="PHASE_DEPENDENT")
+
+    def run(self) -> None:
+        try:
+            self.admit()
+            if self.condemned:
+                return
+            for step in (self.started, self.correctness, self.memory, self.precision, self.race, self.repeats, self.after):
+                if not self.condemned:
+                    step()
+            self.quiet()
+        except _Gone as gone:
+            self.flag(gone.word, str(gone))
+        finally:
+            if self.remote:
+                self.remote.close()
+
+    def verdict(self) -> Verdict:
+        levels = [f["level"] for f in self.flags]
+        word = next((w for w in ("INVALID_TASK", "REJECTED", "WRONG") if w in levels), None)
+        v = Verdict(schema=1, verdict=word or self.speed.get("contest") or "UNRESOLVED", flags=self.flags)
+        for key in ("speedup", "speedup_low", "speedup_high", "noise_floor", "time_ms", "time_ms_ci_low",
+                    "time_ms_ci_high", "reference_ms", "own_ms", "calls_per_sample", "samples", "cpu", "gpu"):
+            v[key] = None if word else self.speed.get(key)  # who is not right has no speed
+        bits = None if self.bits == math.inf else round(self.bits, 1)
+        v.update(bits_found=bits, checks=self.checks, probes=self.probes, seed=self.inputs.seed, candidate=self.spec,
+                 reference=self.rival, kbench_version=__version__, python=sys.version.split()[0])
+        return v
+
+
+def judge(candidate: Any, reference: Any, inputs: Any, *, rtol: Optional[float] = None, atol: Optional[float] = None,
+          seed: Optional[int] = None, allow: Iterable[str] = (), timeout: float = 60, max_time: float = 1) -> Verdict:
+    """Judges a function that one does not trust, and times it against a reference that one does.
+
+    candidate: "file.py:name", or a function at the top of a module: a fresh process imports it, this one does not.
+    reference: a function at the top of a module: called here for what is right, and in a process of its own for time.
+    inputs: a tuple of example arguments (arrays, lists of numbers, numbers): fresh random ones like them are made, of
+    other kinds and sizes too; or a function of a random.Random that gives such a tuple, and is then asked for each.
+    A function that returns None is judged by what it leaves in its arguments. rtol, atol: as in compare. seed: secret and
+    fresh unless given. allow: words that this task permits. timeout: seconds for an answer. max_time: seconds of samples.
+    """
+    import secrets
+    seed = secrets.randbits(48) if seed is None else seed
+    unknown = [w for w in allow if w not in _WORDS]
+    if unknown:
+        raise Error(f"judge: allow knows no word {unknown[0]}; there is {', '.join(_WORDS)}")
+    spec, rival = _spec_of(candidate, ("candidate", getattr(reference, "__name__", ""))), _spec_of(reference)
+    j = _Judge(spec, reference, rival, _Inputs(inputs, seed), rtol, atol, allow, timeout, max_time)
+    if spec.get("path") and spec.get("path") == rival.get("path"):
+        j.flag("TASK_SHARED", spec["path"])
+    j.run()
+    return j.verdict()
+
+
+# --- python -m kbench -------------------------------------------------------------------------------------------------
+
+
+def _judge_main(words: Sequence[str]) -> int:
+    import argparse
+    parser = argparse.ArgumentParser(
+        prog="python -m kbench judge", description="Judges the function of a file against a task: a Python file with a "
+        "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, `atol` and "
+        "`allow` count too. Prints one JSON verdict. Exit code: 0 honest and right; 1 not; 2 usage.")
+    parser.add_argument("file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's")
+    parser.add_argument("--task", metavar="TASK.py", help="the task; without it FILE has all three, and is trusted so far")
+    parser.add_argument("--rtol", type=float)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--max-time", type=float, default=1, metavar="SECONDS", help="of samples (1)")
+    parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="for an answer (60)")
+    o = parser.parse_args(list(words))
+    path = o.task or o.file.partition(".py:")[0] + (".py" if ".py:" in o.file else "")
+    try:
+        if not os.path.isfile(path):
+            raise Error(f"judge: there is no file {path}")
+        place = _import_function({"path": path, "name": "__dict__"})
+        missing = [k for k in ("reference", "inputs") if k not in place]
+        if missing:
+            raise Error(f"judge: {path} has no {missing[0]}; a task has `reference` and `inputs` (--task names another file)")
+        verdict = judge(o.file, place["reference"], place["inputs"], seed=o.seed, max_time=o.max_time, timeout=o.timeout,
+                        rtol=place.get("rtol") if o.rtol is None else o.rtol, atol=place.get("atol"),
+                        allow=place.get("allow", ()))
+    except Error as error:
+        print(f"kbench: error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(verdict, indent=1, allow_nan=False))
+    return 1 if verdict["verdict"] in ("REJECTED", "WRONG", "INVALID_TASK") else 0
+
+
+def _main(words: Sequence[str]) -> int:
+    if words and words[0] == "_serve":
+        _serve(int(words[1]), int(words[2]))
+    if words and words[0] == "judge":
+        return _judge_main(words[1:])
+    if words and words[0] in ("-h", "--help"):
+        print("python -m kbench judge FILE [--task TASK.py]    judges a function (judge --help)\n"
+              "python -m kbench --load FILE...               shows records, as every program of kbench does")
+        return 0
+    try:
+        return _call_main(["kbench", *words])
+    except Error as error:
+        print(f"kbench: error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""The judge finds every planted trick, and passes every honest function. Arguments: which of "tricks", "honest",
+"arrays"; prints FAIL lines and, last, how many passed and failed."""
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, here)
+import kbench  # noqa: E402
+import task  # noqa: E402
+
+passed, failed = 0, 0
+
+
+def check(what, good, said=""):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print(f"FAIL: {what}: {said}")
+
+
+def functions(place):
+    return {k: v for k, v in vars(place).items() if callable(v) and v.__module__ == place.__name__ and k.islower() and k != "word"}
+
+
+def judged(name, function, task, **options):
+    options.setdefault("timeout", 3 if function == "hangs" else 60)
+    return kbench.judge(os.path.join(here, name + ".py:" + function), task.reference, task.inputs, max_time=0.1, **options)
+
+
+def tricks():
+    import tricks
+    for name, function in functions(tricks).items():
+        if not hasattr(function, "words"):
+            continue
+        v = judged("tricks", name, task)
+        names = [w.partition(":")[0] for w in v.words]
+        check(name, v.verdict in ("REJECTED", "WRONG") and any(w in names for w in function.words), repr(v))
+        check(name + ": no speed", v.speedup is None and v.time_ms is None, repr(v))
+
+
+def honest():
+    import honest
+    for name in functions(honest):
+        if name != "reference":
+            v = judged("honest", name, task)
+            check(name, v.verdict in ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED"), repr(v))
+            check(name + ": a speed", v.time_ms and v.time_ms > 0 and v.speedup and v.seed > 0, repr(v))
+
+
+def arrays():
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        print("SKIP: no numpy")
+        return
+    import arrays
+    for name, function in functions(arrays).items():
+        if hasattr(function, "words"):
+            v = judged("arrays", name, arrays)
+            names = [w.partition(":")[0] for w in v.words]
+            good = any(w in names for w in function.words) if function.words else v.time_ms and not v.flags
+            check("arrays: " + name, good, repr(v))
+        elif name.startswith("task_"):
+            v = kbench.judge(os.path.join(here, "arrays.py:zeros"), function, arrays.inputs, max_time=0.1)
+            check("arrays: " + name, v.verdict == "INVALID_TASK", repr(v))
+    v = judged("arrays", "single", arrays, rtol=1e-4)
+    check("arrays: the precision that was asked for", v.time_ms and not v.flags, repr(v))
+    v = judged("arrays", "single", arrays, allow=["LOW_PRECISION"])
+    check("arrays: allowed", v.verdict == "WRONG" or v.time_ms, repr(v))
+
+
+if __name__ == "__main__":
+    for what in sys.argv[1:]:
+        globals()[what]()
+    print(f"{passed} passed, {failed} failed")
