@@ -1,18 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""numpy: a task, ways to fool a judge (the words that have to be said), and honest functions (no words)."""
+"""numpy: ways to fool a judge (the words that have to be said), and honest functions (no words)."""
 import numpy
-
-
-_random = numpy.random.default_rng(1)
-inputs = (_random.standard_normal((24, 16)), _random.standard_normal((16, 8)))
-
-
-def reference(a, b):
-    return numpy.tanh(a @ b)
-
-
-def task_of_zeros(a, b):
-    return numpy.zeros(3)
+from array_task import reference
 
 
 def words(*names):
