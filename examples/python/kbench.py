@@ -12,6 +12,7 @@ The standard library is enough. The library of kbench.h is built on first use wi
 toolkit is found) and kept under ~/.cache/kbench. From the environment: KBENCH_H a header, KBENCH_LIB a library,
 KBENCH_NO_CUDA=1 for host work alone, CC a compiler and CFLAGS its options, CUDA_HOME a toolkit.
 """
+
 from __future__ import annotations
 
 import copy
@@ -35,8 +36,22 @@ from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 __version__ = "0.1.0"
-__all__ = ["time", "compare", "table", "save", "load", "bench", "main", "do_bench", "Benchmark", "perf_report", "judge",
-           "Record", "Records", "Error"]
+__all__ = [
+    "time",
+    "compare",
+    "table",
+    "save",
+    "load",
+    "bench",
+    "main",
+    "do_bench",
+    "Benchmark",
+    "perf_report",
+    "judge",
+    "Record",
+    "Records",
+    "Error",
+]
 
 _VERSION = 100  # kb_abi("version")
 
@@ -47,20 +62,44 @@ class Error(RuntimeError):
 
 # --- the library: found or built once, and its structs ----------------------------------------------------------------
 
-_FUNCTION = C.CFUNCTYPE(None, C.c_void_p, C.c_void_p)  # kb_function; kb_desc.check and kb_body are of its shape
+_FUNCTION = C.CFUNCTYPE(
+    None, C.c_void_p, C.c_void_p
+)  # kb_function; kb_desc.check and kb_body are of its shape
 
 
 class _Param(C.Structure):
-    _fields_ = [("name", C.c_char_p), ("type", C.c_int), ("i", C.c_int64), ("r", C.c_double), ("s", C.c_char_p)]
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("type", C.c_int),
+        ("i", C.c_int64),
+        ("r", C.c_double),
+        ("s", C.c_char_p),
+    ]
 
 
 class _Desc(C.Structure):
-    _fields_ = [("name", C.c_char_p), ("implementation", C.c_char_p), ("dtype", C.c_char_p), ("bytes", C.c_double),
-                ("flops", C.c_double), ("items", C.c_double), ("before", _FUNCTION), ("user", C.c_void_p),
-                ("samples", C.c_int64), ("precision", C.c_double), ("max_time", C.c_double), ("expect", C.c_uint),
-                ("seed", C.c_uint64), ("device", C.c_int), ("host", C.c_bool), ("check", _FUNCTION),
-                ("mode", C.c_char_p), ("params", C.POINTER(_Param)), ("n_params", C.c_int),
-                ("end_canary", C.c_uint32)]
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("implementation", C.c_char_p),
+        ("dtype", C.c_char_p),
+        ("bytes", C.c_double),
+        ("flops", C.c_double),
+        ("items", C.c_double),
+        ("before", _FUNCTION),
+        ("user", C.c_void_p),
+        ("samples", C.c_int64),
+        ("precision", C.c_double),
+        ("max_time", C.c_double),
+        ("expect", C.c_uint),
+        ("seed", C.c_uint64),
+        ("device", C.c_int),
+        ("host", C.c_bool),
+        ("check", _FUNCTION),
+        ("mode", C.c_char_p),
+        ("params", C.POINTER(_Param)),
+        ("n_params", C.c_int),
+        ("end_canary", C.c_uint32),
+    ]
 
 
 _AXIS_END, _AXIS_INTS, _AXIS_REALS, _AXIS_STRINGS, _AXIS_SIZE = range(5)
@@ -68,26 +107,55 @@ _AXIS_MAX, _LAST_INT = 32, -(2**63)
 
 
 class _Axis(C.Structure):
-    _fields_ = [("name", C.c_char_p), ("type", C.c_int), ("i", C.c_int64 * (_AXIS_MAX + 1)),
-                ("r", C.c_double * (_AXIS_MAX + 1)), ("s", C.c_char_p * (_AXIS_MAX + 1))]
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("type", C.c_int),
+        ("i", C.c_int64 * (_AXIS_MAX + 1)),
+        ("r", C.c_double * (_AXIS_MAX + 1)),
+        ("s", C.c_char_p * (_AXIS_MAX + 1)),
+    ]
 
 
 class _Entry(C.Structure):
-    _fields_ = [("operation", C.c_char_p), ("implementation", C.c_char_p), ("body", C.CFUNCTYPE(None, C.c_void_p)),
-                ("user", C.c_void_p), ("axes", C.POINTER(_Axis)), ("origin", C.c_char_p), ("rung", C.c_int),
-                ("needs", C.c_int), ("min_sm", C.c_int), ("note", C.c_char_p), ("returns", C.c_bool),
-                ("file", C.c_char_p), ("line", C.c_int), ("order", C.c_int), ("build", C.c_void_p),
-                ("next", C.c_void_p)]
+    _fields_ = [
+        ("operation", C.c_char_p),
+        ("implementation", C.c_char_p),
+        ("body", C.CFUNCTYPE(None, C.c_void_p)),
+        ("user", C.c_void_p),
+        ("axes", C.POINTER(_Axis)),
+        ("origin", C.c_char_p),
+        ("rung", C.c_int),
+        ("needs", C.c_int),
+        ("min_sm", C.c_int),
+        ("note", C.c_char_p),
+        ("returns", C.c_bool),
+        ("file", C.c_char_p),
+        ("line", C.c_int),
+        ("order", C.c_int),
+        ("build", C.c_void_p),
+        ("next", C.c_void_p),
+    ]
 
 
 class _State(C.Structure):
-    _fields_ = [("stream", C.c_void_p), ("dtype", C.c_int), ("operation", C.c_char_p),
-                ("implementation", C.c_char_p), ("direction", C.c_char_p), ("user", C.c_void_p), ("seed", C.c_uint64),
-                ("gpu", C.c_bool), ("run", C.c_void_p)]
+    _fields_ = [
+        ("stream", C.c_void_p),
+        ("dtype", C.c_int),
+        ("operation", C.c_char_p),
+        ("implementation", C.c_char_p),
+        ("direction", C.c_char_p),
+        ("user", C.c_void_p),
+        ("seed", C.c_uint64),
+        ("gpu", C.c_bool),
+        ("run", C.c_void_p),
+    ]
 
 
 _SIGNATURES = {
-    "kb_compare_from": (C.c_bool, [C.POINTER(_Desc), C.POINTER(_FUNCTION), C.c_void_p, C.c_int64, C.c_void_p, C.c_void_p]),
+    "kb_compare_from": (
+        C.c_bool,
+        [C.POINTER(_Desc), C.POINTER(_FUNCTION), C.c_void_p, C.c_int64, C.c_void_p, C.c_void_p],
+    ),
     "kb_result_free": (None, [C.c_void_p]),
     "kb_json": (C.c_int64, [C.c_void_p, C.c_char_p, C.c_int64]),
     "kb_abi": (C.c_int64, [C.c_char_p]),
@@ -118,7 +186,11 @@ _SIGNATURES = {
 
 def _find_header() -> str:
     here = os.path.dirname(os.path.abspath(__file__))
-    places = [os.environ.get("KBENCH_H"), os.path.join(here, "..", "..", "kbench.h"), os.path.join(here, "kbench.h")]
+    places = [
+        os.environ.get("KBENCH_H"),
+        os.path.join(here, "..", "..", "kbench.h"),
+        os.path.join(here, "kbench.h"),
+    ]
     for place in places:
         if place and os.path.isfile(place):
             return os.path.normpath(place)
@@ -132,14 +204,26 @@ def _find_cuda() -> Optional[Tuple[str, str]]:
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
-    roots = [os.environ.get("CUDA_HOME"), os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else None,
-             "/usr/local/cuda"]
+    roots = [
+        os.environ.get("CUDA_HOME"),
+        os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else None,
+        "/usr/local/cuda",
+    ]
     for root in filter(None, roots):
-        targets = [root] + [os.path.join(root, "targets", t) for t in ("x86_64-linux", "sbsa-linux", "aarch64-linux")]
-        include = [d for d in (os.path.join(t, "include") for t in targets)
-                   if os.path.isfile(os.path.join(d, "cuda_runtime_api.h"))]
-        library = [d for t in targets for d in (os.path.join(t, "lib64"), os.path.join(t, "lib"))
-                   if os.path.exists(os.path.join(d, "libcudart.so"))]
+        targets = [root] + [
+            os.path.join(root, "targets", t) for t in ("x86_64-linux", "sbsa-linux", "aarch64-linux")
+        ]
+        include = [
+            d
+            for d in (os.path.join(t, "include") for t in targets)
+            if os.path.isfile(os.path.join(d, "cuda_runtime_api.h"))
+        ]
+        library = [
+            d
+            for t in targets
+            for d in (os.path.join(t, "lib64"), os.path.join(t, "lib"))
+            if os.path.exists(os.path.join(d, "libcudart.so"))
+        ]
         if include and library:
             return include[0], library[0]
     return None
@@ -157,6 +241,12 @@ def _build_command(header: str, output: str) -> List[str]:
     return command + ["-lm", "-ldl", "-lpthread"]
 
 
+def _cache() -> str:
+    return os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "kbench"
+    )
+
+
 def _find_library() -> str:
     """The path of libkbench.so: KBENCH_LIB, the one built before from the same header in the same way, or a new one."""
     if os.environ.get("KBENCH_LIB"):
@@ -164,16 +254,19 @@ def _find_library() -> str:
     header = _find_header()
     with open(header, "rb") as f:
         key = hashlib.sha256(f.read() + "\0".join(_build_command("kbench.h", "")).encode()).hexdigest()[:32]
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = os.path.join(cache, "kbench", key)
+    folder = os.path.join(_cache(), key)
     library = os.path.join(folder, "libkbench.so")
     if os.path.isfile(library):
         return library
     try:
         os.makedirs(folder, exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(suffix=".so", dir=folder)  # two that build at once disturb nobody
+        handle, unfinished = tempfile.mkstemp(
+            suffix=".so", dir=folder
+        )  # two that build at once disturb nobody
     except OSError as error:
-        raise Error(f"the library cannot be kept in {folder} ({error.strerror}): set XDG_CACHE_HOME") from None
+        raise Error(
+            f"the library cannot be kept in {folder} ({error.strerror}): set XDG_CACHE_HOME"
+        ) from None
     os.close(handle)
     command = _build_command(header, unfinished)
     print("kbench: building its library once: " + " ".join(map(shlex.quote, command)), file=sys.stderr)
@@ -184,8 +277,12 @@ def _find_library() -> str:
         said = f"{command[0]}: {error.strerror}; set CC to a C compiler"
     if said:
         os.unlink(unfinished)
-        raise Error("the library could not be built. The command was\n    " + " ".join(map(shlex.quote, command)) +
-                    "\nand said\n    " + said.strip().replace("\n", "\n    "))
+        raise Error(
+            "the library could not be built. The command was\n    "
+            + " ".join(map(shlex.quote, command))
+            + "\nand said\n    "
+            + said.strip().replace("\n", "\n    ")
+        )
     os.chmod(unfinished, 0o755)
     os.replace(unfinished, library)
     return library
@@ -207,11 +304,19 @@ class _Library:
                 setattr(self, name, function)
         except (OSError, AttributeError) as error:
             raise Error(f"{path} is no library of kbench {__version__}: {error}") from None
-        sizes = {"kb_desc": _Desc, "kb_param": _Param, "kb_entry": _Entry, "kb_axis": _Axis, "kb_state": _State}
+        sizes = {
+            "kb_desc": _Desc,
+            "kb_param": _Param,
+            "kb_entry": _Entry,
+            "kb_axis": _Axis,
+            "kb_state": _State,
+        }
         wrong = [name for name, kind in sizes.items() if self.kb_abi(name.encode()) != C.sizeof(kind)]
         if self.kb_abi(b"version") != _VERSION or wrong:
-            raise Error(f"{path} is another version's (kbench.py is {__version__}; apart: {', '.join(wrong) or 'version'}): "
-                        "take kbench.py and kbench.h from the same place, and unset KBENCH_LIB")
+            raise Error(
+                f"{path} is another version's (kbench.py is {__version__}; apart: {', '.join(wrong) or 'version'}): "
+                "take kbench.py and kbench.h from the same place, and unset KBENCH_LIB"
+            )
         self.result_bytes = self.kb_abi(b"kb_result")
         self.cuda = bool(self.kb_abi(b"cuda"))
         self.call_ms: Optional[float] = None  # what an empty function takes; see _call_cost
@@ -220,6 +325,11 @@ class _Library:
         """GPUs that can be used, 0 without CUDA."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDeviceCount(C.byref(n)) == 0 else 0
+
+    def device(self) -> int:
+        """The one that kbench measures on."""
+        n = C.c_int(0)
+        return n.value if self.cuda and self.handle.cudaGetDevice(C.byref(n)) == 0 else 0
 
 
 _handle: Optional[_Library] = None
@@ -240,8 +350,16 @@ def _text(s: Any) -> Optional[bytes]:
 
 # What is allowed of |got - want| / (1 + |want|), by element type, unless rtol says it.
 _TOLERANCES = {"f64": 1e-9, "f32": 2e-5, "f16": 4e-3, "bf16": 3e-2, "int": 0.0}
-_SHORT = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex128": "f64",
-          "complex64": "f32", "float": "f64", "complex": "f64"}
+_SHORT = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "complex128": "f64",
+    "complex64": "f32",
+    "float": "f64",
+    "complex": "f64",
+}
 
 
 def _module_of(value: Any) -> str:
@@ -272,7 +390,11 @@ def _copy(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(_copy(v) for v in value)
     if isinstance(value, list):
-        return [_copy(v) for v in value] if any(isinstance(v, (list, tuple, dict)) or _is_array(v) for v in value) else value[:]
+        return (
+            [_copy(v) for v in value]
+            if any(isinstance(v, (list, tuple, dict)) or _is_array(v) for v in value)
+            else value[:]
+        )
     if isinstance(value, dict):
         return {k: _copy(v) for k, v in value.items()}
     if _module_of(value) == "torch" and hasattr(value, "detach"):
@@ -289,7 +411,10 @@ class _Mismatch(Exception):
 def _compare_numbers(got: Any, want: Any, rtol: float, atol: float) -> float:
     """|got - want| over what is allowed of it; NaN matches NaN, an infinity the same one, each nothing else."""
     if isinstance(got, complex) or isinstance(want, complex):
-        return max(_compare_numbers(got.real, want.real, rtol, atol), _compare_numbers(got.imag, want.imag, rtol, atol))
+        return max(
+            _compare_numbers(got.real, want.real, rtol, atol),
+            _compare_numbers(got.imag, want.imag, rtol, atol),
+        )
     if got == want or (got != got and want != want):
         return 0.0
     if not math.isfinite(got) or not math.isfinite(want):
@@ -305,6 +430,7 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         raise _Mismatch(f"its elements are {got.dtype}, expected {want.dtype}")
     if _module_of(want) == "torch":
         import torch as xp
+
         if not want.dtype.is_floating_point and not want.dtype.is_complex:
             return 0.0 if xp.equal(got, want.to(got.device)) else math.inf
         want = want.to(got.device)
@@ -343,8 +469,12 @@ def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
         if isinstance(got, bool) or not (isinstance(got, (int, float, complex)) or _is_array(got)):
             raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
         plain = (lambda v: v.item()) if hasattr(want, "item") or hasattr(got, "item") else (lambda v: v)
-        return _compare_numbers(plain(got) if hasattr(got, "item") else got, plain(want) if hasattr(want, "item") else want,
-                                rtol, atol)
+        return _compare_numbers(
+            plain(got) if hasattr(got, "item") else got,
+            plain(want) if hasattr(want, "item") else want,
+            rtol,
+            atol,
+        )
     if type(got) is not type(want):
         raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
     return 0.0 if got == want else math.inf
@@ -367,7 +497,12 @@ class _Expected:
             return False, math.nan, allowed, str(error)
         error = 0.0 if worst == 0 else worst * allowed if allowed else math.inf
         exact = "it is not equal to what was expected"
-        return worst <= 1, error, allowed, f"the error is {error:.3g}, allowed is {allowed:.3g}" if allowed else exact
+        return (
+            worst <= 1,
+            error,
+            allowed,
+            f"the error is {error:.3g}, allowed is {allowed:.3g}" if allowed else exact,
+        )
 
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
@@ -387,17 +522,19 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
 class _Streams:
     """Enters kbench's stream in the libraries that are imported; one for each contest, made when it is first called."""
 
-    def __init__(self, device: int) -> None:
-        self.device, self.stream, self.managers = device, 0, []  # type: ignore[var-annotated]
+    def __init__(self) -> None:
+        self.stream = 0
+        self.managers: List[Any] = []
 
     def on(self, stream: int) -> Sequence[Any]:
         if stream != self.stream:
             self.stream, self.managers = stream, []
+            device = _library().device()
             torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
             if torch is not None and torch.cuda.is_available():
-                self.managers.append(torch.cuda.stream(torch.cuda.ExternalStream(stream, device=self.device)))
+                self.managers.append(torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)))
             if cupy is not None:
-                self.managers.append(cupy.cuda.ExternalStream(stream, self.device))
+                self.managers.append(cupy.cuda.ExternalStream(stream, device))
         return self.managers
 
 
@@ -452,8 +589,13 @@ class _Interrupts:
 class _Job:
     """One function with its reset and its check, as the engine calls them: nothing that they raise goes through C."""
 
-    def __init__(self, interrupts: _Interrupts, call: Callable[[int], Any], before: Optional[Callable[[int], Any]],
-                 checks: Sequence[Callable[[Any], Any]]) -> None:
+    def __init__(
+        self,
+        interrupts: _Interrupts,
+        call: Callable[[int], Any],
+        before: Optional[Callable[[int], Any]],
+        checks: Sequence[Callable[[Any], Any]],
+    ) -> None:
         self.interrupts, self.output, self.error = interrupts, None, None  # type: ignore[var-annotated]
         self.state: Optional[int] = None  # of whom is being told what failed; None: kb_current()
         self.checks = checks
@@ -538,13 +680,17 @@ class Record:
         d = self._data
         words = [w for w in d.get("flags") or []]
         precision = d.get("precision")
-        columns = {"name": str(d.get("name")),
-                   "time": _show_time(d.get("time_ms")) if d.get("time_ms") is not None else str(d.get("status")),
-                   "+-": f"{100 * precision:.2g} %" if precision is not None else "",
-                   "GB/s": f"{d['throughput_gbps']:.4g}" if d.get("throughput_gbps") is not None else "",
-                   "GFLOP/s": f"{d['gflops']:.4g}" if d.get("gflops") is not None else "",
-                   "speedup": f"{d['speedup']:.3g}" if d.get("speedup") is not None else "",
-                   "verdict": str(d.get("verdict") or ""), "words": " ".join(words), "message": str(d.get("message") or "")}
+        columns = {
+            "name": str(d.get("name")),
+            "time": _show_time(d.get("time_ms")) if d.get("time_ms") is not None else str(d.get("status")),
+            "+-": f"{100 * precision:.2g} %" if precision is not None else "",
+            "GB/s": f"{d['throughput_gbps']:.4g}" if d.get("throughput_gbps") is not None else "",
+            "GFLOP/s": f"{d['gflops']:.4g}" if d.get("gflops") is not None else "",
+            "speedup": f"{d['speedup']:.3g}" if d.get("speedup") is not None else "",
+            "verdict": str(d.get("verdict") or ""),
+            "words": " ".join(words),
+            "message": str(d.get("message") or ""),
+        }
         return columns
 
     def __repr__(self) -> str:
@@ -564,7 +710,9 @@ def _html_table(records: Sequence[Record]) -> str:
     rows = [r._columns() for r in records]
     keys = [k for k in (rows[0] if rows else {}) if any(row[k] for row in rows)]
     head = "".join(f"<th>{html.escape(k)}</th>" for k in keys)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(row[k])}</td>" for k in keys) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(row[k])}</td>" for k in keys) + "</tr>" for row in rows
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -658,15 +806,33 @@ def _params_of(values: Optional[Dict[str, Any]]) -> Any:
 def _need_gpu(library: _Library) -> None:
     if library.devices():
         return
-    why = "it was built without CUDA: no toolkit was found (nvcc on the PATH, or CUDA_HOME)" if not library.cuda else \
-        "there is no GPU that the driver shows"
+    why = (
+        "it was built without CUDA: no toolkit was found (nvcc on the PATH, or CUDA_HOME)"
+        if not library.cuda
+        else "there is no GPU that the driver shows"
+    )
     raise Error(f"GPU work cannot be timed here, {why}. For host work pass host=True")
 
 
-def _contest(jobs: Dict[str, _Job], interrupts: _Interrupts, *, name: str, host: Optional[bool], bytes: Optional[float],
-             flops: Optional[float], items: Optional[float], params: Optional[Dict[str, Any]], dtype: Optional[str],
-             mode: Optional[str], precision: Optional[float], max_time: Optional[float], samples: Optional[int],
-             seed: Optional[int], device: Optional[int], expect: Iterable[str]) -> List[Record]:
+def _contest(
+    jobs: Dict[str, _Job],
+    interrupts: _Interrupts,
+    *,
+    name: str,
+    host: Optional[bool],
+    bytes: Optional[float],
+    flops: Optional[float],
+    items: Optional[float],
+    params: Optional[Dict[str, Any]],
+    dtype: Optional[str],
+    mode: Optional[str],
+    precision: Optional[float],
+    max_time: Optional[float],
+    samples: Optional[int],
+    seed: Optional[int],
+    device: Optional[int],
+    expect: Iterable[str],
+) -> List[Record]:
     library = _library()
     n = len(jobs)
     descs, given = (_Desc * n)(), _params_of(params)
@@ -674,7 +840,12 @@ def _contest(jobs: Dict[str, _Job], interrupts: _Interrupts, *, name: str, host:
     if unknown:
         raise Error(f"expect knows {', '.join(_EXPECT)}; not {unknown[0]}")
     for d, (implementation, job) in zip(descs, jobs.items()):
-        d.name, d.implementation, d.dtype, d.mode = _text(name), _text(implementation), _text(dtype), _text(mode)
+        d.name, d.implementation, d.dtype, d.mode = (
+            _text(name),
+            _text(implementation),
+            _text(dtype),
+            _text(mode),
+        )
         d.bytes, d.flops, d.items = float(bytes or 0), float(flops or 0), float(items or 0)
         d.samples, d.precision, d.max_time = int(samples or 0), float(precision or 0), float(max_time or 0)
         d.seed, d.device, d.host = int(seed or 0), int(device or 0), bool(host)
@@ -704,9 +875,24 @@ def _call_cost() -> float:
         library.call_ms = math.nan
         interrupts = _Interrupts()
         job = _Job(interrupts, lambda stream: None, None, [])
-        record, = _contest({"empty": job}, interrupts, name="python_call", host=True, bytes=None, flops=None, items=None,
-                           params=None, dtype=None, mode=None, precision=0.02, max_time=0.1, samples=None, seed=None,
-                           device=None, expect=())
+        (record,) = _contest(
+            {"empty": job},
+            interrupts,
+            name="python_call",
+            host=True,
+            bytes=None,
+            flops=None,
+            items=None,
+            params=None,
+            dtype=None,
+            mode=None,
+            precision=0.02,
+            max_time=0.1,
+            samples=None,
+            seed=None,
+            device=None,
+            expect=(),
+        )
         library.call_ms = math.nan if record.time_ms is None else record.time_ms
     return library.call_ms
 
@@ -720,8 +906,14 @@ def _say_call(record: Record) -> None:
     record._data["message"] = f"{record.message}; {word}" if record.message else word
 
 
-def _reference(check: Any, functions: Dict[str, Callable[..., Any]], inputs: Sequence[Any], rtol: Optional[float],
-               atol: Optional[float], streams: _Streams) -> List[Callable[[Any], Any]]:
+def _reference(
+    check: Any,
+    functions: Dict[str, Callable[..., Any]],
+    inputs: Sequence[Any],
+    rtol: Optional[float],
+    atol: Optional[float],
+    streams: _Streams,
+) -> List[Callable[[Any], Any]]:
     """The checks of a contest. A function that returns None is compared by what it left in its inputs."""
     if check is None:
         return []
@@ -732,20 +924,40 @@ def _reference(check: Any, functions: Dict[str, Callable[..., Any]], inputs: Seq
     if check not in functions:
         raise Error(f"check='{check}' is none of the functions: {', '.join(functions)}")
     own = _copy(tuple(inputs))
-    output = _on_stream(functions[check], own, streams)(0) if _takes_stream(functions[check]) else functions[check](*own)
+    output = (
+        _on_stream(functions[check], own, streams)(0)
+        if _takes_stream(functions[check])
+        else functions[check](*own)
+    )
     expected = _Expected(_copy(own if output is None else output), rtol, atol)
     if output is not None:
         return [expected]
     return [lambda got: expected(tuple(inputs))]
 
 
-def compare(functions: Dict[str, Callable[..., Any]], inputs: Sequence[Any] = (), *, name: Optional[str] = None,
-            check: Any = None, rtol: Optional[float] = None, atol: Optional[float] = None, bytes: Optional[float] = None,
-            flops: Optional[float] = None, items: Optional[float] = None, params: Optional[Dict[str, Any]] = None,
-            dtype: Optional[str] = None, before: Optional[Callable[..., Any]] = None, host: Optional[bool] = None,
-            mode: Optional[str] = None, precision: Optional[float] = None, max_time: Optional[float] = None,
-            samples: Optional[int] = None, seed: Optional[int] = None, device: Optional[int] = None,
-            expect: Iterable[str] = ()) -> Records:
+def compare(
+    functions: Dict[str, Callable[..., Any]],
+    inputs: Sequence[Any] = (),
+    *,
+    name: Optional[str] = None,
+    check: Any = None,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    bytes: Optional[float] = None,
+    flops: Optional[float] = None,
+    items: Optional[float] = None,
+    params: Optional[Dict[str, Any]] = None,
+    dtype: Optional[str] = None,
+    before: Optional[Callable[..., Any]] = None,
+    host: Optional[bool] = None,
+    mode: Optional[str] = None,
+    precision: Optional[float] = None,
+    max_time: Optional[float] = None,
+    samples: Optional[int] = None,
+    seed: Optional[int] = None,
+    device: Optional[int] = None,
+    expect: Iterable[str] = (),
+) -> Records:
     """A contest: every function is called with the same inputs, checked, timed in turn, and judged against the first.
 
     check: the name of the function whose output the others must have, or values, or a function that takes an output and
@@ -761,15 +973,32 @@ def compare(functions: Dict[str, Callable[..., Any]], inputs: Sequence[Any] = ()
         raise Error("compare needs functions: {'name': function, ...}")
     if not host:
         _need_gpu(_library())
-    interrupts, streams = _Interrupts(), _Streams(int(device or 0))
+    interrupts, streams = _Interrupts(), _Streams()
     checks = _reference(check, functions, inputs, rtol, atol, streams)
     jobs = {}
     for key, fn in functions.items():
         wrap = _plain if host else _on_stream
-        jobs[key] = _Job(interrupts, wrap(fn, inputs, streams), wrap(before, inputs, streams) if before else None, checks)
-    records = _contest(jobs, interrupts, name=name or "compare", host=host, bytes=bytes, flops=flops, items=items,
-                       params=params, dtype=dtype, mode=mode, precision=precision, max_time=max_time, samples=samples,
-                       seed=seed, device=device, expect=tuple(expect))
+        jobs[key] = _Job(
+            interrupts, wrap(fn, inputs, streams), wrap(before, inputs, streams) if before else None, checks
+        )
+    records = _contest(
+        jobs,
+        interrupts,
+        name=name or "compare",
+        host=host,
+        bytes=bytes,
+        flops=flops,
+        items=items,
+        params=params,
+        dtype=dtype,
+        mode=mode,
+        precision=precision,
+        max_time=max_time,
+        samples=samples,
+        seed=seed,
+        device=device,
+        expect=tuple(expect),
+    )
     for record in records:
         if host:
             _say_call(record)
@@ -780,10 +1009,17 @@ def _plain(fn: Callable[..., Any], args: Sequence[Any], streams: Any) -> Callabl
     return (lambda stream: fn()) if not args else (lambda stream: fn(*args))
 
 
-def time(fn: Callable[..., Any], *args: Any, name: Optional[str] = None, check: Any = None, **options: Any) -> Record:
+def time(
+    fn: Callable[..., Any], *args: Any, name: Optional[str] = None, check: Any = None, **options: Any
+) -> Record:
     """Times fn(*args): one record. options, and check, are those of compare. What fn raises is raised here."""
-    record, = compare({getattr(fn, "__name__", "function"): fn}, args, check=check,
-                      name=name or getattr(fn, "__name__", "function"), **options)
+    (record,) = compare(
+        {getattr(fn, "__name__", "function"): fn},
+        args,
+        check=check,
+        name=name or getattr(fn, "__name__", "function"),
+        **options,
+    )
     if record.exception is not None:
         raise record.exception
     return record
@@ -800,17 +1036,33 @@ class Buffer:
         kind = {"f": "f", "i": "i", "u": "u"}.get(dtype[0])
         size = {"8": 1, "16": 2, "32": 4, "64": 8}.get(dtype[1:])
         self.size = size
-        interface = {"shape": (count,), "typestr": f"{'|' if size == 1 else '<'}{kind}{size}", "data": (address, False),
-                     "version": 3}
+        interface = {
+            "shape": (count,),
+            "typestr": f"{'|' if size == 1 else '<'}{kind}{size}",
+            "data": (address, False),
+            "version": 3,
+        }
         if kind and size:
             setattr(self, "__cuda_array_interface__" if gpu else "__array_interface__", interface)
 
     def values(self) -> Any:
         """A ctypes array over host memory."""
-        kinds = {"f32": C.c_float, "f64": C.c_double, "i8": C.c_int8, "u8": C.c_uint8, "i16": C.c_int16,
-                 "u16": C.c_uint16, "i32": C.c_int32, "u32": C.c_uint32, "i64": C.c_int64, "u64": C.c_uint64}
+        kinds = {
+            "f32": C.c_float,
+            "f64": C.c_double,
+            "i8": C.c_int8,
+            "u8": C.c_uint8,
+            "i16": C.c_int16,
+            "u16": C.c_uint16,
+            "i32": C.c_int32,
+            "u32": C.c_uint32,
+            "i64": C.c_int64,
+            "u64": C.c_uint64,
+        }
         if not hasattr(self, "__array_interface__") or self.dtype not in kinds:
-            raise Error(f"a buffer of {self.dtype} on this device has no values in Python; numpy or torch can take it")
+            raise Error(
+                f"a buffer of {self.dtype} on this device has no values in Python; numpy or torch can take it"
+            )
         return (kinds[self.dtype] * self.count).from_address(self.address)
 
 
@@ -827,18 +1079,25 @@ class Case:
         self.seed: int = state.seed
         self.dtype: Optional[str] = self._lib.kb_dtype_name(state.dtype).decode() if state.dtype else None
 
-    def time(self, fn: Callable[..., Any], *args: Any, before: Optional[Callable[..., Any]] = None,
-             host: bool = False) -> None:
+    def time(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        before: Optional[Callable[..., Any]] = None,
+        host: bool = False,
+    ) -> None:
         """fn(*args) is what is timed, host=True: as host work. before(*args) is called before each sample, untimed."""
         if self._timed:
             return self.fail("two timed functions in one benchmark")
         if not host and not self.gpu:
             return self.skip("needs a GPU; host work is timed with kb.time(..., host=True)")
         wrap = _plain if host else _on_stream
-        streams = _Streams(0)
+        streams = _Streams()
         self._timed = (wrap(fn, args, streams), wrap(before, args, streams) if before else None, host)
 
-    def check(self, got: Any, want: Any = None, rtol: Optional[float] = None, atol: Optional[float] = None) -> None:
+    def check(
+        self, got: Any, want: Any = None, rtol: Optional[float] = None, atol: Optional[float] = None
+    ) -> None:
         """check(test): test(output) of the timed function returns True, or asserts. check(got, want): what the function
         leaves in got. check(None, want): its output. Asked after its first run and after its last."""
         if callable(got):
@@ -886,8 +1145,13 @@ class Case:
 
     def fill(self, buffer: Buffer, kind: str = "normal") -> None:
         """kind: "zero", "normal", "uniform" or "iota"; the same values on every machine for a seed."""
-        self._lib.kbi_fill(self._kb, buffer.address, self._lib.kb_dtype_of(buffer.dtype.encode()), buffer.count,
-                           ("zero", "normal", "uniform", "iota").index(kind))
+        self._lib.kbi_fill(
+            self._kb,
+            buffer.address,
+            self._lib.kb_dtype_of(buffer.dtype.encode()),
+            buffer.count,
+            ("zero", "normal", "uniform", "iota").index(kind),
+        )
 
 
 def _axis(name: str, values: Sequence[Any]) -> _Axis:
@@ -897,10 +1161,10 @@ def _axis(name: str, values: Sequence[Any]) -> _Axis:
     a = _Axis(_text(name))
     if all(isinstance(v, int) for v in values):
         a.type, a.i[len(values)] = _AXIS_INTS, _LAST_INT
-        a.i[:len(values)] = values
+        a.i[: len(values)] = values
     elif all(isinstance(v, (int, float)) for v in values):
         a.type, a.r[len(values)] = _AXIS_REALS, math.nan
-        a.r[:len(values)] = values
+        a.r[: len(values)] = values
     elif all(isinstance(v, str) for v in values):
         a.type = _AXIS_STRINGS
         for i, v in enumerate(values):
@@ -913,8 +1177,17 @@ def _axis(name: str, values: Sequence[Any]) -> _Axis:
 class _Registered:
     """An implementation as the library keeps it: it lives as long as the process."""
 
-    def __init__(self, fn: Callable[..., None], operation: str, implementation: str, axes: Dict[str, Sequence[Any]],
-                 sizes: Dict[str, str], origin: Optional[str], rung: int, note: Optional[str]) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., None],
+        operation: str,
+        implementation: str,
+        axes: Dict[str, Sequence[Any]],
+        sizes: Dict[str, str],
+        origin: Optional[str],
+        rung: int,
+        note: Optional[str],
+    ) -> None:
         self.fn, self.kinds = fn, {}  # type: ignore[var-annotated]
         self.running: Dict[int, Tuple[Case, _Job]] = {}  # by kb_state: those that rest
         self.interrupts = _Interrupts()
@@ -925,8 +1198,15 @@ class _Registered:
             row.s[0] = _text(spec)
             rows.append(row)
         self.axes = (_Axis * (len(rows) + 1))(*rows, _Axis(None, _AXIS_END))
-        self.entry = _Entry(operation=_text(operation), implementation=_text(implementation), axes=self.axes,
-                            origin=_text(origin), rung=rung, note=_text(note), returns=True)
+        self.entry = _Entry(
+            operation=_text(operation),
+            implementation=_text(implementation),
+            axes=self.axes,
+            origin=_text(origin),
+            rung=rung,
+            note=_text(note),
+            returns=True,
+        )
         self.entry.body = _Entry._fields_[2][1](self.body)
         self.file = _text(inspect.getsourcefile(fn) or "")
         self.entry.file, self.entry.line = self.file, fn.__code__.co_firstlineno
@@ -965,9 +1245,17 @@ class _Registered:
 _registered: List[_Registered] = []  # what the library points to must not go away
 
 
-def bench(fn: Optional[Callable[..., None]] = None, *, op: Optional[str] = None, impl: str = "default",
-          sizes: Optional[Dict[str, str]] = None, origin: Optional[str] = None, rung: int = 0,
-          note: Optional[str] = None, **axes: Sequence[Any]) -> Any:
+def bench(
+    fn: Optional[Callable[..., None]] = None,
+    *,
+    op: Optional[str] = None,
+    impl: str = "default",
+    sizes: Optional[Dict[str, str]] = None,
+    origin: Optional[str] = None,
+    rung: int = 0,
+    note: Optional[str] = None,
+    **axes: Sequence[Any],
+) -> Any:
     """Registers a function as a benchmark of kbench.main():
 
         @kbench.bench(n=[1024, 4096], impl="sorted")
@@ -978,6 +1266,7 @@ def bench(fn: Optional[Callable[..., None]] = None, *, op: Optional[str] = None,
 
     op: the operation, by default the function's name; impl: how it is computed, the first of an operation is the
     baseline; axes: lists of ints, floats or texts, passed by name; sizes: {"small": "n=1024"}."""
+
     def register(f: Callable[..., None]) -> Callable[..., None]:
         _registered.append(_Registered(f, op or f.__name__, impl, axes, sizes or {}, origin, rung, note))
         return f
@@ -1008,8 +1297,15 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-def do_bench(fn: Callable[[], Any], warmup: float = 25, rep: float = 100, grad_to_none: Optional[Iterable[Any]] = None,
-             quantiles: Optional[Sequence[float]] = None, return_mode: str = "mean", host: Optional[bool] = None) -> Any:
+def do_bench(
+    fn: Callable[[], Any],
+    warmup: float = 25,
+    rep: float = 100,
+    grad_to_none: Optional[Iterable[Any]] = None,
+    quantiles: Optional[Sequence[float]] = None,
+    return_mode: str = "mean",
+    host: Optional[bool] = None,
+) -> Any:
     """Takes triton.testing.do_bench's arguments and gives what it gives, in ms: measured by kbench (evicted L2, behind a
     gate, what events read too much taken off). rep: ms of samples; warmup is without effect: kbench warms up until times
     have settled. Raises Error where there is no time."""
@@ -1030,18 +1326,39 @@ def do_bench(fn: Callable[[], Any], warmup: float = 25, rep: float = 100, grad_t
         return values[0] if len(values) == 1 else values
     if return_mode == "all":
         return list(samples)
-    return {"min": min(samples), "max": max(samples), "mean": sum(samples) / len(samples),
-            "median": record.time_ms}[return_mode]
+    return {
+        "min": min(samples),
+        "max": max(samples),
+        "mean": sum(samples) / len(samples),
+        "median": record.time_ms,
+    }[return_mode]
 
 
 class Benchmark:
     """A sweep, with triton.testing.Benchmark's arguments: x_vals along x_names, one line for each of line_vals."""
 
-    def __init__(self, x_names: Sequence[str], x_vals: Sequence[Any], line_arg: str, line_vals: Sequence[Any],
-                 line_names: Sequence[str], plot_name: str, args: Dict[str, Any], xlabel: str = "", ylabel: str = "",
-                 x_log: bool = False, y_log: bool = False, styles: Optional[Sequence[Tuple[str, str]]] = None,
-                 color: Any = None) -> None:
-        self.x_names, self.x_vals, self.line_arg, self.line_vals = list(x_names), list(x_vals), line_arg, list(line_vals)
+    def __init__(
+        self,
+        x_names: Sequence[str],
+        x_vals: Sequence[Any],
+        line_arg: str,
+        line_vals: Sequence[Any],
+        line_names: Sequence[str],
+        plot_name: str,
+        args: Dict[str, Any],
+        xlabel: str = "",
+        ylabel: str = "",
+        x_log: bool = False,
+        y_log: bool = False,
+        styles: Optional[Sequence[Tuple[str, str]]] = None,
+        color: Any = None,
+    ) -> None:
+        self.x_names, self.x_vals, self.line_arg, self.line_vals = (
+            list(x_names),
+            list(x_vals),
+            line_arg,
+            list(line_vals),
+        )
         self.line_names, self.plot_name, self.args = list(line_names), plot_name, dict(args)
         self.xlabel, self.ylabel, self.x_log, self.y_log, self.styles = xlabel, ylabel, x_log, y_log, styles
 
@@ -1079,7 +1396,9 @@ class Mark:
             x = [r[b.x_names[0]] for r in rows]
             plot.plot(x, [r[name] for r in rows], label=name, **style)
             if all(r[name + "-min"] is not None and r[name + "-max"] is not None for r in rows):
-                plot.fill_between(x, [r[name + "-min"] for r in rows], [r[name + "-max"] for r in rows], alpha=0.15)
+                plot.fill_between(
+                    x, [r[name + "-min"] for r in rows], [r[name + "-max"] for r in rows], alpha=0.15
+                )
         plot.legend()
         plot.xlabel(b.xlabel or b.x_names[0])
         plot.ylabel(b.ylabel)
@@ -1091,8 +1410,14 @@ class Mark:
             plot.show()
         plot.close()
 
-    def run(self, show_plots: bool = False, print_data: bool = False, save_path: str = "", return_df: bool = False,
-            **given: Any) -> Any:
+    def run(
+        self,
+        show_plots: bool = False,
+        print_data: bool = False,
+        save_path: str = "",
+        return_df: bool = False,
+        **given: Any,
+    ) -> Any:
         """save_path: a folder for PLOT_NAME.csv, and PLOT_NAME.png where matplotlib is. return_df: pandas' frames where it
         is there, else lists of dicts; of one Benchmark the one, of a list a list."""
         several = isinstance(self.benchmarks, (list, tuple))
@@ -1113,12 +1438,15 @@ class Mark:
                     for line in [keys] + [[show(r[k]) for k in keys] for r in rows]:
                         f.write(",".join(line) + "\n")
             if save_path or show_plots:
-                self._plot(b, rows, os.path.join(save_path, b.plot_name + ".png") if save_path else None, show_plots)
+                self._plot(
+                    b, rows, os.path.join(save_path, b.plot_name + ".png") if save_path else None, show_plots
+                )
             found.append(rows)
         if not return_df:
             return None
         try:
             import pandas
+
             found = [pandas.DataFrame(rows) for rows in found]
         except ImportError:
             pass
@@ -1170,15 +1498,39 @@ _WORDS = {
     "CRASHED": ("WRONG", "it raised"),
     "TIMEOUT": ("WRONG", "it took too long"),
     "INVALID_TASK": ("INVALID_TASK", "the task cannot tell right from wrong"),
-    "HOST_BOUND": ("WARN", "over 5 % of the times are the judge's own: speedups look nearer to 1 than they are"),
+    "HOST_BOUND": (
+        "WARN",
+        "over 5 % of the times are the judge's own: speedups look nearer to 1 than they are",
+    ),
     "GLOBAL_STATE": ("WARN", "settings of the whole process were changed"),
     "TASK_SHARED": ("WARN", "candidate and reference stand in one file, which the judge has to import"),
     "NONDETERMINISTIC": ("NOTE", "other bits each time, within the tolerance"),
 }
-_WATCHED = ("builtins", "time", "math", "cmath", "operator", "random", "statistics", "timeit", "gc", "json", "pickle",
-            "hashlib", "struct", "array", "itertools", "functools", "threading", "numpy", "torch", "torch.cuda",
-            "torch.cuda.Event", "cupy")
-_OWN_MODULES = _WATCHED[:_WATCHED.index("numpy")]
+_WATCHED = (
+    "builtins",
+    "time",
+    "math",
+    "cmath",
+    "operator",
+    "random",
+    "statistics",
+    "timeit",
+    "gc",
+    "json",
+    "pickle",
+    "hashlib",
+    "struct",
+    "array",
+    "itertools",
+    "functools",
+    "threading",
+    "numpy",
+    "torch",
+    "torch.cuda",
+    "torch.cuda.Event",
+    "cupy",
+)
+_OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
 _CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.")
 
 
@@ -1192,6 +1544,7 @@ class _Other:
 def _encode(value: Any) -> bytes:
     """Plain values, exactly, as bytes that can be read without trusting them; of anything else the name of its type."""
     import array
+
     numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
 
     def tree(v: Any) -> Any:
@@ -1212,7 +1565,11 @@ def _encode(value: Any) -> bytes:
             return [tag, [tree(e) for e in v]]
         if kind is dict:
             return ["m", [[tree(k), tree(e)] for k, e in v.items()]]
-        if numpy is not None and (kind is numpy.ndarray or isinstance(v, numpy.generic)) and v.dtype.kind in "biufc":
+        if (
+            numpy is not None
+            and (kind is numpy.ndarray or isinstance(v, numpy.generic))
+            and v.dtype.kind in "biufc"
+        ):
             blobs.append(v.tobytes())
             return ["a" if kind is numpy.ndarray else "s", v.dtype.str, list(v.shape), len(blobs[-1])]
         if torch is not None and kind is torch.Tensor:
@@ -1227,13 +1584,14 @@ def _encode(value: Any) -> bytes:
 
 def _decode(data: bytes) -> Any:
     import array
-    size, = struct.unpack_from("<I", data)
+
+    (size,) = struct.unpack_from("<I", data)
     at = 4 + size
 
     def take(n: int) -> bytes:
         nonlocal at
         at += n
-        return data[at - n:at]
+        return data[at - n : at]
 
     def value(t: Any) -> Any:
         tag = t[0]
@@ -1256,10 +1614,12 @@ def _decode(data: bytes) -> Any:
             return {value(k): value(e) for k, e in t[1]}
         if tag in ("a", "s"):
             import numpy
+
             flat = numpy.frombuffer(take(t[3]), numpy.dtype(t[1])).reshape(t[2]).copy()
             return flat if tag == "a" else flat[()]
         if tag == "T":
             import torch
+
             flat = torch.frombuffer(bytearray(take(t[4])), dtype=torch.uint8)
             return flat.view(getattr(torch, t[1])).reshape(t[2]).to(t[3])
         return _Other(str(t[1]))
@@ -1286,19 +1646,31 @@ def _watched() -> Dict[str, Tuple[Any, Any]]:
 
 def _settings() -> Dict[str, Any]:
     import gc
-    state = {"gc": gc.isenabled(), "switch interval": sys.getswitchinterval(), "trace": sys.gettrace() is None,
-             "processors": sorted(os.sched_getaffinity(0)), "priority": os.getpriority(os.PRIO_PROCESS, 0),
-             "folder": os.getcwd()}
+
+    state = {
+        "gc": gc.isenabled(),
+        "switch interval": sys.getswitchinterval(),
+        "trace": sys.gettrace() is None,
+        "processors": sorted(os.sched_getaffinity(0)),
+        "priority": os.getpriority(os.PRIO_PROCESS, 0),
+        "folder": os.getcwd(),
+    }
     torch = sys.modules.get("torch")
     if torch is not None:
-        state["torch"] = [torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32,
-                          torch.backends.cudnn.benchmark, torch.get_num_threads(), torch.is_grad_enabled()]
+        state["torch"] = [
+            torch.backends.cuda.matmul.allow_tf32,
+            torch.backends.cudnn.allow_tf32,
+            torch.backends.cudnn.benchmark,
+            torch.get_num_threads(),
+            torch.is_grad_enabled(),
+        ]
     return state
 
 
 def _import_function(spec: Dict[str, str]) -> Callable[..., Any]:
     import importlib
     import importlib.util
+
     if "module" in spec:
         place = importlib.import_module(spec["module"])
     else:
@@ -1332,16 +1704,17 @@ def _lay_out(value: Any, layout: str) -> Any:
     return value
 
 
-def _overwrite(into: Any, value: Any) -> None:
-    """Other contents in the same objects."""
-    if isinstance(into, (tuple, list)):
-        for i, v in enumerate(value):
-            if isinstance(into[i], list) or _is_array(into[i]):
-                _overwrite(into[i], v)
-            elif isinstance(into, list):
-                into[i] = v
-    elif _is_array(into) and into.shape:
+def _overwrite(into: Any, value: Any) -> Any:
+    """Other contents in the same objects, where they have room; what cannot change is replaced."""
+    if isinstance(into, tuple):
+        return tuple(_overwrite(i, v) for i, v in zip(into, value))
+    if isinstance(into, list):
+        into[:] = [_overwrite(i, v) for i, v in zip(into, value)] if len(into) == len(value) else value
+        return into
+    if _is_array(into) and into.shape and into.shape == value.shape:
         into[...] = value
+        return into
+    return value
 
 
 def _poison(sizes: Sequence[int], value: float) -> None:
@@ -1393,7 +1766,7 @@ class _Server:
     def call(self, m: Dict[str, Any]) -> Dict[str, Any]:
         expected = m.get("decoy")  # noqa: F841 - a wrong answer, for who looks for one in the frames above its own
         if m.get("overwrite"):
-            _overwrite(self.args, m["args"])
+            self.args = _overwrite(self.args, m["args"])
         else:
             self.args = _lay_out(m["args"], m["layout"]) if m.get("layout") else m["args"]
         _poison(m.get("sizes", ()), m.get("poison", math.nan))
@@ -1444,8 +1817,11 @@ class _Server:
                 changed.append(name)
         shadowed = [name for name, module in self.modules.items() if sys.modules.get(name) is not module]
         now_settings = _settings()
-        return {"changed": changed, "shadowed": shadowed,
-                "settings": [k for k, v in self.settings.items() if now_settings.get(k) != v]}
+        return {
+            "changed": changed,
+            "shadowed": shadowed,
+            "settings": [k for k, v in self.settings.items() if now_settings.get(k) != v],
+        }
 
 
 def _read_exactly(handle: int, n: int) -> bytes:
@@ -1462,16 +1838,22 @@ def _read_exactly(handle: int, n: int) -> bytes:
 def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(handle, view):]
+        view = view[os.write(handle, view) :]
 
 
 def _serve(reader: int, writer: int) -> None:
     import pickle
+
+    sys.dont_write_bytecode = True  # of the candidate nothing is kept
     server = _Server()
-    loads, dumps, pack = pickle.loads, json.dumps, struct.pack  # what the candidate replaces later, others use
+    loads, dumps, pack = (
+        pickle.loads,
+        json.dumps,
+        struct.pack,
+    )  # what the candidate replaces later, others use
     while True:
         try:
-            size, = struct.unpack("<Q", _read_exactly(reader, 8))
+            (size,) = struct.unpack("<Q", _read_exactly(reader, 8))
         except EOFError:
             os._exit(0)
         m = loads(_read_exactly(reader, size))
@@ -1507,10 +1889,20 @@ class _Remote:
         env.update(HOME=self.folder, TMPDIR=self.folder)
         theirs, self.to = os.pipe()
         self.come, others = os.pipe()
-        command = [sys.executable, "-I", "-B", os.path.abspath(__file__), "_serve", str(theirs), str(others)]
-        self.process = subprocess.Popen(command, pass_fds=(theirs, others), cwd=self.folder, env=env,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        start_new_session=True)
+        code = "import sys; sys.path.append({!r}); import kbench; kbench._serve({}, {})".format(
+            os.path.dirname(os.path.abspath(__file__)), theirs, others
+        )
+        command = [sys.executable, "-I", "-X", "pycache_prefix=" + os.path.join(_cache(), "pyc"), "-c", code]
+        self.process = subprocess.Popen(
+            command,
+            pass_fds=(theirs, others),
+            cwd=self.folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         os.close(theirs)
         os.close(others)
         reply = self.ask("load", spec=spec, modules=list(modules))
@@ -1520,6 +1912,7 @@ class _Remote:
     def _receive(self, n: int, end: float) -> bytes:
         import select
         import time as clock
+
         parts = []
         while n:
             ready, _, _ = select.select([self.come], [], [], max(0.0, end - clock.monotonic()))
@@ -1536,13 +1929,14 @@ class _Remote:
         import pickle
         import secrets
         import time as clock
+
         token = secrets.token_hex(8)
         message.update(do=do, token=token)
         data = pickle.dumps(message, protocol=4)
         try:
             _write_all(self.to, struct.pack("<Q", len(data)) + data)
             end = clock.monotonic() + self.timeout
-            size, = struct.unpack("<Q", self._receive(8, end))
+            (size,) = struct.unpack("<Q", self._receive(8, end))
             body = self._receive(size, end) if 20 <= size < 1 << 34 else b""
         except (EOFError, BrokenPipeError):
             code = self.process.wait()
@@ -1551,21 +1945,24 @@ class _Remote:
         try:
             if body[:16] != token.encode():
                 raise ValueError
-            length, = struct.unpack_from("<I", body, 16)
-            reply = json.loads(body[20:20 + length])
+            (length,) = struct.unpack_from("<I", body, 16)
+            reply = json.loads(body[20 : 20 + length])
         except (ValueError, struct.error):
             raise _Gone("FORGED_RESULT", "an answer came that nobody asked for") from None
-        reply["out"] = body[20 + length:]
+        reply["out"] = body[20 + length :]
         return reply
 
-    def ticks(self) -> int:
-        """Processor time of its process and threads, in clock ticks."""
-        with open(f"/proc/{self.process.pid}/stat") as f:
-            fields = f.read().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
-
-    def threads(self) -> int:
-        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+    def busy(self) -> bool:
+        """Whether one of its threads runs, or wants to."""
+        folder = f"/proc/{self.process.pid}/task"
+        for thread in os.listdir(folder):
+            try:
+                with open(f"{folder}/{thread}/stat") as f:
+                    if f.read().rpartition(")")[2].split()[0] == "R":
+                        return True
+            except OSError:
+                pass  # it has ended
+        return False
 
     def children(self) -> int:
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
@@ -1594,6 +1991,7 @@ def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
             raise Error(f"judge: there is no file {path}")
         if not name:
             import ast
+
             with open(path) as f:
                 try:
                     own = [n.name for n in ast.parse(f.read()).body if isinstance(n, ast.FunctionDef)]
@@ -1606,16 +2004,24 @@ def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
         return {"path": os.path.abspath(path), "name": name}
     name = getattr(what, "__qualname__", "")
     if not callable(what) or "<" in name:
-        raise Error("judge: a fresh process has to find the function: a file ('file.py:name'), or a function that "
-                    "stands at the top of a module; no lambda, and none inside another")
+        raise Error(
+            "judge: a fresh process has to find the function: a file ('file.py:name'), or a function that "
+            "stands at the top of a module; no lambda, and none inside another"
+        )
     try:
         return {"path": os.path.abspath(inspect.getsourcefile(what) or ""), "name": name}
     except TypeError:
         return {"module": what.__module__, "name": name}
 
 
-_NEXT_SIZE = {"as given": lambda d: d, "one more": lambda d: d + 1, "one less": lambda d: max(1, d - 1),
-              "half as many again": lambda d: d + d // 2, "a prime": lambda d: _prime(max(2, d // 2)), "one": lambda d: 1}
+_NEXT_SIZE = {
+    "as given": lambda d: d,
+    "one more": lambda d: d + 1,
+    "one less": lambda d: max(1, d - 1),
+    "half as many again": lambda d: d + d // 2,
+    "a prime": lambda d: _prime(max(2, d // 2)),
+    "one": lambda d: 1,
+}
 _KINDS = ("positive", "wide", "spike", "sorted", "constant", "zeros")
 
 
@@ -1643,6 +2049,7 @@ class _Inputs:
 
     def __init__(self, given: Any, seed: int) -> None:
         import random
+
         self.random, self.seed = random, seed
         self.make_own = given if callable(given) else None
         self.examples = tuple(given(random.Random(seed))) if callable(given) else tuple(given)
@@ -1687,13 +2094,14 @@ class _Inputs:
                 example = [e for row in example for e in row]
             flat = self._flat(kind, n, example, all(isinstance(e, int) for e in example), rng)
             for d in reversed(fresh[1:]):
-                flat = [flat[i:i + d] for i in range(0, len(flat), d)]
+                flat = [flat[i : i + d] for i in range(0, len(flat), d)]
             return flat
         whole = not any(word in str(v.dtype) for word in ("float", "complex"))
         example = [float(v.min()), float(v.max())] if whole else [0.0]
         flat = self._flat(kind, n, example, True, rng) if whole else self._normal_array(kind, n, rng)
         if _module_of(v) == "torch":
             import torch
+
             return torch.as_tensor(flat).to(v.dtype).reshape(fresh).to(v.device)
         return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
 
@@ -1779,8 +2187,11 @@ def _bits_found(got: Any, want: Any) -> float:
     if _is_array(want) and len(want.shape) and math.prod(want.shape) > 8192:  # as many are enough
         step = math.prod(want.shape) // 4096
         got, want = got.reshape(-1)[::step], want.reshape(-1)[::step]
-    pairs = [(g, w) for g, w in zip(_leaves(got), _leaves(want)) if isinstance(w, float) and isinstance(g, (int, float))
-             and math.isfinite(w) and math.isfinite(g)]
+    pairs = [
+        (g, w)
+        for g, w in zip(_leaves(got), _leaves(want))
+        if isinstance(w, float) and isinstance(g, (int, float)) and math.isfinite(w) and math.isfinite(g)
+    ]
     size = math.sqrt(sum(w * w for _, w in pairs))
     error = math.sqrt(sum((g - w) ** 2 for g, w in pairs))
     return math.inf if error == 0 or not pairs else math.log2(0.3 * size / error) + 1 if size else 0.0
@@ -1811,17 +2222,37 @@ class Verdict(Dict[str, Any]):
         return dict(self)
 
     def __repr__(self) -> str:
-        speed = f" x{self['speedup']:.3g} ({self['speedup_low']:.3g} to {self['speedup_high']:.3g})" \
-            if self["speedup"] is not None and self["speedup_low"] is not None else ""
-        return f"{self['verdict']}{speed}" + "".join(f"\n  {f['word']}: {f['evidence']}" for f in self["flags"])
+        speed = (
+            f" x{self['speedup']:.3g} ({self['speedup_low']:.3g} to {self['speedup_high']:.3g})"
+            if self["speedup"] is not None and self["speedup_low"] is not None
+            else ""
+        )
+        return f"{self['verdict']}{speed}" + "".join(
+            f"\n  {f['word']}: {f['evidence']}" for f in self["flags"]
+        )
 
 
 class _Judge:
-    def __init__(self, candidate: Dict[str, str], reference: Callable[..., Any], rival: Dict[str, str], inputs: _Inputs,
-                 rtol: Optional[float], atol: Optional[float], allow: Iterable[str], timeout: float,
-                 max_time: float) -> None:
+    def __init__(
+        self,
+        candidate: Dict[str, str],
+        reference: Callable[..., Any],
+        rival: Dict[str, str],
+        inputs: _Inputs,
+        rtol: Optional[float],
+        atol: Optional[float],
+        allow: Iterable[str],
+        timeout: float,
+        max_time: float,
+    ) -> None:
         self.spec, self.rival, self.reference, self.inputs = candidate, rival, reference, inputs
-        self.rtol, self.atol, self.allow, self.timeout, self.max_time = rtol, atol, set(allow), timeout, max_time
+        self.rtol, self.atol, self.allow, self.timeout, self.max_time = (
+            rtol,
+            atol,
+            set(allow),
+            timeout,
+            max_time,
+        )
         self.flags: List[Dict[str, str]] = []
         self.probes: Dict[str, str] = {}
         self.checks, self.inplace, self.bits = 0, False, math.inf
@@ -1845,6 +2276,7 @@ class _Judge:
 
     def expected(self, args: Tuple[Any, ...]) -> Any:
         import warnings
+
         own = _copy(args)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is not finite
@@ -1861,8 +2293,12 @@ class _Judge:
             return math.inf, str(mismatch)
 
     def ask(self, args: Tuple[Any, ...], want: Any, **options: Any) -> Dict[str, Any]:
-        sizes = [v.nbytes for v in (want if isinstance(want, (list, tuple)) else [want]) if hasattr(v, "nbytes")]
-        reply = self.remote.ask("call", args=args, sizes=sizes, decoy=self.decoy, inplace=self.inplace, **options)
+        sizes = [
+            v.nbytes for v in (want if isinstance(want, (list, tuple)) else [want]) if hasattr(v, "nbytes")
+        ]
+        reply = self.remote.ask(
+            "call", args=args, sizes=sizes, decoy=self.decoy, inplace=self.inplace, **options
+        )
         if "error" not in reply:
             try:
                 reply["value"] = _decode(reply["out"])
@@ -1870,7 +2306,9 @@ class _Judge:
                 raise _Gone("FORGED_RESULT", "its output cannot be read") from None
         return reply
 
-    def _named(self, reply: Dict[str, Any], want: Any, args: Tuple[Any, ...], mismatch: str, word: str) -> Tuple[str, str]:
+    def _named(
+        self, reply: Dict[str, Any], want: Any, args: Tuple[Any, ...], mismatch: str, word: str
+    ) -> Tuple[str, str]:
         """The word for a wrong output, and the evidence."""
         got = reply["value"]
         if got is None and want is not None:
@@ -1878,12 +2316,15 @@ class _Judge:
         if isinstance(got, _Other):
             return "LAZY", f"the output is a {got.name}"
         if any(isinstance(leaf, _Other) for leaf in _leaves(got)):
-            return "LAZY", "in the output is a " + next(leaf.name for leaf in _leaves(got) if isinstance(leaf, _Other))
+            return "LAZY", "in the output is a " + next(
+                leaf.name for leaf in _leaves(got) if isinstance(leaf, _Other)
+            )
         if not self.inplace:
             late = _decode(self.remote.ask("again", which=0)["out"])
             if self.error(late, want, args)[0] <= 1:
                 return "LATE_WRITE", "wrong when it returned, right a moment later"
             import time as clock
+
             clock.sleep(0.1)
             late = _decode(self.remote.ask("again", which=0)["out"])
             if self.error(late, want, args)[0] <= 1:
@@ -1913,8 +2354,16 @@ class _Judge:
     def _class(bits: float) -> str:
         return min(_CLASSES, key=lambda c: abs(c[0] - bits))[1]
 
-    def check(self, what: str, args: Optional[Tuple[Any, ...]] = None, word: str = "WRONG", kind: str = "normal",
-              sizes: str = "as given", remember: bool = True, **options: Any) -> Optional[bool]:
+    def check(
+        self,
+        what: str,
+        args: Optional[Tuple[Any, ...]] = None,
+        word: str = "WRONG",
+        kind: str = "normal",
+        sizes: str = "as given",
+        remember: bool = True,
+        **options: Any,
+    ) -> Optional[bool]:
         """One call, held against the reference. None: the reference has no answer there."""
         if args is None:
             try:
@@ -1940,7 +2389,11 @@ class _Judge:
         if isinstance(reply["value"], _Other) or worst > 1:
             self._condemn(what, args, want, reply, mismatch, word, options)
             return False
-        if reply["shares"] and not self.inplace and any(self.error(want, v, ())[0] > 1 for v in args if _shape_of(v)):
+        if (
+            reply["shares"]
+            and not self.inplace
+            and any(self.error(want, v, ())[0] > 1 for v in args if _shape_of(v))
+        ):
             self.flag("INPUT_RETURNED", f"{what}: the output lies in an input's memory")
         if kind == "normal" and word != "LAYOUT_BOUND" and _dtype_of(want) != "int":
             self.bits = min(self.bits, _bits_found(reply["value"], want))
@@ -1949,14 +2402,25 @@ class _Judge:
             del self.former[40:]
         return True
 
-    def _condemn(self, what: str, args: Any, want: Any, reply: Dict[str, Any], mismatch: str, word: str,
-                 options: Dict[str, Any]) -> None:
+    def _condemn(
+        self,
+        what: str,
+        args: Any,
+        want: Any,
+        reply: Dict[str, Any],
+        mismatch: str,
+        word: str,
+        options: Dict[str, Any],
+    ) -> None:
         name, evidence = self._named(reply, want, args, mismatch, word)
         if name == word and "overwrite" not in options:
             again = self.ask(args, want, **options)
             if "error" not in again and self.error(again["value"], want, args)[0] <= 1:
                 name, evidence = "FLAKY", "wrong, and right when it was asked again"
-            elif word in ("DATA_SHORTCUT", "NAN_PASS", "SHAPE_BOUND", "LAYOUT_BOUND") and not self._still_right():
+            elif (
+                word in ("DATA_SHORTCUT", "NAN_PASS", "SHAPE_BOUND", "LAYOUT_BOUND")
+                and not self._still_right()
+            ):
                 name, evidence = "PHASE_DEPENDENT", "the public example, right before, is now wrong"
         self.flag(name, f"{what}: {evidence}")
 
@@ -1977,8 +2441,11 @@ class _Judge:
             self.flag("INVALID_TASK", "the reference gives different answers to the same inputs")
         fresh = self.inputs.fresh()
         want_fresh = self.expected(fresh)
-        if not self.inplace and _dtype_of(want_fresh) != "int" and \
-                self.error(_zeros_like(want_fresh), want_fresh, fresh)[0] <= 1:
+        if (
+            not self.inplace
+            and _dtype_of(want_fresh) != "int"
+            and self.error(_zeros_like(want_fresh), want_fresh, fresh)[0] <= 1
+        ):
             self.flag("INVALID_TASK", "an output of zeros passes")
         self.decoy = want_fresh
         self.former = [want]  # not yet sent to the candidate: who gives it had it before
@@ -2011,6 +2478,7 @@ class _Judge:
     def memory(self) -> None:
         """Results that are remembered, outputs that are not the caller's, work that goes on."""
         import time as clock
+
         args = self.inputs.fresh()
         self.check("before a change", args)
         for _ in range(3):  # one element of what it knows already
@@ -2031,14 +2499,19 @@ class _Judge:
             other = self.inputs.fresh()
             self.ask(other, self.expected(other))
             if self.remote.ask("again", which=1)["out"] != first["out"]:
-                self.flag("OUTPUT_ALIASED", "an output changed when the function was called with other inputs")
+                self.flag(
+                    "OUTPUT_ALIASED", "an output changed when the function was called with other inputs"
+                )
         answers = [self.ask(x, want, poison=p) for p in (math.nan, 1e30, math.nan, 1e30, math.nan, 1e30)]
         self.probes["repeats and poison"] = "ran"
         bad = [i for i, a in enumerate(answers) if "error" in a or self.error(a["value"], want, x)[0] > 1]
         if bad and all(i % 2 for i in bad) and len(bad) == 3:
             self.flag("UNINIT_READ", "wrong where freed memory held 1e30")
         elif bad:
-            self.flag("FLAKY" if len(bad) < 6 else "PHASE_DEPENDENT", f"{len(bad)} of 6 calls with the same inputs are wrong")
+            self.flag(
+                "FLAKY" if len(bad) < 6 else "PHASE_DEPENDENT",
+                f"{len(bad)} of 6 calls with the same inputs are wrong",
+            )
         elif any(a["out"] != answers[0]["out"] for a in answers):
             self.flag("NONDETERMINISTIC", "6 calls with the same inputs gave different bits")
 
@@ -2065,16 +2538,19 @@ class _Judge:
     def quiet(self) -> None:
         """What its process did besides, and goes on to do."""
         import time as clock
+
         self.replaced()
         self.probes["processor time afterwards"] = "ran"
         x = self.inputs.fresh()
         self.ask(x, self.expected(x))
-        clock.sleep(0.3 if self.remote.threads() > 1 else 0.02)  # threads of libraries wait awake for their next call
-        before = self.remote.ticks()
-        clock.sleep(0.15)
-        busy = self.remote.ticks() - before
-        if busy >= 4:
-            self.flag("THREAD", f"{busy * 1000 // os.sysconf('SC_CLK_TCK')} ms of processor time in the 150 ms after a call")
+        looks = idle = 0
+        while (
+            idle < 5 and looks < 100
+        ):  # threads of libraries stay awake for a while, in case that they are called
+            clock.sleep(0.01)
+            looks, idle = looks + 1, 0 if self.remote.busy() else idle + 1
+        if idle < 5:
+            self.flag("THREAD", "its threads were still at work 1 s after a call")
         if self.remote.children():
             self.flag("THREAD", "it left processes running")
         if self.remote.files():
@@ -2083,7 +2559,9 @@ class _Judge:
     def precision(self) -> None:
         if self.bits == math.inf or self.rtol is not None:
             return
-        asked = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}.get(_dtype_of(self.expected(self.inputs.examples)), 0)
+        asked = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}.get(
+            _dtype_of(self.expected(self.inputs.examples)), 0
+        )
         if self.bits < asked * 0.62:
             self.flag(f"LOW_PRECISION:{self._class(self.bits)}", f"{self.bits:.0f} bits found, {asked} asked")
 
@@ -2102,15 +2580,20 @@ class _Judge:
             return clock.perf_counter() - begin
 
         empty = sorted(once(self.remote, []) for _ in range(15))[7]
-        batch, most = [self.inputs.fresh()], max(1, min(512, (4 << 20) // max(1, len(_encode(self.inputs.examples)))))
-        while len(batch) < most and min(once(r, batch) for r in (self.remote, rival) for _ in range(2)) < target:
+        batch, most = (
+            [self.inputs.fresh()],
+            max(1, min(256, (4 << 20) // max(1, len(_encode(self.inputs.examples))))),
+        )
+        while (
+            len(batch) < most and min(once(r, batch) for r in (self.remote, rival) for _ in range(2)) < target
+        ):
             batch += [self.inputs.fresh() for _ in range(min(len(batch), most - len(batch)))]
         return batch, empty
 
     def race(self) -> None:
         rival = _Remote(self.rival, self.inputs.modules, self.timeout)
         try:
-            batch, empty = self._batch(rival, 0.003)
+            batch, empty = self._batch(rival, 0.002)
             n = len(batch)
             rng = self.inputs.random.Random(self.inputs.seed ^ 0x5EED)
             batches = {r: [_copy(args) for args in batch] for r in (rival, self.remote)}
@@ -2151,11 +2634,30 @@ class _Judge:
             interrupts, jobs = _Interrupts(), {}
             for key, remote in (("reference", rival), ("candidate", self.remote)):
                 ran: List[bool] = []
-                jobs[key] = _Job(interrupts, lambda stream, r=remote: go(r),
-                                 lambda stream, r=remote, ran=ran: before(r, ran), [])
-            records = _contest(jobs, interrupts, name="judge", host=True, bytes=None, flops=None, items=None, params=None,
-                               dtype=None, mode=None, precision=0.01, max_time=self.max_time, samples=None, seed=None,
-                               device=None, expect=())
+                jobs[key] = _Job(
+                    interrupts,
+                    lambda stream, r=remote: go(r),
+                    lambda stream, r=remote, ran=ran: before(r, ran),
+                    [],
+                )
+            records = _contest(
+                jobs,
+                interrupts,
+                name="judge",
+                host=True,
+                bytes=None,
+                flops=None,
+                items=None,
+                params=None,
+                dtype=None,
+                mode=None,
+                precision=0.01,
+                max_time=self.max_time,
+                samples=None,
+                seed=None,
+                device=None,
+                expect=(),
+            )
             for record in records:
                 if isinstance(record.exception, _Gone):
                     raise record.exception
@@ -2169,15 +2671,27 @@ class _Judge:
     def _note_speed(self, records: Sequence[Record], n: int, empty: float) -> None:
         reference, candidate = records
         if reference.time_ms is None or candidate.time_ms is None:
-            raise Error(f"judge: no time of the {'reference' if reference.time_ms is None else 'candidate'}: "
-                        f"{reference!r}; {candidate!r}")
+            raise Error(
+                f"judge: no time of the {'reference' if reference.time_ms is None else 'candidate'}: "
+                f"{reference!r}; {candidate!r}"
+            )
         each = lambda v: None if v is None else v / n
-        self.speed = {"time_ms": each(candidate.time_ms), "time_ms_ci_low": each(candidate.time_ms_ci_low),
-                      "time_ms_ci_high": each(candidate.time_ms_ci_high), "reference_ms": each(reference.time_ms),
-                      "speedup": candidate.speedup, "speedup_low": candidate.speedup_low,
-                      "speedup_high": candidate.speedup_high, "noise_floor": candidate.noise_floor,
-                      "contest": candidate.verdict, "calls_per_sample": n, "samples": candidate.samples,
-                      "own_ms": empty * 1e3 / n, "cpu": candidate.cpu, "gpu": candidate.gpu}
+        self.speed = {
+            "time_ms": each(candidate.time_ms),
+            "time_ms_ci_low": each(candidate.time_ms_ci_low),
+            "time_ms_ci_high": each(candidate.time_ms_ci_high),
+            "reference_ms": each(reference.time_ms),
+            "speedup": candidate.speedup,
+            "speedup_low": candidate.speedup_low,
+            "speedup_high": candidate.speedup_high,
+            "noise_floor": candidate.noise_floor,
+            "contest": candidate.verdict,
+            "calls_per_sample": n,
+            "samples": candidate.samples,
+            "own_ms": empty * 1e3 / n,
+            "cpu": candidate.cpu,
+            "gpu": candidate.gpu,
+        }
         shorter = min(reference.time_ms, candidate.time_ms)
         if empty * 1e3 > 0.05 * shorter:
             self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)}")
@@ -2185,6 +2699,7 @@ class _Judge:
     def repeats(self) -> None:
         """Whether the same inputs again are faster than fresh ones: results are kept."""
         import time as clock
+
         batch = [self.inputs.fresh() for _ in range(min(self.speed["calls_per_sample"], 64))]
         fresh, again = [], []
         for _ in range(12):
@@ -2213,7 +2728,15 @@ class _Judge:
             self.admit()
             if self.condemned:
                 return
-            for step in (self.started, self.correctness, self.memory, self.precision, self.race, self.repeats, self.after):
+            for step in (
+                self.started,
+                self.correctness,
+                self.memory,
+                self.precision,
+                self.race,
+                self.repeats,
+                self.after,
+            ):
                 if not self.condemned:
                     step()
             self.quiet()
@@ -2227,17 +2750,48 @@ class _Judge:
         levels = [f["level"] for f in self.flags]
         word = next((w for w in ("INVALID_TASK", "REJECTED", "WRONG") if w in levels), None)
         v = Verdict(schema=1, verdict=word or self.speed.get("contest") or "UNRESOLVED", flags=self.flags)
-        for key in ("speedup", "speedup_low", "speedup_high", "noise_floor", "time_ms", "time_ms_ci_low",
-                    "time_ms_ci_high", "reference_ms", "own_ms", "calls_per_sample", "samples", "cpu", "gpu"):
+        for key in (
+            "speedup",
+            "speedup_low",
+            "speedup_high",
+            "noise_floor",
+            "time_ms",
+            "time_ms_ci_low",
+            "time_ms_ci_high",
+            "reference_ms",
+            "own_ms",
+            "calls_per_sample",
+            "samples",
+            "cpu",
+            "gpu",
+        ):
             v[key] = None if word else self.speed.get(key)  # who is not right has no speed
         bits = None if self.bits == math.inf else round(self.bits, 1)
-        v.update(bits_found=bits, checks=self.checks, probes=self.probes, seed=self.inputs.seed, candidate=self.spec,
-                 reference=self.rival, kbench_version=__version__, python=sys.version.split()[0])
+        v.update(
+            bits_found=bits,
+            checks=self.checks,
+            probes=self.probes,
+            seed=self.inputs.seed,
+            candidate=self.spec,
+            reference=self.rival,
+            kbench_version=__version__,
+            python=sys.version.split()[0],
+        )
         return v
 
 
-def judge(candidate: Any, reference: Any, inputs: Any, *, rtol: Optional[float] = None, atol: Optional[float] = None,
-          seed: Optional[int] = None, allow: Iterable[str] = (), timeout: float = 60, max_time: float = 1) -> Verdict:
+def judge(
+    candidate: Any,
+    reference: Any,
+    inputs: Any,
+    *,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    seed: Optional[int] = None,
+    allow: Iterable[str] = (),
+    timeout: float = 60,
+    max_time: float = 1,
+) -> Verdict:
     """Judges a function that one does not trust, and times it against a reference that one does.
 
     candidate: "file.py:name", or a function at the top of a module: a fresh process imports it, this one does not.
@@ -2248,6 +2802,7 @@ def judge(candidate: Any, reference: Any, inputs: Any, *, rtol: Optional[float] 
     fresh unless given. allow: words that this task permits. timeout: seconds for an answer. max_time: seconds of samples.
     """
     import secrets
+
     seed = secrets.randbits(48) if seed is None else seed
     unknown = [w for w in allow if w not in _WORDS]
     if unknown:
@@ -2265,12 +2820,19 @@ def judge(candidate: Any, reference: Any, inputs: Any, *, rtol: Optional[float] 
 
 def _judge_main(words: Sequence[str]) -> int:
     import argparse
+
     parser = argparse.ArgumentParser(
-        prog="python -m kbench judge", description="Judges the function of a file against a task: a Python file with a "
+        prog="python -m kbench judge",
+        description="Judges the function of a file against a task: a Python file with a "
         "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, `atol` and "
-        "`allow` count too. Prints one JSON verdict. Exit code: 0 honest and right; 1 not; 2 usage.")
-    parser.add_argument("file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's")
-    parser.add_argument("--task", metavar="TASK.py", help="the task; without it FILE has all three, and is trusted so far")
+        "`allow` count too. Prints one JSON verdict. Exit code: 0 honest and right; 1 not; 2 usage.",
+    )
+    parser.add_argument(
+        "file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's"
+    )
+    parser.add_argument(
+        "--task", metavar="TASK.py", help="the task; without it FILE has all three, and is trusted so far"
+    )
     parser.add_argument("--rtol", type=float)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--max-time", type=float, default=1, metavar="SECONDS", help="of samples (1)")
@@ -2283,10 +2845,20 @@ def _judge_main(words: Sequence[str]) -> int:
         place = _import_function({"path": path, "name": "__dict__"})
         missing = [k for k in ("reference", "inputs") if k not in place]
         if missing:
-            raise Error(f"judge: {path} has no {missing[0]}; a task has `reference` and `inputs` (--task names another file)")
-        verdict = judge(o.file, place["reference"], place["inputs"], seed=o.seed, max_time=o.max_time, timeout=o.timeout,
-                        rtol=place.get("rtol") if o.rtol is None else o.rtol, atol=place.get("atol"),
-                        allow=place.get("allow", ()))
+            raise Error(
+                f"judge: {path} has no {missing[0]}; a task has `reference` and `inputs` (--task names another file)"
+            )
+        verdict = judge(
+            o.file,
+            place["reference"],
+            place["inputs"],
+            seed=o.seed,
+            max_time=o.max_time,
+            timeout=o.timeout,
+            rtol=place.get("rtol") if o.rtol is None else o.rtol,
+            atol=place.get("atol"),
+            allow=place.get("allow", ()),
+        )
     except Error as error:
         print(f"kbench: error: {error}", file=sys.stderr)
         return 2
@@ -2295,13 +2867,13 @@ def _judge_main(words: Sequence[str]) -> int:
 
 
 def _main(words: Sequence[str]) -> int:
-    if words and words[0] == "_serve":
-        _serve(int(words[1]), int(words[2]))
     if words and words[0] == "judge":
         return _judge_main(words[1:])
     if words and words[0] in ("-h", "--help"):
-        print("python -m kbench judge FILE [--task TASK.py]    judges a function (judge --help)\n"
-              "python -m kbench --load FILE...               shows records, as every program of kbench does")
+        print(
+            "python -m kbench judge FILE [--task TASK.py]    judges a function (judge --help)\n"
+            "python -m kbench --load FILE...               shows records, as every program of kbench does"
+        )
         return 0
     try:
         return _call_main(["kbench", *words])

@@ -12,7 +12,7 @@ XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBY
 export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE CC
 unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
 
-run "$PYTHON" tests/cli/python/judge.py tricks honest arrays
+run "$PYTHON" tests/cli/python/judge.py tricks honest others arrays
 grep '^FAIL: ' "$out" | sed "s/^FAIL: /FAIL: $me: /"
 grep -q '^SKIP: ' "$out" && skip "$(sed -n 's/^SKIP: //p' "$out")"
 last=$(tail -n 1 "$out")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """kbench.py without a GPU: contests, checks, errors, records, tables, triton.testing's faces, the command line."""
+
 import contextlib
 import io
 import json
@@ -39,10 +40,23 @@ def spin(seconds):
 
 
 def contests():
-    functions = {"one": lambda s: spin(s), "two": lambda s: spin(2 * s), "wrong": lambda s: spin(s) + 1e-6,
-                 "raises": lambda s: [][1]}
-    r = kbench.compare(functions, inputs=(2e-4,), name="spin", check="one", host=True, max_time=0.1, bytes=1e6,
-                       params={"n": 4096, "scale": 0.5, "kind": "wide"}, dtype="f32")
+    functions = {
+        "one": lambda s: spin(s),
+        "two": lambda s: spin(2 * s),
+        "wrong": lambda s: spin(s) + 1e-6,
+        "raises": lambda s: [][1],
+    }
+    r = kbench.compare(
+        functions,
+        inputs=(2e-4,),
+        name="spin",
+        check="one",
+        host=True,
+        max_time=0.1,
+        bytes=1e6,
+        params={"n": 4096, "scale": 0.5, "kind": "wide"},
+        dtype="f32",
+    )
     one, two, wrong, raises = r
     check("names", one.name == "spin/impl=one/dtype=f32/n=4096/scale=0.5/kind=wide", one.name)
     check("params", one.params == {"dtype": "f32", "n": 4096, "scale": 0.5, "kind": "wide"}, one.params)
@@ -51,9 +65,19 @@ def contests():
     check("a verdict", two.verdict in ("SLOWER", "UNRESOLVED"), two)
     check("checked", one.verified is True and one.max_error == 0, one)
     check("a rate", one.throughput_gbps and abs(one.throughput_gbps * one.time_ms - 1) < 1e-6, one)
-    check("wrong gets no time", wrong.status == "failed" and wrong.time_ms is None and "VERIFY_FAIL" in wrong.flags, wrong)
-    check("what failed says it", "IndexError" in raises.message and isinstance(raises.exception, IndexError), raises)
-    check("the call's own time", 0 < one.python_call_ms < 0.05 and "call from C" not in (one.message or ""), one)
+    check(
+        "wrong gets no time",
+        wrong.status == "failed" and wrong.time_ms is None and "VERIFY_FAIL" in wrong.flags,
+        wrong,
+    )
+    check(
+        "what failed says it",
+        "IndexError" in raises.message and isinstance(raises.exception, IndexError),
+        raises,
+    )
+    check(
+        "the call's own time", 0 < one.python_call_ms < 0.05 and "call from C" not in (one.message or ""), one
+    )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
     check("no such key", "to_dict" in raised(AttributeError, getattr, one, "nothing"))
@@ -87,9 +111,15 @@ def contests():
 def comparing():
     nan, inf = float("nan"), float("inf")
     ok = lambda got, want, **o: kbench.time(lambda: got, check=want, host=True, samples=3, **o).verified
-    check("values", ok([1.0, nan, inf], [1.0, nan, inf]) and not ok([1.0, nan], [1.0, 2.0]) and not ok([inf], [-inf]))
+    check(
+        "values",
+        ok([1.0, nan, inf], [1.0, nan, inf]) and not ok([1.0, nan], [1.0, 2.0]) and not ok([inf], [-inf]),
+    )
     check("tolerance", ok(1.0 + 5e-10, 1.0) and not ok(1.001, 1.0) and ok(1.001, 1.0, rtol=1e-2))
-    check("structure", ok({"a": (1, [2.0])}, {"a": (1, [2.0])}) and not ok([1.0], [1.0, 2.0]) and not ok("x", 1.0))
+    check(
+        "structure",
+        ok({"a": (1, [2.0])}, {"a": (1, [2.0])}) and not ok([1.0], [1.0, 2.0]) and not ok("x", 1.0),
+    )
     check("exact", ok([1, 2], [1, 2]) and not ok([1, 3], [1, 2]) and not ok(True, 1.0))
     try:
         import numpy
@@ -102,14 +132,24 @@ def comparing():
     y = x.copy()
     y[0] = nan, inf, -inf
     check("arrays: not finite", ok(y, y) and not ok(x, y) and not ok(-y, y))
-    check("arrays: whole numbers", ok(numpy.arange(3), numpy.arange(3)) and not ok(numpy.arange(3) + 1, numpy.arange(3)))
-    r = kbench.compare({"numpy": lambda a: a @ a.T, "mine": lambda a: (a[:, None] * a[None]).sum(-1)}, inputs=(x,),
-                       check="numpy", host=True, samples=5)
+    check(
+        "arrays: whole numbers",
+        ok(numpy.arange(3), numpy.arange(3)) and not ok(numpy.arange(3) + 1, numpy.arange(3)),
+    )
+    r = kbench.compare(
+        {"numpy": lambda a: a @ a.T, "mine": lambda a: (a[:, None] * a[None]).sum(-1)},
+        inputs=(x,),
+        check="numpy",
+        host=True,
+        samples=5,
+    )
     check("arrays: a contest", all(v.verified for v in r), r)
 
 
 def errors():
-    check("raised again", raised(ZeroDivisionError, kbench.time, lambda: 1 / 0, host=True) == "division by zero")
+    check(
+        "raised again", raised(ZeroDivisionError, kbench.time, lambda: 1 / 0, host=True) == "division by zero"
+    )
     check("needs a GPU", "host=True" in raised(kbench.Error, kbench.time, lambda: None))
     check("no such function", "'c'" in raised(kbench.Error, kbench.compare, {"a": int}, check="c", host=True))
     check("nothing to compare", raised(kbench.Error, kbench.compare, {}, host=True))
@@ -127,7 +167,12 @@ def errors():
 
     before = signal.getsignal(signal.SIGINT)
     begin = time.perf_counter()
-    check("Ctrl-C", raised(KeyboardInterrupt, kbench.compare, {"a": interrupted, "b": interrupted}, host=True, max_time=30))
+    check(
+        "Ctrl-C",
+        raised(
+            KeyboardInterrupt, kbench.compare, {"a": interrupted, "b": interrupted}, host=True, max_time=30
+        ),
+    )
     check("Ctrl-C ends at once", calls[0] < 200 and time.perf_counter() - begin < 15, calls)
     check("Ctrl-C as before", signal.getsignal(signal.SIGINT) is before)
     check("exits go through", raised(SystemExit, kbench.time, lambda: sys.exit(3), host=True) == "3")
@@ -148,7 +193,11 @@ def records():
     page = os.path.join(scratch, "page.md")
     with contextlib.redirect_stdout(io.StringIO()) as text:
         kbench.table(r, "--md", page, "--columns", "speedup")
-    check("kbench's report", os.path.getsize(page) > 200 and " time" not in text.getvalue().splitlines()[3], text.getvalue())
+    check(
+        "kbench's report",
+        os.path.getsize(page) > 200 and " time" not in text.getvalue().splitlines()[3],
+        text.getvalue(),
+    )
     check("not written", raised(OSError, kbench.save, r, os.path.join(scratch, "none", "x.json")))
 
 
@@ -158,7 +207,9 @@ def triton_faces():
     check("do_bench", mean > 0.09 and 0.09 < low <= high, (mean, low, high))
     check("do_bench: one quantile", bench(quantiles=[0.5]) > 0.09)
     check("do_bench: modes", all(bench(return_mode=m) > 0.09 for m in ("min", "max", "median")))
-    check("do_bench: all", len(bench(return_mode="all")) > 5 and raised(kbench.Error, bench, return_mode="mode"))
+    check(
+        "do_bench: all", len(bench(return_mode="all")) > 5 and raised(kbench.Error, bench, return_mode="mode")
+    )
 
     class Tensor:
         grad = 1
@@ -167,8 +218,18 @@ def triton_faces():
     kbench.do_bench(lambda: setattr(t, "seen", t.grad), grad_to_none=[t], rep=5, host=True)
     check("do_bench: gradients", t.grad is None and t.seen is None)
 
-    @kbench.perf_report(kbench.Benchmark(x_names=["n", "m"], x_vals=[2, (4, 8)], line_arg="provider", line_vals=["a", "b"],
-                                         line_names=["A", "B"], plot_name="sums", args={"k": 3}, ylabel="ms"))
+    @kbench.perf_report(
+        kbench.Benchmark(
+            x_names=["n", "m"],
+            x_vals=[2, (4, 8)],
+            line_arg="provider",
+            line_vals=["a", "b"],
+            line_names=["A", "B"],
+            plot_name="sums",
+            args={"k": 3},
+            ylabel="ms",
+        )
+    )
     def sums(n, m, provider, k, more=0):
         return (n * m * k + more, 1.0, 2.0) if provider == "a" else 0.5
 
@@ -183,12 +244,22 @@ def triton_faces():
 
 def command_line():
     def run(*words, **options):
-        return subprocess.run([sys.executable, os.path.join(here, "benches.py"), *words], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, universal_newlines=True, **options)
+        return subprocess.run(
+            [sys.executable, os.path.join(here, "benches.py"), *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            universal_newlines=True,
+            **options,
+        )
 
     path = os.path.join(scratch, "benches.json")
     listed = run("--list")
-    check("--list", listed.returncode == 0 and "total/impl=loop/n=200/scale=2/kind=plain" in listed.stdout, listed)
+    check(
+        "--list",
+        listed.returncode == 0 and "total/impl=loop/n=200/scale=2/kind=plain" in listed.stdout,
+        listed,
+    )
     done = run("--iters", "20", "--op", "total", "-a", "n=10", "--json", path)
     check("fine", done.returncode == 0 and "4 cases: 4 ok" in done.stdout, done)
     rows = kbench.load(path)
@@ -200,41 +271,79 @@ def command_line():
     done = run("--iters", "20", "--op", "odd", "--json", path)
     found = {r.params["which"]: r for r in kbench.load(path)}
     check("failures", done.returncode == 1 and len(found) == 8, done)
-    check("who raised", "ValueError: planted at once" in found["raises"].message and "planted at once" in done.stderr)
+    check(
+        "who raised",
+        "ValueError: planted at once" in found["raises"].message and "planted at once" in done.stderr,
+    )
     check("who raised later", "planted in run 20" in found["raises_late"].message, found["raises_late"])
-    check("who left", "CRASHED" in found["exits"].flags and "exit code 7" in found["exits"].message, found["exits"])
+    check(
+        "who left",
+        "CRASHED" in found["exits"].flags and "exit code 7" in found["exits"].message,
+        found["exits"],
+    )
     check("who is wrong", all("VERIFY_FAIL" in found[k].flags for k in ("wrong", "asserts")), found)
     check("who said why", "more than none" in found["asserts"].message, found["asserts"])
     check("no loop", "NO_LOOP" in found["nothing"].flags and "BAD_CASE" in found["twice"].flags, found)
-    check("skipped", found["skipped"].status == "skipped" and "not today" in found["skipped"].message, found["skipped"])
+    check(
+        "skipped",
+        found["skipped"].status == "skipped" and "not today" in found["skipped"].message,
+        found["skipped"],
+    )
     done = run("--op", "on_a_gpu")
     check("no GPU", "host=True" in done.stdout and "skipped" in done.stdout, done)
     check("unknown", run("--op", "totl").returncode == 2)
     done = run("--iters", "5", "--no-isolate", "--op", "total", "-a", "n=10")
     check("one process", done.returncode == 0 and "4 ok" in done.stdout, done)
     with open(os.path.join(here, "benches.py")) as f:
-        done = subprocess.run([sys.executable, "-", "--iters", "5", "--op", "total"], stdin=f, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, universal_newlines=True)
+        done = subprocess.run(
+            [sys.executable, "-", "--iters", "5", "--op", "total"],
+            stdin=f,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+        )
     check("from stdin", done.returncode == 0 and "one process" in done.stderr, done)
 
 
 def library():
     def run(code="kbench.time(int, host=True, samples=3)", **env):
-        return subprocess.run([sys.executable, "-c", "import kbench; " + code], env=dict(os.environ, **env),
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        return subprocess.run(
+            [sys.executable, "-c", "import kbench; " + code],
+            env=dict(os.environ, **env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+        )
 
     done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="no-such-compiler -g")
-    check("no compiler", "no-such-compiler -g -O2 -shared" in done.stderr and "set CC" in done.stderr, done.stderr)
+    check(
+        "no compiler",
+        "no-such-compiler -g -O2 -shared" in done.stderr and "set CC" in done.stderr,
+        done.stderr,
+    )
     done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="cc -DKBENCH_MALLOC=1")
-    check("what the compiler said", "could not be built" in done.stderr and "KBENCH_REALLOC" in done.stderr, done.stderr)
+    check(
+        "what the compiler said",
+        "could not be built" in done.stderr and "KBENCH_REALLOC" in done.stderr,
+        done.stderr,
+    )
     left = [f for _, _, files in os.walk(os.path.join(scratch, "no")) for f in files]
     check("nothing is left", not left, left)
     check("no header", "is no file" in run(KBENCH_H="/nowhere/kbench.h").stderr)
     import ctypes.util
-    check("no library of ours", "is no library of kbench" in run(KBENCH_LIB=ctypes.util.find_library("m")).stderr)
+
+    check(
+        "no library of ours",
+        "is no library of kbench" in run(KBENCH_LIB=ctypes.util.find_library("m")).stderr,
+    )
     cache = os.path.join(scratch, "two")
-    both = [subprocess.Popen([sys.executable, "-c", "import kbench; kbench.time(int, host=True, samples=3)"],
-                             env=dict(os.environ, XDG_CACHE_HOME=cache, CFLAGS="-O0")) for _ in range(2)]
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", "import kbench; kbench.time(int, host=True, samples=3)"],
+            env=dict(os.environ, XDG_CACHE_HOME=cache, CFLAGS="-O0"),
+        )
+        for _ in range(2)
+    ]
     check("two build it at once", [p.wait() for p in both] == [0, 0])
     files = [f for _, _, files in os.walk(cache) for f in files]
     check("and leave one", files == ["libkbench.so"], files)

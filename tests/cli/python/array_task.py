@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """A task for the judge over numpy's arrays, and one that cannot tell right from wrong."""
+
 import numpy
 
 _random = numpy.random.default_rng(1)

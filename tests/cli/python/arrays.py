@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """numpy: ways to fool a judge (the words that have to be said), and honest functions (no words)."""
+
 import numpy
 from array_task import reference
 

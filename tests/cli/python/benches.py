@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Benchmarks for kbench's command line: right ones, and one for each way to fail."""
+
 import os
 
 import kbench
 
 
-@kbench.bench(op="total", impl="sum", n=[10, 200], scale=[0.5, 2.0], kind=["plain"], origin="vendor", note="built in")
+@kbench.bench(
+    op="total", impl="sum", n=[10, 200], scale=[0.5, 2.0], kind=["plain"], origin="vendor", note="built in"
+)
 def with_sum(kb, n, scale, kind):
     x = [scale * i for i in range(n)]
     assert (n, scale, kind) == (len(x), scale, "plain") and kb.seed == 42 and kb.dtype is None
@@ -63,8 +66,15 @@ def buffers(kb, dtype):
     x = kb.alloc(1000, dtype)
     kb.fill(x, "uniform")
     values = x.values()
-    assert kb.dtype == dtype and len(values) == 1000 and all(0 <= v < 1 for v in values) and len(set(values)) > 900
-    assert x.__array_interface__["data"][0] == x.address and x.__array_interface__["typestr"][1:] == "f" + str(x.size)
+    assert (
+        kb.dtype == dtype
+        and len(values) == 1000
+        and all(0 <= v < 1 for v in values)
+        and len(set(values)) > 900
+    )
+    assert x.__array_interface__["data"][0] == x.address and x.__array_interface__["typestr"][
+        1:
+    ] == "f" + str(x.size)
     kb.time(sum, values, host=True)
     kb.check(None, sum(values))
 

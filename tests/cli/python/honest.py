@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Right functions that do what honest ones do: each has to pass the judge."""
+
 import threading
 
 from task import reference
@@ -39,6 +40,7 @@ def joined_threads(x, a):
 
 def noisy(x, a):
     import decimal  # imports at its first call, and prints
+
     print("total", decimal.Decimal(len(x)))
     return reference(x, a)
 
@@ -47,3 +49,18 @@ def refuses_odd_sizes(x, a):
     if len(x) % 2:
         raise ValueError("even sizes alone")
     return reference(x, a)
+
+
+# --- for other tasks ---
+
+
+def fills(x, a):
+    x[:] = reference(x, a)
+
+
+def hypot(x, y):
+    return abs(complex(x, y))
+
+
+def negative(x, y):
+    return -hypot(x, y)

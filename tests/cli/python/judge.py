@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """The judge finds every planted trick, and passes every honest function. Arguments: which of "tricks", "honest",
-"arrays"; prints FAIL lines and, last, how many passed and failed."""
+"others", "arrays"; prints FAIL lines and, last, how many passed and failed."""
+
 import os
 import sys
 
@@ -20,12 +21,18 @@ def check(what, good, said=""):
 
 
 def functions(place):
-    return {k: v for k, v in vars(place).items() if callable(v) and v.__module__ == place.__name__ and k.islower() and k != "word"}
+    return {
+        k: v
+        for k, v in vars(place).items()
+        if callable(v) and v.__module__ == place.__name__ and k.islower() and k != "word"
+    }
 
 
 def judged(name, function, task, **options):
     options.setdefault("timeout", 3 if function == "hangs" else 60)
-    return kbench.judge(os.path.join(here, name + ".py:" + function), task.reference, task.inputs, max_time=0.1, **options)
+    return kbench.judge(
+        os.path.join(here, name + ".py:" + function), task.reference, task.inputs, max_time=0.1, **options
+    )
 
 
 def honest_words(v):
@@ -34,6 +41,7 @@ def honest_words(v):
 
 def tricks():
     import tricks
+
     for name, function in functions(tricks).items():
         if not hasattr(function, "words"):
             continue
@@ -45,12 +53,34 @@ def tricks():
 
 def honest():
     import honest
+
     for name in functions(honest):
-        if name != "reference":
+        if name not in ("fills", "hypot", "negative"):
             v = judged("honest", name, task)
             check(name, v.verdict in ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED"), repr(v))
             check(name + ": words", honest_words(v), repr(v))
             check(name + ": a speed", v.time_ms and v.time_ms > 0 and v.speedup and v.seed > 0, repr(v))
+
+
+def others():
+    """Other forms of tasks: outputs in the arguments, inputs made by the task, numbers alone."""
+    at = lambda name: os.path.join(here, name)
+    v = kbench.judge(at("honest.py:fills"), task.in_place, task.inputs, max_time=0.1)
+    check("in place", v.time_ms and honest_words(v), repr(v))
+    v = kbench.judge(at("tricks.py:nothing"), task.in_place, task.inputs)
+    check("in place: nothing", v.verdict in ("WRONG", "REJECTED"), repr(v))
+    v = kbench.judge(at("task.py:length"), task.length, (0.5, -1.0), max_time=0.1)
+    check("numbers", v.time_ms and honest_words(v) == ("TASK_SHARED" not in v.words), repr(v))
+    v = kbench.judge(at("honest.py:negative"), task.length, task.pairs, seed=11)
+    check("inputs by the task", v.verdict == "WRONG" and v.seed == 11, repr(v))
+    v = kbench.judge(at("honest.py:hypot"), task.length, task.pairs, max_time=0.1)
+    check("inputs by the task: right", v.time_ms and honest_words(v), repr(v))
+    for bad in (lambda x: x, "none.py", at("honest.py:")):
+        try:
+            kbench.judge(bad, task.length, task.pairs)
+            check("a candidate that nobody finds", bad == at("honest.py:"), bad)
+        except kbench.Error as error:
+            check("a candidate that nobody finds", "judge: " in str(error), error)
 
 
 def arrays():
@@ -61,13 +91,18 @@ def arrays():
         return
     import array_task
     import arrays
+
     for name, function in functions(arrays).items():
         if hasattr(function, "words"):
             v = judged("arrays", name, array_task)
             names = [w.partition(":")[0] for w in v.words]
-            good = any(w in names for w in function.words) if function.words else v.time_ms and honest_words(v)
+            good = (
+                any(w in names for w in function.words) if function.words else v.time_ms and honest_words(v)
+            )
             check("arrays: " + name, good, repr(v))
-    v = kbench.judge(os.path.join(here, "arrays.py:zeros"), array_task.no_task, array_task.inputs, max_time=0.1)
+    v = kbench.judge(
+        os.path.join(here, "arrays.py:zeros"), array_task.no_task, array_task.inputs, max_time=0.1
+    )
     check("arrays: a task of zeros", v.verdict == "INVALID_TASK", repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
     check("arrays: the precision that was asked for", v.time_ms and honest_words(v), repr(v))

@@ -10,3 +10,15 @@ def reference(x, a):
 
 
 inputs = ([0.5, -1.25, 0.75, 2.0, -0.5] * 20, [1.5, 0.25, -1.0, 0.125] * 25)
+
+
+def in_place(x, a):
+    x[:] = reference(x, a)
+
+
+def length(x, y):
+    return (x * x + y * y) ** 0.5
+
+
+def pairs(random):
+    return random.uniform(-1, 1), random.uniform(-1, 1)

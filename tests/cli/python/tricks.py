@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Ways to fool a judge, one a function; the word that has to be said stands above each."""
+
 import array
-import ctypes
-import gc
 import math
 import os
 import statistics
