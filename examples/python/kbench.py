@@ -2,15 +2,16 @@
 """kbench from Python: functions timed, compared and judged by the engine of kbench.h.
 
     import kbench
-    print(kbench.time(work, x, host=True))                                   # host work; without host=True: GPU work
+    print(kbench.time(work, x, host=True))          # host work; without host=True it is GPU work
     results = kbench.compare({"numpy": f, "mine": g}, inputs=(x,), check="numpy", host=True)
     kbench.table(results)
     kbench.save(results, "results.json")
 
 Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
-The standard library is enough. The library of kbench.h is built on first use with cc (and CUDA's runtime where a
-toolkit is found) and kept under ~/.cache/kbench. From the environment: KBENCH_H a header, KBENCH_LIB a library,
-KBENCH_NO_CUDA=1 for host work alone, CC a compiler and CFLAGS its options, CUDA_HOME a toolkit.
+The standard library is enough. The library of kbench.h is built on first use with cc (and CUDA's runtime
+where a toolkit is found) and kept under ~/.cache/kbench. From the environment: KBENCH_H a header,
+KBENCH_LIB a library, KBENCH_NO_CUDA=1 for host work alone, CC a compiler and CFLAGS its options, CUDA_HOME
+a toolkit.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import tempfile
 import threading
 import traceback
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 __version__ = "0.1.0"
 __all__ = [
@@ -60,7 +61,7 @@ class Error(RuntimeError):
     """What kbench cannot do here, and what mends it."""
 
 
-# --- the library: found or built once, and its structs ----------------------------------------------------------------
+# --- the library: found or built once, and its structs ------------------------------------------------------
 
 _FUNCTION = C.CFUNCTYPE(
     None, C.c_void_p, C.c_void_p
@@ -248,7 +249,8 @@ def _cache() -> str:
 
 
 def _find_library() -> str:
-    """The path of libkbench.so: KBENCH_LIB, the one built before from the same header in the same way, or a new one."""
+    """The path of libkbench.so: KBENCH_LIB, the one built before from the same header in the same way, or
+    a new one."""
     if os.environ.get("KBENCH_LIB"):
         return os.environ["KBENCH_LIB"]
     header = _find_header()
@@ -293,7 +295,7 @@ class _Library:
 
     def __init__(self) -> None:
         path = _find_library()
-        # loaded, the library takes its part in a run from the environment, and out of it; Python has a copy of that
+        # when it is loaded the library takes its part in a run out of the environment; Python has a copy of that
         self.is_worker = os.environ.get("KBENCH_STARTED_AS", "").split(",")[0] == str(os.getpid())
         try:
             self.handle = C.CDLL(path)
@@ -314,12 +316,15 @@ class _Library:
         wrong = [name for name, kind in sizes.items() if self.kb_abi(name.encode()) != C.sizeof(kind)]
         if self.kb_abi(b"version") != _VERSION or wrong:
             raise Error(
-                f"{path} is another version's (kbench.py is {__version__}; apart: {', '.join(wrong) or 'version'}): "
+                f"{path} is another version's (apart: {', '.join(wrong) or 'version'}; this is {__version__}): "
                 "take kbench.py and kbench.h from the same place, and unset KBENCH_LIB"
             )
         self.result_bytes = self.kb_abi(b"kb_result")
         self.cuda = bool(self.kb_abi(b"cuda"))
         self.call_ms: Optional[float] = None  # what an empty function takes; see _call_cost
+
+    def __getattr__(self, name: str) -> Any:  # the rest of _SIGNATURES
+        raise AttributeError(name)
 
     def devices(self) -> int:
         """GPUs that can be used, 0 without CUDA."""
@@ -346,7 +351,7 @@ def _text(s: Any) -> Optional[bytes]:
     return None if s is None else str(s).encode()
 
 
-# --- values: copied and compared, whatever they are -------------------------------------------------------------------
+# --- values: copied and compared, whatever they are ---------------------------------------------------------
 
 # What is allowed of |got - want| / (1 + |want|), by element type, unless rtol says it.
 _TOLERANCES = {"f64": 1e-9, "f32": 2e-5, "f16": 4e-3, "bf16": 3e-2, "int": 0.0}
@@ -371,7 +376,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _dtype_of(value: Any) -> str:
-    """The widest rule that fits: of arrays theirs, of Python's floats f64, of all else int, which is compared exactly."""
+    """The widest rule that fits: of arrays theirs, of Python's floats f64, else int: compared exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -409,7 +414,8 @@ class _Mismatch(Exception):
 
 
 def _compare_numbers(got: Any, want: Any, rtol: float, atol: float) -> float:
-    """|got - want| over what is allowed of it; NaN matches NaN, an infinity the same one, each nothing else."""
+    """|got - want| over what is allowed of it; NaN matches NaN, an infinity the same one, each nothing
+    else."""
     if isinstance(got, complex) or isinstance(want, complex):
         return max(
             _compare_numbers(got.real, want.real, rtol, atol),
@@ -452,7 +458,8 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
 
 
 def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
-    """The largest error over what is allowed of it: 1 or less is right. Raises _Mismatch where they are not alike."""
+    """The largest error over what is allowed of it: 1 or less is right. Raises _Mismatch where they are
+    not alike."""
     if isinstance(want, dict) and isinstance(got, dict):
         if set(got) != set(want):
             raise _Mismatch(f"its keys are {sorted(map(str, got))}, expected {sorted(map(str, want))}")
@@ -493,8 +500,8 @@ class _Expected:
         allowed = self.rtol or self.atol
         try:
             worst = _compare(got, self.want, self.rtol, self.atol)
-        except _Mismatch as error:
-            return False, math.nan, allowed, str(error)
+        except _Mismatch as mismatch:
+            return False, math.nan, allowed, str(mismatch)
         error = 0.0 if worst == 0 else worst * allowed if allowed else math.inf
         exact = "it is not equal to what was expected"
         return (
@@ -506,7 +513,7 @@ class _Expected:
 
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
-    """What a check says of an output: True or None passes, False and an AssertionError do not; _Expected's says more."""
+    """What a check says of an output: True or None passes, False and an AssertionError do not."""
     try:
         passed = check(output)
     except AssertionError as error:
@@ -516,11 +523,12 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
     return passed is None or bool(passed), 0.0, 0.0, "the check returned False"
 
 
-# --- streams: kbench's own is the current one of torch and cupy while a function runs ---------------------------------
+# --- streams: kbench's own is the current one of torch and cupy while a function runs -----------------------
 
 
 class _Streams:
-    """Enters kbench's stream in the libraries that are imported; one for each contest, made when it is first called."""
+    """Enters kbench's stream in the libraries that are imported; one for each contest, made when it is
+    first called."""
 
     def __init__(self) -> None:
         self.stream = 0
@@ -561,7 +569,7 @@ def _on_stream(fn: Callable[..., Any], args: Sequence[Any], streams: _Streams) -
     return call
 
 
-# --- functions called from C ------------------------------------------------------------------------------------------
+# --- functions called from C --------------------------------------------------------------------------------
 
 
 class _Interrupts:
@@ -576,7 +584,7 @@ class _Interrupts:
             raise KeyboardInterrupt
 
     @contextmanager
-    def held(self) -> Iterable[None]:
+    def held(self) -> Iterator[None]:
         main = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGINT, self._take) if main else None
         try:
@@ -587,7 +595,8 @@ class _Interrupts:
 
 
 class _Job:
-    """One function with its reset and its check, as the engine calls them: nothing that they raise goes through C."""
+    """One function with its reset and its check, as the engine calls them: nothing that they raise goes
+    through C."""
 
     def __init__(
         self,
@@ -596,7 +605,8 @@ class _Job:
         before: Optional[Callable[[int], Any]],
         checks: Sequence[Callable[[Any], Any]],
     ) -> None:
-        self.interrupts, self.output, self.error = interrupts, None, None  # type: ignore[var-annotated]
+        self.interrupts, self.output = interrupts, None
+        self.error: Optional[BaseException] = None
         self.state: Optional[int] = None  # of whom is being told what failed; None: kb_current()
         self.checks = checks
         self.fn = _FUNCTION(self._guarded(call, True))
@@ -642,7 +652,7 @@ class _Job:
             self.fail(error)
 
 
-# --- records ----------------------------------------------------------------------------------------------------------
+# --- records ------------------------------------------------------------------------------------------------
 
 
 def _show_time(ms: Optional[float]) -> str:
@@ -655,9 +665,10 @@ def _show_time(ms: Optional[float]) -> str:
 
 
 class Record:
-    """What was measured of one implementation. The keys are attributes; units and meanings are those of KB_RECORD in
-    kbench.h (time_ms: ms; throughput_gbps: 1e9 bytes a second; None: does not apply). Of host work python_call_ms
-    besides: what an empty Python function takes when it is called in the same way, which is in every time."""
+    """What was measured of one implementation. The keys are attributes; units and meanings are those of
+    KB_RECORD in kbench.h (time_ms: ms; throughput_gbps: 1e9 bytes a second; None: does not apply). Of host
+    work python_call_ms besides: what an empty Python function takes when it is called in the same way,
+    which is in every time."""
 
     def __init__(self, data: Dict[str, Any], exception: Optional[BaseException] = None) -> None:
         self._data = data
@@ -728,8 +739,8 @@ def _as_list(records: Any) -> List[Record]:
 
 
 def save(records: Any, path: str) -> None:
-    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own programs read
-    it: --load, --baseline, --compare."""
+    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own
+    programs read it: --load, --baseline, --compare."""
     folder = os.path.dirname(os.path.abspath(path))
     handle, unfinished = tempfile.mkstemp(suffix=".json", dir=folder)
     try:
@@ -757,8 +768,8 @@ def _call_main(words: Sequence[str]) -> int:
 
 
 def table(records: Any, *options: str) -> None:
-    """Prints records as kbench's own table (to sys.stdout, wherever that leads). options: of kbench's command line, such
-    as "--md", "x.md", "--csv", "x.csv", "--columns", "time,speedup"."""
+    """Prints records as kbench's own table, to sys.stdout, wherever that leads. options: of kbench's
+    command line, as "--md", "x.md", "--csv", "x.csv", "--columns", "time,speedup"."""
     if _library().is_worker:
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -766,7 +777,7 @@ def table(records: Any, *options: str) -> None:
         save(records, path)
         words = ["kbench", "--load", path, *options]
         try:
-            plain = sys.stdout is sys.__stdout__ and sys.stdout.fileno() == 1
+            plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
         except (AttributeError, OSError, ValueError):
             plain = False
         if plain:
@@ -785,7 +796,7 @@ def table(records: Any, *options: str) -> None:
             sys.stdout.write(f.read().decode())
 
 
-# --- time and compare -------------------------------------------------------------------------------------------------
+# --- time and compare ---------------------------------------------------------------------------------------
 
 _EXPECT = {"transfer": 1, "alloc": 2, "sync": 4}
 
@@ -820,18 +831,18 @@ def _contest(
     *,
     name: str,
     host: Optional[bool],
-    bytes: Optional[float],
-    flops: Optional[float],
-    items: Optional[float],
-    params: Optional[Dict[str, Any]],
-    dtype: Optional[str],
-    mode: Optional[str],
-    precision: Optional[float],
-    max_time: Optional[float],
-    samples: Optional[int],
-    seed: Optional[int],
-    device: Optional[int],
-    expect: Iterable[str],
+    bytes: Optional[float] = None,
+    flops: Optional[float] = None,
+    items: Optional[float] = None,
+    params: Optional[Dict[str, Any]] = None,
+    dtype: Optional[str] = None,
+    mode: Optional[str] = None,
+    precision: Optional[float] = None,
+    max_time: Optional[float] = None,
+    samples: Optional[int] = None,
+    seed: Optional[int] = None,
+    device: Optional[int] = None,
+    expect: Iterable[str] = (),
 ) -> List[Record]:
     library = _library()
     n = len(jobs)
@@ -869,29 +880,15 @@ def _contest(
 
 
 def _call_cost() -> float:
-    """ms that an empty Python function takes when the engine calls it: in every time of host work. Measured once."""
+    """ms that an empty Python function takes when the engine calls it: in every time of host work.
+    Measured once."""
     library = _library()
     if library.call_ms is None:
         library.call_ms = math.nan
         interrupts = _Interrupts()
         job = _Job(interrupts, lambda stream: None, None, [])
         (record,) = _contest(
-            {"empty": job},
-            interrupts,
-            name="python_call",
-            host=True,
-            bytes=None,
-            flops=None,
-            items=None,
-            params=None,
-            dtype=None,
-            mode=None,
-            precision=0.02,
-            max_time=0.1,
-            samples=None,
-            seed=None,
-            device=None,
-            expect=(),
+            {"empty": job}, interrupts, name="python_call", host=True, precision=0.02, max_time=0.1
         )
         library.call_ms = math.nan if record.time_ms is None else record.time_ms
     return library.call_ms
@@ -958,17 +955,23 @@ def compare(
     device: Optional[int] = None,
     expect: Iterable[str] = (),
 ) -> Records:
-    """A contest: every function is called with the same inputs, checked, timed in turn, and judged against the first.
+    """A contest: every function is called with the same inputs, checked, timed in turn, and judged against
+    the first. Gives a record each.
 
-    check: the name of the function whose output the others must have, or values, or a function that takes an output and
-    returns True (or asserts). It is asked after a function's first run and after its last; who is wrong gets no time.
-    rtol, atol: |got - want| <= atol + rtol |want|; by element type unless given (f64 1e-9, f32 2e-5, f16 4e-3, bf16
-    3e-2, all else exact), atol as rtol. bytes, flops, items: of one call, for rates. params: what the contest is about,
-    into the record. before(*inputs): untimed, before each sample. host=True: host work, without a GPU. mode: "cold"
-    (default) or "hot", of GPU work. precision: half the interval over the median to stop at (0.005). max_time: seconds
-    of samples (1). samples: exactly so many. device: which GPU. expect: of "transfer", "alloc", "sync" what the
-    functions may do because it is what is measured.
-    Gives a record each. What a function raised is its record's exception; the others go on. Ctrl-C ends the contest."""
+    check: the name of the function whose output the others must have; or values; or a function that takes an
+        output and returns True, or asserts. It is asked after a function's first run and after its last; who
+        is wrong gets no time. A function that returns None is compared by what it leaves in its inputs.
+    rtol, atol: |got - want| <= atol + rtol |want|; by element type unless given (f64 1e-9, f32 2e-5, f16
+        4e-3, bf16 3e-2, all else exact), atol as rtol.
+    bytes, flops, items: of one call, for rates. params, dtype: what the contest is about, for the record.
+    before(*inputs): untimed, before each sample.
+    host=True: host work, without a GPU. mode: of GPU work, "cold" (default) or "hot". device: which GPU.
+    precision: half the interval over the median to stop at (0.005). max_time: seconds of samples (1).
+    samples: exactly so many.
+    expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured.
+
+    What a function raised is its record's exception, and the others go on. Ctrl-C ends the contest.
+    """
     if not functions:
         raise Error("compare needs functions: {'name': function, ...}")
     if not host:
@@ -1012,7 +1015,8 @@ def _plain(fn: Callable[..., Any], args: Sequence[Any], streams: Any) -> Callabl
 def time(
     fn: Callable[..., Any], *args: Any, name: Optional[str] = None, check: Any = None, **options: Any
 ) -> Record:
-    """Times fn(*args): one record. options, and check, are those of compare. What fn raises is raised here."""
+    """Times fn(*args): one record. options, and check, are those of compare. What fn raises is raised
+    here."""
     (record,) = compare(
         {getattr(fn, "__name__", "function"): fn},
         args,
@@ -1025,11 +1029,12 @@ def time(
     return record
 
 
-# --- programs: benchmarks with axes, and kbench's command line --------------------------------------------------------
+# --- programs: benchmarks with axes, and kbench's command line ----------------------------------------------
 
 
 class Buffer:
-    """Memory of a case, of kb_alloc: numpy, torch and cupy take it without a copy. It lives as long as the case."""
+    """Memory of a case, of kb_alloc: numpy, torch and cupy take it without a copy. It lives as long as the
+    case."""
 
     def __init__(self, address: int, count: int, dtype: str, gpu: bool) -> None:
         self.address, self.count, self.dtype = address, count, dtype
@@ -1047,7 +1052,7 @@ class Buffer:
 
     def values(self) -> Any:
         """A ctypes array over host memory."""
-        kinds = {
+        kinds: Dict[str, Any] = {
             "f32": C.c_float,
             "f64": C.c_double,
             "i8": C.c_int8,
@@ -1067,12 +1072,13 @@ class Buffer:
 
 
 class Case:
-    """What a benchmark's function is given. It sets up, says what is timed, and returns; the engine then runs that."""
+    """What a benchmark's function is given. It sets up, says what is timed, and returns; the engine then
+    runs that."""
 
     def __init__(self, address: int, interrupts: _Interrupts) -> None:
         self._kb, self._lib, self._interrupts = address, _library(), interrupts
         self._checks: List[Callable[[Any], Any]] = []
-        self._timed: Optional[Tuple[Any, Any, bool]] = None
+        self._timed: Any = None  # what is called, what is called before it, whether it is host work
         state = C.cast(address, C.POINTER(_State)).contents
         self.stream: int = state.stream or 0  # kbench's: cudaStream_t as a number
         self.gpu: bool = state.gpu
@@ -1086,7 +1092,8 @@ class Case:
         before: Optional[Callable[..., Any]] = None,
         host: bool = False,
     ) -> None:
-        """fn(*args) is what is timed, host=True: as host work. before(*args) is called before each sample, untimed."""
+        """fn(*args) is what is timed, host=True: as host work. before(*args) is called before each sample,
+        untimed."""
         if self._timed:
             return self.fail("two timed functions in one benchmark")
         if not host and not self.gpu:
@@ -1098,8 +1105,9 @@ class Case:
     def check(
         self, got: Any, want: Any = None, rtol: Optional[float] = None, atol: Optional[float] = None
     ) -> None:
-        """check(test): test(output) of the timed function returns True, or asserts. check(got, want): what the function
-        leaves in got. check(None, want): its output. Asked after its first run and after its last."""
+        """check(test): test(output) of the timed function returns True, or asserts. check(got, want): what
+        the function leaves in got. check(None, want): its output. Asked after its first run and after its
+        last."""
         if callable(got):
             self._checks.append(got)
         else:
@@ -1135,7 +1143,8 @@ class Case:
         self._lib.kb_note(self._kb, b"%s", C.c_char_p(text.encode()))
 
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
-        """count elements, on the GPU where there is one, else on the host; place: "device", "host" or "pinned"."""
+        """count elements, on the GPU where there is one, else on the host; place: "device", "host" or
+        "pinned"."""
         kind = self._lib.kb_dtype_of(dtype.encode())
         where = ("device", "host", "pinned").index(place or ("device" if self.gpu else "host"))
         address = self._lib.kb_alloc(self._kb, where, self._lib.kb_dtype_size(kind), count)
@@ -1264,8 +1273,8 @@ def bench(
             kb.time(lambda: sorted(x)[n // 2], host=True)
             kb.check(lambda output: output == expected)
 
-    op: the operation, by default the function's name; impl: how it is computed, the first of an operation is the
-    baseline; axes: lists of ints, floats or texts, passed by name; sizes: {"small": "n=1024"}."""
+    op: the operation, by default the function's name. impl: how it is computed; the first of an operation is
+    the baseline. axes: lists of ints, floats or texts, passed by name. sizes: {"small": "n=1024"}."""
 
     def register(f: Callable[..., None]) -> Callable[..., None]:
         _registered.append(_Registered(f, op or f.__name__, impl, axes, sizes or {}, origin, rung, note))
@@ -1275,9 +1284,9 @@ def bench(
 
 
 def main(argv: Optional[Sequence[str]] = None) -> None:
-    """kbench's command line on what bench registered (--help lists it); ends the process with its exit code. Cases run in
-    workers: this script, started again with the same command line. What has none (a notebook, a script from stdin) runs
-    them in its own process, as with --no-isolate."""
+    """kbench's command line on what bench registered (--help lists it); ends the process with its exit
+    code. Cases run in workers: this script, started again with the same command line. What has none (a
+    notebook, a script from stdin) runs them in its own process, as with --no-isolate."""
     words = list(sys.argv if argv is None else [sys.argv[0], *argv])
     again = getattr(sys.modules.get("__main__"), "__file__", None) or sys.argv[0] == "-c"
     if (not again or sys.argv[0] == "-") and "--no-isolate" not in words:
@@ -1286,7 +1295,7 @@ def main(argv: Optional[Sequence[str]] = None) -> None:
     sys.exit(_call_main(words))
 
 
-# --- triton.testing's functions, by the same arguments ----------------------------------------------------------------
+# --- triton.testing's functions, by the same arguments ------------------------------------------------------
 
 
 def _quantile(values: Sequence[float], q: float) -> float:
@@ -1306,9 +1315,9 @@ def do_bench(
     return_mode: str = "mean",
     host: Optional[bool] = None,
 ) -> Any:
-    """Takes triton.testing.do_bench's arguments and gives what it gives, in ms: measured by kbench (evicted L2, behind a
-    gate, what events read too much taken off). rep: ms of samples; warmup is without effect: kbench warms up until times
-    have settled. Raises Error where there is no time."""
+    """Takes triton.testing.do_bench's arguments and gives what it gives, in ms: measured by kbench
+    (evicted L2, behind a gate, what events read too much taken off). rep: ms of samples; warmup is without
+    effect: kbench warms up until times have settled. Raises Error where there is no time."""
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode is min, max, mean, median or all; not {return_mode}")
     tensors = list(grad_to_none or [])
@@ -1335,7 +1344,8 @@ def do_bench(
 
 
 class Benchmark:
-    """A sweep, with triton.testing.Benchmark's arguments: x_vals along x_names, one line for each of line_vals."""
+    """A sweep, with triton.testing.Benchmark's arguments: x_vals along x_names, one line for each of
+    line_vals."""
 
     def __init__(
         self,
@@ -1418,8 +1428,8 @@ class Mark:
         return_df: bool = False,
         **given: Any,
     ) -> Any:
-        """save_path: a folder for PLOT_NAME.csv, and PLOT_NAME.png where matplotlib is. return_df: pandas' frames where it
-        is there, else lists of dicts; of one Benchmark the one, of a list a list."""
+        """save_path: a folder for PLOT_NAME.csv, and PLOT_NAME.png where matplotlib is. return_df: pandas'
+        frames where it is there, else lists of dicts; of one Benchmark the one, of a list a list."""
         several = isinstance(self.benchmarks, (list, tuple))
         found = []
         for b in self.benchmarks if several else [self.benchmarks]:
@@ -1454,16 +1464,18 @@ class Mark:
 
 
 def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
-    """Decorator with triton.testing.perf_report's meaning: the function gives ms, or (ms, min, max), of one point."""
+    """Decorator with triton.testing.perf_report's meaning: the function gives ms, or (ms, min, max), of
+    one point."""
     return lambda fn: Mark(fn, benchmarks)
 
 
-# --- the judge: a function that one does not trust --------------------------------------------------------------------
+# --- the judge: a function that one does not trust ----------------------------------------------------------
+
 #
-# Two things must not lie with the candidate: the answer and the clock. It runs in a process of its own, which is given
-# inputs one call at a time, and holds no expected value and no clock; this process makes the inputs, computes what is
-# expected, times both sides with the engine, and decides. Against native code that attacks the process it runs in this
-# is no sandbox.
+# Two things must not lie with the candidate: the answer and the clock. It runs in a process of its own, which
+# is given inputs one call at a time, and holds no expected value and no clock; this process makes the inputs,
+# computes what is expected, times both sides with the engine, and decides. Against native code that attacks
+# the process it runs in this is no sandbox.
 
 # words: what they make of the verdict, and what they say
 _WORDS = {
@@ -1542,7 +1554,8 @@ class _Other:
 
 
 def _encode(value: Any) -> bytes:
-    """Plain values, exactly, as bytes that can be read without trusting them; of anything else the name of its type."""
+    """Plain values, exactly, as bytes that can be read without trusting them; of anything else the name of
+    its type."""
     import array
 
     numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
@@ -1627,7 +1640,7 @@ def _decode(data: bytes) -> Any:
     return value(json.loads(data[4:at]))
 
 
-# --- in the candidate's process ---
+# --- in the candidate's process -----------------------------------------------------------------------------
 
 
 def _watched() -> Dict[str, Tuple[Any, Any]]:
@@ -1667,7 +1680,7 @@ def _settings() -> Dict[str, Any]:
     return state
 
 
-def _import_function(spec: Dict[str, str]) -> Callable[..., Any]:
+def _import_function(spec: Dict[str, str]) -> Any:
     import importlib
     import importlib.util
 
@@ -1683,7 +1696,7 @@ def _import_function(spec: Dict[str, str]) -> Callable[..., Any]:
         found.loader.exec_module(place)
     for part in spec["name"].split("."):
         place = getattr(place, part)
-    return place  # type: ignore[return-value]
+    return place
 
 
 def _lay_out(value: Any, layout: str) -> Any:
@@ -1743,7 +1756,8 @@ def _shares(out: Any, args: Any) -> bool:
 
 
 class _Server:
-    """The candidate's process: it is told what to do, one request at a time, and knows nothing of right and wrong."""
+    """The candidate's process: it is told what to do, one request at a time, and knows nothing of right
+    and wrong."""
 
     def __init__(self) -> None:
         self.fn: Any = None
@@ -1764,7 +1778,7 @@ class _Server:
         return {}
 
     def call(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        expected = m.get("decoy")  # noqa: F841 - a wrong answer, for who looks for one in the frames above its own
+        expected = m.get("decoy")  # noqa: F841 - a wrong answer, for who looks into frames
         if m.get("overwrite"):
             self.args = _overwrite(self.args, m["args"])
         else:
@@ -1867,7 +1881,7 @@ def _serve(reader: int, writer: int) -> None:
         _write_all(writer, pack("<Q", len(body)) + body)
 
 
-# --- in the judge's ---
+# --- in the judge's -----------------------------------------------------------------------------------------
 
 
 class _Gone(Exception):
@@ -1951,6 +1965,12 @@ class _Remote:
             raise _Gone("FORGED_RESULT", "an answer came that nobody asked for") from None
         reply["out"] = body[20 + length :]
         return reply
+
+    def go(self) -> None:
+        """The calls that were prepared."""
+        reply = self.ask("go")
+        if "error" in reply:
+            raise _Gone("CRASHED", reply["error"])
 
     def busy(self) -> bool:
         """Whether one of its threads runs, or wants to."""
@@ -2137,7 +2157,21 @@ class _Inputs:
             return None
         i, shape, low, high = self.places[int(self.edits.random() * len(self.places))]
         at = tuple(int(self.edits.random() * d) for d in shape)
-        return i, at, self.edits.randint(low, high) if low is not None else value or self.edits.gauss(0, 1)
+        return (
+            i,
+            at,
+            self.edits.randint(low, high or 0) if low is not None else value or self.edits.gauss(0, 1),
+        )
+
+    def edited(self, batch: List[Any]) -> List[Any]:
+        """One element changed in the inputs of each call: the edits. None where that cannot be done."""
+        if self.make_own or not self.places:
+            return []
+        edits = [self.edit() for _ in batch]
+        for args, edit in zip(batch, edits):
+            if edit:
+                _apply(args, edit)
+        return edits
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
         """Which argument, its sizes, and of whole numbers the smallest and the largest."""
@@ -2183,7 +2217,8 @@ _CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
 
 
 def _bits_found(got: Any, want: Any) -> float:
-    """Bits of the inputs' mantissas that such an error speaks of, by the root mean square of it over signed data."""
+    """Bits of the inputs' mantissas that such an error speaks of, by the root mean square of it over
+    signed data."""
     if _is_array(want) and len(want.shape) and math.prod(want.shape) > 8192:  # as many are enough
         step = math.prod(want.shape) // 4096
         got, want = got.reshape(-1)[::step], want.reshape(-1)[::step]
@@ -2197,6 +2232,13 @@ def _bits_found(got: Any, want: Any) -> float:
     return math.inf if error == 0 or not pairs else math.log2(0.3 * size / error) + 1 if size else 0.0
 
 
+def _one_sided(got: Any, want: Any) -> bool:
+    """Whether errors have one direction: then something is left out, and nothing rounded."""
+    errors = [g - w for g, w in zip(_leaves(got), _leaves(want)) if isinstance(w, float) and g != w]
+    square = math.sqrt(sum(e * e for e in errors) * len(errors))
+    return len(errors) > 4 and abs(sum(errors)) > 0.8 * square
+
+
 def _zeros_like(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_zeros_like(v) for v in value)
@@ -2205,9 +2247,56 @@ def _zeros_like(value: Any) -> Any:
     return value * 0 if _is_array(value) else type(value)() if value is not None else None
 
 
+def _timed(remote: _Remote, batch: List[Any]) -> float:
+    """Seconds that its process takes over calls with these inputs, by the clock of this one."""
+    import time as clock
+
+    remote.ask("prepare", batch=batch)
+    begin = clock.perf_counter()
+    remote.go()
+    return clock.perf_counter() - begin
+
+
+class _Side:
+    """One of the two that are timed: before each sample the inputs of its calls change, so that none has
+    been seen; of the candidate an output of each sample is looked at."""
+
+    def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
+        self.judge, self.remote, self.suspect = judge, remote, suspect
+        self.batch = [_copy(args) for args in batch]
+        self.wrong: List[str] = []
+        self.ran = False
+        remote.ask("prepare", batch=batch)
+
+    def go(self, stream: int) -> None:
+        self.remote.go()
+
+    def prepare(self, stream: int) -> None:
+        if self.ran and self.suspect:
+            self.look()
+        self.ran = True
+        inputs = self.judge.inputs
+        edits = [] if self.judge.inplace else inputs.edited(self.batch)
+        if edits:
+            self.remote.ask("touch", edits=edits)
+            return
+        self.batch = [inputs.fresh() for _ in self.batch]
+        self.remote.ask("prepare", batch=self.batch)
+
+    def look(self) -> None:
+        i = self.judge.inputs.edits.randrange(len(self.batch))
+        want = self.judge.expected(self.batch[i])
+        got = _decode(self.remote.ask("output", which=i, inplace=self.judge.inplace)["out"])
+        worst, mismatch = self.judge.error(got, want, self.batch[i])
+        self.judge.checks += 1
+        if isinstance(got, _Other) or worst > 1:
+            self.wrong.append(mismatch or "a timed output is wrong")
+
+
 class Verdict(Dict[str, Any]):
-    """What judge found: a dict that json takes, its keys as attributes. verdict: REJECTED, WRONG, INVALID_TASK, or of an
-    honest candidate FASTER, SLOWER, EQUIVALENT, UNRESOLVED. flags: words with their evidence. Times in ms a call."""
+    """What judge found: a dict that json takes, its keys as attributes. verdict: REJECTED, WRONG,
+    INVALID_TASK, or of an honest candidate FASTER, SLOWER, EQUIVALENT, UNRESOLVED. flags: words with their
+    evidence. Times in ms a call."""
 
     def __getattr__(self, key: str) -> Any:
         if key in self:
@@ -2255,7 +2344,8 @@ class _Judge:
         )
         self.flags: List[Dict[str, str]] = []
         self.probes: Dict[str, str] = {}
-        self.checks, self.inplace, self.bits = 0, False, math.inf
+        self.checks, self.inplace, self.views = 0, False, False
+        self.found: List[float] = []  # bits, of each answer to normal inputs
         self.former: List[Any] = []  # what earlier calls had to give
         self.decoy: Any = None  # a wrong answer that lies about in the candidate's process
         self.speed: Dict[str, Any] = {}
@@ -2340,7 +2430,7 @@ class _Judge:
         if mismatch:
             return "WRONG_LAYOUT", mismatch
         found = _bits_found(got, want)
-        if word in ("WRONG", "SEED_BOUND", "SHAPE_BOUND") and found >= 5:
+        if word in ("WRONG", "SEED_BOUND", "SHAPE_BOUND") and found >= 5 and not _one_sided(got, want):
             return f"LOW_PRECISION:{self._class(found)}", f"an error of {found:.0f} bits"
         g, w = _leaves(got), _leaves(want)
         wrong = [i for i in range(len(w)) if self.error(g[i], w[i], args)[0] > 1]
@@ -2380,7 +2470,8 @@ class _Judge:
         reply = self.ask(args, want, **options)
         if "error" in reply:
             if word in ("SHAPE_BOUND", "LAYOUT_BOUND"):
-                return True  # it refuses
+                self.probes[what] = f"refused: {reply['error']}"
+                return True
             self.flag("CRASHED", f"{what}: {reply['error']}")
             return False
         if not self.inplace and reply["after"] != before:
@@ -2389,14 +2480,10 @@ class _Judge:
         if isinstance(reply["value"], _Other) or worst > 1:
             self._condemn(what, args, want, reply, mismatch, word, options)
             return False
-        if (
-            reply["shares"]
-            and not self.inplace
-            and any(self.error(want, v, ())[0] > 1 for v in args if _shape_of(v))
-        ):
+        if reply["shares"] and not self.inplace and not self.views:
             self.flag("INPUT_RETURNED", f"{what}: the output lies in an input's memory")
         if kind == "normal" and word != "LAYOUT_BOUND" and _dtype_of(want) != "int":
-            self.bits = min(self.bits, _bits_found(reply["value"], want))
+            self.found.append(_bits_found(reply["value"], want))
         if remember:
             self.former.append(want)
             del self.former[40:]
@@ -2435,7 +2522,8 @@ class _Judge:
         """Whether the task can tell right from wrong."""
         examples = self.inputs.examples
         own = _copy(examples)
-        self.inplace = self.reference(*own) is None
+        output = self.reference(*own)
+        self.inplace, self.views = output is None, _shares(output, own)
         want, again = self.expected(examples), self.expected(examples)
         if self.error(want, again, examples)[0] > 1:
             self.flag("INVALID_TASK", "the reference gives different answers to the same inputs")
@@ -2556,8 +2644,13 @@ class _Judge:
         if self.remote.files():
             self.flag("FILE_LEFT", ", ".join(self.remote.files()[:5]))
 
+    @property
+    def bits(self) -> float:
+        """By the median: sums that come to lie near zero have few bits by themselves."""
+        return sorted(self.found)[len(self.found) // 2] if self.found else math.inf
+
     def precision(self) -> None:
-        if self.bits == math.inf or self.rtol is not None:
+        if self.rtol is not None:
             return
         asked = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}.get(
             _dtype_of(self.expected(self.inputs.examples)), 0
@@ -2567,106 +2660,38 @@ class _Judge:
 
     # --- speed: both in processes of their own, timed from here ---
 
-    def _batch(self, rival: "_Remote", target: float) -> Tuple[List[Any], float]:
-        """Inputs of as many calls as one timing holds together, and seconds that asking for none takes."""
-        import time as clock
-
-        def once(remote: Any, batch: List[Any]) -> float:
-            remote.ask("prepare", batch=batch)
-            begin = clock.perf_counter()
-            reply = remote.ask("go")
-            if "error" in reply:
-                raise _Gone("CRASHED", reply["error"])
-            return clock.perf_counter() - begin
-
-        empty = sorted(once(self.remote, []) for _ in range(15))[7]
-        batch, most = (
-            [self.inputs.fresh()],
-            max(1, min(256, (4 << 20) // max(1, len(_encode(self.inputs.examples))))),
-        )
-        while (
-            len(batch) < most and min(once(r, batch) for r in (self.remote, rival) for _ in range(2)) < target
-        ):
-            batch += [self.inputs.fresh() for _ in range(min(len(batch), most - len(batch)))]
-        return batch, empty
-
     def race(self) -> None:
         rival = _Remote(self.rival, self.inputs.modules, self.timeout)
         try:
-            batch, empty = self._batch(rival, 0.002)
-            n = len(batch)
-            rng = self.inputs.random.Random(self.inputs.seed ^ 0x5EED)
-            batches = {r: [_copy(args) for args in batch] for r in (rival, self.remote)}
-            for remote in batches:
-                remote.ask("prepare", batch=batch)
-            wrong: List[str] = []
-
-            def prepare(remote: Any) -> None:  # no call sees contents that were there before
-                edits = [] if self.inplace or self.inputs.make_own else [self.inputs.edit() for _ in batch]
-                if not edits or None in edits:
-                    batches[remote] = [self.inputs.fresh() for _ in batch]
-                    remote.ask("prepare", batch=batches[remote])
-                    return
-                for args, edit in zip(batches[remote], edits):
-                    _apply(args, edit)
-                remote.ask("touch", edits=edits)
-
-            def go(remote: Any) -> None:
-                reply = remote.ask("go")
-                if "error" in reply:
-                    raise _Gone("CRASHED", reply["error"])
-
-            def look(remote: Any) -> None:
-                i = rng.randrange(n)
-                want = self.expected(batches[remote][i])
-                got = _decode(remote.ask("output", which=i, inplace=self.inplace)["out"])
-                worst, mismatch = self.error(got, want, batches[remote][i])
-                self.checks += 1
-                if isinstance(got, _Other) or worst > 1:
-                    wrong.append(mismatch or "a timed output is wrong")
-
-            def before(remote: Any, ran: List[bool]) -> None:
-                if ran and remote is self.remote:
-                    look(remote)
-                ran.append(True)
-                prepare(remote)
-
-            interrupts, jobs = _Interrupts(), {}
-            for key, remote in (("reference", rival), ("candidate", self.remote)):
-                ran: List[bool] = []
-                jobs[key] = _Job(
-                    interrupts,
-                    lambda stream, r=remote: go(r),
-                    lambda stream, r=remote, ran=ran: before(r, ran),
-                    [],
-                )
+            batch, empty = self._batch((self.remote, rival), 0.002)
+            sides = {
+                "reference": _Side(self, rival, batch, False),
+                "candidate": _Side(self, self.remote, batch, True),
+            }
+            interrupts = _Interrupts()
+            jobs = {name: _Job(interrupts, side.go, side.prepare, []) for name, side in sides.items()}
             records = _contest(
-                jobs,
-                interrupts,
-                name="judge",
-                host=True,
-                bytes=None,
-                flops=None,
-                items=None,
-                params=None,
-                dtype=None,
-                mode=None,
-                precision=0.01,
-                max_time=self.max_time,
-                samples=None,
-                seed=None,
-                device=None,
-                expect=(),
+                jobs, interrupts, name="judge", host=True, precision=0.01, max_time=self.max_time
             )
-            for record in records:
-                if isinstance(record.exception, _Gone):
-                    raise record.exception
-            self.probes["timed outputs"] = "ran"
-            if wrong:
-                self.flag("PHASE_DEPENDENT", f"{len(wrong)} timed outputs: {wrong[0]}")
-            self._note_speed(records, n, empty)
         finally:
             rival.close()
+        for record in records:
+            if isinstance(record.exception, _Gone):
+                raise record.exception
+        self.probes["timed outputs"] = "ran"
+        wrong = sides["candidate"].wrong
+        if wrong:
+            self.flag("PHASE_DEPENDENT", f"{len(wrong)} timed outputs: {wrong[0]}")
+        self._note_speed(records, len(batch), empty)
+
+    def _batch(self, remotes: Sequence["_Remote"], target: float) -> Tuple[List[Any], float]:
+        """Inputs of as many calls as one timing holds together, and seconds that asking for none takes."""
+        empty = sorted(_timed(remotes[0], []) for _ in range(15))[7]
+        batch = [self.inputs.fresh()]
+        most = max(1, min(256, (4 << 20) // max(1, len(_encode(self.inputs.examples)))))
+        while len(batch) < most and min(_timed(r, batch) for r in remotes for _ in range(2)) < target:
+            batch += [self.inputs.fresh() for _ in range(min(len(batch), most - len(batch)))]
+        return batch, empty
 
     def _note_speed(self, records: Sequence[Record], n: int, empty: float) -> None:
         reference, candidate = records
@@ -2698,22 +2723,14 @@ class _Judge:
 
     def repeats(self) -> None:
         """Whether the same inputs again are faster than fresh ones: results are kept."""
-        import time as clock
-
         batch = [self.inputs.fresh() for _ in range(min(self.speed["calls_per_sample"], 64))]
-        fresh, again = [], []
+        fresh: List[float] = []
+        again: List[float] = []
         for _ in range(12):
-            edits = [self.inputs.edit() for _ in batch]
-            if self.inputs.make_own or None in edits:
+            if not self.inputs.edited(batch):
                 batch = [self.inputs.fresh() for _ in batch]
-            else:
-                for args, edit in zip(batch, edits):
-                    _apply(args, edit)
             for times in (fresh, again):
-                self.remote.ask("prepare", batch=batch)
-                begin = clock.perf_counter()
-                self.remote.ask("go")
-                times.append(clock.perf_counter() - begin)
+                times.append(_timed(self.remote, batch))
         self.probes["repeats against fresh inputs"] = "ran"
         ratio = _quantile(fresh, 0.5) / _quantile(again, 0.5)
         if ratio > 1.5 and _quantile(again, 0.8) < _quantile(fresh, 0.2):
@@ -2794,12 +2811,15 @@ def judge(
 ) -> Verdict:
     """Judges a function that one does not trust, and times it against a reference that one does.
 
-    candidate: "file.py:name", or a function at the top of a module: a fresh process imports it, this one does not.
-    reference: a function at the top of a module: called here for what is right, and in a process of its own for time.
-    inputs: a tuple of example arguments (arrays, lists of numbers, numbers): fresh random ones like them are made, of
-    other kinds and sizes too; or a function of a random.Random that gives such a tuple, and is then asked for each.
-    A function that returns None is judged by what it leaves in its arguments. rtol, atol: as in compare. seed: secret and
-    fresh unless given. allow: words that this task permits. timeout: seconds for an answer. max_time: seconds of samples.
+    candidate: "file.py:name", or a function at the top of a module: a fresh process imports it, this one
+        does not.
+    reference: a function at the top of a module: called here for what is right, and in a process of its own
+        for time.
+    inputs: a tuple of example arguments (arrays, lists of numbers, numbers): fresh random ones like them are
+        made, of other kinds and sizes too; or a function of a random.Random that gives such a tuple, and is
+        then asked for each call. Who returns None is judged by what it leaves in its arguments.
+    rtol, atol: as in compare. seed: secret and fresh unless given. allow: words that this task permits.
+    timeout: seconds for an answer. max_time: seconds of samples.
     """
     import secrets
 
@@ -2815,7 +2835,7 @@ def judge(
     return j.verdict()
 
 
-# --- python -m kbench -------------------------------------------------------------------------------------------------
+# --- python -m kbench ---------------------------------------------------------------------------------------
 
 
 def _judge_main(words: Sequence[str]) -> int:
@@ -2824,8 +2844,8 @@ def _judge_main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m kbench judge",
         description="Judges the function of a file against a task: a Python file with a "
-        "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, `atol` and "
-        "`allow` count too. Prints one JSON verdict. Exit code: 0 honest and right; 1 not; 2 usage.",
+        "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, "
+        "`atol` and `allow` count too. Prints one JSON verdict. Exit code: 0 honest and right; 1 not; 2 usage.",
     )
     parser.add_argument(
         "file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's"
@@ -2846,7 +2866,7 @@ def _judge_main(words: Sequence[str]) -> int:
         missing = [k for k in ("reference", "inputs") if k not in place]
         if missing:
             raise Error(
-                f"judge: {path} has no {missing[0]}; a task has `reference` and `inputs` (--task names another file)"
+                f"judge: {path} has no {missing[0]}; a task has `reference` and `inputs` (--task names it)"
             )
         verdict = judge(
             o.file,
