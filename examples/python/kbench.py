@@ -295,7 +295,7 @@ class _Library:
 
     def __init__(self) -> None:
         path = _find_library()
-        # when it is loaded the library takes its part in a run out of the environment; Python has a copy of that
+        # when it is loaded the library takes its part in a run out of the environment, of which Python has a copy
         self.is_worker = os.environ.get("KBENCH_STARTED_AS", "").split(",")[0] == str(os.getpid())
         try:
             self.handle = C.CDLL(path)
@@ -316,7 +316,7 @@ class _Library:
         wrong = [name for name, kind in sizes.items() if self.kb_abi(name.encode()) != C.sizeof(kind)]
         if self.kb_abi(b"version") != _VERSION or wrong:
             raise Error(
-                f"{path} is another version's (apart: {', '.join(wrong) or 'version'}; this is {__version__}): "
+                f"{path} is not of version {__version__} (apart: {', '.join(wrong) or 'version'}): "
                 "take kbench.py and kbench.h from the same place, and unset KBENCH_LIB"
             )
         self.result_bytes = self.kb_abi(b"kb_result")
@@ -1499,7 +1499,7 @@ _WORDS = {
     "EXITED": ("REJECTED", "its process ended"),
     "LOW_PRECISION": ("REJECTED", "computed in less precision than asked"),
     "DATA_SHORTCUT": ("REJECTED", "right for some kinds of data alone"),
-    "NAN_PASS": ("REJECTED", "wrong where inputs are not finite"),
+    "NAN_PASS": ("WRONG", "wrong where inputs are not finite"),
     "UNINIT_READ": ("REJECTED", "the output depends on what memory held before"),
     "FILE_LEFT": ("WARN", "it wrote files"),
     "SHAPE_BOUND": ("WRONG", "right for the public sizes alone"),
@@ -1985,8 +1985,11 @@ class _Remote:
         return False
 
     def children(self) -> int:
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
-            return len(f.read().split())
+        try:
+            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
+                return len(f.read().split())
+        except OSError:
+            return 0  # the system does not tell
 
     def files(self) -> List[str]:
         return sorted(os.listdir(self.folder))

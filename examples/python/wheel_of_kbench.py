@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Makes the wheel: kbench.py and, beside it, the kbench.h of this checkout. pip calls it; it needs nothing else, and so
-installs without a network. (Setuptools would do, but is not everywhere, and takes no file from outside of its folder.)"""
+"""Makes the wheel: kbench.py and, beside it, the kbench.h of this checkout. pip calls it; it needs nothing else,
+and so installs without a network."""
 
 import base64
 import hashlib

@@ -47,6 +47,13 @@ run "$PYTHON" -m kbench judge tests/cli/python/tricks.py:leaves --task $task
 check_rc "judge: a trick" 1
 check_out "judge: a trick" '"word": "EXITED"'
 check_not_out "judge: what the candidate prints" 'speedup": 1000'
+cat tests/cli/python/task.py - > "$tmp/all.py" << 'END'
+def candidate(x, a):
+    return reference(x, a)
+END
+run "$PYTHON" -m kbench judge "$tmp/all.py" --max-time 0.1
+check_rc "judge: all in one file" 0
+check_out "judge: all in one file" '"word": "TASK_SHARED"'
 run "$PYTHON" -m kbench judge tests/cli/python/none.py --task $task
 check_rc "judge: no file" 2
 check_err "judge: no file" 'there is no file'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py without a GPU: contests, checks, errors, records, tables, triton.testing's faces, the command line."""
+"""kbench.py without a GPU: contests, checks, errors, records, tables, triton.testing's faces, command line."""
 
 import contextlib
 import io
@@ -305,6 +305,45 @@ def command_line():
     check("from stdin", done.returncode == 0 and "one process" in done.stderr, done)
 
 
+def streams():
+    """kbench's stream is made the current one of libraries that are there; stand-ins tell in which order."""
+    import types
+
+    told = []
+
+    class Stand:
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            told.append(self.name)
+
+        def __exit__(self, *_):
+            told.append("/" + self.name)
+
+    cuda = types.SimpleNamespace(
+        is_available=lambda: True,
+        ExternalStream=lambda s, device=None: s,
+        stream=lambda s: Stand(f"torch {s}"),
+    )
+    sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+    sys.modules["cupy"] = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(ExternalStream=lambda s, device: Stand(f"cupy {s}"))
+    )
+    try:
+        on = kbench._Streams()
+        kbench._on_stream(lambda x: told.append(x), ("work",), on)(7)
+        check("streams", told == ["torch 7", "cupy 7", "work", "/cupy 7", "/torch 7"], told)
+        del told[:]
+        kbench._on_stream(lambda stream: told.append(stream), (), on)(8)
+        check("streams: as an argument", told[2] == 8 and told[-1] == "/torch 8", told)
+        del told[:]
+        raised(ZeroDivisionError, kbench._on_stream(lambda: 1 / 0, (), on), 8)
+        check("streams: left in any case", told[-2:] == ["/cupy 8", "/torch 8"], told)
+    finally:
+        del sys.modules["torch"], sys.modules["cupy"]
+
+
 def library():
     def run(code="kbench.time(int, host=True, samples=3)", **env):
         return subprocess.run(
@@ -350,7 +389,7 @@ def library():
 
 
 if __name__ == "__main__":
-    for part in (contests, comparing, errors, records, triton_faces, command_line, library):
+    for part in (contests, comparing, errors, records, triton_faces, command_line, streams, library):
         begin = time.perf_counter()
         part()
         print(f"{part.__name__}: {time.perf_counter() - begin:.1f} s", file=sys.stderr)

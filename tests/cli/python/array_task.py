@@ -13,3 +13,7 @@ def reference(a, b):
 
 def no_task(a, b):
     return numpy.tanh(a @ b) * 1e-12
+
+
+def turned(a, b):
+    return a.T

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The judge finds every planted trick, and passes every honest function. Arguments: which of "tricks", "honest",
-"others", "arrays"; prints FAIL lines and, last, how many passed and failed."""
+"""The judge finds every planted trick, and passes every honest function. Arguments: which of "tricks",
+"honest", "others", "arrays"; prints FAIL lines and, last, how many passed and failed."""
 
 import os
 import sys
@@ -104,6 +104,10 @@ def arrays():
         os.path.join(here, "arrays.py:zeros"), array_task.no_task, array_task.inputs, max_time=0.1
     )
     check("arrays: a task of zeros", v.verdict == "INVALID_TASK", repr(v))
+    v = kbench.judge(
+        os.path.join(here, "arrays.py:turned"), array_task.turned, array_task.inputs, max_time=0.1
+    )
+    check("arrays: views by contract", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
     check("arrays: the precision that was asked for", v.time_ms and honest_words(v), repr(v))
 
