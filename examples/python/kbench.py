@@ -2727,17 +2727,23 @@ class _Judge:
     def repeats(self) -> None:
         """Whether the same inputs again are faster than fresh ones: results are kept."""
         batch = [self.inputs.fresh() for _ in range(min(self.speed["calls_per_sample"], 64))]
-        fresh: List[float] = []
-        again: List[float] = []
+        times: Dict[str, List[float]] = {"nothing": [], "fresh": [], "again": []}
         for _ in range(12):
             if not self.inputs.edited(batch):
                 batch = [self.inputs.fresh() for _ in batch]
-            for times in (fresh, again):
-                times.append(_timed(self.remote, batch))
+            for what in ("fresh", "again"):
+                times["nothing"].append(_timed(self.remote, []))  # and wakes it, so that both begin alike
+                times[what].append(_timed(self.remote, batch))
+        nothing, fresh, again = (_quantile(t, 0.5) for t in times.values())
+        if fresh < 6 * nothing:
+            self.probes["repeats against fresh inputs"] = "skipped: the calls are too short to tell"
+            return
         self.probes["repeats against fresh inputs"] = "ran"
-        ratio = _quantile(fresh, 0.5) / _quantile(again, 0.5)
-        if ratio > 1.5 and _quantile(again, 0.8) < _quantile(fresh, 0.2):
-            self.flag("MEMOIZED", f"inputs that it has seen take {1 / ratio:.2g} of the time of fresh ones")
+        apart = _quantile(times["again"], 0.8) < _quantile(times["fresh"], 0.2)
+        if apart and fresh > 1.5 * again and fresh - again > 4 * nothing:
+            self.flag(
+                "MEMOIZED", f"inputs that it has seen take {again / fresh:.2g} of the time of fresh ones"
+            )
 
     def after(self) -> None:
         for _ in range(2):

@@ -17,7 +17,7 @@ def check(what, good, said=""):
     global passed, failed
     passed, failed = passed + bool(good), failed + (not good)
     if not good:
-        print(f"FAIL: {what}: {said}")
+        print(f"FAIL: {what}: {said}".replace("\n", ";"))
 
 
 def functions(place):
