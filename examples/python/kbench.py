@@ -351,6 +351,11 @@ def _text(s: Any) -> Optional[bytes]:
     return None if s is None else str(s).encode()
 
 
+def _said(text: str) -> C.c_char_p:
+    """For a "%s": at most 400 bytes of UTF-8, whole characters alone."""
+    return C.c_char_p(text.encode(errors="replace")[:400].decode(errors="ignore").encode())
+
+
 # --- values: copied and compared, whatever they are ---------------------------------------------------------
 
 # What is allowed of |got - want| / (1 + |want|), by element type, unless rtol says it.
@@ -639,7 +644,7 @@ class _Job:
         kb = self.state or library.kb_current()
         said = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
         if kb:
-            library.kb_fail(kb, b"%s", C.c_char_p(said.encode()[:400]))
+            library.kb_fail(kb, b"%s", _said(said))
 
     def look(self, kb: int) -> None:
         if self.error or self.interrupts.pending:
@@ -647,7 +652,7 @@ class _Job:
         try:
             for check in self.checks:
                 passed, error, allowed, text = _verdict_of(check, self.output)
-                _library().kb_check_that(kb, passed, error, allowed, b"%s", C.c_char_p(text.encode()[:400]))
+                _library().kb_check_that(kb, passed, error, allowed, b"%s", _said(text))
         except BaseException as error:
             self.fail(error)
 
@@ -1134,13 +1139,13 @@ class Case:
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
-        self._lib.kb_skip(self._kb, b"%s", C.c_char_p(why.encode()))
+        self._lib.kb_skip(self._kb, b"%s", _said(why))
 
     def fail(self, why: str) -> None:
-        self._lib.kb_fail(self._kb, b"%s", C.c_char_p(why.encode()))
+        self._lib.kb_fail(self._kb, b"%s", _said(why))
 
     def note(self, text: str) -> None:
-        self._lib.kb_note(self._kb, b"%s", C.c_char_p(text.encode()))
+        self._lib.kb_note(self._kb, b"%s", _said(text))
 
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
         """count elements, on the GPU where there is one, else on the host; place: "device", "host" or
@@ -1197,10 +1202,10 @@ class _Registered:
         rung: int,
         note: Optional[str],
     ) -> None:
-        self.fn, self.kinds = fn, {}  # type: ignore[var-annotated]
+        self.fn = fn
         self.running: Dict[int, Tuple[Case, _Job]] = {}  # by kb_state: those that rest
         self.interrupts = _Interrupts()
-        rows = [_axis(k, v) for k, v in axes.items()]
+        rows = self.rows = [_axis(k, v) for k, v in axes.items()]  # their texts are theirs
         self.kinds = {k: row.type for k, row in zip(axes, rows)}
         for category, spec in sizes.items():
             row = _Axis(_text(category), _AXIS_SIZE)

@@ -150,6 +150,12 @@ def errors():
     check(
         "raised again", raised(ZeroDivisionError, kbench.time, lambda: 1 / 0, host=True) == "division by zero"
     )
+
+    def strange():
+        raise ValueError("x\u00e9\u20ac" * 200 + "\ud800")
+
+    r = kbench.compare({"strange \u00e9": strange}, host=True)[0]
+    check("any text", "ValueError: x\u00e9" in r.message and r.implementation == "strange \u00e9", r)
     check("needs a GPU", "host=True" in raised(kbench.Error, kbench.time, lambda: None))
     check("no such function", "'c'" in raised(kbench.Error, kbench.compare, {"a": int}, check="c", host=True))
     check("nothing to compare", raised(kbench.Error, kbench.compare, {}, host=True))
