@@ -1908,6 +1908,7 @@ class _Remote:
         env.update(HOME=self.folder, TMPDIR=self.folder)
         theirs, self.to = os.pipe()
         self.come, others = os.pipe()
+        os.set_blocking(self.to, False)  # who does not read is not waited for without end
         code = "import sys; sys.path.append({!r}); import kbench; kbench._serve({}, {})".format(
             os.path.dirname(os.path.abspath(__file__)), theirs, others
         )
@@ -1928,15 +1929,24 @@ class _Remote:
         if "error" in reply:
             raise _Gone("CRASHED", f"it cannot be imported: {reply['error']}")
 
-    def _receive(self, n: int, end: float) -> bytes:
+    def _wait(self, handle: int, writes: bool, end: float) -> None:
         import select
         import time as clock
 
+        left = max(0.0, end - clock.monotonic())
+        if not any(select.select([] if writes else [handle], [handle] if writes else [], [], left)):
+            raise _Gone("TIMEOUT", f"no answer for {self.timeout:g} s")
+
+    def _send(self, data: bytes, end: float) -> None:
+        view = memoryview(data)
+        while view:
+            self._wait(self.to, True, end)
+            view = view[os.write(self.to, view) :]
+
+    def _receive(self, n: int, end: float) -> bytes:
         parts = []
         while n:
-            ready, _, _ = select.select([self.come], [], [], max(0.0, end - clock.monotonic()))
-            if not ready:
-                raise _Gone("TIMEOUT", f"no answer for {self.timeout:g} s")
+            self._wait(self.come, False, end)
             part = os.read(self.come, min(n, 1 << 20))
             if not part:
                 raise EOFError
@@ -1953,8 +1963,8 @@ class _Remote:
         message.update(do=do, token=token)
         data = pickle.dumps(message, protocol=4)
         try:
-            _write_all(self.to, struct.pack("<Q", len(data)) + data)
             end = clock.monotonic() + self.timeout
+            self._send(struct.pack("<Q", len(data)) + data, end)
             (size,) = struct.unpack("<Q", self._receive(8, end))
             body = self._receive(size, end) if 20 <= size < 1 << 34 else b""
         except (EOFError, BrokenPipeError):

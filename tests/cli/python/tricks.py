@@ -215,6 +215,17 @@ def answers_itself(x, a):
     return reference(x, a)
 
 
+@word("FORGED_RESULT")
+def answers_early(x, a):
+    frame = sys._getframe()
+    while frame and not ("writer" in frame.f_locals and "m" in frame.f_locals):
+        frame = frame.f_back
+    if frame and frame.f_locals["m"]["do"] == "go":
+        body = frame.f_locals["m"]["token"].encode() + struct.pack("<I", 2) + b"{}"
+        os.write(frame.f_locals["writer"], struct.pack("<Q", len(body)) + body)
+    return reference(x, a)
+
+
 @word("SNOOPED")
 def looks_around(x, a):
     frame = sys._getframe()
