@@ -456,6 +456,7 @@ typedef struct kb_entry {
     kb_needs needs;      // not planned on a machine without it
     int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
     const char* note;    // one line for --list-ops -v
+    bool returns;        // the body is never suspended: where kb_loop says so it returns, and is called again
     // set by kb_add
     const char* file;
     int line, order;
@@ -780,6 +781,9 @@ void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this ca
 void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this case cannot be measured; then return
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // goes to the record's message
 void kb_expect(kb_state* kb, unsigned expectations);                  // before the timed block; kb_expectation
+// The timed block as functions: fn(kb->stream, user), and untimed before each run of it before, or NULL. true: it is
+// over. false (of an entry that returns): the body has to return, and goes on with the same call when called again.
+bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
 // --- statistics and names ---
 
@@ -867,7 +871,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>macros    The statements a benchmark is written in.
-              Public: all but KBI_*      Used by: programs, >>embed, >>proving
+              Public: all but KBI_*      Used by: programs, >>body, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
@@ -943,7 +947,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_BENCH_(n, words, names, ...)                                                                         \
     static void kbi_body_##n(kb_state* kb);                                                                      \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
-    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0,         \
+    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0, false,  \
                                       __FILE__, __LINE__, n + 1, 0, 0 };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
         __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
@@ -4219,7 +4223,7 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>differences foundation: what two records' machines differ in, and whether their times may be compared.
-              Public: none      Used by: >>shifts, program
+              Public: none      Used by: >>shifts, >>gate, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -6511,7 +6515,7 @@ typedef struct kbi_work { // what is known of the timed block
     int64_t estimate_ns;    // the least that it was seen to take
     bool checked;           // in a call of its own
     int line;               // of KB_TIME in its file
-    bool called;            // a function of kb_run or kb_compare: no compiler can remove it
+    bool called;            // by pointer, in an entry that returns: no compiler can remove it
     int empty;              // which of the empty kernels has about as many bytes of arguments
     uint64_t shape;         // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
     void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
@@ -10227,7 +10231,7 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
-              Public: none      Used by: programs, >>calls, >>rounds, >>embed, >>proving
+              Public: none      Used by: programs, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- samples, and when there are enough ---
@@ -10765,9 +10769,9 @@ static void kbi_run_case(kbi_run* run, const kbi_case* c) {
     run->kb.direction = c->direction;
     run->kb.dtype = c->dtype;
     run->kb.user = c->entry->user;
+    run->work.called = c->entry->returns;
     run->m.debug_build = kbi_debug_build(c->entry);
     if (!c->desc) return;
-    run->work.called = c->entry->body != NULL;
     run->work.expect = c->desc->expect;
     if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
     if (c->desc->flops > 0) run->m.flops = c->desc->flops;
@@ -10847,9 +10851,9 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
               Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as, kb_items,
-                      kb_queries, kb_count, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed, kb_check_that,
-                      kb_skip, kb_fail, kb_note, kb_expect
-              Used by: programs, >>memory, >>engine, >>proving
+                      kb_queries, kb_count, kb_loop, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed,
+                      kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
+              Used by: programs, >>memory, >>engine, >>embed, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- run ---
@@ -10955,6 +10959,18 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     memcpy(c->name, name, n + 1);
     snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
     c->value = value;
+}
+
+bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user) {
+    if (before) {
+        KB_SAMPLE(kb) {
+            before(kb->stream, user);
+            KBI_TIME(kb, host) fn(kb->stream, user);
+        }
+    } else {
+        KBI_TIME(kb, host) fn(kb->stream, user);
+    }
+    return !kb->run->place.resting;
 }
 
 // --- memory ---
@@ -11185,8 +11201,8 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         copy->run.place.order = KBI_HOLD;
         copy->run.place.stand_in = true;
         copy->run.place.in_turn = true;
-        copy->run.place.fiber = &copy->fiber;
-        if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
+        copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
+        if (copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
             return;
         }
@@ -12204,7 +12220,7 @@ static void kbi_judge_group(kbi_rivals* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>compare   judge: how surely the records of two sets differ, what it means, and how each case went over time.
-              Public: none      Used by: program
+              Public: none      Used by: >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -15073,7 +15089,7 @@ static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_tab
 
 /*---------------------------------------------------------------------------------------------------------------
   >>table     render: the terminal table: groups, columns and rows.
-              Public: none      Used by: render, program
+              Public: none      Used by: render, >>laps, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- groups: which records belong together ---
@@ -15548,7 +15564,7 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
-              Public: kb_print      Used by: programs, program
+              Public: kb_print      Used by: programs, >>program, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
@@ -16971,7 +16987,7 @@ static void kbi_svg_plain_style(kbi_text* t) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>views     render: which records belong into one picture, and along which axes they lie there.
-              Public: none      Used by: render, program
+              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -20139,7 +20155,7 @@ static void kbi_say_files(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
-              Public: none      Used by: program
+              Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_worker { // as the supervisor sees it
@@ -22876,6 +22892,7 @@ static kbi_case kbi_given_case(kbi_given* g, kbi_arena* a, kb_body body, const k
     g->entry.body = body;
     g->entry.build = build;
     g->entry.user = body ? (void*)g : d->user;
+    g->entry.returns = body != NULL;
     kbi_case c = kbi_case_of(a, &g->entry, values, n);
     c.desc = &g->desc;
     return c;
@@ -22959,20 +22976,14 @@ kb_state* kb_current(void) { return kbi_host_program.current; }
 
 static void kbi_given_body(kb_state* kb) {
     const kbi_given* g = (const kbi_given*)kb->run->of->entry->user;
-    bool host = g->desc.host;
+    bool over = true;
     kb->user = g->user;
     kbi_host_program.current = kb;
-    if (g->fault) {
+    if (g->fault)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", g->fault);
-    } else if (g->desc.before) {
-        KB_SAMPLE(kb) {
-            g->desc.before(kb->stream, g->user);
-            KBI_TIME(kb, host) g->fn(kb->stream, g->user);
-        }
-    } else {
-        KBI_TIME(kb, host) g->fn(kb->stream, g->user);
-    }
-    if (g->desc.check && !kb->run->place.resting) g->desc.check(kb, g->user);
+    else
+        over = kb_loop(kb, g->desc.host, g->desc.before, g->fn, g->user);
+    if (over && g->desc.check) g->desc.check(kb, g->user);
     kbi_host_program.current = NULL;
 }
 
@@ -23515,7 +23526,7 @@ static const kb_axis kbi_sizes_of[][7] = {
 // An operation's name is a kernel's, or the word that must replace the number.
 static kb_entry kbi_tests[] = {
 #define KBI_TEST(op, impl, body, axes)                                                                           \
-    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, NULL, 0, 0, NULL, NULL },
+    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, false, NULL, 0, 0, NULL, NULL },
 #define KBI_RIVALS(op, kernel)                                                                                   \
     KBI_TEST(op, "same_0", kbi_test_proof, kbi_sizes_of[kernel])                                                 \
     KBI_TEST(op, "same_1", kbi_test_proof, kbi_sizes_of[kernel])                                                 \
