@@ -3427,7 +3427,19 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: none did
     uint32_t lane;         // its stream; of calls the thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
+    float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
+    int32_t limit;   // kbi_limit: what lets no more of them in
 } kbi_event;
+
+typedef enum kbi_limit {
+    KBI_NO_LIMIT,
+    KBI_BY_WARPS,
+    KBI_BY_REGISTERS,
+    KBI_BY_SHARED,
+    KBI_BY_BLOCKS,
+    KBI_BY_GRID
+} kbi_limit;
+static const char* const kbi_limit_names[] = { NULL, "warps", "registers", "shared memory", "blocks", "the grid" };
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -3471,6 +3483,7 @@ static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
     for (int64_t i = 0; i < in->events; i++) {
         const kbi_event* e = &kbi_events_of(in)[i];
         if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
+        if (e->limit < KBI_NO_LIMIT || e->limit > KBI_BY_GRID) return false;
         if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
     }
     return true;
@@ -6262,7 +6275,9 @@ typedef struct kbi_gpu {
     char* touch;                // where calibrating kernels write
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads a multiprocessor; bytes a block
-    int at, size;                                 // launch in its sample
+    int all_registers, all_shared, most_blocks,
+        shared_taken; // of a multiprocessor; what each block takes beside its own
+    int at, size;     // launch in its sample
     double ns[KBI_LAUNCHES_LIMIT];
     bool gated, closed; // the sample's launches; the gate now
     bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
@@ -8489,6 +8504,28 @@ static int32_t kbi_copy_name(const kbi_activity_copy* r) {
     return kbi_insight_text((uint64_t)(uintptr_t)name, name);
 }
 
+// How many of a kernel's warps fit on a multiprocessor, and for want of what no more do. Registers are given out to warps
+// in units of 256, in four parts; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
+static void kbi_event_occupancy(kbi_event* e) {
+    const kbi_gpu* g = &kbi_lab.gpu;
+    int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
+    int registers = (e->registers * 32 + 255) / 256 * 256, shared = (e->shared + g->shared_taken + 127) / 128 * 128;
+    double blocks = (double)e->grid[0] * e->grid[1] * e->grid[2];
+    if (warps <= 0 || most <= 0 || !g->all_registers) return;
+    const struct {
+        kbi_limit limit;
+        int blocks;
+    } rows[] = { { KBI_BY_WARPS, most / warps },
+                 { KBI_BY_REGISTERS, registers ? g->all_registers / 4 / registers * 4 / warps : INT32_MAX },
+                 { KBI_BY_SHARED, shared ? g->all_shared / shared : INT32_MAX },
+                 { KBI_BY_BLOCKS, g->most_blocks },
+                 { KBI_BY_GRID, (int)KBI_MIN(ceil(blocks / g->multiprocessors), 1e6) } };
+    int fits = INT32_MAX;
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (rows[i].blocks < fits) fits = rows[i].blocks, e->limit = (int32_t)rows[i].limit;
+    e->occupancy = (float)(100.0 * fits * warps / most);
+}
+
 static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
     kbi_event* e = &to->event;
     char name[512];
@@ -8505,6 +8542,7 @@ static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
         e->grid[i] = r->grid[i], e->block[i] = r->block[i];
         e->cluster[i] = clusters ? r->cluster[i] : 0;
     }
+    kbi_event_occupancy(e);
     to->correlation = r->correlation;
 }
 
@@ -8706,7 +8744,6 @@ typedef enum kbi_range_call {
     KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
     KBI_RANGE_DISABLE,
     KBI_RANGE_HOST_END,
-    KBI_RANGE_END,
     KBI_RANGE_CALLS
 } kbi_range_call;
 
@@ -8734,8 +8771,7 @@ static const struct {
                         { "cuptiRangeProfilerDecodeData", 32 },
                         { "cuptiProfilerHostEvaluateToGpuValues", 72 },
                         { "cuptiRangeProfilerDisable", 24 },
-                        { "cuptiProfilerHostDeinitialize", 24 },
-                        { "cuptiProfilerDeInitialize", 16 } };
+                        { "cuptiProfilerHostDeinitialize", 24 } };
 
 // Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
 static const struct {
@@ -8894,12 +8930,10 @@ static void kbi_range_find(void* library) {
 
 static void kbi_range_end(void) {
     struct kbi_ranging* r = &kbi_ranging;
-    uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host }, all[2] = { 0, 0 };
+    uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host };
     if (r->profiler) kbi_range(KBI_RANGE_DISABLE, profiler);
     if (r->host) kbi_range(KBI_RANGE_HOST_END, host);
-    if (r->begun) kbi_range(KBI_RANGE_END, all);
     r->profiler = r->host = 0;
-    r->begun = false;
     kbi_text_free(&r->availability);
     kbi_text_free(&r->config);
     kbi_text_free(&r->data);
@@ -8914,7 +8948,7 @@ static bool kbi_range_begin(kbi_run* run) {
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)run->machine->device, 0 };
     memcpy(&current, &p, sizeof p);
     if (current) current(&context);
-    r->begun = kbi_range(KBI_RANGE_INIT, init);
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
     if (!r->begun || !kbi_range_supported(run->machine->device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
@@ -9515,6 +9549,10 @@ static void kbi_gpu_facts(kbi_machine* m) {
     kbi_lab.gpu.multiprocessors = p.multiProcessorCount;
     kbi_lab.gpu.max_threads = p.maxThreadsPerMultiProcessor;
     kbi_lab.gpu.max_shared = (int)p.sharedMemPerBlockOptin;
+    kbi_lab.gpu.all_registers = p.regsPerMultiprocessor;
+    kbi_lab.gpu.all_shared = (int)p.sharedMemPerMultiprocessor;
+    kbi_lab.gpu.most_blocks = p.maxBlocksPerMultiProcessor;
+    kbi_lab.gpu.shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) {
@@ -13760,18 +13798,39 @@ static void kbi_profile_name(kbi_text* t, const char* name, int room) {
     kbi_text_free(&clean);
 }
 
-static void kbi_profile_shape(kbi_text* t, const kbi_event* e) {
+// Parts of a line, each behind a comma, on as many lines as they need.
+KBI_PRINTF(4, 5) static void kbi_profile_part(kbi_text* t, int* at, int width, const char* format, ...) {
+    enum { KBI_INDENT = 8 };
+    char part[160];
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(part, sizeof part, format, list);
+    va_end(list);
+    if (*at && *at + 2 + n <= width)
+        kbi_puts(t, ", "), *at += 2 + n;
+    else
+        kbi_putf(t, "%s%*s", *at ? ",\n" : "", (int)KBI_INDENT, ""), *at = (int)KBI_INDENT + n;
+    kbi_puts(t, part);
+}
+
+static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
     char bytes[40];
+    int at = 0;
     if (e->kind == KBI_EVENT_KERNEL) {
-        kbi_putf(t, "        %dx%dx%d blocks of %dx%dx%d, %d registers, shared %s", e->grid[0], e->grid[1],
-                 e->grid[2], e->block[0], e->block[1], e->block[2], e->registers, kbi_show_bytes(e->shared, bytes));
-        if (e->local) kbi_putf(t, ", local %s", kbi_show_bytes(e->local, bytes));
+        kbi_profile_part(t, &at, width, "%dx%dx%d blocks of %dx%dx%d", e->grid[0], e->grid[1], e->grid[2],
+                         e->block[0], e->block[1], e->block[2]);
         if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
-            kbi_putf(t, ", clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
-        kbi_puts(t, "\n");
+            kbi_profile_part(t, &at, width, "clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
+        kbi_profile_part(t, &at, width, "%d registers", e->registers);
+        kbi_profile_part(t, &at, width, "shared %s", kbi_show_bytes(e->shared, bytes));
+        if (e->local) kbi_profile_part(t, &at, width, "local %s", kbi_show_bytes(e->local, bytes));
+        if (e->limit)
+            kbi_profile_part(t, &at, width, "%.0f%% of the warps (%s)", (double)e->occupancy,
+                             kbi_limit_names[e->limit]);
     } else if (e->bytes) {
-        kbi_putf(t, "        %s each\n", kbi_show_bytes((double)e->bytes, bytes));
+        kbi_profile_part(t, &at, width, "%s each", kbi_show_bytes((double)e->bytes, bytes));
     }
+    if (at) kbi_puts(t, "\n");
 }
 
 // Events that are alike, a line each, what takes most first.
@@ -13795,7 +13854,7 @@ static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* titl
                  kbi_show_time(s->total / (double)s->calls * 1e-6, b));
         if (wide) kbi_putf(t, " %10s %10s", kbi_show_time(s->least * 1e-6, c), kbi_show_time(s->most * 1e-6, d));
         kbi_puts(t, "\n");
-        kbi_profile_shape(t, s->of);
+        kbi_profile_shape(t, s->of, width);
     }
     if (n > KBI_PROFILE_ROWS)
         kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));

@@ -275,7 +275,8 @@ static int range_do(const char* name, uint64_t* w) {
     size_t n = strlen(name);
     if (fails && strncmp(fails, name, n) == 0 && fails[n] == ':') return atoi(fails + n + 1);
 #define RANGE(what) (strcmp(name, what) == 0)
-    if (RANGE("cuptiProfilerInitialize")) return ranging.initialised = true, w[0] == 16 ? 0 : 10;
+    if (RANGE("cuptiProfilerInitialize")) // a second time is refused
+        return ranging.initialised ? 7 : (ranging.initialised = true, w[0] == 16 ? 0 : 10);
     if (!ranging.initialised) return 15;
     if (RANGE("cuptiProfilerDeviceSupported")) {
         uint32_t is[8] = { (uint32_t)w[2], 3, 3, 3, 3, 3, 3, 3 };
@@ -325,8 +326,8 @@ static int range_do(const char* name, uint64_t* w) {
                             x(cuptiRangeProfilerSetConfig) x(cuptiRangeProfilerStart) x(cuptiRangeProfilerPushRange) \
                                 x(cuptiRangeProfilerPopRange) x(cuptiRangeProfilerStop)                              \
                                     x(cuptiRangeProfilerDecodeData) x(cuptiProfilerHostEvaluateToGpuValues)          \
-                                        x(cuptiRangeProfilerDisable) x(cuptiProfilerHostDeinitialize)                \
-                                            x(cuptiProfilerDeInitialize)
+                                        x(cuptiRangeProfilerDisable) x(cuptiProfilerHostDeinitialize)
+
 #define X(f) \
     static int range_##f(uint64_t* w) { return range_do(#f, w); }
 RANGE_CALLS(X)
@@ -453,6 +454,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* p, int d) {
     p->ECCEnabled = 1;
     p->multiProcessorCount = 132;
     p->maxThreadsPerMultiProcessor = 2048;
+    p->regsPerMultiprocessor = 65536, p->sharedMemPerMultiprocessor = 228 << 10;
+    p->maxBlocksPerMultiProcessor = 32, p->reservedSharedMemPerBlock = 1024;
     p->persistingL2CacheMaxSize = getenv("VIRTUAL_NO_ASIDE") ? 0 : 32 << 20;
     p->accessPolicyMaxWindowSize = 128 << 20;
     return cudaSuccess;
