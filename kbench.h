@@ -13837,7 +13837,7 @@ static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
 static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
                              double all, int width) {
     bool wide = width >= 100;
-    int room = KBI_MAX(width - (wide ? 60 : 39), 16);
+    int room = KBI_MAX(width - (wide ? 64 : 42), 16);
     char a[40], b[40], c[40], d[40], share[40];
     double rest = 0;
     if (!n) return;
