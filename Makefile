@@ -54,8 +54,9 @@ EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examp
 
 .PHONY: help run tool test test-gpu examples sanitize format clean FORCE
 help:
-	@echo 'make run         build the suite and run it: table here, results.json beside it; needs no GPU'
-	@echo '                 make run ARGS="--fast --op layernorm"    a part, or less effort: $(BUILD)/results.json'
+	@echo 'make run         build the suite and run a part of it, 3 minutes at most: results.json, report.html'
+	@echo '                 make run ARGS=--all                      everything'
+	@echo '                 make run ARGS="--fast --op layernorm"    of your choice: $(BUILD)/results.json'
 	@echo '                 make run ARGS=--list-ops                 make run ARGS=--help    only look: no records'
 	@echo 'make tool        build $(BUILD)/kbench, which shows and converts records of any run: $(BUILD)/kbench --load FILE'
 	@echo 'make test        build and run every test that this machine can run; the others are counted as skipped'
@@ -68,16 +69,17 @@ help:
 	@echo 'here:   CC=$(CC)   NVCC=$(or $(NVCC),(none))   GPU=$(or $(GPU),(none))$(if $(NVCC),   ARCH="$(ARCH)")'
 	@echo 'CC, CFLAGS, NVCC, NVCCFLAGS, ARCH can be set on the command line; NVCC= builds as if there were no nvcc'
 
-# results.json is the whole suite's at the usual effort or more: ARGS of these words leave it that. With any other word
-# (a filter, --op, --fast, --hot, --device, ...) the records go to $(BUILD)/, with one that only looks nowhere.
-WHOLE := --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
+# results.json is of all operations: of the suite's own part, or of --all. ARGS of these words leave it that. With any
+# other word (a filter, --op, --fast, --hot, --device, ...) the records go to $(BUILD)/, with one that only looks nowhere.
+WHOLE := --all --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
 LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --selftest --help -h --version
 args = $(subst --jsonl ,--jsonl=,$(subst --timeout ,--timeout=,$(subst --seed ,--seed=,$(strip $(ARGS)))))
 part = $(filter-out $(WHOLE),$(args))
 results = $(if $(filter $(LOOK) --json --json=%,$(args)),,$(if $(part),$(BUILD)/results.json,results.json))
+outputs = $(if $(results),--json $(results) --html $(results:results.json=report.html))
 run: $(BUILD)/suite
-	$(if $(filter $(BUILD)/%,$(results)),@echo 'records: $(results) (results.json is for the whole suite at the usual effort)')
-	$(BUILD)/suite $(if $(results),--json $(results)) $(ARGS)
+	$(if $(filter $(BUILD)/%,$(results)),@echo 'records: $(results) (results.json is for a run of all operations)')
+	$(BUILD)/suite $(outputs) $(ARGS)
 
 # rebuilt when its command changes: with or without nvcc, another GPU, other flags
 $(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command

@@ -21,12 +21,11 @@ QUICK START
 
 WHAT IT REFUSES TO DO
 
-    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a
-    synchronisation inside the timed block, a block without GPU work, a crash: each gives a word (see >>types,
-    KB_FLAGS) and exit code 1, and the other cases go on.
-    It drops no sample for its value, and does not retry until a number looks good; what was timed while the
-    process, its thread or the gate stood still is timed again, and counted (samples_retaken).
-    It does not profile whole programs, has no window, and does not run on Windows.
+    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a synchronisation
+    inside the timed block, a block without GPU work, a crash: each gives a word (see >>types, KB_FLAGS) and exit code
+    1, and the other cases go on. It drops no sample for its value, and does not retry until a number looks good; what
+    was timed while the process, its thread or the gate stood still is timed again, and counted (samples_retaken). It
+    does not profile whole programs, has no window, and does not run on Windows.
 
 CONTENTS (search for the tag)
 
@@ -52,6 +51,7 @@ CONTENTS (search for the tag)
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
+    >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
     >>differences  foundation: what two records' machines differ in, and whether their times may be compared
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -61,6 +61,7 @@ CONTENTS (search for the tag)
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
     >>patterns     plan: regular expressions on the names of cases, which the system compiles and matches
     >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
+    >>part         plan: the part of a plan that so much time allows
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -91,17 +92,26 @@ CONTENTS (search for the tag)
     >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
-    >>json         record: one object per case; never NaN, never Infinity, never a comma for a point
     >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
+    >>looks        record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up
     >>columns      render: what render is told beside the records, and what stands in a column
     >>profile      render: what was found inside of a case: below its row in the table, and as a timeline
-    >>table        render: the terminal table and its summary
+    >>lines        render: the table being written: its state, and text laid out in its width
+    >>table        render: the terminal table: groups, columns and rows
+    >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
     >>shifts       render: what changed from one set of records to another, and how it went over time
     >>text         render: records as CSV and Markdown
     >>tools        render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format
     >>report       render: report.md: every case, summaries by size, the best of each operation, what holds it back
+    >>svg          render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose
+    >>views        render: which records belong into one picture, and along which axes they lie there
+    >>sweeps       render: how a number goes with size: lines, fitted powers, heat maps
+    >>figures      render: what each case reaches of the machine, how it was sampled, and how it stands to another
+    >>page         render: the kinds of figures; one as a file of its own; what a page needs beside its content
+    >>cases        render: what a page says first: verdict, what to know before trusting it, the table of all cases
+    >>html         render: a page of one file: what it says first, figures, machine, and the records themselves
     >>progress     render: the progress line on stderr
     >>resume       program: which cases an earlier run has left records of, and what is still to be done
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
@@ -110,6 +120,7 @@ CONTENTS (search for the tag)
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
     >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
+    >>vendor       program: ncu and nsys, started on this very program, which then runs each block once for them
     >>program      program: a run from command line to exit code
     >>gate         program: baselines, histories, goals, and what they make of the exit code
     >>load         program: records of earlier runs, shown without a run
@@ -179,21 +190,30 @@ HOW A MEASUREMENT WORKS
 COMMAND LINE
 
     prog [options] [FILTER...]      --help lists the options of this build; FILTER is a regular expression
-    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression or
-    a missed goal; 4 not certain, or other machines, with --fail-on noise;
-    77 every selected case needs a GPU and there is none; 130 interrupted, with all that finished written
+    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression or a
+    missed goal; 4 not certain, or other machines, with --fail-on noise; 77 every selected case needs a GPU and there is
+    none; 130 interrupted, with all that finished written
+
+    The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order:
+    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, +-, speedup; names are cut in their middle.
 
     What changed: --baseline NAME|FILE holds a run against an earlier one (--save-baseline NAME, .kbench/NAME.json),
-    --compare A B one file against another, --race OLD NEW two built programs in alternating fresh processes. A
-    regression lies wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on
-    what runs differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being
-    compared (backend, GPU, driver, ECC, MIG, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
-    memory and cases added or removed are 3 too; noise: 4 where some case is not known to lie within the threshold or
-    beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
+    --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
+    wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on what runs
+    differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being compared
+    (backend, GPU, driver, ECC, MIG, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
+    memory and cases added or removed are 3 too; noise: 4 where a case is not known to lie within it or beyond; never:
+    0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
 
     Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
     task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
-    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
+    every case the same share of that time, within what --max-time and --min-time say; what had none is not run. --part
+    3m runs as many cases of each operation as that takes, from all of its sizes.
+
+    Looked into by NVIDIA's tools: --ncu and --nsys start ncu or nsys on this program before it measures, by a command
+    that is printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which
+    case's it is. What they saw of its kernels is added up (shares and rates by time), and stands in a table and in the
+    record's counters. Where a tool fails the times stand, a line says what helps, and the exit code is 2.
 
 MEMORY RULES
 
@@ -213,13 +233,13 @@ THE RECORD
     killed measures only what it has no record of: of the same executable (its hash is binary), parameters, seed, GPU
     and processor. A comparison group that lacks a case, or in which one failed, is measured as a whole and its old
     lines go; half a line goes as well; --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared. All values are scalars but params (an object of the axes), counters, counter_units, environment
-    (objects, too), samples_ms, process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with
-    their groups, units and meanings: it makes the fields of kb_result and the file, in that order, all always present,
-    null where they do not apply. A record says all that the table on the terminal shows of its case.
+    is not compared. All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
+    process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
+    meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
+    apply. A record says all that the table shows of its case.
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
-    counts), and writes what else is asked for; it runs nothing, and its exit code says nothing of how the cases went.
-    schema 2 (0.1.0): files of schema 1 lack planned, processes and others that came since.
+    counts), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
+    --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
 
 LAST REVISIONS
 
@@ -231,8 +251,8 @@ LAST REVISIONS
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
               Public: KBENCH_*
-              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, >>cli, measure, >>verdict,
-                       >>record, >>parse, >>profile, >>tools, program
+              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, plan, measure, >>verdict,
+                       >>record, >>parse, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -348,50 +368,48 @@ typedef enum kb_expectation {
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
 // Flags: an ERROR takes the number away and puts its word in the table; a WARN stands beside the number.
-//      name           level  advice
+//      name           level  advice: what mends it
 // clang-format off
 #define KB_FLAGS(x)                                                                                            \
-    x(VERIFY_FAIL,     ERROR, "the output is wrong: fix the kernel, or the tolerance")                            \
-    x(STALE,           ERROR, "each launch has to write its output: state that outlives one must be reset")       \
-    x(WORK_CHANGED,    ERROR, "every launch has to do the same work: reset in KB_SAMPLE what one leaves to the next") \
-    x(CUDA_ERROR,      ERROR, "compute-sanitizer finds where")                                                    \
-    x(NO_WORK,         ERROR, "launch on kb->stream; host code is timed with KB_TIME_HOST, and kept with kb_keep") \
-    x(NO_LOOP,         ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                                \
-    x(LEFT_EARLY,      ERROR, "no break, return or goto out of the timed block; continue is fine")                \
-    x(TRANSFER,        ERROR, "move copies out of the timed block, or kb_expect(kb, KB_EXPECT_TRANSFER)")         \
-    x(SYNC_INSIDE,     ERROR, "move the waiting out of the timed block, or kb_expect(kb, KB_EXPECT_SYNC)")        \
-    x(ALLOC_INSIDE,    ERROR, "move allocations out of the timed block (cuBLAS: give the handle a workspace), "   \
-                              "or kb_expect(kb, KB_EXPECT_ALLOC)")                                                \
-    x(SIDE_STREAM,     ERROR, "launch and copy on kb->stream")                                                    \
-    x(ABOVE_ROOF,      ERROR, "check kb_bytes, kb_flops (kb_flops_as: of which type) and what is computed")        \
-    x(NOT_COLD,        ERROR, "the L2 cache could not be evicted between samples")                                \
-    x(TIMEOUT,         ERROR, "raise --timeout, or look for a hang")                                              \
-    x(OOM,             ERROR, "choose a smaller size")                                                            \
-    x(CRASHED,         ERROR, "--no-isolate under a debugger shows where")                                        \
-    x(OVERRUN,         ERROR, "something wrote beside a buffer: compute-sanitizer finds where")                   \
-    x(BAD_CASE,        ERROR, "mend the benchmark's function")                                                    \
-    x(FLOOR,           WARN,  "what the bias may be off is over 2 % of the time; time more work per launch")          \
-    x(QUANTISED,       WARN,  "the timer's step is over 1 % of the time, beyond the +-; time more work per launch")  \
-    x(UNGATED,         WARN,  "launch latency may be in the time; submit less, and do not wait, in the block")        \
-    x(UNVERIFIED,      WARN,  "no kb_check looked at the output")                                                     \
-    x(THROTTLED,       WARN,  "the GPU lowered its clock for power or heat while this ran")                           \
-    x(CLOCK_VARIES,    WARN,  "the SM clock changed by more than 2 %, and times with it; lock it, or try --thorough") \
-    x(UNSETTLED,       WARN,  "had not settled when the warm-up ran out, and the later half differs; try --thorough") \
-    x(DRIFT,           WARN,  "the time drifts: the median lies between two states; try --thorough")                  \
-    x(AUTOCORR,        WARN,  "samples hang together, worth fewer than 6: the +- is a guess; try --thorough")         \
-    x(BIMODAL,         WARN,  "two groups, a quarter of the samples or more in each; look at samples_ms")             \
-    x(OUTLIERS,        WARN,  "stragglers move the median beyond the +-; something else uses this machine?")          \
-    x(NOISY,           WARN,  "known to no better than 5 %: close other programs, --cpu N, or a longer --max-time")   \
-    x(FEW,             WARN,  "too few samples for an interval; raise --max-time")                                    \
-    x(PLACEMENT,       WARN,  "no verdict: up to 3 % is where data lies, and it lay apart; KB_ALLOC it, always alike")\
-    x(SHARED_GPU,      WARN,  "other processes use this GPU")                                                      \
-    x(DECLARED_BYTES,  WARN,  "kb_bytes says over 10 % more than the counters saw move: check its formula")           \
-    x(DECLARED_FLOPS,  WARN,  "kb_flops says over 10 % more than the counters saw done: check its formula")           \
-    x(CONSTANT_DATA,   WARN,  "inputs are constant; real data can run slower")                                     \
-    x(LEAK,            WARN,  "the function left device memory allocated")                                         \
-    x(DEBUG_BUILD,     WARN,  "compiled without optimisation; use -O2 or -O3")
+    x(VERIFY_FAIL,    ERROR, "fix the kernel, or the tolerance of kb_check")                                    \
+    x(STALE,          ERROR, "write the output in each launch; reset in KB_SAMPLE what outlives one")           \
+    x(WORK_CHANGED,   ERROR, "do the same work in every launch: reset in KB_SAMPLE what one leaves")            \
+    x(CUDA_ERROR,     ERROR, "compute-sanitizer finds where")                                                   \
+    x(NO_WORK,        ERROR, "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it")            \
+    x(NO_LOOP,        ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                               \
+    x(LEFT_EARLY,     ERROR, "no break, return or goto out of the timed block; continue is fine")               \
+    x(TRANSFER,       ERROR, "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)")              \
+    x(SYNC_INSIDE,    ERROR, "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)")             \
+    x(ALLOC_INSIDE,   ERROR, "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC")             \
+    x(SIDE_STREAM,    ERROR, "launch and copy on kb->stream")                                                   \
+    x(ABOVE_ROOF,     ERROR, "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed")          \
+    x(NOT_COLD,       ERROR, "take the data from KB_ALLOC, or time it in cache: --hot")                \
+    x(TIMEOUT,        ERROR, "raise --timeout, or look for a hang")                                             \
+    x(OOM,            ERROR, "choose a smaller size, or free memory for it")                                    \
+    x(CRASHED,        ERROR, "--no-isolate under a debugger shows where")                                       \
+    x(OVERRUN,        ERROR, "compute-sanitizer finds where")                                                   \
+    x(BAD_CASE,       ERROR, "mend the benchmark's function: the message says what")                            \
+    x(FLOOR,          WARN,  "time more work per launch")                                                       \
+    x(QUANTISED,      WARN,  "time more work per launch")                                                       \
+    x(UNGATED,        WARN,  "submit less in the timed block, and do not wait there")                           \
+    x(UNVERIFIED,     WARN,  "kb_check(kb, got, want, n, tolerance) after the timed block")                     \
+    x(THROTTLED,      WARN,  "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc")             \
+    x(CLOCK_VARIES,   WARN,  "lock the clock (nvidia-smi -lgc), or try --thorough")                             \
+    x(UNSETTLED,      WARN,  "try --thorough, or a longer --warmup")                                            \
+    x(DRIFT,          WARN,  "try --thorough, or a longer --warmup")                                            \
+    x(AUTOCORR,       WARN,  "try --thorough, or several processes: --procs 5")                                 \
+    x(BIMODAL,        WARN,  "look at samples_ms in the record; --procs 5 shows what others see")               \
+    x(OUTLIERS,       WARN,  "close other programs, or try --thorough")                                         \
+    x(NOISY,          WARN,  "close other programs, --cpu N, or a longer --max-time")                           \
+    x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
+    x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
+    x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
+    x(DECLARED_BYTES, WARN,  "mend the formula of kb_bytes, by what the counters saw move")                      \
+    x(DECLARED_FLOPS, WARN,  "mend the formula of kb_flops, by what the counters saw done")                      \
+    x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
+    x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
+    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
 // clang-format on
-
 typedef enum kb_flag {
 #define KBI_X(name, level, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
@@ -583,10 +601,12 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
     x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; on the CPU: of one core's")      \
     x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
-    x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")                                          \
+    x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
+    x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
+    x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(params,  counters,              rate,    "what the body counted (kb_count), and --counters: an object of numbers") \
+    x(params,  counters,              rate,    "by name: what kb_count, --counters, ncu and nsys counted")            \
     x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
@@ -634,6 +654,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    energy_mj,             machine, "mJ a launch")                                                         \
     x(real,    temperature_c,         machine, "degrees Celsius")                                                     \
     x(text,    throttle,              machine, "why the clock was lowered")                                           \
+    x(whole,   l2_bytes,              machine, "of the cache that all multiprocessors share")                          \
     x(truth,   ecc,                   machine, "whether error correction is on")                                      \
     x(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
     x(text,    host,                  machine, "its name")                                                            \
@@ -687,6 +708,8 @@ extern "C" {
 
 // What KBENCH_MAIN() calls: reads the command line, runs what is registered, returns the exit code.
 int kb_main(int argc, char** argv);
+// Before it: options, as "--fast --part 3m", of a run whose command line neither chooses nor says how long. Kept.
+void kb_default(const char* options);
 // kb_add, kb_open and kb_run (see the end of this section) for other languages: build may be NULL.
 void kb_add_from(kb_entry* entry, const kb_build* build);
 kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
@@ -700,8 +723,8 @@ void kb_print(const kb_result* results, int64_t n);
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
 // For other languages. A record as JSON, as snprintf puts text: at most size bytes with the 0; gives the length of all.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
-// What a library is: of "version" 10000 major + 100 minor + patch; of "cuda" whether it measures GPUs; of "kb_desc",
-// "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis" the bytes of that struct; -1 of anything else.
+// What a library is: "version": 10000 major + 100 minor + patch; "cuda": 1 if it measures GPUs; of a struct, as
+// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry" and "kb_axis", its bytes; anything else: -1.
 int64_t kb_abi(const char* what);
 // The case whose function, or check, kb_run or kb_compare is calling: for its kb_fail, kb_note, kb_bytes. Or NULL.
 kb_state* kb_current(void);
@@ -991,6 +1014,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBENCH_IMPLEMENTED
 
 #if KBI_CUDA
+#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #endif
 
@@ -1143,7 +1167,7 @@ static bool kbi_writable(int file, int milliseconds) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
-              Public: none      Used by: >>util, >>fields, >>registry, plan, record, >>text, program
+              Public: none      Used by: >>util, >>fields, >>registry, plan, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_set { // of hashes and addresses
@@ -1155,28 +1179,55 @@ typedef struct kbi_set { // of hashes and addresses
 static struct kbi_process {
     const char* program; // the name that stands before each line; NULL: kbench
     bool quiet;          // --quiet: errors only
+    const char* usual;   // of kb_default; NULL: none
     kb_entry* entries;   // constructors of other files push here
     int entry_count;
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
 } kbi_process;
 
-// The bytes of a control character, one of those beyond ASCII as well; 0: it is none.
-static int kbi_control(const char* s) {
-    unsigned char c = (unsigned char)*s;
-    return (c && c < 0x20) || c == 0x7f ? 1 : c == 0xc2 && ((unsigned char)s[1] & 0xe0) == 0x80 ? 2 : 0;
+// What a terminal obeys instead of showing it: control characters, those of 0x80 to 0x9f too, and what turns the
+// direction of writing. How many bytes s begins with of such a one; 0: with text.
+static int kbi_obeyed(const char* s) {
+    const unsigned char* p = (const unsigned char*)s;
+    if (*p < 0x20 || *p == 0x7f) return *p != 0;
+    if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) return 2;
+    if (p[0] != 0xe2) return 0;
+    return (p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9) ? 3 : 0;
+}
+
+// Such a one as text: a space for what parts words and lines, else the number of the character.
+static const char* kbi_spelled(const char* s, int n, char out[16]) {
+    const unsigned char* p = (const unsigned char*)s;
+    if (n == 1 && *p >= '\t' && *p <= '\r') return " ";
+    unsigned code = n == 1 ? p[0] : n == 2 ? p[1] : (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
+    snprintf(out, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
+    return out;
+}
+
+static void kbi_print_plain(FILE* f, const char* s) { // for a terminal
+    char spelled[16];
+    while (*s) {
+        int obeyed = kbi_obeyed(s);
+        if (obeyed)
+            fputs(kbi_spelled(s, obeyed, spelled), f);
+        else
+            fputc(*s, f);
+        s += obeyed ? obeyed : 1;
+    }
 }
 
 static void kbi_say(const char* level, const char* format, va_list list) {
-    char small[1024], *large = NULL, *p = small;
+    char small[1024], *large = NULL;
     va_list again;
     va_copy(again, list);
     int n = vsnprintf(small, sizeof small, format, list);
     if (n >= (int)sizeof small) large = (char*)KBENCH_MALLOC((size_t)n + 1);
-    if (large) vsnprintf(p = large, (size_t)n + 1, format, again);
+    if (large) vsnprintf(large, (size_t)n + 1, format, again);
     va_end(again);
-    for (; *p; p++) memset(p, ' ', (size_t)kbi_control(p)); // one line, whatever the names and files hold
     fflush(stdout);
-    fprintf(stderr, "%s: %s%s\n", kbi_process.program ? kbi_process.program : "kbench", level, large ? large : small);
+    fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
+    kbi_print_plain(stderr, large ? large : small);
+    fputs("\n", stderr);
     fflush(stderr);
     KBENCH_FREE(large);
 }
@@ -1247,7 +1298,7 @@ __extension__ typedef unsigned __int128 kbi_wide;
 
 enum { KBI_FIVES = 28 };
 // clang-format off
-static const uint64_t kbi_fives[KBI_FIVES] = {
+static const uint64_t kbi_fives[KBI_FIVES] = { // the powers of five in 64 bits
     1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625, 1220703125,
     6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
     476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
@@ -1256,7 +1307,7 @@ static const uint64_t kbi_fives[KBI_FIVES] = {
 // clang-format on
 
 KBI_SLOW_END
-// The fewest digits, 15 to 17, that read back to x > 0, as c = 0.1 to 1 of 10^17 times 10^(*exponent - 16); 0: not here.
+// The fewest digits, 15 to 17, that read back to x > 0: c times 10^(*exponent - 16), c with 17 digits. 0: not here.
 static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
     uint64_t bits, fraction = ((uint64_t)1 << 52) - 1, power = 10000000000000000u; // 10^16
     memcpy(&bits, &x, sizeof bits);
@@ -1338,7 +1389,7 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
-        kbi_error("out of host memory (%zu bytes)", bytes);
+        kbi_error("out of host memory (%zu bytes): free some, or choose fewer or smaller cases", bytes);
         _exit(1);
     }
     return q;
@@ -1458,12 +1509,14 @@ static int kbi_utf8(const unsigned char* s) {
 
 // Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
 static void kbi_clean(kbi_text* t, const char* s) {
+    char spelled[16];
     for (const char *p = s, *plain; *p;) {
         for (plain = p; *p >= 0x20 && *p < 0x7f;) p++;
         kbi_put(t, plain, (size_t)(p - plain));
-        int n = kbi_utf8((const unsigned char*)p);
         if (!*p) break;
-        kbi_put(t, !n ? "\xef\xbf\xbd" : kbi_control(p) ? " " : p, !n ? 3 : kbi_control(p) ? 1 : (size_t)n);
+        int obeyed = kbi_obeyed(p), n = obeyed ? obeyed : kbi_utf8((const unsigned char*)p);
+        kbi_puts(t, obeyed ? kbi_spelled(p, obeyed, spelled) : n ? "" : "\xef\xbf\xbd");
+        if (!obeyed) kbi_put(t, p, (size_t)n);
         p += n ? n : 1;
     }
 }
@@ -1647,6 +1700,19 @@ static const char* kbi_show_time(double ms, char out[40]) {
     return out;
 }
 
+// "1.5 s", "45 s", "3 min", "2.5 h": about so long.
+static const char* kbi_show_span(double seconds, char out[40]) {
+    bool hours = seconds > 90 * 60, minutes = seconds > 90;
+    char number[40];
+    if (seconds < 9.95 && seconds > floor(seconds))
+        snprintf(out, 40, "%.30s s", kbi_digits(seconds, 2, number));
+    else if (hours)
+        snprintf(out, 40, "%.30s h", kbi_digits(seconds / 3600, 2, number));
+    else
+        snprintf(out, 40, "%.0f %s", seconds / (minutes ? 60 : 1), minutes ? "min" : "s");
+    return out;
+}
+
 static const char* kbi_show_bytes(double bytes, char out[40]) {
     static const char* const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
     char number[40];
@@ -1659,7 +1725,7 @@ static const char* kbi_show_bytes(double bytes, char out[40]) {
 static const char* kbi_show_percent(double x, char out[40]) {
     char number[40];
     if (!kbi_finite(x)) return "-";
-    snprintf(out, 40, "%.30s%%", x < 0.0005 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
+    snprintf(out, 40, "%.30s%%", x < 0.000995 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
     return out;
 }
 
@@ -1708,7 +1774,8 @@ static void kbi_find(void* library, const char* name, void* function) {
 /*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
               Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice, kb_flag_is_error
-              Used by: programs, >>random, >>plan, >>list, measure, >>counted, record, render, >>embed, >>selftest
+              Used by: programs, >>random, >>json, >>plan, >>list, measure, >>counted, >>record, >>reader, render,
+                       >>embed, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
@@ -1753,6 +1820,66 @@ static const struct {
 #undef KBI_X
 };
 
+// What each flag says: its mark in a row (an ERROR's word stands there itself), what happened, and why the number is
+// not there or not all that it seems. In the order of KB_FLAGS, which has what mends it.
+static const struct {
+    const char *name, *mark, *what, *why;
+} kbi_flag_words[] = {
+    { "VERIFY_FAIL", "", "the output is wrong", "a wrong result has no speed" },
+    { "STALE", "", "the last launch did not leave the output that the first one left",
+      "work of one launch would be divided by all" },
+    { "WORK_CHANGED", "", "later launches did other work than the first ones",
+      "their time is not that of the work that was checked" },
+    { "CUDA_ERROR", "", "CUDA reported an error", "a launch that fails returns at once, and would look fast" },
+    { "NO_WORK", "", "the timed block submitted no work", "the time of nothing is no speed" },
+    { "NO_LOOP", "", "no block was timed", "there is nothing that a time would be of" },
+    { "LEFT_EARLY", "", "the timed block was left before its end", "what was left out would count as done" },
+    { "TRANSFER", "", "the timed block copies between host and GPU", "the copy would count as the kernel's time" },
+    { "SYNC_INSIDE", "", "the timed block waits for the GPU",
+      "launches and the waiting would count as the kernel's time" },
+    { "ALLOC_INSIDE", "", "the timed block allocates memory",
+      "allocating takes longer than most kernels, and would count as one" },
+    { "SIDE_STREAM", "", "work went to another stream than kb->stream",
+      "no event waits for it there, and it would look free" },
+    { "ABOVE_ROOF", "", "faster than this machine was seen to be",
+      "less was done than kb_bytes or kb_flops say, or it was not done at all" },
+    { "NOT_COLD", "", "the L2 cache could not be evicted between samples",
+      "data in cache would pass for data in memory" },
+    { "TIMEOUT", "", "it took longer than --timeout allows", "what does not end has no time" },
+    { "OOM", "", "there was no room for its memory", "it did not run" },
+    { "CRASHED", "", "it did not come to its end", "what does not end has no time" },
+    { "OVERRUN", "", "something wrote beside a buffer", "what it overwrote may be data, and the output chance" },
+    { "BAD_CASE", "", "the function failed, or called kbench in a wrong way",
+      "what would be timed is not what was meant" },
+    { "FLOOR", "FL", "what the timer's bias may be off is over 2 % of the time",
+      "that much of it may be the timer's" },
+    { "QUANTISED", "QU", "the timer's step is over 1 % of the time",
+      "the +- cannot show what lies between two steps" },
+    { "UNGATED", "UG", "launches were not queued before the clock started", "launch latency may be in the time" },
+    { "UNVERIFIED", "UV", "no kb_check looked at the output", "a wrong kernel could be as fast" },
+    { "THROTTLED", "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster" },
+    { "CLOCK_VARIES", "CV", "the SM clock changed by more than 2 %", "times change with it" },
+    { "UNSETTLED", "US", "had not settled when the warm-up ran out",
+      "the later half of the samples differs from the first" },
+    { "DRIFT", "DR", "the time drifts", "the median lies between two states" },
+    { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
+    { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
+      "the median is of one, and the next run's may be of the other" },
+    { "OUTLIERS", "OU", "stragglers move the median beyond the +-", "something else seems to use this machine" },
+    { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
+    { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
+    { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
+    { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
+    { "DECLARED_BYTES", "DB", "kb_bytes says over 10 % more than the counters saw move",
+      "GB/s is that much too high" },
+    { "DECLARED_FLOPS", "DF", "kb_flops says over 10 % more than the counters saw done",
+      "FLOP/s is that much too high" },
+    { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
+    { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
+    { "DEBUG_BUILD", "DB", "compiled without optimisation",
+      "what the host does takes longer than it would for users" },
+};
+
 const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
@@ -1761,10 +1888,8 @@ bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
 // where neither valgrind nor a compiler's sanitizer looks.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_OVERRUN)
-        return "something wrote beside a buffer: with malloc in place of KB_ALLOC, valgrind or -fsanitize=address "
-               "finds where";
-    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "the message says what; --no-isolate under a debugger shows where";
-    if (!gpu && flag == KB_FLAG_FLOOR) return "close to what reading the clock costs; time more work per launch";
+        return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
+    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
     return kbi_flag_table[flag].advice;
 }
 
@@ -2245,7 +2370,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
               Public: kb_summarize
-              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, >>tools, >>proving, >>selftest
+              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, render, >>proving, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -3144,6 +3269,7 @@ typedef struct kbi_recipe {
     bool fresh;                 // ask it with other inputs, too
     unsigned inside;            // kbi_wish: nothing is timed, the block is looked into
     const char* counters;       // which: few, usual, all, or names of metrics; NULL: usual
+    bool looked;                // nothing is timed: a profiler looks on
     unsigned expect;            // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -3631,7 +3757,7 @@ static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
               Public: kb_result_free
-              Used by: programs, >>differences, >>arguments, >>verdict, record, render, program
+              Used by: programs, >>json, >>differences, >>arguments, >>verdict, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -3716,37 +3842,52 @@ enum {
     KBI_COLUMN_GFLOPS,
     KBI_COLUMN_ITEMS,
     KBI_COLUMN_ROOF,
+    KBI_COLUMN_BAR,
     KBI_COLUMN_MEMORY,
     KBI_COLUMN_SAMPLES,
-    KBI_COLUMN_SPEEDUP
+    KBI_COLUMN_SPEEDUP,
+    KBI_COLUMN_INTERVAL
 };
 
 static const struct {
     const char *title, *key;
     int width;
-} kbi_columns[] = { { "time", "time_ms", 9 },
+} kbi_columns[] = { { "time", "time_ms", 8 },
                     { "+-", "precision", 6 },
                     { "GB/s", "throughput_gbps", 8 },
                     { "GFLOP/s", "gflops", 8 },
                     { "items/s", "items_per_second", 8 },
                     { "roof", "gpu_efficiency", 6 },
+                    { "bar", "gpu_efficiency", 10 },
                     { "memory", "memory_bytes", 8 },
                     { "samples", "samples", 7 },
-                    { "speedup", "speedup", 7 } };
+                    { "speedup", "speedup", 8 },
+                    { "interval", "speedup_low", 14 } };
 
 static const struct {
     int column;
     const char* title;
     double scale;
-} kbi_units[] = { { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },    { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "items/s", 1 },     { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 }, { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 } };
+} kbi_units[] = { { KBI_COLUMN_TIME, "time ns", 1e6 },
+                  { KBI_COLUMN_TIME, "time us", 1e3 },
+                  { KBI_COLUMN_TIME, "time ms", 1 },
+                  { KBI_COLUMN_TIME, "time s", 1e-3 },
+                  { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },
+                  { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
+                  { KBI_COLUMN_ITEMS, "items/s", 1 },
+                  { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
+                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 },
+                  { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 },
+                  { KBI_COLUMN_MEMORY, "mem B", 1 },
+                  { KBI_COLUMN_MEMORY, "mem KiB", 1.0 / 1024 },
+                  { KBI_COLUMN_MEMORY, "mem MiB", 1.0 / 1048576 },
+                  { KBI_COLUMN_MEMORY, "mem GiB", 1.0 / 1073741824 } }; // of a column from small to large
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
     const kbi_key* key; // what it shows
     bool down;          // --sort: the largest first
-    char counter[64];   // which of the counters; "": the key is another
+    char counter[128];  // which of the counters; "": the key is another
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
@@ -3809,14 +3950,14 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
     if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
         return true;
     if (key)
-        kbi_error("--%s: %s is a list, neither a number nor a text", option, key->name);
+        kbi_error("--%s: %s is a list, neither a number nor a text; --json has it", option, key->name);
     else if (!*name)
-        kbi_error("--%s: a name is missing in its list", option);
+        kbi_error("--%s: a name is missing in its list, which is one as in time,GB/s", option);
     else if (best.distance <= 3)
-        kbi_error("--%s: neither a column nor a key of the record is called '%s'; nearest is '%s'", option, name,
-                  best.name);
+        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'; nearest is '%s'", option,
+                  name, best.name);
     else
-        kbi_error("--%s: neither a column nor a key of the record is called '%s'", option, name);
+        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'", option, name);
     return false;
 }
 
@@ -3824,11 +3965,11 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
-        char name[80];
+        char name[160];
         bool down = kbi_is(option, "sort") && *p == '-';
         int length = (int)strcspn(p, ",") - down;
         snprintf(name, sizeof name, "%.*s", length, p + down);
-        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names", option, (int)KBI_SHOWN), 0;
+        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names; leave some out", option, (int)KBI_SHOWN), 0;
         if (!kbi_shown_named(option, name, &out[n])) return 0;
         out[n++].down = down;
         p += length + down;
@@ -3842,8 +3983,96 @@ static bool kbi_shown_check(const char* option, const char* list) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
+              Public: kb_json      Used by: programs, >>store, >>page, >>resume, >>gate
+---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_json_whole(kbi_text* t, int64_t x) {
+    char text[24], *p = text + sizeof text;
+    if (x == KB_NONE) { // also what has no positive counterpart
+        kbi_puts(t, "null");
+        return;
+    }
+    for (int64_t left = x < 0 ? -x : x; left || p == text + sizeof text; left /= 10) *--p = (char)('0' + left % 10);
+    if (x < 0) *--p = '-';
+    kbi_put(t, p, (size_t)(text + sizeof text - p));
+}
+
+static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
+
+static void kbi_json_params(kbi_text* t, kbi_field_params params) {
+    kbi_puts(t, "{");
+    for (int64_t i = 0; i < params.n; i++) {
+        const kb_param* p = &params.of[i];
+        if (i) kbi_puts(t, ", ");
+        kbi_json_text(t, p->name);
+        kbi_puts(t, ": ");
+        if (p->type == KB_AXIS_STRINGS)
+            kbi_json_text(t, p->s);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_json_real(t, p->r);
+        else
+            kbi_json_whole(t, p->i);
+    }
+    kbi_puts(t, "}");
+}
+
+static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
+    kbi_puts(t, samples.n ? "[" : "null");
+    for (int64_t i = 0; i < samples.n; i++) {
+        if (i) kbi_puts(t, ", ");
+        kbi_json_real(t, samples.of[i]);
+    }
+    if (samples.n) kbi_puts(t, "]");
+}
+
+static void kbi_json_flags(kbi_text* t, uint64_t flags) {
+    bool first = true;
+    kbi_puts(t, "[");
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!((flags >> f) & 1)) continue;
+        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
+        first = false;
+    }
+    kbi_puts(t, "]");
+}
+
+static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+    switch (kind) {
+    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
+    case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
+    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
+    case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
+    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
+    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
+    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
+    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
+    }
+}
+
+static void kbi_json_result(kbi_text* t, const kb_result* r) {
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_puts(t, i ? ", \"" : "{\"");
+        kbi_puts(t, kbi_keys[i].name);
+        kbi_puts(t, "\": ");
+        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
+    }
+    kbi_puts(t, "}");
+}
+
+int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
+    kbi_text t = { NULL, 0, 0 };
+    kbi_json_result(&t, result);
+    int64_t all = (int64_t)t.n, n = KBI_MIN(all, size - 1);
+    if (n >= 0) memcpy(buffer, t.s, (size_t)n), buffer[n] = 0;
+    kbi_text_free(&t);
+    return all;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
-              Public: none      Used by: >>differences, >>compare, >>shifts, >>gate, >>race
+              Public: none      Used by: >>differences, >>compare, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -3894,6 +4123,15 @@ typedef struct kbi_assessment { // of all changes together
     double geomean; // of time after over before; NAN: nothing was compared
     const kbi_change* worst;
 } kbi_assessment;
+
+typedef struct kbi_contrast { // a run held against an earlier one, as a whole
+    const char* name;         // of the earlier one
+    const kb_result* before;
+    int64_t n_before;
+    kbi_changes changes;
+    kbi_rules rules;
+    kbi_assessment sum;
+} kbi_contrast;
 
 // --- pairs ---
 
@@ -3992,7 +4230,7 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>differences foundation: what two records' machines differ in, and whether their times may be compared. Pure functions.
+  >>differences foundation: what two records' machines differ in, and whether their times may be compared.
               Public: none      Used by: >>shifts, program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
@@ -4003,7 +4241,7 @@ typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_OPT
 // does, of builds whether they were optimised. Of the first three one says it all.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
-    const char *key, *words;
+    const char *key, *words; // words: for people, where it keeps times apart
     kbi_env_how how;
 } kbi_env_keys[] = { { "backend", "backend", KBI_ENV_OFF },
                      { "gpu", "GPU", KBI_ENV_OFF },
@@ -4013,15 +4251,15 @@ static const struct {
                      { "cpu", "CPU", KBI_ENV_OFF },
                      { "mode", "mode", KBI_ENV_OFF },
                      { "build", "optimisation", KBI_ENV_OPTIMISED },
-                     { "cuda", "CUDA", KBI_ENV_TOLD },
-                     { "clocks_locked", "clocks locked", KBI_ENV_TOLD },
-                     { "cpus", "processors", KBI_ENV_TOLD },
-                     { "cpu_governor", "governor", KBI_ENV_TOLD },
-                     { "cpu_boost", "boost", KBI_ENV_TOLD },
-                     { "host", "host", KBI_ENV_TOLD },
-                     { "kernel_version", "kernel", KBI_ENV_TOLD },
-                     { "kbench_version", "kbench", KBI_ENV_TOLD },
-                     { "seed", "seed", KBI_ENV_TOLD } };
+                     { "cuda", NULL, KBI_ENV_TOLD },
+                     { "clocks_locked", NULL, KBI_ENV_TOLD },
+                     { "cpus", NULL, KBI_ENV_TOLD },
+                     { "cpu_governor", NULL, KBI_ENV_TOLD },
+                     { "cpu_boost", NULL, KBI_ENV_TOLD },
+                     { "host", NULL, KBI_ENV_TOLD },
+                     { "kernel_version", NULL, KBI_ENV_TOLD },
+                     { "kbench_version", NULL, KBI_ENV_TOLD },
+                     { "seed", NULL, KBI_ENV_TOLD } };
 
 static const char* kbi_env_value(const kb_result* r, int key, char number[40]) { // NULL: not known
     const kbi_key* k = kbi_key_named(kbi_env_keys[key].key);
@@ -4062,7 +4300,7 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
                  build ? kbi_env_build(y)
                  : y   ? y
                        : "none");
-        i = KBI_MAX(i, i <= KBI_ENV_DRIVER ? (int)KBI_ENV_DRIVER : 0);
+        if (i < KBI_ENV_DRIVER) i = KBI_ENV_DRIVER;
     }
     return what->n > before;
 }
@@ -4265,12 +4503,14 @@ enum {
     x(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
     x(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
     x(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
+    x(part,           "part",         "T",             "how long",   "of each operation as many cases as take T")     \
     x(budget,         "budget",       "T",             "how long",   "of all cases together, or of a --race (60s)") \
     x(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
     x(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
     x(launches,       "launches",     "N",             "how long",   "exactly N launches a sample; 8, on a CPU more")  \
     x(warmup,         "warmup",       "N|T",           "how long",   "samples or time of warm-up; until settled")    \
     x(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
+    x(all,            "all",          NULL,            "how long",   "all cases, where the program leaves some out")  \
     x(dry_run,        "dry-run",      NULL,            "how long",   "the plan, without running it")                 \
     x(cold,           "cold",         NULL,            "how",        "L2 evicted before each launch (the default)")   \
     x(hot,            "hot",          NULL,            "how",        "again on the same data, in cache")              \
@@ -4290,15 +4530,20 @@ enum {
     x(md,             "md",           "FILE",          "out",        "Markdown tables, as for a pull request")       \
     x(gbench,         "gbench",       "FILE",          "out",        "Google Benchmark's JSON, for its compare.py")  \
     x(go,             "go",           "FILE",          "out",        "Go's benchmark format, for benchstat")         \
+    x(html,           "html",         "FILE",          "out",        "a page with figures and the records in it")  \
+    x(svg,            "svg",          "FILE",          "out",        "one figure, that --plot names")                \
+    x(plot,           "plot",         "KIND",          "out",        "of --svg; see below")                          \
+    x(where,          "where",        "KEY=VALUE,...", "out",        "records of --svg; a further --where: or those") \
     x(report,         "report",       "DIR",           "out",        "comparison.csv, comparison.md and report.md")  \
     x(github,         "github",       NULL,            "out",        "Markdown to $GITHUB_STEP_SUMMARY as well")     \
     x(resume,         "resume",       NULL,            "out",        "only cases that --jsonl FILE has no record of") \
     x(sort,           "sort",         "KEY,-KEY",      "out",        "rows, once an operation is done; -KEY: down")   \
     x(columns,        "columns",      "A,B,C",         "out",        "of the table: its own, or keys of the record")  \
+    x(color,          "color",        "WHEN",          "out",        "always, never, or auto: on a terminal")        \
     x(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
     x(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
     x(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
-    x(verbose,        "verbose",      NULL,            "out",        "advice for each flag, notes (-v)")             \
+    x(verbose,        "verbose",      NULL,            "out",        "what each case says, all winners (-v)")          \
     x(help,           "help",         NULL,            "out",        "this text (-h)")                               \
     x(version,        "version",      NULL,            "out",        "the version")                                  \
     x(load,           "load",         "FILE...",       "then",       "shows records of --json, --jsonl; runs nothing") \
@@ -4317,7 +4562,9 @@ enum {
     x(profile,        "profile",      NULL,            "look inside", "kernels, copies, calls of each block (CUPTI)") \
     x(counters,       "counters",     "[=SET]",        "look inside", "hardware counters: few, usual, all or names") \
     x(trace,          "trace",        "FILE",          "look inside", "the same as a timeline for Perfetto")         \
-    x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files, what differs")  \
+    x(ncu,            "ncu",          "[=SET]",        "look inside", "counters by ncu: a set of its, or metrics A,B") \
+    x(nsys,           "nsys",         "[=FILE]",       "look inside", "kernels and copies by nsys; keeps its report") \
+    x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files what differs") \
     x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
     x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
     x(benchmark_out_format, "benchmark_out_format", "json", NULL,    NULL)                                           \
@@ -4351,20 +4598,23 @@ typedef struct kbi_strings { // the values of an option given more than once
 
 typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // whether an option was given
-    kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race;
-    const char *csv, *md, *gbench, *go, *report, *trace, *counters; // counters: behind the =
-    const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns;
+    kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race, where;
+    const char *csv, *md, *gbench, *go, *html, *svg, *plot, *report, *trace, *counters; // counters: behind the =
+    const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns, *color;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
     int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
     int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
     uint64_t seed;
     int64_t gpu;
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
+    const char *ncu, *nsys;                           // what stands behind the =; NULL: nothing
     double threshold, memory_threshold, alpha, noise; // shares
-    double budget;                                    // seconds; 0: there is none
+    double budget, part;                              // seconds; 0: there is none
     char** race_options;                              // what stands behind -- of a race; NULL: nothing
     const char** load;                                // the files of --load
     int n_load;
+    bool usual;      // what kb_default said is among them
+    char words[256]; // and stands here
     int argc;
     char** argv;
 } kbi_options;
@@ -4405,8 +4655,8 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold,  KBI_OPTION_hot,     KBI_OPTION_rotate,
-                                       KBI_OPTION_timer, KBI_OPTION_profile, KBI_OPTION_trace };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot,  KBI_OPTION_rotate,  KBI_OPTION_timer,
+                                       KBI_OPTION_ncu,  KBI_OPTION_nsys, KBI_OPTION_profile, KBI_OPTION_trace };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -4422,6 +4672,10 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_md,
                                         KBI_OPTION_gbench,
                                         KBI_OPTION_go,
+                                        KBI_OPTION_html,
+                                        KBI_OPTION_svg,
+                                        KBI_OPTION_plot,
+                                        KBI_OPTION_where,
                                         KBI_OPTION_report,
                                         KBI_OPTION_github,
                                         KBI_OPTION_benchmark_out,
@@ -4433,6 +4687,7 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_columns,
                                         KBI_OPTION_quiet,
                                         KBI_OPTION_verbose,
+                                        KBI_OPTION_color,
                                         KBI_OPTION_no_color,
                                         KBI_OPTION_no_progress,
                                         KBI_OPTION_baseline,
@@ -4445,23 +4700,27 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_ignore_env,
                                         KBI_OPTION_goal };
 // Files of records, or of what is made of them, when they are all there.
-static const int kbi_output_options[] = { KBI_OPTION_json, KBI_OPTION_jsonl,  KBI_OPTION_csv,
-                                          KBI_OPTION_md,   KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
-                                          KBI_OPTION_go,   KBI_OPTION_report, KBI_OPTION_github,
-                                          KBI_OPTION_trace };
+static const int kbi_output_options[] = { KBI_OPTION_json,   KBI_OPTION_jsonl,  KBI_OPTION_csv,
+                                          KBI_OPTION_md,     KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
+                                          KBI_OPTION_go,     KBI_OPTION_html,   KBI_OPTION_svg,
+                                          KBI_OPTION_report, KBI_OPTION_github, KBI_OPTION_trace };
 
 // In what --compare shows.
-static const int kbi_compare_options[] = {
-    KBI_OPTION_compare,          KBI_OPTION_op,          KBI_OPTION_impl,    KBI_OPTION_dtype,
-    KBI_OPTION_filter,           KBI_OPTION_exclude,     KBI_OPTION_quiet,   KBI_OPTION_verbose,
-    KBI_OPTION_no_color,         KBI_OPTION_no_progress, KBI_OPTION_history, KBI_OPTION_threshold,
-    KBI_OPTION_memory_threshold, KBI_OPTION_alpha,       KBI_OPTION_noise,   KBI_OPTION_fail_on,
-    KBI_OPTION_ignore_env,       KBI_OPTION_goal
-};
+static const int kbi_compare_options[] = { KBI_OPTION_compare,     KBI_OPTION_op,
+                                           KBI_OPTION_impl,        KBI_OPTION_dtype,
+                                           KBI_OPTION_filter,      KBI_OPTION_exclude,
+                                           KBI_OPTION_quiet,       KBI_OPTION_verbose,
+                                           KBI_OPTION_color,       KBI_OPTION_no_color,
+                                           KBI_OPTION_no_progress, KBI_OPTION_history,
+                                           KBI_OPTION_threshold,   KBI_OPTION_memory_threshold,
+                                           KBI_OPTION_alpha,       KBI_OPTION_noise,
+                                           KBI_OPTION_fail_on,     KBI_OPTION_ignore_env,
+                                           KBI_OPTION_goal };
 // In a race itself; all others are for its programs.
 static const int kbi_race_options[] = {
-    KBI_OPTION_race,    KBI_OPTION_budget, KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha,
-    KBI_OPTION_fail_on, KBI_OPTION_quiet,  KBI_OPTION_verbose,   KBI_OPTION_no_color,         KBI_OPTION_no_progress
+    KBI_OPTION_race,  KBI_OPTION_budget,   KBI_OPTION_threshold,  KBI_OPTION_memory_threshold,
+    KBI_OPTION_alpha, KBI_OPTION_fail_on,  KBI_OPTION_quiet,      KBI_OPTION_verbose,
+    KBI_OPTION_color, KBI_OPTION_no_color, KBI_OPTION_no_progress
 };
 
 // What KBENCH_NO_REPORT leaves out.
@@ -4470,6 +4729,10 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_md,
                                           KBI_OPTION_gbench,
                                           KBI_OPTION_go,
+                                          KBI_OPTION_html,
+                                          KBI_OPTION_svg,
+                                          KBI_OPTION_plot,
+                                          KBI_OPTION_where,
                                           KBI_OPTION_report,
                                           KBI_OPTION_github,
                                           KBI_OPTION_benchmark_out,
@@ -4488,7 +4751,9 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
                                           KBI_OPTION_race,
-                                          KBI_OPTION_trace };
+                                          KBI_OPTION_trace,
+                                          KBI_OPTION_ncu,
+                                          KBI_OPTION_nsys };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
@@ -4517,6 +4782,7 @@ static void kbi_help(void) {
         printf("  %-22s %s\n", left, o->help);
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
+           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
            "LISTs may have ranges: 1:64:*2, 0:100:+25. Times carry a unit: 200ms, 3s.\n"
            "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
            "4 not certain (--fail-on noise), 77 no GPU where every case needs one,\n"
@@ -4571,7 +4837,8 @@ static bool kbi_need_count(const char* option, const char* s, int64_t low, int64
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
     if (list->n == KBI_LISTS) {
-        kbi_error("--%s was given more than %d times", option, KBI_LISTS);
+        kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: A|B)",
+                  option, KBI_LISTS);
         return false;
     }
     list->of[list->n++] = s;
@@ -4605,10 +4872,15 @@ static bool kbi_option_alpha(const char* value, kbi_options* o) {
     return good;
 }
 
-static bool kbi_option_fail_on(const char* value, kbi_options* o) {
-    o->fail_on = value;
-    if (kbi_lists("regress,change,noise,never", value) && !strchr(value, ',')) return true;
-    return kbi_error("--fail-on takes regress, change, noise or never, not '%s'", value), false;
+// One of a few words, "a,b,c".
+static bool kbi_need_word(const char* option, const char* s, const char* words) {
+    char list[80] = "";
+    if (*s && !strchr(s, ',') && kbi_lists(words, s)) return true;
+    for (const char* p = words; *p; p++) { // "a, b or c"
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, *p != ',' ? "%c" : strchr(p + 1, ',') ? ", " : " or ", *p);
+    }
+    return kbi_error("--%s takes %s, not '%s'", option, list, s), false;
 }
 
 static bool kbi_option_save_baseline(const char* value, kbi_options* o) {
@@ -4618,6 +4890,20 @@ static bool kbi_option_save_baseline(const char* value, kbi_options* o) {
     kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s': it becomes .kbench/NAME.json",
               value);
     return false;
+}
+
+// A set is a word, metrics have "__" in their names.
+static bool kbi_option_ncu(const char* value, kbi_options* o) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:";
+    o->ncu = value;
+    if (!value || (*value && !value[strspn(value, allowed)])) return true;
+    return kbi_error("--ncu takes a set of ncu's, as in --ncu=full, or names of metrics, not '%s'", value), false;
+}
+
+static bool kbi_option_nsys(const char* value, kbi_options* o) {
+    o->nsys = value;
+    if (!value || *value) return true;
+    return kbi_error("--nsys takes a file for the report, as in --nsys=look, or nothing and no ="), false;
 }
 
 static bool kbi_option_warmup(const char* value, kbi_options* o) {
@@ -4639,7 +4925,8 @@ static bool kbi_option_cpu(const char* value) {
     char not_ours[80], ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_error("--cpu takes numbers of processors, as in 2 or 0,4-7, not '%s'", value), false;
-    if (!kbi_cpus_allowed(&allowed)) return kbi_error("--cpu: this system pins no process to a processor"), false;
+    if (!kbi_cpus_allowed(&allowed))
+        return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
     if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return true;
     kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
               kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
@@ -4708,15 +4995,16 @@ static bool kbi_shard_of_runner(kbi_options* o) {
 static bool kbi_options_pin(const kbi_options* o) {
     kbi_cpus list;
     if (!o->cpu || (kbi_cpus_parse(o->cpu, &list) && kbi_cpus_pin(&list))) return true;
-    return kbi_error("--cpu %s: %s", o->cpu, strerror(errno)), false;
+    return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno)), false;
 }
 
 // Of two values for one option, or two lists for one axis, neither can silently be the one that counts.
 static bool kbi_option_is_second(const kbi_options* o, int id, const char* value) {
     const char* equals = id == KBI_OPTION_axis ? strchr(value, '=') : NULL;
     if (o->on[id] && kbi_options_table[id].argument && id != KBI_OPTION_load &&
-        !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)) && id != KBI_OPTION_goal)
-        return kbi_error("--%s is there twice; it takes one value", kbi_options_table[id].name), true;
+        !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)) && id != KBI_OPTION_goal &&
+        id != KBI_OPTION_where)
+        return kbi_error("--%s is there twice and takes one value; leave one out", kbi_options_table[id].name), true;
     for (int i = 0; equals && i < o->axis.n; i++) {
         const char* other = o->axis.of[i];
         if (!kbi_same_name_n(value, (size_t)(equals - value), other, strcspn(other, "="))) continue;
@@ -4752,7 +5040,8 @@ static bool kbi_option_gbench(kbi_options* o, int id, const char* value) {
             kbi_warn("--%s %s: each case has ten, from its samples, or one for each of its processes", name, value);
         return true;
     }
-    if (o->gbench) return kbi_error("--gbench and --benchmark_out are one option; it takes one value"), false;
+    if (o->gbench)
+        return kbi_error("--gbench and --benchmark_out are one option, which takes one value; leave one out"), false;
     return o->gbench = value, true;
 }
 
@@ -4768,10 +5057,14 @@ static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_memory_threshold: return kbi_need_percent(name, value, &o->memory_threshold);
     case KBI_OPTION_alpha: return kbi_option_alpha(value, o);
     case KBI_OPTION_noise: return kbi_need_percent(name, value, &o->noise);
-    case KBI_OPTION_fail_on: return kbi_option_fail_on(value, o);
+    case KBI_OPTION_fail_on: o->fail_on = value; return kbi_need_word(name, value, "regress,change,noise,never");
     case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
     case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
+    case KBI_OPTION_ncu: return kbi_option_ncu(value, o);
+    case KBI_OPTION_nsys: return kbi_option_nsys(value, o);
     case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
+    case KBI_OPTION_part: return kbi_need_time(name, value, 1e-3, &o->part);
+    case KBI_OPTION_color: o->color = value; return kbi_need_word(name, value, "always,auto,never");
     default: return true;
     }
 }
@@ -4798,6 +5091,10 @@ static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_csv: o->csv = value; return true;
     case KBI_OPTION_md: o->md = value; return true;
     case KBI_OPTION_go: o->go = value; return true;
+    case KBI_OPTION_html: o->html = value; return true;
+    case KBI_OPTION_svg: o->svg = value; return true;
+    case KBI_OPTION_plot: o->plot = value; return true;
+    case KBI_OPTION_where: return kbi_add_string("where", &o->where, value);
     case KBI_OPTION_report: o->report = value; return true;
     case KBI_OPTION_trace: o->trace = value; return true;
     case KBI_OPTION_counters: return kbi_option_counters(o, value);
@@ -4839,11 +5136,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_device: return kbi_option_device(value, o);
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
     case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
-    case KBI_OPTION_timer:
-        o->timer = value;
-        if (kbi_same_name(value, "events") || kbi_same_name(value, "cupti") || kbi_same_name(value, "wall"))
-            return true;
-        return kbi_error("--timer takes events, cupti or wall, not '%s'", value), false;
+    case KBI_OPTION_timer: o->timer = value; return kbi_need_word(name, value, "events,cupti,wall");
     case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
     case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
@@ -4910,7 +5203,7 @@ static bool kbi_one_of(const kbi_options* o, const int* ids, int n, const char* 
     for (int i = 0, first = -1; i < n; i++) {
         if (!o->on[ids[i]]) continue;
         if (first >= 0)
-            return kbi_error("--%s and --%s exclude each other%s", kbi_options_table[ids[first]].name,
+            return kbi_error("--%s and --%s exclude each other%s; leave one out", kbi_options_table[ids[first]].name,
                              kbi_options_table[ids[i]].name, why),
                    false;
         first = i;
@@ -4939,8 +5232,8 @@ static bool kbi_options_beside(const kbi_options* o) {
 static bool kbi_options_gate_agree(const kbi_options* o) {
     static const int of_times[] = { KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha };
     static const int of_files[] = { KBI_OPTION_noise, KBI_OPTION_ignore_env };
-    static const int of_runs[] = { KBI_OPTION_save_baseline, KBI_OPTION_baseline, KBI_OPTION_history,
-                                   KBI_OPTION_goal };
+    static const int of_runs[] = { KBI_OPTION_save_baseline, KBI_OPTION_baseline, KBI_OPTION_history, KBI_OPTION_goal,
+                                   KBI_OPTION_budget };
     bool files = o->baseline || o->compare[0], any = files || o->race.n;
     for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
         if (o->on[of_times[i]])
@@ -4957,10 +5250,32 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
     if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
     for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
         for (int k = 0; k < KBI_COUNT(of_runs) && o->on[kbi_idle_options[i]]; k++)
-            if (o->on[of_runs[k]])
+            if (o->on[of_runs[k]] && !(of_runs[k] == KBI_OPTION_budget && kbi_idle_options[i] == KBI_OPTION_dry_run))
                 return kbi_error("--%s measures no case: --%s has no place beside it",
                                  kbi_options_table[kbi_idle_options[i]].name, kbi_options_table[of_runs[k]].name),
                        false;
+    return true;
+}
+
+// What looks at a GPU's work wants a GPU, one, and cases that are measured.
+static bool kbi_options_look_agree(const kbi_options* o) {
+    static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys };
+    for (int i = 0; i < KBI_COUNT(looks); i++) {
+        const char *name = kbi_options_table[looks[i]].name, *why = NULL;
+        if (!o->on[looks[i]]) continue;
+        if (kbi_is(o->device, "all"))
+            why = "it looks at one GPU: --device N says which";
+        else if (kbi_is(o->device, "cpu"))
+            why = "it looks at a GPU's work, and --device cpu uses none";
+        else if (!KBI_CUDA && !o->device)
+            why = "it looks at a GPU's work, and this program was built without CUDA; use nvcc";
+        if (why) return kbi_error("--%s: %s", name, why), false;
+        for (int k = 0; k < KBI_COUNT(kbi_idle_options); k++)
+            if (o->on[kbi_idle_options[k]])
+                return kbi_error("--%s measures no case: --%s has no place beside it",
+                                 kbi_options_table[kbi_idle_options[k]].name, name),
+                       false;
+    }
     return true;
 }
 
@@ -4970,11 +5285,14 @@ static bool kbi_options_agree(const kbi_options* o) {
     static const int effort[] = { KBI_OPTION_fast, KBI_OPTION_thorough };
     static const int count[] = { KBI_OPTION_iters, KBI_OPTION_rounds };
     static const int words[] = { KBI_OPTION_quiet, KBI_OPTION_verbose };
+    static const int colours[] = { KBI_OPTION_color, KBI_OPTION_no_color };
     static const int checks[] = { KBI_OPTION_fresh, KBI_OPTION_no_verify };
     static const int sizes[] = { KBI_OPTION_launches, KBI_OPTION_rotate };
+    static const int part[] = { KBI_OPTION_all, KBI_OPTION_budget };
     if (!kbi_one_of(o, mode, KBI_COUNT(mode), "") || !kbi_one_of(o, effort, KBI_COUNT(effort), "") ||
         !kbi_one_of(o, count, KBI_COUNT(count), ": both say how many samples there are") ||
-        !kbi_one_of(o, words, KBI_COUNT(words), "") ||
+        !kbi_one_of(o, words, KBI_COUNT(words), "") || !kbi_one_of(o, colours, KBI_COUNT(colours), "") ||
+        !kbi_one_of(o, part, KBI_COUNT(part), "") ||
         !kbi_one_of(o, checks, KBI_COUNT(checks), ": other inputs are there to be checked") ||
         !kbi_one_of(o, sizes, KBI_COUNT(sizes), ": a graph holds every copy of the data equally often") ||
         !kbi_one_of(o, kbi_idle_options, KBI_COUNT(kbi_idle_options), ": one at a time"))
@@ -4988,10 +5306,13 @@ static bool kbi_options_agree(const kbi_options* o) {
         return kbi_error("--timer cupti records every launch by itself: without --launches"), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
-    if (!kbi_options_beside(o) || !kbi_options_gate_agree(o)) return false;
+    if (!kbi_options_beside(o) || !kbi_options_gate_agree(o) || !kbi_options_look_agree(o)) return false;
     if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
         return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
                false;
+    if (o->svg && !o->plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
+    if (!o->svg && (o->plot || o->where.n))
+        return kbi_error("--%s is of a figure: it goes with --svg FILE", o->plot ? "plot" : "where"), false;
     if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
         return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     struct stat about;
@@ -5000,10 +5321,8 @@ static bool kbi_options_agree(const kbi_options* o) {
     return true;
 }
 
-static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
+static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     bool only_filters = false;
-    o->argc = argc;
-    o->argv = argv;
     for (int i = 1; i < argc; i++) {
         const char* s = argv[i];
         if (only_filters || s[0] != '-' || !s[1]) {
@@ -5025,7 +5344,8 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         bool wants = kbi_options_table[id].argument && (equals || !kbi_option_may(id));
         if (!wants && equals) return kbi_error("--%s takes no value", kbi_options_table[id].name), false;
         if (wants && !equals && (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
-            return kbi_error("--%s needs %s", kbi_options_table[id].name, kbi_options_table[id].argument), false;
+            return kbi_error("--%s needs %s behind it", kbi_options_table[id].name, kbi_options_table[id].argument),
+                   false;
         if (wants && !equals && (id == KBI_OPTION_json || id == KBI_OPTION_jsonl) && argv[i + 1][0] == '-' &&
             argv[i + 1][1])
             return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file",
@@ -5041,7 +5361,40 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return kbi_error("--compare takes two names or files, the older one first"), false;
         o->compare[1] = argv[++i];
     }
-    if (!kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
+    return true;
+}
+
+// What kb_default said, for a run that says nothing of the kind itself.
+static bool kbi_options_usual(kbi_options* o) {
+    static const int effort[] = { KBI_OPTION_fast,     KBI_OPTION_thorough, KBI_OPTION_precision,
+                                  KBI_OPTION_max_time, KBI_OPTION_min_time, KBI_OPTION_rounds,
+                                  KBI_OPTION_iters,    KBI_OPTION_budget,   KBI_OPTION_part };
+    static const int apart[] = { KBI_OPTION_selftest,   KBI_OPTION_env,  KBI_OPTION_list,    KBI_OPTION_list_ops,
+                                 KBI_OPTION_list_sizes, KBI_OPTION_load, KBI_OPTION_compare, KBI_OPTION_race };
+    bool says = kbi_option_any(o->on, effort, KBI_COUNT(effort)) || o->filter.n ||
+                kbi_option_any(o->on, kbi_choosing_options, KBI_COUNT(kbi_choosing_options));
+    if (o->on[KBI_OPTION_all] && !kbi_process.usual)
+        return kbi_error("--all: this program leaves no case out by itself; leave it out"), false;
+    if (o->on[KBI_OPTION_all] && says)
+        return kbi_error("--all: the other options choose, or say how long; leave it out"), false;
+    if (!kbi_process.usual || o->on[KBI_OPTION_all] || says || kbi_option_any(o->on, apart, KBI_COUNT(apart)))
+        return true;
+    char* argv[32] = { NULL };
+    int argc = 1;
+    snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
+    for (char* p = o->words; *p && argc < KBI_COUNT(argv);) {
+        argv[argc++] = p;
+        p += strcspn(p, " ");
+        if (*p) *p++ = 0;
+    }
+    return o->usual = kbi_options_read(o, argc, argv);
+}
+
+static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
+    o->argc = argc;
+    o->argv = argv;
+    if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
+    if (!kbi_shard_of_runner(o)) return false;
     kbi_options_effort(o);
     return true;
 }
@@ -5120,7 +5473,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
         if (type == KB_AXIS_STRINGS) {
             size_t word = strcspn(p, ",");
             good = word > 0 && n < KBI_VALUES;
-            for (size_t i = 0; i < word; i++) good &= !kbi_control(p + i);
+            for (size_t i = 0; i < word; i++) good &= !kbi_obeyed(p + i);
             if (!good) break;
             memset(&values[n], 0, sizeof values[n]);
             values[n].type = type;
@@ -5260,8 +5613,8 @@ static double kbi_pattern_size(const char** at, int depth) {
             s += *s == ']';
             for (; *s && *s != ']'; s++) // [:alpha:], [.x.], [=x=]
                 if (*s == '[' && s[1] && strchr(":.=", s[1])) {
-                    const char close[] = { s[1], ']', 0 };
-                    if ((end = (char*)strstr(s + 2, close)) != NULL) s = end + 1;
+                    const char close[] = { s[1], ']', 0 }, *closed = strstr(s + 2, close);
+                    if (closed) s = closed + 1;
                 }
             s += *s == ']';
         } else
@@ -5273,7 +5626,7 @@ static double kbi_pattern_size(const char** at, int depth) {
 // false after an error message
 static bool kbi_pattern_sound(const char* s) {
     const char* at = s;
-    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= KBI_PATTERN) return true;
+    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= (int)KBI_PATTERN) return true;
     kbi_error(
         "'%.60s%s' is refused: a pattern has at most %d characters, repeats like {9} and + written out, %d groups "
         "in groups, and no \\1",
@@ -5288,7 +5641,8 @@ static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
         if (!error) continue;
         char why[128];
         regerror(error, &p->of[p->n], why, sizeof why);
-        kbi_error("'%.100s' is not a regular expression: %s", texts->of[p->n], why);
+        kbi_error("'%.100s' is not a regular expression: %s; what means itself stands behind a \\", texts->of[p->n],
+                  why);
         return false;
     }
     return true;
@@ -5302,13 +5656,14 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
-              Public: none      Used by: >>plan, >>list, program
+              Public: none      Used by: plan, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
     kbi_case* cases; // a group's cases stand together, the baseline first
     int n, groups;   // of this shard; behind its cases stand those of the others
     int n_all;
+    int n_matched; // before --part left some out
     kbi_arena arena;
 } kbi_plan;
 
@@ -5327,8 +5682,8 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
 }
 
 typedef struct kbi_dealt { // a group
-    int64_t cost;          // us: whole numbers are the same on every machine
-    int first, n;          // its cases
+    int64_t cost;
+    int first, n; // its cases
 } kbi_dealt;
 
 static int kbi_order_dealt(const void* a, const void* b) { // the longest first
@@ -5365,7 +5720,8 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
     for (int first = 0, end; first < plan->n; first = end) {
         end = kbi_group_end(plan, first);
-        dealt[groups].cost = (int64_t)(kbi_group_seconds(o, o->max_time, end - first) * 1e6 + 0.5);
+        // as kbi_group_seconds has it, but for what is said of times: the shards of a plan stay what they are
+        dealt[groups].cost = 3 * (end - first) + 2 * (end - first > 1);
         dealt[groups].first = first;
         dealt[groups++].n = end - first;
     }
@@ -5387,6 +5743,85 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(ours);
     KBENCH_FREE(to);
     KBENCH_FREE(dealt);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>part      plan: the part of a plan that so much time allows.
+              Public: none      Used by: >>plan, >>program
+---------------------------------------------------------------------------------------------------------------*/
+
+// Cases of a group that this build can run, as far as is known before there is a device.
+static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
+    int n = 0;
+    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
+    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
+        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
+    return n;
+}
+
+// What a group takes of the time: its samples, and what is done beside them, checks and fills above all.
+static double kbi_group_cost(const kbi_plan* plan, const kbi_options* o, int first) {
+    int n = kbi_group_here(plan, o, first);
+    return n ? (double)o->procs * (kbi_group_seconds(o, o->max_time, n) + 0.1 * n) : 0;
+}
+
+// Leaves out what --part has no room for. Operations take turns, and of each come first the shapes that lie far apart
+// in its list, from the middle on (steps of the golden ratio). What cannot run here costs nothing and stays; false:
+// nothing else is left.
+static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
+    typedef struct kbi_part { // of an operation in one direction
+        int first, n, next;   // its last group that was seen; how many it has; where its list begins
+    } kbi_part;
+    size_t groups = (size_t)plan->groups;
+    double left = o->part;
+    int n = 0, k = 0, parts = 0, longest = 0;
+    bool some = false, all = true;
+    kbi_part* part = (kbi_part*)kbi_grow(NULL, sizeof(kbi_part) * (groups + 1));
+    int *of = (int*)kbi_grow(NULL, sizeof(int) * groups), *list = (int*)kbi_grow(NULL, sizeof(int) * groups);
+    char* chosen = (char*)kbi_grow(NULL, (size_t)plan->n); // by a group's first case: 1 chosen, 2 not, 0 not yet seen
+    memset(chosen, 0, (size_t)plan->n);
+    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++) {
+        const kbi_case *c = &plan->cases[first], *like = NULL;
+        for (of[k] = 0; of[k] < parts; of[k]++) {
+            like = &plan->cases[part[of[k]].first];
+            if (kbi_is(like->entry->operation, c->entry->operation) && kbi_same_text(like->direction, c->direction))
+                break;
+        }
+        if (of[k] == parts) part[parts].n = 0, parts++;
+        part[of[k]].first = first;
+        part[of[k]].n++;
+        longest = KBI_MAX(longest, part[of[k]].n);
+    }
+    part[0].next = 0;
+    for (int i = 0; i < parts; i++) part[i + 1].next = part[i].next + part[i].n, part[i].n = 0;
+    k = 0;
+    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++)
+        list[part[of[k]].next + part[of[k]].n++] = first;
+    for (int turn = 0; turn < longest; turn++)
+        for (int i = 0; i < parts; i++) {
+            double at = 0.5 + turn * 0.6180339887498949;
+            int m = part[i].n, j = (int)(m * (at - floor(at)));
+            if (turn >= m) continue;
+            while (chosen[list[part[i].next + j]]) j = (j + 1) % m;
+            double cost = kbi_group_cost(plan, o, list[part[i].next + j]);
+            chosen[list[part[i].next + j]] = cost <= left ? 1 : 2;
+            some |= cost > 0 && cost <= left;
+            all &= cost <= left;
+            if (cost <= left) left -= cost;
+        }
+    plan->groups = 0;
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        if (chosen[first] != 1) continue;
+        plan->groups++;
+        for (int i = first; i < end; i++) plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    KBENCH_FREE(part);
+    KBENCH_FREE(of);
+    KBENCH_FREE(list);
+    KBENCH_FREE(chosen);
+    return some || all;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5564,7 +5999,8 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                        false;
         } else {
             if (n == KBI_DIMENSIONS)
-                return kbi_error("%s/%s has more than %d axes", e->operation, e->implementation, (int)KBI_DIMENSIONS),
+                return kbi_error("%s/%s has more than %d axes; make two of them one", e->operation, e->implementation,
+                                 (int)KBI_DIMENSIONS),
                        false;
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
@@ -5731,7 +6167,7 @@ static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_nami
         kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
                   best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
     else
-        kbi_error("unknown %s '%s': this program has none", noun, word);
+        kbi_error("unknown %s '%s': this program has none; leave it out", noun, word);
     return false;
 }
 
@@ -5785,6 +6221,11 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (!good || !plan->n) return kbi_plan_free(plan), false;
     kbi_plan_unique(plan);
     kbi_plan_group(plan, o);
+    plan->n_matched = plan->n;
+    if (o->part > 0 && !kbi_plan_part(plan, o)) {
+        kbi_error("--part: no comparison group takes so little; raise it, or add --fast");
+        return kbi_plan_free(plan), false;
+    }
     plan->n_all = plan->n;
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
     if (o->shards > 1) kbi_plan_shard(plan, o);
@@ -5842,6 +6283,7 @@ static void kbi_list_word(kbi_text* t, kbi_set* seen, uint64_t column, const cha
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set seen = { NULL, 0, 0 };
+        kbi_text line = { NULL, 0, 0 };
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         kbi_clean(t, operation);
@@ -5862,6 +6304,7 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
             kbi_text_free(&line);
         }
         kbi_set_free(&seen);
+        kbi_text_free(&line);
     }
 }
 
@@ -5956,9 +6399,10 @@ typedef struct kbi_backend {
         void (*repeat)(struct kbi_run* run, int which, bool begin); // captures it so often (0), twice so often (1)
     } capture;
     struct {
-        double (*clock)(void);                 // of the SMs, in MHz; NaN: not known
-        void (*sense)(kbi_measured* m);        // power, temperature, clocks, throttling
-        double (*energy)(struct kbi_run* run); // mJ a launch; NaN: cannot be told
+        double (*clock)(void);                         // of the SMs, in MHz; NaN: not known
+        void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
+        double (*energy)(struct kbi_run* run);         // mJ a launch; NaN: cannot be told
+        void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
     } sensors;
     const kbi_instrument* instruments[4]; // up to the first NULL
 } kbi_backend;
@@ -6066,6 +6510,7 @@ typedef struct kbi_body_call { // of the body
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     uint64_t shown;            // to profilers: the range of the phase
+    int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -6194,7 +6639,7 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lab       measure: all that a measuring process keeps from one case to the next.
-              Public: none      Used by: measure, >>program, >>proving
+              Public: none      Used by: measure, >>worker, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -6879,7 +7324,7 @@ static const kbi_backend kbi_cpu = {
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL },
     { KBI_PERF, NULL, NULL, NULL }
 };
 // clang-format on
@@ -6924,7 +7369,7 @@ static const kbi_backend kbi_scripted = {
     KBI_HOST_MEMORY,
     { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL }
 };
 // clang-format on
@@ -7567,6 +8012,17 @@ static double kbi_gpu_clock(void) {
     kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
     if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess || !kbi_lab.gpu.clock[0]) return NAN;
     return 1000.0 * (double)kbi_lab.gpu.clock[1] / (double)kbi_lab.gpu.clock[0];
+}
+
+// What a profiler saw between two empty kernels belongs to the case that their grids name: the order of launches is the
+// one thing that all profilers keep. Each is alone on the GPU.
+static void kbi_gpu_mark(kbi_run* run, bool begin) {
+    if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
+    cudaDeviceSynchronize();
+    if (begin) cudaProfilerStart();
+    kbi_launch(KBI_F_NULL, (unsigned)(2 * run->call.mark + (begin ? 1 : 2)), 1, NULL);
+    cudaDeviceSynchronize();
+    if (!begin) cudaProfilerStop();
 }
 
 static void kbi_gpu_abandon(void) {
@@ -8777,44 +9233,45 @@ static const struct {
 static const struct {
     const char *name, *metric, *unit;
     int set; // 0: few, 1: usual, 2: all
-} kbi_metrics[] = { { "gpu_time_ns", "gpu__time_duration.sum", "ns",
-                      0 }, // at the profiler's clocks: no time to be reported
-                    { "dram_bytes", "dram__bytes.sum", "B", 0 },
-                    { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
-                    { "occupancy_pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 0 },
-                    { "tensor_pct", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%", 0 },
-                    { "l2_pct", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "%", 0 },
-                    { "l2_bytes", "lts__t_bytes.sum", "B", 1 },
-                    { "l1_hit_pct", "l1tex__t_sector_hit_rate.pct", "%", 1 },
-                    { "l2_hit_pct", "lts__t_sector_hit_rate.pct", "%", 1 },
-                    { "instructions", "smsp__inst_executed.sum", "", 1 },
-                    { "issue_pct", "smsp__issue_active.avg.pct_of_peak_sustained_active", "%", 1 },
-                    { "sm_cycles", "sm__cycles_elapsed.max", "", 1 },
-                    { "dram_read_bytes", "dram__bytes_read.sum", "B", 1 },
-                    { "dram_write_bytes", "dram__bytes_write.sum", "B", 1 },
-                    { "bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", 1 },
-                    { "fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", "", 1 },
-                    { "fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", "", 1 },
-                    { "ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "", 1 },
-                    { "dadd", "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum", "", 1 },
-                    { "dmul", "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum", "", 1 },
-                    { "dfma", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "", 1 },
-                    { "hadd", "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "", 1 },
-                    { "hmul", "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum", "", 1 },
-                    { "hfma", "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", "", 1 },
-                    { "fp32_instructions", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", "", 1 },
-                    { "fp64_instructions", "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum", "", 1 },
-                    { "fp16_instructions", "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum", "", 1 },
-                    { "xu_instructions", "sm__inst_executed_pipe_xu.sum", "", 1 },
-                    { "tensor_instructions", "sm__inst_executed_pipe_tensor.sum", "", 1 },
-                    { "tensor_bf16_ops", "sm__ops_path_tensor_src_bf16_dst_fp32.sum", "", 2 },
-                    { "tensor_tf32_ops", "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "", 2 },
-                    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16.sum", "", 2 },
-                    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16_dst_fp32.sum", "", 2 },
-                    { "tensor_fp8_ops", "sm__ops_path_tensor_src_fp8.sum", "", 2 },
-                    { "tensor_int8_ops", "sm__ops_path_tensor_src_int8.sum", "", 2 },
-                    { "sm_pct", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 },
-                    { "memory_pct", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 } };
+} kbi_range_metrics[] = {
+    { "gpu_time_ns", "gpu__time_duration.sum", "ns", 0 }, // at the profiler's clocks: no time to be reported
+    { "dram_bytes", "dram__bytes.sum", "B", 0 },
+    { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+    { "occupancy_pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 0 },
+    { "tensor_pct", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%", 0 },
+    { "l2_pct", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+    { "l2_bytes", "lts__t_bytes.sum", "B", 1 },
+    { "l1_hit_pct", "l1tex__t_sector_hit_rate.pct", "%", 1 },
+    { "l2_hit_pct", "lts__t_sector_hit_rate.pct", "%", 1 },
+    { "instructions", "smsp__inst_executed.sum", "", 1 },
+    { "issue_pct", "smsp__issue_active.avg.pct_of_peak_sustained_active", "%", 1 },
+    { "sm_cycles", "sm__cycles_elapsed.max", "", 1 },
+    { "dram_read_bytes", "dram__bytes_read.sum", "B", 1 },
+    { "dram_write_bytes", "dram__bytes_write.sum", "B", 1 },
+    { "bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", 1 },
+    { "fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", "", 1 },
+    { "fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", "", 1 },
+    { "ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "", 1 },
+    { "dadd", "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum", "", 1 },
+    { "dmul", "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum", "", 1 },
+    { "dfma", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "", 1 },
+    { "hadd", "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "", 1 },
+    { "hmul", "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum", "", 1 },
+    { "hfma", "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", "", 1 },
+    { "fp32_instructions", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", "", 1 },
+    { "fp64_instructions", "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum", "", 1 },
+    { "fp16_instructions", "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum", "", 1 },
+    { "xu_instructions", "sm__inst_executed_pipe_xu.sum", "", 1 },
+    { "tensor_instructions", "sm__inst_executed_pipe_tensor.sum", "", 1 },
+    { "tensor_bf16_ops", "sm__ops_path_tensor_src_bf16_dst_fp32.sum", "", 2 },
+    { "tensor_tf32_ops", "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "", 2 },
+    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16.sum", "", 2 },
+    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16_dst_fp32.sum", "", 2 },
+    { "tensor_fp8_ops", "sm__ops_path_tensor_src_fp8.sum", "", 2 },
+    { "tensor_int8_ops", "sm__ops_path_tensor_src_int8.sum", "", 2 },
+    { "sm_pct", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 },
+    { "memory_pct", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 }
+};
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
 static struct kbi_ranging { // one case's
@@ -8882,9 +9339,9 @@ static bool kbi_range_choose(const char* set) {
     bool named = set && strstr(set, "__");
     int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2, n = 0;
     kbi_ranging.n = 0;
-    for (int i = 0; !named && i < KBI_COUNT(kbi_metrics); i++)
-        if (kbi_metrics[i].set <= most)
-            kbi_range_offer(kbi_metrics[i].metric, kbi_metrics[i].name, kbi_metrics[i].unit);
+    for (int i = 0; !named && i < KBI_COUNT(kbi_range_metrics); i++)
+        if (kbi_range_metrics[i].set <= most)
+            kbi_range_offer(kbi_range_metrics[i].metric, kbi_range_metrics[i].name, kbi_range_metrics[i].unit);
     snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
     for (char* p = kbi_ranging.own; *p && kbi_ranging.n < KBI_METRICS;) {
         char* name = p;
@@ -9616,7 +10073,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
     if (!kbi_gpu_open(m, recipe->device)) return false;
-    if (recipe->inside) return true;
+    if (recipe->inside || recipe->looked) return true;
     kbi_measure_memory(m);
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
@@ -9630,7 +10087,7 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
-    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy },
+    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy, kbi_gpu_mark },
     { &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
 };
 // clang-format on
@@ -10053,11 +10510,17 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
     return unit;
 }
 
+static void kbi_mark(kbi_run* run, bool begin) {
+    if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
+    if (run->call.looks && !begin) run->call.looks--;
+}
+
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     run->call.unit = unit;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
+        kbi_mark(run, true);
         kbi_lab.wall_start = kbi_now();
         return kbi_failed(run) ? 0 : 1;
     case KBI_COMPARED:
@@ -10074,9 +10537,10 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
     if (unit == KBI_CHECKED) {
         if (run->backend->capture.settle) run->backend->capture.settle(run);
+        kbi_mark(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
-        kbi_phase_enter(run, KBI_PHASE_AUDIT);
+        if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
     } else if (unit == KBI_AUDITED) {
         run->backend->capture.end(run);
         kbi_phase_enter(run, kbi_after_audit(run));
@@ -10155,7 +10619,7 @@ void kbi_leave(kb_state* kb) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
-              Public: none      Used by: programs, >>rounds, >>worker, >>embed
+              Public: none      Used by: programs, >>rounds, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 void kbi_threw(kb_state* kb, const char* what) {
@@ -10405,6 +10869,17 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_nvtx_end(&run->range);
     return kbi_inside_take(run);
 }
+
+#if KBI_REPORT
+// For a profiler: the block once more in a call of its own, hot behind a first run.
+static void kbi_look_call(kbi_run* run, int number) {
+    run->call.mark = number;
+    run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
+    kbi_call_function(run);
+    kbi_body_ended(run);
+}
+#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
@@ -11319,6 +11794,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     double memory = kbi_roof_known(&m->roofs, moves), arithmetic = kbi_roof_known(&m->roofs, computes);
     if (arithmetic > 0 && m->roofs.most[computes] < 0 && flops / seconds > kbi_roof_margin * arithmetic)
         arithmetic = 0;
+    if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
     // where nobody can tell how near the arithmetic is to its roof, only much traffic is sure to be the nearest
@@ -11336,8 +11812,8 @@ static void kbi_judge_withdraw(kb_result* r) {
     r->time_ms_p5 = r->time_ms_p25 = r->time_ms_p75 = r->time_ms_p95 = r->time_ms_p99 = r->time_ms_raw = NAN;
     r->time_ms_ci_low = r->time_ms_ci_high = r->cv = r->precision = r->bias_ms = r->floor_ms = NAN;
     r->inference_speed = r->throughput_gbps = r->gflops = r->items_per_second = r->queries_per_second =
-        r->gpu_efficiency = NAN;
-    r->roof = r->bound = NULL;
+        r->gpu_efficiency = r->compute_roof_gflops = NAN;
+    r->roof = r->compute_roof = r->bound = NULL;
     r->samples = r->processes = KB_NONE;
     r->samples_ms.n = r->process_ms.n = 0;
 }
@@ -11444,7 +11920,7 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
                  { "tensor_pct", "tensor cores", "compute" },
                  { "issue_pct", "issue slots", "compute" },
                  { "sm_pct", "busiest pipe", "compute" } };
-    enum { KBI_BUSY_ENOUGH = 60 }; // percent
+    const double enough = 60; // percent
     kbi_text why = { NULL, 0, 0 };
     double most = 0, warps = kbi_counted(in, "occupancy_pct");
     const char* bound = "latency";
@@ -11452,11 +11928,11 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         double x = kbi_counted(in, rows[i].counter);
         if (!kbi_finite(x)) continue;
-        if (x > most && x >= KBI_BUSY_ENOUGH) bound = rows[i].bound;
+        if (x > most && x >= enough) bound = rows[i].bound;
         most = KBI_MAX(most, x);
         kbi_putf(&why, "%s%s %.0f %%", n++ ? ", " : "", rows[i].name, x);
     }
-    bool launch = r->flags >> KB_FLAG_FLOOR & 1 && most < KBI_BUSY_ENOUGH;
+    bool launch = r->flags >> KB_FLAG_FLOOR & 1 && most < enough;
     if (launch) bound = "launch";
     if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps there", n ? ", " : "", warps);
     if (n > 1) { // of one alone nothing follows
@@ -12382,6 +12858,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     if (machine->governor[0]) r->cpu_governor = kbi_arena_text(r->owned, machine->governor);
     r->cpu_boost = machine->boost;
     r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
+    if (machine->l2 > 0) r->l2_bytes = machine->l2;
     if (machine->gpu_present) {
         char capability[16];
         snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
@@ -12581,94 +13058,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>json      record: one object per case; never NaN, never Infinity, never a comma for a point.
-              Public: kb_json      Used by: programs, >>store, >>resume, >>gate
----------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_json_whole(kbi_text* t, int64_t x) {
-    char text[24], *p = text + sizeof text;
-    if (x == KB_NONE) { // also what has no positive counterpart
-        kbi_puts(t, "null");
-        return;
-    }
-    for (int64_t left = x < 0 ? -x : x; left || p == text + sizeof text; left /= 10) *--p = (char)('0' + left % 10);
-    if (x < 0) *--p = '-';
-    kbi_put(t, p, (size_t)(text + sizeof text - p));
-}
-
-static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
-
-static void kbi_json_params(kbi_text* t, kbi_field_params params) {
-    kbi_puts(t, "{");
-    for (int64_t i = 0; i < params.n; i++) {
-        const kb_param* p = &params.of[i];
-        if (i) kbi_puts(t, ", ");
-        kbi_json_text(t, p->name);
-        kbi_puts(t, ": ");
-        if (p->type == KB_AXIS_STRINGS)
-            kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS)
-            kbi_json_real(t, p->r);
-        else
-            kbi_json_whole(t, p->i);
-    }
-    kbi_puts(t, "}");
-}
-
-static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
-    kbi_puts(t, samples.n ? "[" : "null");
-    for (int64_t i = 0; i < samples.n; i++) {
-        if (i) kbi_puts(t, ", ");
-        kbi_json_real(t, samples.of[i]);
-    }
-    if (samples.n) kbi_puts(t, "]");
-}
-
-static void kbi_json_flags(kbi_text* t, uint64_t flags) {
-    bool first = true;
-    kbi_puts(t, "[");
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
-        first = false;
-    }
-    kbi_puts(t, "]");
-}
-
-static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
-    switch (kind) {
-    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
-    case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
-    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
-    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
-    case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
-    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
-    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
-    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
-    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
-    }
-}
-
-static void kbi_json_result(kbi_text* t, const kb_result* r) {
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        kbi_puts(t, i ? ", \"" : "{\"");
-        kbi_puts(t, kbi_keys[i].name);
-        kbi_puts(t, "\": ");
-        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
-    }
-    kbi_puts(t, "}");
-}
-
-int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
-    kbi_text t = { NULL, 0, 0 };
-    kbi_json_result(&t, result);
-    int64_t all = (int64_t)t.n, n = KBI_MIN(all, size - 1);
-    if (n >= 0) memcpy(buffer, t.s, (size_t)n), buffer[n] = 0;
-    kbi_text_free(&t);
-    return all;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>parse     record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
               Public: none      Used by: >>reader, program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -12794,6 +13183,7 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
 static bool kbi_reader_fill(kbi_reader* r) {
     size_t left = (size_t)(r->end - r->at);
     ssize_t n;
+    if (r->file < 0) return false; // all of it is in memory
     memmove(r->buffer, r->at, left);
     do n = kbi_read_some(r->file, r->buffer + left, KBI_READ_BUFFER - left);
     while (n < 0 && errno == EINTR);
@@ -13177,10 +13567,10 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
-static bool kbi_read_record(kbi_reader* r, kb_result* out) {
+// Keys and values into what is there already.
+static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     bool seen[KBI_COUNT(kbi_keys)] = { false };
     int at = -1, more;
-    *out = r->blank;
     if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
@@ -13194,7 +13584,12 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
             return false;
         if (key >= 0) seen[at = key] = true;
     }
-    if (more < 0) return false;
+    return more == 0;
+}
+
+static bool kbi_read_record(kbi_reader* r, kb_result* out) {
+    *out = r->blank;
+    if (!kbi_read_keys(r, out)) return false;
     if (!out->name || !out->operation)
         return kbi_reader_wrong(
             r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
@@ -13297,8 +13692,39 @@ static bool kbi_read_array(kbi_reader* r) {
         if (!kbi_read_record(r, &record)) return false;
         kbi_records_add(r->to, &record);
     }
-    if (more < 0) return false;
-    return kbi_reader_space(r, false) < 0 || kbi_reader_fail(r, "nothing may follow the records");
+    return more == 0;
+}
+
+static bool kbi_read_this(kbi_reader* r, const char* text) { // with white space before each part of it
+    for (; *text; text++) {
+        if (*text == ' ') {
+            kbi_reader_space(r, false);
+            continue;
+        }
+        if (kbi_peek(r) != (unsigned char)*text) return kbi_reader_fail(r, "\"%s\" has to stand here", text);
+        r->at++;
+    }
+    return true;
+}
+
+// The records that a page of --html has in it, and before them what all have in common. Nothing above can look like the
+// mark: what is of others' making has no quotation marks there.
+static bool kbi_read_page(kbi_reader* r) {
+    static const char mark[] = "id=\"kbench-data\">";
+    size_t n = 0;
+    int c;
+    while (n < sizeof mark - 1 && (c = kbi_peek(r)) >= 0) {
+        r->line += c == '\n';
+        n = c == mark[n] ? n + 1 : (size_t)(c == mark[0]);
+        r->at++;
+    }
+    if (n < sizeof mark - 1)
+        return kbi_reader_wrong(r, "no records are in this page: --load reads those that --html wrote");
+    if (!kbi_read_this(r, " { \"all\" :") || kbi_reader_space(r, false) < 0 || !kbi_read_keys(r, &r->blank) ||
+        !kbi_read_this(r, " , \"records\" :"))
+        return false;
+    if (kbi_reader_space(r, false) != '[') return kbi_reader_fail(r, "records have to begin with [");
+    return kbi_read_array(r) && kbi_read_this(r, " } </script>");
 }
 
 static bool kbi_read_open(kbi_reader* r) {
@@ -13307,31 +13733,66 @@ static bool kbi_read_open(kbi_reader* r) {
         if (!kbi_read_word(r, "\xef\xbb\xbf")) return false;
         c = kbi_reader_space(r, false);
     }
-    if (c == '[') return kbi_read_array(r);
+    if (c == '[')
+        return kbi_read_array(r) &&
+               (kbi_reader_space(r, false) < 0 || kbi_reader_fail(r, "nothing may follow the records"));
+    if (c == '<') return kbi_read_page(r);
     if (c < 0 || c == '{' || c == 0) return kbi_read_lines(r);
     return kbi_reader_fail(r, "records have to begin with [ or {");
+}
+
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to) {
+    memset(r, 0, sizeof *r);
+    r->path = path;
+    r->line = line;
+    r->to = to;
+    kbi_result_clear(&r->blank);
+    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
+    r->blank.owned = NULL;
+}
+
+static void kbi_reader_end(kbi_reader* r) {
+    KBENCH_FREE(r->values);
+    kbi_text_free(&r->token);
 }
 
 // The records of a file behind those that are there, - for stdin; false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
-    memset(&r, 0, sizeof r);
     bool standard = kbi_is(path, "-");
-    r.path = standard ? "stdin" : path;
-    r.line = 1;
-    r.to = to;
-    r.file = standard ? 0 : kbi_open_file(path, O_RDONLY);
-    if (r.file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    int file = standard ? 0 : kbi_open_file(path, O_RDONLY);
+    if (file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    kbi_reader_begin(&r, standard ? "stdin" : path, 1, to);
+    r.file = file;
     r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
     *r.buffer = 0;
-    kbi_result_clear(&r.blank);
-    KBENCH_FREE(r.blank.owned); // nothing of its own: the arena of all has it
-    r.blank.owned = NULL;
     bool good = kbi_read_open(&r) && !r.broken;
     if (!standard) close(r.file);
     KBENCH_FREE(r.buffer);
-    KBENCH_FREE(r.values);
-    kbi_text_free(&r.token);
+    kbi_reader_end(&r);
+    return good;
+}
+
+// One line of a file, as a record that owns what it points to; false after an error message.
+static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const char* s, size_t n) {
+    kbi_reader r;
+    kbi_records one;
+    memset(&one, 0, sizeof one);
+    kbi_reader_begin(&r, path, line, &one);
+    r.file = -1;
+    r.buffer = r.at = (char*)kbi_grow(NULL, n + 1);
+    memcpy(r.buffer, s, n);
+    r.end = r.buffer + n;
+    *r.end = 0; // numbers are read up to what is none
+    bool good = kbi_read_record(&r, out);
+    KBENCH_FREE(r.buffer);
+    kbi_reader_end(&r);
+    if (good) {
+        out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+        *out->owned = one.arena;
+        memset(&one.arena, 0, sizeof one.arena);
+    }
+    kbi_records_free(&one);
     return good;
 }
 
@@ -13658,6 +14119,433 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>looks     record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up.
+              Public: none      Used by: program
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_metric { // one of a kernel's numbers, over its launches
+    const char *name, *unit;
+    double sum, weight; // an average is sum / weight; 0: sum is the value
+} kbi_metric;
+
+typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's timed block; or of all its kernels
+    int number;           // the case's, as its marks have it
+    bool whole;           // all: the mark behind it was seen as well
+    const char* kernel;   // NULL: all
+    const char *grid, *block;
+    int64_t calls;
+    double ns, least, most;
+    kbi_metric* of;
+    int n;
+} kbi_look;
+
+typedef struct kbi_looks { // a case's stand together, all of its kernels first
+    kbi_look* of;
+    int n;
+    kbi_arena text;
+} kbi_looks;
+
+#if KBI_REPORT
+
+static void kbi_looks_free(kbi_looks* l) {
+    for (int i = 0; i < l->n; i++) KBENCH_FREE(l->of[i].of);
+    KBENCH_FREE(l->of);
+    kbi_arena_free(&l->text);
+    memset(l, 0, sizeof *l);
+}
+
+static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: nothing was seen of it
+    for (int i = 0; i < l->n; i++)
+        if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
+    return NULL;
+}
+
+static double kbi_metric_value(const kbi_metric* m) { return m->weight > 0 ? m->sum / m->weight : m->sum; }
+
+static double kbi_look_value(const kbi_look* l, const char* name) {
+    for (int i = 0; i < l->n; i++)
+        if (kbi_is(l->of[i].name, name)) return kbi_metric_value(&l->of[i]);
+    return NAN;
+}
+
+// --- added up ---
+
+// The factor that brings a unit to seconds, bytes or hertz, and which of them; 0: it is none of these.
+static double kbi_unit_factor(const char* unit, size_t n, char* base) {
+    static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
+    static const char prefixes[] = "numKMGT";
+    static const double factors[] = { 1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9, 1e12 };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        size_t m = strlen(names[i]);
+        const char* prefix = n == m + 1 ? strchr(prefixes, *unit) : NULL;
+        if ((n != m && !prefix) || strncmp(unit + n - m, names[i], m) != 0) continue;
+        *base = *names[i];
+        return prefix ? factors[prefix - prefixes] : 1;
+    }
+    return 0;
+}
+
+// The factor that brings a unit to ns, byte, or what it is called, per second where it is a rate; `out` says which.
+static double kbi_unit_base(const char* unit, char out[40]) {
+    size_t n = strcspn(unit, "/");
+    char base = 0, below = 0;
+    double factor = kbi_unit_factor(unit, n, &base), per = 1;
+    if (unit[n]) per = kbi_unit_factor(unit + n + 1, strlen(unit + n + 1), &below);
+    if (unit[n] && below != 's') return snprintf(out, 40, "%.30s", unit), 1; // a thread's, a block's
+    snprintf(out, 40, "%.*s%s", base ? 4 : (int)KBI_MIN(n, (size_t)30),
+             base == 's'   ? "ns"
+             : base == 'h' ? "hz"
+             : base        ? "byte"
+                           : unit,
+             unit[n] ? "/s" : "");
+    return (base ? factor : 1) / per * (base == 's' ? 1e9 : 1);
+}
+
+static bool kbi_ends(const char* s, const char* end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+// One launch more, of ns. Sums, times and bytes are added; of what a launch is configured with the largest is kept; all
+// else is a share or a rate, of which a launch has a say for as long as it took.
+static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const char* unit, double x, double ns) {
+    char base[40];
+    kbi_metric* m = to->of;
+    x *= kbi_unit_base(unit, base);
+    while (m < to->of + to->n && !kbi_is(m->name, name)) m++;
+    bool first = m == to->of + to->n, whole = !strchr(name, '.') && (kbi_is(base, "ns") || kbi_is(base, "byte"));
+    if (first) {
+        if (to->n % 16 == 0) to->of = (kbi_metric*)kbi_grow(to->of, sizeof(kbi_metric) * (size_t)(to->n + 16));
+        m = &to->of[to->n++];
+        m->name = kbi_arena_text(&l->text, name);
+        m->unit = kbi_arena_text(&l->text, base);
+        m->sum = m->weight = 0;
+    }
+    if (kbi_ends(name, ".sum") || whole || strncmp(name, "nsys.", 5) == 0)
+        m->sum += x;
+    else if (kbi_ends(name, ".max") || strncmp(name, "launch__", 8) == 0)
+        m->sum = first ? x : KBI_MAX(m->sum, x);
+    else if (kbi_ends(name, ".min"))
+        m->sum = first ? x : KBI_MIN(m->sum, x);
+    else
+        m->sum += x * ns, m->weight += ns;
+}
+
+static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const char* grid, const char* block) {
+    for (int i = l->n - 1; i >= 0 && l->of[i].number == number; i--)
+        if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
+            kbi_same_text(l->of[i].block, block))
+            return i;
+    if (l->n % 16 == 0) l->of = (kbi_look*)kbi_grow(l->of, sizeof(kbi_look) * (size_t)(l->n + 16));
+    kbi_look* to = &l->of[l->n];
+    memset(to, 0, sizeof *to);
+    to->number = number;
+    to->kernel = kbi_arena_text(&l->text, kernel);
+    to->grid = kbi_arena_text(&l->text, grid);
+    to->block = kbi_arena_text(&l->text, block);
+    return l->n++;
+}
+
+// --- numbers, whatever the tool's version and locale ---
+
+// What a number shows of the locale: the character that is its point, 0 where either reading is possible (1,234).
+static int kbi_point_of(const char* s) {
+    const char *dot = strchr(s, '.'), *comma = strchr(s, ',');
+    if (s[strspn(s, "0123456789.,+-eE")] || (!dot && !comma)) return 0;
+    if (dot && comma) return strrchr(s, '.') > strrchr(s, ',') ? '.' : ',';
+    const char *at = dot ? dot : comma, *last = strrchr(s, *at);
+    if (at != last) return dot ? ',' : '.'; // there are two of it
+    return strspn(at + 1, "0123456789") != 3 || *s == '0' || at - s > 3 ? *at : 0;
+}
+
+// false: no number, as n/a is none.
+static bool kbi_looks_number(const char* s, int point, double* out) {
+    char text[64], *end;
+    size_t n = 0;
+    for (; *s && n + 1 < sizeof text; s++)
+        if (*s == point)
+            text[n++] = '.';
+        else if (strchr("0123456789+-eE", *s))
+            text[n++] = *s;
+        else if (!strchr("., '", *s) && (unsigned char)*s < 0x80) // what groups digits may be a narrow blank
+            return false;
+    text[n] = 0;
+    *out = kbi_real_of(text, &end);
+    return n && !*s && !*end && end != text && kbi_finite(*out);
+}
+
+// --- CSV: a record at a time, in place ---
+
+typedef struct kbi_reading {
+    kbi_looks* to;
+    char* at;
+    char **cells, **head, **units; // of this record; of those that say what the columns are
+    int n, size, n_head;
+    int points[2]; // numbers that showed a point, and a comma in its place
+    int inside;    // the case between whose marks it is; -1
+    double ended;  // ns: the last work between them; NaN: there was none yet
+    bool counts;   // only looks which locale it is
+    char *id, *kernel, *grid, *block;
+    kbi_metric* of; // of the launch that is being read, in its own units
+    int n_of, room;
+    double ns;
+} kbi_reading;
+
+static bool kbi_record_next(kbi_reading* r) {
+    char *p = r->at, *to, end;
+    r->n = 0;
+    do {
+        if (!*p && !r->n) return false;
+        if (r->n == r->size) {
+            r->size = 2 * r->size + 32;
+            r->cells = (char**)kbi_grow(r->cells, sizeof(char*) * (size_t)r->size);
+        }
+        bool quoted = *p == '"';
+        r->cells[r->n++] = to = p += quoted;
+        while (*p && (quoted ? *p != '"' || p[1] == '"' : !strchr(",\r\n", *p)))
+            p += quoted && *p == '"', *to++ = *p++;
+        if (quoted) p += strcspn(p, ",\n");
+        end = *p;
+        *to = 0;
+        p += end != 0;
+    } while (end == ',');
+    r->at = p;
+    return true;
+}
+
+// Which column bears a name, alone or before a unit in parentheses; -1: none.
+static int kbi_column_of(const kbi_reading* r, const char* name) {
+    size_t n = strlen(name);
+    for (int i = 0; i < r->n_head; i++)
+        if (strncmp(r->head[i], name, n) == 0 && (!r->head[i][n] || strchr(" (", r->head[i][n]))) return i;
+    return -1;
+}
+
+static char* kbi_cell_of(const kbi_reading* r, const char* name) { // "": it has none
+    static char none[1] = "";
+    int i = kbi_column_of(r, name);
+    return i >= 0 && i < r->n ? r->cells[i] : none;
+}
+
+static char** kbi_cells_kept(char** old, const kbi_reading* r) {
+    old = (char**)kbi_grow(old, sizeof(char*) * (size_t)r->n);
+    memcpy(old, r->cells, sizeof(char*) * (size_t)r->n);
+    return old;
+}
+
+// A number of a column whose heading has its unit: "Duration (ns)". NaN: none.
+static double kbi_headed(const kbi_reading* r, const char* name) {
+    char unit[40], base[40];
+    double x;
+    int i = kbi_column_of(r, name);
+    if (i < 0 || i >= r->n || !kbi_looks_number(r->cells[i], '.', &x)) return NAN;
+    const char* open = strchr(r->head[i], '(');
+    snprintf(unit, sizeof unit, "%.*s", open ? (int)KBI_MIN(strcspn(open + 1, ")"), (size_t)30) : 0,
+             open ? open + 1 : "");
+    return x * kbi_unit_base(unit, base);
+}
+
+// --- launches ---
+
+// The grid of a mark says which case's block begins (2 n + 1) or is over (2 n + 2).
+static void kbi_mark_seen(kbi_reading* r) {
+    char digits[16];
+    size_t n = 0;
+    const char *p = r->grid, *end = strstr(p, ", "); // in (1,025, 1, 1) the first one is no end
+    for (end = end ? end : p + strcspn(p, ","); p < end && n + 1 < sizeof digits; p++)
+        if (isdigit((unsigned char)*p)) digits[n++] = *p;
+    digits[n] = 0;
+    int grid = (int)strtol(digits, NULL, 10);
+    if (grid % 2 == 0 && r->inside >= 0 && r->inside == grid / 2 - 1)
+        r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)].whole = true;
+    r->inside = grid % 2 ? grid / 2 : -1;
+    if (r->inside >= 0) kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+    r->ended = NAN;
+}
+
+// A launch has been read: it marks a case, or is one of the case's.
+static void kbi_launch_over(kbi_reading* r) {
+    if (!r->kernel || r->counts) return;
+    if (strncmp(r->kernel, "kbi_null", 8) == 0) {
+        kbi_mark_seen(r);
+        r->kernel = NULL;
+    }
+    for (int k = 0; k < 2 && r->kernel && r->inside >= 0; k++) {
+        int at = k ? kbi_look_find(r->to, r->inside, r->kernel, r->grid, r->block)
+                   : kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+        kbi_look* l = &r->to->of[at];
+        if (r->ns > 0) {
+            l->least = l->calls ? KBI_MIN(l->least, r->ns) : r->ns;
+            l->most = KBI_MAX(l->most, r->ns);
+            l->ns += r->ns;
+        }
+        l->calls++;
+        for (int i = 0; i < r->n_of; i++)
+            kbi_metric_add(r->to, l, r->of[i].name, r->of[i].unit, r->of[i].sum, r->ns > 0 ? r->ns : 1);
+    }
+    r->kernel = NULL;
+}
+
+static void kbi_launch_begins(kbi_reading* r, char* id, char* kernel, char* grid, char* block) {
+    r->id = id, r->kernel = kernel, r->grid = grid, r->block = block;
+    r->n_of = 0;
+    r->ns = 0;
+}
+
+// The texts are cells, or outlive them.
+static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit, double x) {
+    char base[40];
+    for (int i = 0; i < r->n_of; i++)
+        if (kbi_is(r->of[i].name, name)) return; // a section repeats what another one has
+    if (kbi_is(name, "gpu__time_duration.sum") || kbi_is(name, "duration")) r->ns = x * kbi_unit_base(unit, base);
+    if (r->n_of == r->room) {
+        r->room = 2 * r->room + 32;
+        r->of = (kbi_metric*)kbi_grow(r->of, sizeof(kbi_metric) * (size_t)r->room);
+    }
+    kbi_metric m = { name, unit, x, 0 };
+    r->of[r->n_of++] = m;
+}
+
+// --- ncu: a row a launch with its units in a row above (--page raw), or a row a metric (--page details) ---
+
+// What is no measurement is not kept: facts of the device, and parts of other metrics.
+static bool kbi_ncu_metric(const char* name) {
+    return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
+}
+
+// A name as the key of a record: "L1/TEX Hit Rate" is l1_tex_hit_rate.
+static void kbi_ncu_value(kbi_reading* r, char* name, const char* unit, const char* value) {
+    double x;
+    for (char* p = name; *p; p++)
+        *p = isalnum((unsigned char)*p) || *p == '.' ? (char)tolower((unsigned char)*p) : '_';
+    int point = kbi_point_of(value);
+    if (r->counts)
+        r->points[0] += point == '.', r->points[1] += point == ',';
+    else if (kbi_looks_number(value, r->points[1] > r->points[0] ? ',' : '.', &x))
+        kbi_launch_metric(r, name, unit, x);
+}
+
+static void kbi_ncu_record(kbi_reading* r) {
+    char* id = kbi_cell_of(r, "ID");
+    if (kbi_is(r->cells[0], "ID")) {
+        r->head = kbi_cells_kept(r->head, r);
+        r->n_head = r->n;
+        KBENCH_FREE(r->units);
+        r->units = NULL;
+    } else if (!*id && !r->units && r->n == r->n_head) {
+        r->units = kbi_cells_kept(r->units, r);
+    } else if (isdigit((unsigned char)*id) && r->n > kbi_column_of(r, "Grid Size")) {
+        if (!r->kernel || !kbi_is(r->id, id) || kbi_column_of(r, "Metric Name") < 0) {
+            kbi_launch_over(r);
+            kbi_launch_begins(r, id, kbi_cell_of(r, "Kernel Name"), kbi_cell_of(r, "Grid Size"),
+                              kbi_cell_of(r, "Block Size"));
+        }
+        if (kbi_column_of(r, "Metric Name") >= 0)
+            kbi_ncu_value(r, kbi_cell_of(r, "Metric Name"), kbi_cell_of(r, "Metric Unit"),
+                          kbi_cell_of(r, "Metric Value"));
+        else
+            for (int i = 0; i < r->n && i < r->n_head; i++)
+                if (kbi_ncu_metric(r->head[i]))
+                    kbi_ncu_value(r, r->head[i], r->units ? r->units[i] : "", r->cells[i]);
+    }
+}
+
+// --- nsys: a row a launch, a copy or a memset, by the time of its begin ---
+
+static void kbi_nsys_record(kbi_reading* r) {
+    static const char* const shape[2][3] = { { "GrdX", "GrdY", "GrdZ" }, { "BlkX", "BlkY", "BlkZ" } };
+    char of[2][80], *name = kbi_cell_of(r, "Name");
+    double start = kbi_headed(r, "Start"), ns = kbi_headed(r, "Duration"), bytes = kbi_headed(r, "Bytes");
+    double registers = kbi_headed(r, "Reg/Trd");
+    bool memory = strncmp(name, "[CUDA mem", 9) == 0;
+    if (!*name || !kbi_finite(start) || !kbi_finite(ns)) return;
+    for (int k = 0; k < 2; k++)
+        snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_cell_of(r, shape[k][0]),
+                 kbi_cell_of(r, shape[k][1]), kbi_cell_of(r, shape[k][2]));
+    if (memory) of[0][0] = of[1][0] = 0;
+    kbi_launch_begins(r, name, name, of[0], of[1]);
+    r->ns = ns;
+    kbi_launch_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
+    kbi_launch_metric(r, memory ? "nsys.memory_ns" : "nsys.kernel_ns", "ns", ns);
+    if (memory && kbi_finite(bytes)) kbi_launch_metric(r, "nsys.memory_bytes", "byte", bytes);
+    if (kbi_finite(registers)) kbi_launch_metric(r, "launch__registers_per_thread", "register/thread", registers);
+    int before = r->inside;
+    kbi_launch_over(r);
+    if (r->inside < 0 || r->inside != before) return;
+    // from the first one's begin to the last one's end, gaps included: grows with each of them
+    double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
+    double more = end - (kbi_finite(r->ended) ? r->ended : start);
+    kbi_look* all = &r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)];
+    kbi_metric_add(r->to, all, "nsys.span_ns", "ns", more, 1);
+    r->ended = end;
+}
+
+// Adds what the text of a file has. false: it is no such file.
+static bool kbi_looks_read(kbi_looks* to, const char* text) {
+    static const char* const heads[] = { "\"ID\"", "Start" };
+    kbi_reading r;
+    const char* begin = NULL;
+    int nsys = 0;
+    for (const char* line = text; line && *line && !begin;) {
+        for (int i = 0; i < KBI_COUNT(heads) && !begin; i++)
+            if (strncmp(line, heads[i], strlen(heads[i])) == 0) begin = line, nsys = i;
+        line = strchr(line, '\n');
+        line += line != NULL;
+    }
+    if (!begin) return false;
+    memset(&r, 0, sizeof r);
+    r.to = to;
+    for (int pass = nsys; pass < 2; pass++) { // ncu's numbers follow a locale: first to see which one
+        char* copy = kbi_keep_text(begin);
+        r.at = copy;
+        r.counts = pass == 0;
+        r.inside = -1;
+        for (bool head = true; kbi_record_next(&r); head = false) {
+            if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
+            if (!head && nsys) kbi_nsys_record(&r);
+            if (!head && !nsys) kbi_ncu_record(&r);
+            // what tools and programs print in between is no record
+            while (*r.at && *r.at != '"' && !isdigit((unsigned char)*r.at))
+                r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n';
+        }
+        kbi_launch_over(&r);
+        KBENCH_FREE(r.units);
+        r.units = NULL;
+        r.kernel = NULL;
+        KBENCH_FREE(copy);
+    }
+    KBENCH_FREE(r.head);
+    KBENCH_FREE(r.cells);
+    KBENCH_FREE(r.of);
+    return true;
+}
+
+// What of it stands in a record, beside what the body counted itself.
+static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) {
+    const kbi_look* l = kbi_look_all(looks, number);
+    if (!l || !l->n) return;
+    int64_t n = r->counters.n, u = r->counter_units.n;
+    kb_param* values = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(n + l->n));
+    kb_param* units = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(u + l->n));
+    if (n) memcpy(values, r->counters.of, sizeof(kb_param) * (size_t)n);
+    if (u) memcpy(units, r->counter_units.of, sizeof(kb_param) * (size_t)u);
+    for (const kbi_metric* m = l->of; m < l->of + l->n; m++) {
+        if (kbi_finite(kbi_object_number(&r->counters, m->name))) continue;
+        values[n].name = units[u].name = kbi_arena_text(r->owned, m->name);
+        values[n].type = KB_AXIS_REALS;
+        values[n++].r = kbi_metric_value(m);
+        units[u].type = KB_AXIS_STRINGS;
+        units[u].s = kbi_arena_text(r->owned, m->unit);
+        u += *m->unit != 0;
+    }
+    r->counters.of = values, r->counters.n = n;
+    r->counter_units.of = units, r->counter_units.n = u;
+    double x = kbi_look_value(l, "sm__warps_active.avg.pct_of_peak_sustained_active");
+    if (kbi_finite(x)) r->occupancy_achieved = x;
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
   >>columns   render: what render is told beside the records, and what stands in a column.
               Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -13666,7 +14554,8 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, verbose, quiet, inside, counters; // what was found inside of cases, and counted, stands below them
+    bool colour, utf8, verbose, quiet;
+    bool inside, counters;      // what was found inside of cases, and counted, stands below them
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
@@ -13678,21 +14567,97 @@ static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* said = getenv("COLUMNS");
     bool known = ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    long width = known ? size.ws_col : said ? strtol(said, NULL, 10) : 0;
+    long width = known ? KBI_MAX((int)size.ws_col, 40) : said ? strtol(said, NULL, 10) : 0;
     return width >= 40 && width <= 1000 ? (int)width : 80;
+}
+
+static bool kbi_is_set(const char* name) { // in the environment, to something that does not deny it
+    const char* value = getenv(name);
+    return value && *value && !kbi_is(value, "0");
+}
+
+// "always" and "never" decide; else what the environment asks for, and last what f is.
+static bool kbi_colour(FILE* f, const char* when) {
+    if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
+    if (getenv("NO_COLOR") && *getenv("NO_COLOR")) return false;
+    return kbi_is_set("CLICOLOR_FORCE") || kbi_is_set("FORCE_COLOR") || kbi_terminal(f);
+}
+
+// What the locale says, without its library: whether more than ASCII can be drawn.
+static bool kbi_locale_utf8(void) {
+    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        const char *locale = getenv(names[i]), *set = locale ? strchr(locale, '.') : NULL;
+        if (!locale || !*locale) continue; // the next has the say
+        return set && (tolower((unsigned char)set[1]) == 'u' && tolower((unsigned char)set[2]) == 't' &&
+                       tolower((unsigned char)set[3]) == 'f' && set[4 + (set[4] == '-')] == '8');
+    }
+    return false;
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
-    how->colour = kbi_terminal(out) && !getenv("NO_COLOR");
+    how->colour = kbi_colour(out, NULL);
+    how->utf8 = kbi_locale_utf8();
 }
 
-static int kbi_width(const char* s, size_t n) { // of n bytes, in characters
-    int width = 0;
-    for (size_t i = 0; i < n; i++) width += (s[i] & 0xc0) != 0x80;
-    return width;
+// Columns of a character of n bytes: two where the script is written in squares, none for marks upon the one before.
+static int kbi_character_width(const char* s, int n) {
+    static const struct {
+        unsigned from, to;
+        int width;
+    } ranges[] = { { 0x300, 0x36f, 0 },     { 0x1100, 0x115f, 2 },  { 0x200b, 0x200f, 0 }, { 0x20d0, 0x20ff, 0 },
+                   { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
+                   { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
+                   { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
+    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
+    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
+    return 1;
+}
+
+// The bytes of s, of n, that take no more than so many columns; used: how many those take.
+static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
+    size_t at = 0;
+    *used = 0;
+    while (at < n) {
+        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + at), 1), width = kbi_character_width(s + at, bytes);
+        if (*used + width > columns) break;
+        *used += width;
+        at += (size_t)bytes;
+    }
+    return at;
+}
+
+static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
+    int used;
+    kbi_fitting(s, n, 1 << 30, &used);
+    return used;
+}
+
+// Adds a text, cut in its middle where it takes more than so many columns: names differ at either end.
+static void kbi_cut(kbi_text* t, const char* s, int columns) {
+    size_t n = strlen(s), tail = n;
+    int used, width = kbi_width(s, n);
+    if (width <= columns) {
+        kbi_puts(t, s);
+        return;
+    }
+    kbi_put(t, s, kbi_fitting(s, n, columns < 5 ? columns : (columns - 2) / 2, &used));
+    if (columns < 5) return;
+    kbi_puts(t, "...");
+    for (int left = columns - 3 - used; tail > 0;) { // back over whole characters
+        size_t begin = tail - 1;
+        while (begin > 0 && (s[begin] & 0xc0) == 0x80) begin--;
+        int wide = kbi_width(s + begin, tail - begin);
+        if (wide > left) break;
+        left -= wide;
+        tail = begin;
+    }
+    kbi_puts(t, s + tail);
 }
 
 static void kbi_param_text(kbi_text* s, const kb_param* p) {
@@ -13712,20 +14677,27 @@ typedef struct kbi_cell { // a column under the heading above
     const char* title;
     double scale; // from the key's unit to the title's
     int width;
+    bool utf8;
 } kbi_cell;
 
-// The unit in which the largest of the records' values has a digit before the point.
+// The unit for all of these: the largest in which all have a digit before the point. One larger yet where the others
+// would have more than five, as long as that loses nothing of the smallest.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0;
+    double most = 0, least = INFINITY, before = 0; // before: the scale of the unit below
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what);
-        if (kbi_finite(x)) most = KBI_MAX(most, x);
+        if (!kbi_finite(x) || x <= 0) continue;
+        most = KBI_MAX(most, x);
+        least = KBI_MIN(least, x);
     }
     for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
-        if (kbi_units[i].column != cell->what.column || (kbi_units[i].scale < 1 && most * kbi_units[i].scale < 1))
+        double scale = kbi_units[i].scale;
+        if (kbi_units[i].column != cell->what.column) continue;
+        if (before > 0 &&
+            (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * before < 1e5 ? 1 : 0.01)))
             continue;
         cell->title = kbi_units[i].title;
-        cell->scale = kbi_units[i].scale;
+        cell->scale = before = scale;
     }
 }
 
@@ -13735,7 +14707,7 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     kbi_cell_unit(&better, rows, n);
     for (int i = 0; i < n && better.scale != cell->scale; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
-        if (kbi_finite(x) && x > 0 && (x < 1e-3 || x >= 1e5)) return false;
+        if (kbi_finite(x) && x > 0 && (x < 0.01 || x >= 1e5)) return false;
     }
     return true;
 }
@@ -13746,22 +14718,37 @@ static const char* kbi_show_count(double x, char out[40]) {
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
+// A share of the whole as a bar of so many columns; what is beyond the whole is the whole.
+static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
+    int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
+    for (int i = 0; i < columns; i++, filled -= parts) {
+        if (!utf8)
+            kbi_puts(s, filled > 0 ? "#" : ".");
+        else if (filled > 0)
+            kbi_putf(s, "\xe2\x96%c", 0x88 + parts - KBI_MIN(filled, parts)); // from a whole block down to an eighth
+        else
+            kbi_puts(s, " ");
+    }
+}
+
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
-    char out[40];
+    char out[40], high[40];
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
     double x = kbi_shown_number(r, &cell->what);
     if (!words && !kbi_finite(x))
-        kbi_puts(s, "-");
-    else if (cell->what.column == KBI_COLUMN_TIME)
-        kbi_puts(s, kbi_show_time(x, out));
+        kbi_puts(s, cell->what.column == KBI_COLUMN_BAR ? "" : "-");
     else if (cell->what.column == KBI_COLUMN_SPREAD)
         kbi_puts(s, kbi_show_percent(x, out));
     else if (cell->what.column == KBI_COLUMN_ROOF)
         kbi_puts(s, kbi_show_percent(x / 100, out));
     else if (cell->what.column == KBI_COLUMN_MEMORY)
-        kbi_puts(s, x > 0 ? kbi_show_bytes(x, out) : "-");
+        kbi_puts(s, x > 0 ? kbi_digits(x * cell->scale, 3, out) : "-");
+    else if (cell->what.column == KBI_COLUMN_BAR)
+        kbi_share_bar(s, x / 100, cell->width, cell->utf8);
+    else if (cell->what.column == KBI_COLUMN_INTERVAL)
+        kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
     else if (cell->what.column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
         kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
                  r->verdict == KB_EQUIVALENT   ? "="
@@ -14042,19 +15029,28 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table and its summary.
-              Public: kb_print      Used by: programs, render, program
+  >>lines     render: the table being written: its state, and text laid out in its width.
+              Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
 enum {
-    KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line may add
+    KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line or a longer name may add
     KBI_LABEL_MORE = 25,
-    KBI_LABEL_MIN = 12,
-    KBI_WIDE = 110,        // a line so long has room for more columns
-    KBI_MARK_ROOM = 9,     // " fastest?"
-    KBI_INTERVAL_ROOM = 17 // " [0.998, 1.002]"
+    KBI_LABEL_MIN = 8,
+    KBI_WIDE = 100,      // a line so long has room for more columns
+    KBI_WINNER_ROOM = 9, // " fastest?"
+    KBI_MARK_ROOM = 4    // " UV+": of a flag, and that there are more
 };
+
+// Who won how many of an operation's groups, and by how much: what the summary is made of.
+typedef struct kbi_wins {
+    char operation[96], winner[64], over[64]; // winner empty: nobody surely
+    char perhaps[64];                         // who then did best in the last of them
+    int groups;
+    bool various;                  // over another one each time
+    double least, most, low, high; // speedups, and how far their intervals reach; NAN: none is known
+} kbi_wins;
 
 // Is fed records, a group's at least at a time, and prints them: groups, headings and machines are in the records.
 typedef struct kbi_table {
@@ -14063,14 +15059,20 @@ typedef struct kbi_table {
     int n_chosen, n_order;
     bool bare;                   // records alone, without their machine
     bool alone;                  // the heading above is that of operations with one case each
+    bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
     int n_cells, label;     // label: width of the first column
+    int most_label;         // what it could be
     unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
     uint64_t heading, axes; // hashes: the operation above; axes that rows leave out, 0: none
     uint64_t machine;       // of the line above; 0: none
     int64_t ok, failed, skipped;
+    int64_t flagged[KB_FLAG_COUNT]; // cases beside, or in place of, whose number it stands
+    bool gpu;                       // some were measured on one
+    kbi_wins* wins;
+    int n_wins;
     kbi_text text; // not yet written
 } kbi_table;
 
@@ -14098,24 +15100,38 @@ static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     return n + room;
 }
 
-// Text in words, wrapped under an indent.
-static void kbi_table_wrap(kbi_table* t, int indent, const char* text) {
+static void kbi_table_line_end(kbi_table* t) { // without spaces before it
+    while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
+    kbi_puts(&t->text, "\n");
+}
+
+// Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
+// line is parted.
+static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
     kbi_text clean = { NULL, 0, 0 };
-    int at = 0;
     kbi_clean(&clean, text);
     for (const char* s = clean.s ? clean.s : ""; *s;) {
         size_t n = strcspn(s, " ");
-        int width = kbi_width(s, n);
-        if (at && at + 1 + width > t->how.width) kbi_puts(&t->text, "\n"), at = 0;
-        kbi_putf(&t->text, "%*s", at ? 1 : indent, "");
-        kbi_put(&t->text, s, n);
-        at += (at ? 1 : indent) + width;
-        s += n;
+        int width = kbi_width(s, n), gap = at > indent;
+        if (gap && at + gap + width > t->how.width) kbi_puts(&t->text, "\n"), at = gap = 0;
+        int before = at ? gap : indent, used;
+        size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
+        kbi_putf(&t->text, "%*s", before, "");
+        kbi_put(&t->text, s, fits);
+        at += before + used;
+        s += fits;
         s += strspn(s, " ");
     }
     if (at) kbi_puts(&t->text, "\n");
     kbi_text_free(&clean);
 }
+
+static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>table     render: the terminal table: groups, columns and rows.
+              Public: none      Used by: render, program
+---------------------------------------------------------------------------------------------------------------*/
 
 // --- groups: which records belong together ---
 
@@ -14154,15 +15170,17 @@ static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE 
 // Which of the table's own columns these records have something for.
 static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
     unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
-    if (t->how.width >= KBI_WIDE) wanted |= 1u << KBI_COLUMN_SAMPLES;
+    bool wide = t->how.width >= KBI_WIDE;
+    if (wide) wanted |= 1u << KBI_COLUMN_SAMPLES;
     for (int i = 0; i < n; i++) {
         const kb_result* r = rows[i];
         if (kbi_finite(r->bytes) || kbi_finite(r->throughput_gbps)) wanted |= 1u << KBI_COLUMN_GBPS;
         if (kbi_finite(r->flops) || kbi_finite(r->gflops)) wanted |= 1u << KBI_COLUMN_GFLOPS;
         if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
-        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF;
+        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF | (unsigned)wide << KBI_COLUMN_BAR;
         if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
         if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
+        if (kbi_finite(r->speedup_low)) wanted |= (unsigned)wide << KBI_COLUMN_INTERVAL;
         if (r->baseline) wanted |= KBI_CONTEST;
     }
     return wanted;
@@ -14173,6 +15191,7 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
+    cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
     cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
@@ -14184,156 +15203,40 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     }
 }
 
+static int kbi_table_label_room(const kbi_table* t) { // of the first column, if names are not long
+    return KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
+}
+
 // What stands beside the first column.
 static int kbi_table_beside(const kbi_table* t, unsigned columns) {
-    int used = 0;
+    int used = KBI_MARK_ROOM + (columns & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0);
     for (int i = 0; i < t->n_chosen; i++) used += t->cells[i].width + 1;
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (columns >> i & 1) used += kbi_columns[i].width + 1;
-    if (columns & KBI_CONTEST)
-        used += KBI_MARK_ROOM + (t->how.width >= KBI_WIDE && !t->n_chosen ? KBI_INTERVAL_ROOM : 0);
     return used;
 }
 
-// Columns for these records; where the line is too short for all, those that say least are left out.
-static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n) {
-    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_MEMORY, KBI_COLUMN_SPREAD, KBI_COLUMN_ROOF,
-                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_GBPS };
+// Columns for these records, with a first column as wide as label if it may be, and as need if it must. Where the line
+// is too short for all of them those that say least are left out, the first of these first.
+static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
+                              int need) {
+    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
+                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_ROOF,     KBI_COLUMN_GBPS,
+                                 KBI_COLUMN_SPREAD,  KBI_COLUMN_SPEEDUP };
+    need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
     for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
     for (int i = 0; i < KBI_COUNT(least) && !t->n_chosen; i++)
-        if (kbi_table_beside(t, wanted) + KBI_LABEL_MIN > t->how.width) wanted &= ~(1u << least[i]);
+        if (kbi_table_beside(t, wanted) + need > t->how.width) wanted &= ~(1u << least[i]);
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
-    t->label = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
-    t->label = KBI_MAX(KBI_MIN(t->label, t->how.width - kbi_table_beside(t, wanted)), (int)KBI_LABEL_MIN);
+    t->most_label =
+        KBI_MAX(KBI_MIN(t->how.width - kbi_table_beside(t, wanted), KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
+    t->label = KBI_MIN(KBI_MAX(kbi_table_label_room(t), label), t->most_label);
 }
 
-// --- lines ---
-
-// The names of the columns, beside the operation's own name when it has more than one case.
-static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    kbi_text name = { NULL, 0, 0 };
-    if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
-    if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
-    kbi_puts(&t->text, "\n");
-    kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, name.s ? name.s : "");
-    kbi_table_colour(t, "\033[0m");
-    if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
-    for (int i = 0; i < t->n_cells; i++) kbi_putf(&t->text, " %*s", t->cells[i].width, t->cells[i].title);
-    kbi_puts(&t->text, "\n");
-    kbi_text_free(&name);
-}
-
-// A new heading for each operation (those with a single case share one), and where other columns are needed.
-static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n) {
-    const kb_result* r = rows[0];
-    bool alone = kbi_table_single(r), numbers = false, reads = true;
-    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
-    operation = kbi_hash(operation, r->direction ? r->direction : "");
-    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
-    unsigned wanted = kbi_table_wants(t, rows, n);
-    for (int i = 0; i < n; i++) numbers |= rows[i]->status == KB_OK;
-    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
-    t->alone = alone;
-    t->heading = operation;
-    if (same && (!numbers || (reads && (t->n_chosen || !(wanted & ~t->wanted))))) return;
-    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n);
-    kbi_table_heading(t, r);
-    t->axes = 0;
-}
-
-// The flags that stand beside a number: on its line where all have room there, else below it.
-static void kbi_table_flags(kbi_table* t, const kb_result* r, int used) {
-    int all = used;
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (r->flags >> f & 1) all += 1 + (int)strlen(kb_flag_name((kb_flag)f));
-    if (all > used && all > t->how.width) used = t->how.width; // the first begins a line
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        const char* name = kb_flag_name((kb_flag)f);
-        if (!(r->flags >> f & 1)) continue;
-        if (used + 1 + (int)strlen(name) > t->how.width) kbi_putf(&t->text, "\n%*s", t->label, ""), used = t->label;
-        kbi_putf(&t->text, " %s", name);
-        used += 1 + (int)strlen(name);
-    }
-    kbi_puts(&t->text, "\n");
-    for (int f = 0; t->how.verbose && f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1)) continue;
-        char line[256];
-        snprintf(line, sizeof line, "%s: %s", kb_flag_name((kb_flag)f), kbi_flag_advice((kb_flag)f, r->gpu != NULL));
-        kbi_table_wrap(t, 4, line);
-    }
-}
-
-static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    kbi_text line = { NULL, 0, 0 };
-    for (int64_t i = 0; i < r->counters.n; i++) {
-        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
-        double x = kbi_object_number(&r->counters, name);
-        char out[40];
-        kbi_putf(&line, "%s%s %s%s%s", line.n ? ", " : "", name, kbi_finite(x) ? kbi_show_count(x, out) : "-",
-                 unit ? " " : "", unit ? unit : "");
-    }
-    if (line.n) kbi_table_wrap(t, 4, line.s);
-    kbi_text_free(&line);
-}
-
-// won: nobody knows (0), this one, perhaps (1) or surely (2).
-static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
-    char low[40], high[40];
-    int used = t->label;
-    bool compared = false;
-    for (int i = 0; i < t->n_cells; i++) {
-        kbi_text s = { NULL, 0, 0 };
-        kbi_cell_text(&s, &t->cells[i], r);
-        kbi_puts(&t->text, " ");
-        used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
-        compared |= t->cells[i].what.column == KBI_COLUMN_SPEEDUP;
-        if (t->cells[i].what.column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
-            int64_t processes = KBI_MAX(r->processes, (int64_t)1);
-            t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
-            t->most = KBI_MAX(t->most, processes);
-        }
-        kbi_text_free(&s);
-    }
-    t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
-    t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
-    if (compared && !t->n_chosen && t->how.width >= KBI_WIDE && kbi_finite(r->speedup_low)) {
-        size_t before = t->text.n;
-        kbi_putf(&t->text, " [%s, %s]", kbi_digits(r->speedup_low, 3, low), kbi_digits(r->speedup_high, 3, high));
-        used += (int)(t->text.n - before);
-    }
-    if (won) {
-        kbi_table_colour(t, "\033[32m");
-        kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
-        kbi_table_colour(t, "\033[0m");
-        used += won > 1 ? 8 : 9;
-    }
-    kbi_table_flags(t, r, used);
-    if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
-    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_wrap(t, 4, r->message);
-    if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
-}
-
-// A word instead of a number, why, and what to do about it.
-static void kbi_table_word(kbi_table* t, const kb_result* r) {
-    const char *word = "FAILED", *advice = NULL;
-    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--) {
-        if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
-        word = kb_flag_name((kb_flag)f);
-        advice = kbi_flag_advice((kb_flag)f, r->gpu != NULL);
-    }
-    if (r->status == KB_SKIPPED) word = "skipped";
-    kbi_puts(&t->text, " ");
-    kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
-    kbi_puts(&t->text, word);
-    kbi_table_colour(t, "\033[0m");
-    kbi_puts(&t->text, "\n");
-    if (r->message) kbi_table_wrap(t, 4, r->message);
-    if (advice && r->status == KB_FAILED) kbi_table_wrap(t, 4, advice);
-}
+// --- the first column ---
 
 // The axes of a record, "rows=16 cols=4096"; or "16x4096" with their names in axes, false if not all are numbers.
 static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
@@ -14352,43 +15255,200 @@ static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
     return s->n && numbers;
 }
 
-static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool contest,
-                            const char* params) {
+static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool contest, bool shape) {
     if (t->alone) kbi_clean(label, r->operation ? r->operation : ""), kbi_puts(label, " ");
     if (t->alone && r->direction) kbi_clean(label, r->direction), kbi_puts(label, " ");
-    if (contest || !kbi_is(r->implementation, "default") || (!t->alone && !*params))
+    if (contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape))
         kbi_clean(label, r->implementation ? r->implementation : ""), kbi_puts(label, " ");
     if (!contest && r->dtype) kbi_clean(label, r->dtype), kbi_puts(label, " ");
-    if (!contest) kbi_puts(label, params);
     while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
 }
 
 // What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
-// without the names of its axes, which then stand once under the heading.
-static void kbi_table_label(kbi_table* t, const kb_result* r, bool contest) {
-    kbi_text label = { NULL, 0, 0 }, params = { NULL, 0, 0 }, axes = { NULL, 0, 0 }, by = { NULL, 0, 0 };
-    int indent = t->alone ? 0 : 1, room = t->label - indent;
-    kbi_table_params(&params, NULL, r);
-    kbi_table_names(t, &label, r, contest, params.s ? params.s : "");
-    params.n = 0;
-    if (kbi_width(label.s, label.n) > room && !contest && !t->alone && kbi_table_params(&params, &axes, r)) {
-        uint64_t left_out = kbi_hash(14695981039346656037u, axes.s);
-        if (t->axes != left_out) kbi_puts(&by, "by "), kbi_puts(&by, axes.s), kbi_table_wrap(t, 1, by.s);
-        t->axes = left_out;
-        label.n = 0;
-        kbi_table_names(t, &label, r, contest, params.s);
+// without the names of its axes, which are left in axes and then stand once above the row. Room: where it is still too
+// long, the names are cut, since the shape is what rows differ in; 0: there is enough. How wide it is.
+static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const kb_result* r, bool contest,
+                           int room) {
+    kbi_text names = { NULL, 0, 0 }, shape = { NULL, 0, 0 };
+    int indent = t->alone ? 0 : 1;
+    label->n = axes->n = 0;
+    if (!contest) kbi_table_params(&shape, NULL, r);
+    kbi_table_names(t, &names, r, contest, shape.n > 0);
+    int wide = kbi_width(names.s, names.n), between = names.n && shape.n ? 1 : 0;
+    if (!contest && r->params.n > 1 &&
+        (t->by || indent + wide + between + kbi_width(shape.s, shape.n) > kbi_table_label_room(t))) {
+        kbi_text short_one = { NULL, 0, 0 };
+        t->by = kbi_table_params(&short_one, axes, r);
+        kbi_text_free(t->by ? &shape : &short_one);
+        if (t->by)
+            shape = short_one;
+        else
+            axes->n = 0;
     }
-    if (kbi_width(label.s, label.n) > room) {
-        kbi_table_wrap(t, indent, label.s);
-        kbi_putf(&t->text, "%*s", t->label, "");
-    } else {
-        kbi_putf(&t->text, "%*s", indent, "");
-        kbi_table_pad(t, -room, label.s ? label.s : "");
+    int left = room - indent - between - kbi_width(shape.s, shape.n);
+    kbi_cut(label, names.s ? names.s : "", !room || left < 5 ? wide : left);
+    if (between) kbi_puts(label, " ");
+    kbi_puts(label, shape.s ? shape.s : "");
+    kbi_text_free(&names);
+    kbi_text_free(&shape);
+    return indent + kbi_width(label->s, label->n);
+}
+
+// --- lines ---
+
+// The names of the columns, beside the operation's own name when it has more than one case.
+static void kbi_table_heading(kbi_table* t, const kb_result* r) {
+    kbi_text name = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
+    if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
+    kbi_cut(&cut, name.s ? name.s : "", t->how.width);
+    kbi_puts(&t->text, "\n");
+    kbi_table_colour(t, "\033[1m");
+    int used = kbi_table_pad(t, -t->label, cut.s ? cut.s : "");
+    kbi_table_colour(t, "\033[0m");
+    if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
+    for (int i = 0; i < t->n_cells; i++) {
+        int width = t->cells[i].width;
+        kbi_putf(&t->text, " %*s", t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, t->cells[i].title);
     }
+    kbi_table_line_end(t);
+    kbi_text_free(&name);
+    kbi_text_free(&cut);
+}
+
+// A new heading for each operation (those with a single case share one), and where other columns, other units or a
+// wider first column are needed.
+static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+    const kb_result* r = rows[0];
+    kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 };
+    bool alone = kbi_table_single(r), numbers = false, reads = true;
+    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
+    operation = kbi_hash(operation, r->direction ? r->direction : "");
+    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
+    unsigned wanted = kbi_table_wants(t, rows, n);
+    int longest = same ? t->label : 0;
+    t->alone = alone;
+    t->by = same && t->by;
+    for (int i = 0; i < n; i++) {
+        numbers |= rows[i]->status == KB_OK;
+        longest = KBI_MAX(longest, kbi_table_label(t, &label, &axes, rows[i], contest, 0));
+    }
+    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
     kbi_text_free(&label);
-    kbi_text_free(&params);
     kbi_text_free(&axes);
-    kbi_text_free(&by);
+    t->heading = operation;
+    bool fits = longest <= t->label || t->label == t->most_label;
+    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
+    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
+    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
+    kbi_table_heading(t, r);
+    t->axes = 0;
+}
+
+// The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
+static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
+    int left = 0, room = (t->how.width - used) / 3;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flag_words[f].mark;
+    if (left > room) room = (t->how.width - used - 1) / 3;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!(r->flags >> f & 1) || !*kbi_flag_words[f].mark) continue;
+        t->flagged[f]++;
+        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flag_words[f].mark), left--;
+    }
+    if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
+}
+
+static void kbi_table_counters(kbi_table* t, const kb_result* r) {
+    kbi_text line = { NULL, 0, 0 };
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
+        double x = kbi_object_number(&r->counters, name);
+        char out[40];
+        kbi_putf(&line, "%s%s %s%s%s", line.n ? ", " : "", name, kbi_finite(x) ? kbi_show_count(x, out) : "-",
+                 unit ? " " : "", unit ? unit : "");
+    }
+    if (line.n) kbi_table_wrap(t, 4, line.s);
+    kbi_text_free(&line);
+}
+
+// won: nobody knows (0), this one, perhaps (1) or surely (2).
+static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
+    int used = t->label;
+    bool compared = false;
+    for (int i = 0; i < t->n_cells; i++) {
+        kbi_text s = { NULL, 0, 0 };
+        int column = t->cells[i].what.column;
+        kbi_cell_text(&s, &t->cells[i], r);
+        if (column == KBI_COLUMN_SPEEDUP && !strchr("=~", s.s[s.n - 1])) kbi_puts(&s, " "); // where the sign would be
+        kbi_puts(&t->text, " ");
+        used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
+        compared |= column == KBI_COLUMN_SPEEDUP;
+        if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
+            int64_t processes = KBI_MAX(r->processes, (int64_t)1);
+            t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
+            t->most = KBI_MAX(t->most, processes);
+        }
+        kbi_text_free(&s);
+    }
+    t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
+    t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
+    if (won) {
+        kbi_table_colour(t, "\033[0;1;32m"); // the row is bold so far
+        kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
+        kbi_table_colour(t, "\033[0m");
+        used += won > 1 ? 8 : 9;
+    }
+    kbi_table_marks(t, r, used);
+    kbi_table_line_end(t);
+    if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
+    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_wrap(t, 4, r->message);
+    if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
+}
+
+// A word instead of a number, and what happened: on the line where it has room, else below it.
+static void kbi_table_word(kbi_table* t, const kb_result* r) {
+    kbi_text why = { NULL, 0, 0 };
+    const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
+    for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
+        if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
+        word = kb_flag_name((kb_flag)f);
+        t->flagged[f]++;
+    }
+    kbi_puts(&t->text, " ");
+    kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
+    kbi_puts(&t->text, word);
+    kbi_table_colour(t, "\033[0m");
+    if (r->message) kbi_clean(&why, r->message);
+    if (why.n && t->label + 3 + (int)strlen(word) + kbi_width(why.s, why.n) <= t->how.width)
+        kbi_putf(&t->text, ": %s\n", why.s);
+    else
+        kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why.s ? why.s : "");
+    kbi_text_free(&why);
+}
+
+static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
+    kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 }, line = { NULL, 0, 0 };
+    int indent = t->alone ? 0 : 1;
+    kbi_table_label(t, &label, &axes, r, contest, t->label);
+    uint64_t left_out = axes.n ? kbi_hash(14695981039346656037u, axes.s) : t->axes;
+    if (t->axes != left_out) kbi_putf(&line, "by %s", axes.s), kbi_table_wrap(t, 1, line.s);
+    t->axes = left_out;
+    line.n = 0;
+    kbi_cut(&line, label.s, t->label - indent);
+    kbi_putf(&t->text, "%*s", indent, "");
+    if (won) kbi_table_colour(t, "\033[1m");
+    kbi_table_pad(t, indent - t->label, line.s);
+    if (r->status == KB_OK)
+        kbi_table_numbers(t, r, won);
+    else
+        kbi_table_word(t, r);
+    t->ok += r->status == KB_OK;
+    t->failed += r->status == KB_FAILED;
+    t->skipped += r->status == KB_SKIPPED;
+    t->gpu |= r->gpu != NULL;
+    kbi_text_free(&label);
+    kbi_text_free(&axes);
+    kbi_text_free(&line);
 }
 
 // --- order ---
@@ -14422,7 +15482,7 @@ static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { 
 // Whether two stand under one heading, so that --sort orders them together.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
-    bool one_run = kbi_is(a->run_id, b->run_id) || (a->shard && b->shard);
+    bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed); // or resumed
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
@@ -14462,11 +15522,53 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
+// Counts a group for the summary: who won it, and over whom by how much. The first implementation has no speedup over
+// itself: there it is what the best of the others has, the other way round.
+static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int best) {
+    kbi_wins w;
+    int timed = 0, other = -1;
+    memset(&w, 0, sizeof w);
+    for (int i = 0; i < n; i++) {
+        timed += rows[i]->status == KB_OK;
+        if (i != best && rows[i]->status == KB_OK && kbi_finite(rows[i]->speedup) &&
+            (other < 0 || rows[i]->speedup > rows[other]->speedup))
+            other = i;
+    }
+    if (timed < 2 || best < 0) return; // no contest
+    const kb_result* r = rows[best];
+    snprintf(w.operation, sizeof w.operation, "%s%s%s", rows[0]->operation ? rows[0]->operation : "",
+             rows[0]->direction ? " " : "", rows[0]->direction ? rows[0]->direction : "");
+    w.groups = 1;
+    w.least = w.most = w.low = w.high = NAN;
+    snprintf(r->winner_certain == 1 ? w.winner : w.perhaps, sizeof w.winner, "%s",
+             r->implementation ? r->implementation : "");
+    if (r->baseline && !kbi_is(r->implementation, r->baseline)) {
+        snprintf(w.over, sizeof w.over, "%s", r->baseline);
+        w.least = r->speedup, w.low = r->speedup_low, w.high = r->speedup_high;
+    } else if (other >= 0 && rows[other]->implementation) {
+        snprintf(w.over, sizeof w.over, "%s", rows[other]->implementation);
+        w.least = 1 / rows[other]->speedup, w.low = 1 / rows[other]->speedup_high,
+        w.high = 1 / rows[other]->speedup_low;
+    }
+    w.most = w.least;
+    for (int i = t->n_wins - 1; i >= 0; i--) {
+        kbi_wins* a = &t->wins[i];
+        if (!kbi_is(a->operation, w.operation) || !kbi_is(a->winner, w.winner)) continue;
+        a->groups++;
+        a->various |= !kbi_is(a->over, w.over);
+        a->least = KBI_MIN(a->least, w.least), a->low = KBI_MIN(a->low, w.low); // a NAN makes one of NAN
+        a->most = KBI_MAX(a->most, w.most), a->high = KBI_MAX(a->high, w.high);
+        return;
+    }
+    t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)(t->n_wins + 1));
+    t->wins[t->n_wins++] = w;
+}
+
 // Records that stand together: a contest, whose cases differ in nothing but the implementation, or cases without one.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
     int best = -1;
     kbi_table_machine(t, rows[0]);
-    kbi_table_follow(t, rows, n);
+    kbi_table_follow(t, rows, n, contest);
     if (contest) {
         kbi_text shape = { NULL, 0, 0 }, params = { NULL, 0, 0 };
         kbi_table_params(&params, NULL, rows[0]);
@@ -14480,16 +15582,9 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
         if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
             (best < 0 || rows[i]->time_ms < rows[best]->time_ms))
             best = i;
-    for (int i = 0; i < n; i++) {
-        kbi_table_label(t, rows[i], contest);
-        if (rows[i]->status == KB_OK)
-            kbi_table_numbers(t, rows[i], i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
-        else
-            kbi_table_word(t, rows[i]);
-        t->ok += rows[i]->status == KB_OK;
-        t->failed += rows[i]->status == KB_FAILED;
-        t->skipped += rows[i]->status == KB_SKIPPED;
-    }
+    if (contest) kbi_table_won(t, rows, n, best);
+    for (int i = 0; i < n; i++)
+        kbi_table_row(t, rows[i], contest, i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
 }
 
 static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
@@ -14508,25 +15603,119 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
     kbi_table_flush(t);
 }
 
-// What the signs mean, and how many there were of what.
-static void kbi_table_end(kbi_table* t) {
-    int64_t n = t->ok + t->failed + t->skipped;
-    bool signs = t->equivalent || t->unresolved, intervals = t->most > 0 && !t->how.quiet;
+/*---------------------------------------------------------------------------------------------------------------
+  >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
+              Public: kb_print      Used by: programs, program
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
+
+static void kbi_summary_signs(kbi_table* t) {
     char text[80] = "+-: 95 % of the median within one process (--procs N: over N)";
     if (t->most > 1) snprintf(text, sizeof text, "+-: 95 %% over %lld processes", (long long)t->most);
     if (t->most > t->fewest)
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
-    if (signs || intervals) kbi_puts(&t->text, "\n");
+    bool intervals = t->most > 0 && !t->how.quiet;
+    if (t->equivalent || t->unresolved || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
-    if (signs)
-        kbi_putf(&t->text, "%s%s\n", t->equivalent ? "=: within 1 % of the baseline. " : "",
-                 t->unresolved ? "~, fastest?: not certain at 95 %." : "");
+    if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
+    if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
+}
+
+// "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
+static void kbi_summary_margin(kbi_text* line, const kbi_wins* w) {
+    char least[40], most[40], low[40], high[40];
+    if (!kbi_finite(w->least) || !kbi_finite(w->most)) return;
+    kbi_putf(line, "%s%s%s%sx", *w->winner ? ", " : "; ", w->perhaps, *w->winner ? "" : " ",
+             kbi_digits(w->least, 3, least));
+    if (!kbi_is(kbi_digits(w->most, 3, most), least)) kbi_putf(line, " to %sx", most);
+    kbi_putf(line, " %s", w->various ? "the next" : w->over);
+    if (kbi_finite(w->low) && kbi_finite(w->high))
+        kbi_putf(line, " [%s, %s]", kbi_digits(w->low, 3, low), kbi_digits(w->high, 3, high));
+}
+
+// The groups of one operation in a sentence: who won most of them, who the others, and of how many nobody knows.
+static void kbi_summary_winner(kbi_table* t, const char* operation) {
+    kbi_text line = { NULL, 0, 0 };
+    const kbi_wins *first = NULL, *open = NULL;
+    int all = 0;
+    for (int i = 0; i < t->n_wins; i++) {
+        const kbi_wins* w = &t->wins[i];
+        if (!kbi_is(w->operation, operation)) continue;
+        all += w->groups;
+        if (!*w->winner)
+            open = w;
+        else if (!first || w->groups > first->groups)
+            first = w;
+    }
+    kbi_putf(&line, "%s: %s", operation, first ? first->winner : "nobody is surely the fastest");
+    if (first) kbi_puts(&line, " is fastest");
+    if (first && all > 1) kbi_putf(&line, " in %d of %d", first->groups, all);
+    if (first || all == 1) kbi_summary_margin(&line, first ? first : open);
+    for (int i = 0; i < t->n_wins && first; i++)
+        if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
+            kbi_putf(&line, "; %s in %d", t->wins[i].winner, t->wins[i].groups);
+    if (first && open) kbi_putf(&line, "; nobody surely in %d", open->groups);
+    if (!first && all > 1) kbi_putf(&line, " in %d of %d", all, all);
+    kbi_table_wrap(t, 0, line.s);
+    kbi_text_free(&line);
+}
+
+static void kbi_summary_winners(kbi_table* t) {
+    int shown = 0, left = 0;
+    for (int i = 0; i < t->n_wins; i++) {
+        bool told = false;
+        for (int k = 0; k < i && !told; k++) told = kbi_is(t->wins[k].operation, t->wins[i].operation);
+        if (told) continue;
+        if (shown == KBI_WINNERS_ALL && !t->how.verbose) {
+            left++;
+            continue;
+        }
+        if (!shown++) kbi_puts(&t->text, "\n");
+        kbi_summary_winner(t, t->wins[i].operation);
+    }
+    if (left) kbi_putf(&t->text, "and so on for %d more operation%s: -v tells of all\n", left, left == 1 ? "" : "s");
+}
+
+// Each flag that was raised, once: what happened, why that matters, and what mends it.
+static void kbi_summary_flags(kbi_table* t) {
+    char head[80], text[256];
+    bool any = false;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        int64_t n = t->flagged[f];
+        const char* mark = kbi_flag_words[f].mark;
+        if (!n) continue;
+        if (!any) kbi_puts(&t->text, "\n");
+        any = true;
+        snprintf(head, sizeof head, "%s%s%s, %lld case%s", mark, *mark ? " " : "", kb_flag_name((kb_flag)f),
+                 (long long)n, n == 1 ? "" : "s");
+        kbi_table_colour(t, kb_flag_is_error((kb_flag)f) ? "\033[31m" : "\033[1m");
+        kbi_puts(&t->text, head);
+        kbi_table_colour(t, "\033[0m");
+        kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
+        if (t->how.quiet) continue;
+        snprintf(text, sizeof text, "%s; %s", kbi_flag_words[f].what, kbi_flag_words[f].why);
+        kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
+        snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
+        kbi_table_wrap(t, 3, text);
+    }
+}
+
+// All of it, and how many there were of what.
+static void kbi_table_end(kbi_table* t) {
+    int64_t n = t->ok + t->failed + t->skipped;
+    kbi_summary_signs(t);
+    if (!t->how.quiet) kbi_summary_winners(t);
+    kbi_summary_flags(t);
     kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
     if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
     if (t->skipped) kbi_putf(&t->text, ", %lld skipped", (long long)t->skipped);
     kbi_puts(&t->text, "\n");
     kbi_table_flush(t);
+    KBENCH_FREE(t->wins);
+    t->wins = NULL;
+    t->n_wins = 0;
 }
 
 void kb_print(const kb_result* results, int64_t n) {
@@ -14536,11 +15725,14 @@ void kb_print(const kb_result* results, int64_t n) {
     kbi_table_open(&t, &how);
     t.bare = true;
     kbi_table_add(&t, results, n);
+    kbi_summary_flags(&t);
+    kbi_table_flush(&t);
+    KBENCH_FREE(t.wins);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shifts    render: what changed from one set of records to another, and how it went over time.
-              Public: none      Used by: >>gate, >>race
+              Public: none      Used by: >>cases, >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -14549,6 +15741,7 @@ enum { KBI_CHANGES_ALL = 48 }; // so many are shown whatever became of them
 static const char* kbi_show_change(double log, char out[40]) {
     double percent = 100 * expm1(log);
     if (!kbi_finite(percent)) return "-";
+    if (fabs(percent) < 0.005) percent = 0; // no -0.00%
     if (percent >= 999.5)
         snprintf(out, 40, "%.3gx", exp(log));
     else
@@ -14597,30 +15790,40 @@ static void kbi_changes_memory(kbi_table* t, const kbi_change* c) {
              kbi_show_bytes(kbi_memory_of(c->before, device), before));
 }
 
+// The case at the end of a row that is so long already, or below it where the line has no room for it.
+static void kbi_changes_case(kbi_table* t, int used, const char* program, const char* name) {
+    kbi_text s = { NULL, 0, 0 };
+    if (program) kbi_clean(&s, program), kbi_puts(&s, ": ");
+    kbi_clean(&s, name ? name : "");
+    bool fits = used + 2 + kbi_width(s.s ? s.s : "", s.n) <= t->how.width;
+    if (!fits) kbi_table_line_end(t);
+    kbi_puts(&t->text, fits ? "  " : "    ");
+    kbi_cut(&t->text, s.s ? s.s : "", t->how.width - (fits ? 0 : 4));
+    kbi_table_line_end(t);
+    kbi_text_free(&s);
+}
+
+static bool kbi_changes_narrow(const kbi_table* t) { return t->how.width < 60; } // no room for intervals
+
 static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold, const char* program) {
     char out[96], before[40], after[40];
     const char *colour, *words = kbi_change_words(c, threshold, &colour, out);
     bool times = kbi_comparable(c);
     char change[40], interval[96];
+    int used = 1;
     kbi_puts(&t->text, " ");
-    kbi_table_pad(t, 8, times ? kbi_show_change(c->log, change) : "");
-    kbi_puts(&t->text, "  ");
-    kbi_table_pad(t, 18, times ? kbi_show_interval(c->lo, c->hi, interval) : "");
+    used += kbi_table_pad(t, 8, times ? kbi_show_change(c->log, change) : "");
+    if (!kbi_changes_narrow(t)) used += kbi_table_pad(t, 20, times ? kbi_show_interval(c->lo, c->hi, interval) : "");
     kbi_puts(&t->text, "  ");
     kbi_table_colour(t, colour);
-    kbi_table_pad(t, -18, words);
+    used += 2 + kbi_table_pad(t, -18, words);
     kbi_table_colour(t, *colour ? "\033[0m" : "");
     if (t->how.width >= KBI_WIDE) {
-        kbi_puts(&t->text, "  ");
-        kbi_table_pad(t, 9, kbi_has_time(c->before) ? kbi_show_time(c->before->time_ms, before) : "-");
-        kbi_puts(&t->text, "  ");
-        kbi_table_pad(t, 9, kbi_has_time(c->after) ? kbi_show_time(c->after->time_ms, after) : "-");
+        used += kbi_table_pad(t, 11, kbi_has_time(c->before) ? kbi_show_time(c->before->time_ms, before) : "-");
+        used += kbi_table_pad(t, 11, kbi_has_time(c->after) ? kbi_show_time(c->after->time_ms, after) : "-");
     }
-    kbi_puts(&t->text, "  ");
-    if (program) kbi_clean(&t->text, program), kbi_puts(&t->text, ": ");
     const kb_result* r = c->after ? c->after : c->before;
-    kbi_clean(&t->text, r->name ? r->name : "");
-    kbi_puts(&t->text, "\n");
+    kbi_changes_case(t, used, program, r->name);
     kbi_changes_memory(t, c);
     if (c->after && c->after->status == KB_FAILED && c->after->message) kbi_table_wrap(t, 4, c->after->message);
 }
@@ -14628,7 +15831,9 @@ static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold,
 static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
     char level[40], title[64];
     snprintf(title, sizeof title, "%s %% interval", kbi_digits(100 * (1 - rules->alpha), 2, level));
-    kbi_putf(&t->text, "\n   change  %18s  verdict           ", title);
+    kbi_puts(&t->text, "\n   change");
+    if (!kbi_changes_narrow(t)) kbi_putf(&t->text, "%20s", title);
+    kbi_puts(&t->text, "  verdict           ");
     if (t->how.width >= KBI_WIDE) kbi_puts(&t->text, "     before      after");
     kbi_puts(&t->text, "  case\n");
 }
@@ -14657,44 +15862,41 @@ static void kbi_count_words(kbi_text* line, int64_t n, const char* words) {
 }
 
 // All of it in a sentence.
-static void kbi_changes_sentence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
-    kbi_text line = { NULL, 0, 0 };
+static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi_rules* rules) {
     char number[40], limit[40];
     kbi_show_percent(rules->threshold, limit);
     if (!a->compared)
-        kbi_puts(&line, "Nothing was compared");
+        kbi_puts(line, "Nothing was compared");
     else if (a->regressed)
-        kbi_putf(&line, "Slower: %lld of %lld case%s by more than %s", (long long)a->regressed,
-                 (long long)a->compared, a->compared == 1 ? "" : "s", limit);
+        kbi_putf(line, "Slower: %lld of %lld case%s by more than %s", (long long)a->regressed, (long long)a->compared,
+                 a->compared == 1 ? "" : "s", limit);
     else if (a->more)
-        kbi_putf(&line, "More memory: %lld of %lld case%s", (long long)a->more, (long long)a->compared,
+        kbi_putf(line, "More memory: %lld of %lld case%s", (long long)a->more, (long long)a->compared,
                  a->compared == 1 ? "" : "s");
     else if (a->improved || a->less)
-        kbi_putf(&line, "Better: none of %lld case%s is slower by more than %s", (long long)a->compared,
+        kbi_putf(line, "Better: none of %lld case%s is slower by more than %s", (long long)a->compared,
                  a->compared == 1 ? "" : "s", limit);
     else if (a->open)
-        kbi_putf(&line, "Not certain: no regression was found in %lld case%s", (long long)a->compared,
+        kbi_putf(line, "Not certain: no regression was found in %lld case%s", (long long)a->compared,
                  a->compared == 1 ? "" : "s");
     else
-        kbi_putf(&line, "The same: no case of %lld changed by more than %s", (long long)a->compared, limit);
+        kbi_putf(line, "The same: no case of %lld changed by more than %s", (long long)a->compared, limit);
     if (a->worst) {
-        kbi_putf(&line, ", at worst %s (", kbi_show_change(a->worst->log, number));
-        kbi_clean(&line, a->worst->after->name);
-        kbi_puts(&line, ")");
+        kbi_putf(line, ", at worst %s (", kbi_show_change(a->worst->log, number));
+        kbi_clean(line, a->worst->after->name);
+        kbi_puts(line, ")");
     }
-    if (a->regressed) kbi_count_words(&line, a->more, "with more memory");
-    kbi_count_words(&line, a->improved, "faster by more than that");
-    kbi_count_words(&line, a->less, "with less memory");
-    kbi_count_words(&line, a->open, "not known well enough to say");
-    kbi_count_words(&line, a->broken, "failed that did not before");
-    kbi_count_words(&line, a->mended, "had failed before");
-    kbi_count_words(&line, a->added, "added");
-    kbi_count_words(&line, a->removed, "removed");
+    if (a->regressed) kbi_count_words(line, a->more, "with more memory");
+    kbi_count_words(line, a->improved, "faster by more than that");
+    kbi_count_words(line, a->less, "with less memory");
+    kbi_count_words(line, a->open, "not known well enough to say");
+    kbi_count_words(line, a->broken, "failed that did not before");
+    kbi_count_words(line, a->mended, "had failed before");
+    kbi_count_words(line, a->added, "added");
+    kbi_count_words(line, a->removed, "removed");
     if (a->compared > 1)
-        kbi_putf(&line, "; times %s on the whole (geometric mean)", kbi_show_change(log(a->geomean), number));
-    kbi_puts(&line, ".");
-    kbi_table_wrap(t, 0, line.s);
-    kbi_text_free(&line);
+        kbi_putf(line, "; times %s on the whole (geometric mean)", kbi_show_change(log(a->geomean), number));
+    kbi_puts(line, ".");
 }
 
 // programs: what the later side of each change is called; NULL: there is only one.
@@ -14714,7 +15916,10 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
         kbi_putf(&t.text, " and %lld that %s not changed, or not surely; -v shows all\n", (long long)left,
                  left == 1 ? "has" : "have");
     kbi_puts(&t.text, "\n");
-    kbi_changes_sentence(&t, a, rules);
+    kbi_text line = { NULL, 0, 0 };
+    kbi_changes_words(&line, a, rules);
+    kbi_table_wrap(&t, 0, line.s);
+    kbi_text_free(&line);
     kbi_changes_grounds(&t, a, rules);
     kbi_table_flush(&t);
 }
@@ -14760,14 +15965,13 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
             left++;
             continue;
         }
-        kbi_table_pad(&t, 9, kbi_show_time(one->now, now));
-        kbi_table_pad(&t, 11, kbi_show_change(log(one->now / one->middle), a));
-        kbi_table_pad(&t, 8, moves ? kbi_show_change(one->slope, b) : "-");
-        kbi_table_pad(&t, 8, kbi_show_percent(one->sd, a));
-        kbi_putf(&t.text, "%6lld  ", (long long)one->runs);
-        kbi_clean(&t.text, one->last->name ? one->last->name : "");
-        if (moves) kbi_putf(&t.text, "  %s", one->slope > 0 ? "rising" : "falling");
-        kbi_puts(&t.text, "\n");
+        int used = kbi_table_pad(&t, 9, kbi_show_time(one->now, now));
+        used += kbi_table_pad(&t, 11, kbi_show_change(log(one->now / one->middle), a));
+        used += kbi_table_pad(&t, 8, moves ? kbi_show_change(one->slope, b) : "-");
+        used += kbi_table_pad(&t, 8, kbi_show_percent(one->sd, a));
+        kbi_putf(&t.text, "%6lld", (long long)one->runs);
+        if (moves) kbi_puts(&t.text, one->slope > 0 ? "  rising" : "  falling");
+        kbi_changes_case(&t, used + 6 + (!moves ? 0 : one->slope > 0 ? 8 : 9), NULL, one->last->name);
     }
     if (left) kbi_putf(&t.text, " and %lld that neither rise nor fall; -v shows all\n", (long long)left);
     kbi_table_flush(&t);
@@ -14776,7 +15980,7 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
 
 /*---------------------------------------------------------------------------------------------------------------
   >>text      render: records as CSV and Markdown.
-              Public: none      Used by: >>tools, >>report, >>outputs
+              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -14966,6 +16170,9 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     kbi_puts(t, "|\n");
 }
 
+// Whether a counter is a profiler's, of which there are many; kb_count's names have no points.
+static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
+
 // A table of cases of one operation, in columns that some of them have something for.
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,  KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
@@ -14987,8 +16194,10 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         for (int i = 0; i < n; i++) some |= kbi_field_number(rows[i], cell->what.key) > 0;
         count += some;
     }
-    for (int c = 0; c < KBI_MIN(counters, (int)KBI_COUNTERS); c++) {
+    for (int c = 0, room = KBI_COUNTERS; c < counters && room; c++) {
+        if (kbi_profilers(names[c])) continue; // too many for a page
         kbi_cell* cell = &cells[count++];
+        room--;
         memset(cell, 0, sizeof *cell);
         cell->what.column = -1;
         cell->what.key = kbi_key_named("counters");
@@ -15170,10 +16379,10 @@ static void kbi_gbench_aggregates(kbi_text* t, const kb_result* r, const double*
         snprintf(suffix, sizeof suffix, "_%s", names[i]);
         if (!kbi_finite(values[i])) continue;
         kbi_gbench_begin(t, r, suffix, f);
-        kbi_putf(
-            t,
-            "\"run_type\": \"aggregate\", \"aggregate_name\": \"%s\", \"aggregate_unit\": \"%s\", \"iterations\": %d, ",
-            names[i], i == 3 ? "percentage" : "time", f->repetitions);
+        kbi_putf(t,
+                 "\"run_type\": \"aggregate\", \"aggregate_name\": \"%s\", \"aggregate_unit\": \"%s\", "
+                 "\"iterations\": %d, ",
+                 names[i], i == 3 ? "percentage" : "time", f->repetitions);
         kbi_gbench_time(t, values[i]);
         kbi_puts(t, "}");
     }
@@ -15394,10 +16603,10 @@ static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, cons
         several |= value != sums[0].value;
     }
     if (several) {
-        kbi_putf(
-            t,
-            "\n### By %s\n\n| operation | implementation | %s | cases | geometric mean, ms |\n|---|---|--:|--:|--:|\n",
-            name, name);
+        kbi_putf(t,
+                 "\n### By %s\n\n| operation | implementation | %s | cases | geometric mean, ms "
+                 "|\n|---|---|--:|--:|--:|\n",
+                 name, name);
         for (int64_t i = 0; i < count; i++) {
             char out[40];
             kbi_puts(t, "| "), kbi_report_operation(t, sums[i].first), kbi_puts(t, " | ");
@@ -15517,6 +16726,2581 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>svg       render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose.
+              Public: none      Used by: render
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// Text of others' making that is neither markup nor the end of an attribute, in HTML and in XML.
+static void kbi_markup(kbi_text* t, const char* s) {
+    kbi_text clean = { NULL, 0, 0 };
+    kbi_clean(&clean, s);
+    for (const char* p = clean.s ? clean.s : ""; *p; p++) {
+        const char* entity = *p == '&'    ? "&amp;"
+                             : *p == '<'  ? "&lt;"
+                             : *p == '>'  ? "&gt;"
+                             : *p == '"'  ? "&quot;"
+                             : *p == '\'' ? "&#39;"
+                                          : NULL;
+        if (entity)
+            kbi_puts(t, entity);
+        else if (!strncmp(p, "\xef\xbf\xbe", 3) || !strncmp(p, "\xef\xbf\xbf", 3)) // no characters of XML
+            kbi_puts(t, "\xef\xbf\xbd"), p += 2;
+        else
+            kbi_put(t, p, 1);
+    }
+    kbi_text_free(&clean);
+}
+
+static void kbi_draw_number(kbi_text* t, double x) { // to a tenth of a pixel; never a word, whatever comes
+    long long tenths = kbi_finite(x) && fabs(x) < 1e9 ? llround(10 * x) : 0, whole = llabs(tenths) / 10;
+    kbi_putf(t, "%s%lld", tenths < 0 ? "-" : "", whole);
+    if (tenths % 10) kbi_putf(t, ".%lld", llabs(tenths) % 10);
+}
+
+// Markup in which ~ is a double, ^ an int, $ a text of others' making, and @ one that is markup already.
+static void kbi_draw(kbi_text* t, const char* form, ...) {
+    va_list list;
+    va_start(list, form);
+    for (const char* p = form; *p; p++) {
+        size_t n = strcspn(p, "~^$@");
+        kbi_put(t, p, n);
+        p += n;
+        if (!*p) break;
+        if (*p == '~')
+            kbi_draw_number(t, va_arg(list, double));
+        else if (*p == '^')
+            kbi_putf(t, "%d", va_arg(list, int));
+        else if (*p == '$')
+            kbi_markup(t, va_arg(list, const char*));
+        else
+            kbi_puts(t, va_arg(list, const char*));
+    }
+    va_end(list);
+}
+
+static const double kbi_glyph = 6.5; // pixels that a character of the labels takes, in wide fonts
+
+// A text of so many characters at most; what is longer loses its end.
+static const char* kbi_clip(const char* s, int most, kbi_text* out) {
+    out->n = 0;
+    kbi_clean(out, s ? s : "");
+    kbi_put(out, "", 0);
+    if (kbi_width(out->s, out->n) <= most) return out->s;
+    size_t end = 0;
+    for (int width = 0; end < out->n; end++)
+        if ((out->s[end] & 0xc0) != 0x80 && width++ == KBI_MAX(most, 2) - 1) break;
+    out->n = end;
+    kbi_puts(out, "\xe2\x80\xa6");
+    return out->s;
+}
+
+// Text at a place; anchor: start, middle or end; style: classes of kbi_svg_style, "" for none.
+static void kbi_draw_text(kbi_text* t, double x, double y, const char* anchor, const char* style, const char* text) {
+    kbi_draw(t, "<text x='~' y='~'", x, y);
+    if (*style) kbi_draw(t, " class='@'", style);
+    if (*anchor != 's') kbi_draw(t, " text-anchor='@'", anchor);
+    kbi_draw(t, ">$</text>", text);
+}
+
+static void kbi_draw_line(kbi_text* t, double x1, double y1, double x2, double y2, const char* style) {
+    kbi_draw(t, "<path class='@' d='M~ ~L~ ~'/>", style, x1, y1, x2, y2);
+}
+
+// --- what tells implementations apart: a colour, and a mark and a dash for who sees none ---
+
+enum { KBI_HUES = 6, KBI_DASHES = 4 };
+
+static const char* const kbi_mark_shapes[] = { // from their middle, about 7 pixels wide
+    "-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+    "-3-3h6v6h-6z",
+    "0-4.2l4 7h-8z",
+    "0-4.6l4.2 4.6l-4.2 4.6l-4.2-4.6z",
+    "0 4.2l4-7h-8z",
+    "-3-3l6 6m0-6l-6 6",
+    "-4 0l2-3.5h4l2 3.5l-2 3.5h-4z",
+    "-4 0h8m-4-4v8"
+};
+
+// style: further classes; tip: what is said of it, NULL for nothing.
+static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark, const char* style, const char* tip) {
+    kbi_draw(t, "<path class='mk k^@' d='M~ ~m@'", hue, style, x, y, kbi_mark_shapes[mark]);
+    if (tip)
+        kbi_draw(t, "><title>$</title></path>", tip);
+    else
+        kbi_puts(t, "/>");
+}
+
+// who: the number of an implementation.
+static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* tip) {
+    kbi_draw_mark_of(t, x, y, who % KBI_HUES, who % KBI_COUNT(kbi_mark_shapes), "", tip);
+}
+
+// The names with their marks, in as many lines as they need; returns the height.
+static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool* shown, int n, double x, double y,
+                              double width) {
+    double at = 0, down = 0;
+    kbi_text cut = { NULL, 0, 0 };
+    for (int i = 0; i < n; i++) {
+        if (!shown[i]) continue;
+        const char* name = kbi_clip(names[i], (int)((width - 24) / kbi_glyph), &cut);
+        double wide = 34 + kbi_glyph * kbi_width(name, strlen(name));
+        if (at > 0 && at + wide > width + 12) at = 0, down += 16;
+        kbi_draw(t, "<path class='ln k^ d^' d='M~ ~h18'/>", i % KBI_HUES, i % KBI_DASHES, x + at, y + down);
+        kbi_draw_mark(t, x + at + 9, y + down, i, NULL);
+        kbi_draw_text(t, x + at + 22, y + down + 4, "start", "", name);
+        at += wide;
+    }
+    kbi_text_free(&cut);
+    return down + 16;
+}
+
+// --- scales ---
+
+typedef struct kbi_scale { // from values to pixels
+    double lo, hi, from, to;
+    bool log;
+} kbi_scale;
+
+static double kbi_at(const kbi_scale* s, double x) {
+    double share = s->log ? log(x / s->lo) / log(s->hi / s->lo) : (x - s->lo) / (s->hi - s->lo);
+    return s->from + KBI_MAX(-0.5, KBI_MIN(share, 1.5)) * (s->to - s->from);
+}
+
+// One that holds lo to hi with some room at both ends; equal ends get room as well. A file of records may say anything:
+// beyond 1e-30 and 1e30 nothing is measured, and quotients stay numbers.
+static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
+    const double least = log_ ? 1e-30 : -1e30, most = 1e30;
+    kbi_scale s = { KBI_MIN(KBI_MAX(lo, least), most), KBI_MIN(KBI_MAX(hi, least), most), 0, 1, log_ };
+    if (!(hi >= lo)) s.lo = log_ ? 1 : 0, s.hi = 1;
+    if (log_) {
+        double more = s.hi / s.lo > 1.05 ? pow(s.hi / s.lo, room) : 1.5;
+        s.lo /= more, s.hi *= more;
+    } else {
+        double more = s.hi > s.lo ? room * (s.hi - s.lo) : fabs(s.hi) > 0 ? 0.1 * fabs(s.hi) : 0.5;
+        s.lo -= more, s.hi += more;
+    }
+    return s;
+}
+
+enum { KBI_TICKS = 16 };
+
+// Round values in the scale, about `most` of them.
+static int kbi_ticks(const kbi_scale* s, int most, double out[KBI_TICKS]) {
+    static const double steps[] = { 1, 2, 5, 10 };
+    double decades = s->log ? log10(s->hi / s->lo) : 0;
+    int n = 0;
+    if (s->log && decades > 0.7) {
+        int stride = (int)ceil(decades / most), fine = decades * 3 <= most ? 3 : decades * 2 <= most ? 2 : 1;
+        static const double within[] = { 1, 2, 5, 1, 3, 0, 1, 0, 0 };
+        for (int e = (int)floor(log10(s->lo)); e <= (int)ceil(log10(s->hi)); e++)
+            for (int k = 0; k < fine; k++) {
+                double x = within[3 * (3 - fine) + k] * pow(10, e);
+                bool in = x >= s->lo * 0.999999 && x <= s->hi * 1.000001;
+                if (in && ((e % stride) + stride) % stride == 0 && n < KBI_TICKS) out[n++] = x;
+            }
+        return n;
+    }
+    double span = s->hi - s->lo, unit = pow(10, floor(log10(span / most))), step = 10 * unit;
+    for (int k = KBI_COUNT(steps) - 1; k >= 0; k--)
+        if (span / (steps[k] * unit) <= most + 0.5) step = steps[k] * unit;
+    for (double k = ceil(s->lo / step - 1e-9); k * step <= s->hi + 1e-9 * span && n < KBI_TICKS; k++)
+        out[n++] = fabs(k) < 0.5 ? 0 : k * step;
+    return n;
+}
+
+// As few digits as say it: 0.5, 20, 1500, 2e+06.
+static const char* kbi_tick_text(double x, char out[40]) {
+    int digits = 1;
+    for (; digits < 6; digits++) {
+        snprintf(out, 40, "%.*e", digits - 1, x);
+        if (fabs(strtod(out, NULL) - x) <= 1e-6 * fabs(x)) break;
+    }
+    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e6)) return kbi_digits(x, digits, out);
+    snprintf(out, 40, "%.*g", digits, x);
+    kbi_unlocalise(out);
+    return out;
+}
+
+// A size as people name it: 4096 is 4K.
+static const char* kbi_size_text(double x, char out[40]) {
+    static const char units[] = "KMGT";
+    int u = -1;
+    for (; x >= 1024 && fmod(x, 1024) == 0 && u + 1 < (int)strlen(units); u++) x /= 1024;
+    kbi_tick_text(x, out);
+    if (u >= 0) snprintf(out + strlen(out), 2, "%c", units[u]);
+    return out;
+}
+
+// --- a plot's frame ---
+
+typedef struct kbi_frame {
+    kbi_scale x, y;
+} kbi_frame;
+
+// Lines and numbers at the left for these values of y, in units of 1 / scale.
+static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char* title) {
+    double ticks[KBI_TICKS], left = f->x.from, top = f->y.to;
+    char text[40];
+    int n = kbi_ticks(&f->y, 5, ticks);
+    for (int i = 0; i < n; i++) {
+        double y = kbi_at(&f->y, ticks[i]);
+        kbi_draw_line(t, left, y, f->x.to, y, "grid");
+        kbi_draw_text(t, left - 6, y + 4, "end", "dim", kbi_tick_text(ticks[i] * scale, text));
+    }
+    kbi_draw_text(t, left, top - 8, "start", "dim", title);
+}
+
+// Marks and numbers below; those that would touch the one before are left out.
+static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, const char* const* labels, int n,
+                       const char* title) {
+    double base = f->y.from, until = -1e9;
+    kbi_draw_line(t, f->x.from, base, f->x.to, base, "axis");
+    for (int i = 0; i < n; i++) {
+        double x = kbi_at(&f->x, values[i]), half = kbi_glyph / 2 * (double)strlen(labels[i]);
+        kbi_draw_line(t, x, base, x, base + 4, "axis");
+        if (x - half < until + 4) continue;
+        x = KBI_MAX(half - 40 + f->x.from, KBI_MIN(x, f->x.to + 8 - half)); // inside the picture
+        kbi_draw_text(t, x, base + 16, "middle", "dim", labels[i]);
+        until = x + half;
+    }
+    kbi_text cut = { NULL, 0, 0 };
+    kbi_draw_text(t, f->x.to, base + 31, "end", "dim", kbi_clip(title, (int)(f->x.to / kbi_glyph), &cut));
+    kbi_text_free(&cut);
+}
+
+// The same with round values.
+static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const char* title) {
+    double ticks[KBI_TICKS];
+    char text[KBI_TICKS][40];
+    const char* labels[KBI_TICKS];
+    int n = kbi_ticks(&f->x, most, ticks);
+    for (int i = 0; i < n; i++) labels[i] = kbi_tick_text(ticks[i], text[i]);
+    kbi_draw_x(t, f, ticks, labels, n, title);
+}
+
+// --- how it looks ---
+
+static const char* const kbi_svg_style[] = {
+    ".halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}",
+    "svg text{font:11px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif;",
+    "fill:var(--fg);font-variant-numeric:tabular-nums}",
+    "svg .dim{fill:var(--dim)}svg .b{font-weight:600}svg .big{font-size:12.5px;font-weight:600}",
+    "svg .small{font-size:11px}",
+    ".grid{stroke:var(--line);fill:none}.axis{stroke:var(--dim);fill:none}",
+    ".thin{stroke:currentColor;fill:none;opacity:.45}.roof{stroke:var(--fg);fill:none;stroke-width:1.5}",
+    ".hint{stroke:var(--dim);fill:none;stroke-dasharray:2 3}",
+    ".zone{fill:var(--soft)}.cell{fill:currentColor;stroke:var(--line)}.bar{fill:currentColor}",
+    ".ln{stroke:currentColor;fill:none;stroke-width:1.6;stroke-linejoin:round}",
+    ".d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 2}.d3{stroke-dasharray:8 3 2 3}",
+    ".area{fill:currentColor;opacity:.2}.mk{fill:currentColor;stroke:currentColor;stroke-width:1.3}",
+    ".hollow{fill:var(--bg)}.pt{stroke:currentColor;stroke-width:2.6;stroke-linecap:round;fill:none;opacity:.75}",
+    ".k0{color:var(--c0)}.k1{color:var(--c1)}.k2{color:var(--c2)}",
+    ".k3{color:var(--c3)}.k4{color:var(--c4)}.k5{color:var(--c5)}"
+};
+
+static const struct { // colours on white, and on a dark page; those of Okabe and Ito, 2008, made to be read there
+    const char *name, *light, *dark;
+} kbi_colours[] = { { "bg", "#ffffff", "#14171c" },   { "fg", "#1c2128", "#e4e8ee" },
+                    { "dim", "#59636f", "#9aa5b3" },  { "line", "#dde2e8", "#323a45" },
+                    { "soft", "#f3f5f8", "#1e232b" }, { "bad", "#b3261e", "#ff9a8f" },
+                    { "good", "#006b4f", "#5fd3ae" }, { "c0", "#0072b2", "#56b4e9" },
+                    { "c1", "#d55e00", "#f08a3c" },   { "c2", "#009e73", "#2fc597" },
+                    { "c3", "#cc79a7", "#dd94bd" },   { "c4", "#c98a00", "#e6b23a" },
+                    { "c5", "#4b5563", "#a9b4c4" } };
+
+// The style with its colours' names replaced by those on white: not every program that shows SVG knows variables.
+static void kbi_svg_plain_style(kbi_text* t) {
+    for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) {
+        for (const char* p = kbi_svg_style[i]; *p;) {
+            const char* at = strstr(p, "var(--");
+            kbi_put(t, p, at ? (size_t)(at - p) : strlen(p));
+            if (!at) break;
+            size_t n = strcspn(at + 6, ")");
+            for (int c = 0; c < KBI_COUNT(kbi_colours); c++)
+                if (strlen(kbi_colours[c].name) == n && !strncmp(kbi_colours[c].name, at + 6, n))
+                    kbi_puts(t, kbi_colours[c].light);
+            p = at + 7 + n;
+        }
+    }
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>views     render: which records belong into one picture, and along which axes they lie there.
+              Public: none      Used by: render, program
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+typedef struct kbi_lot { // records with something in common
+    const kb_result** of;
+    int64_t n;
+} kbi_lot;
+
+typedef struct kbi_scene { // all that is drawn
+    const kb_result* of;
+    int64_t n;
+    kbi_lot timed;                // those with a time
+    const kbi_contrast* contrast; // with an earlier run; NULL: there is none
+    const char** who;             // implementations as they turn up: their numbers are their colours
+    int n_who;
+    kbi_arena arena;
+} kbi_scene;
+
+typedef struct kbi_panel { // one picture of several
+    kbi_lot lot, beside;   // what is in it; what is in all that share its scale
+    const char* axis;      // along which they lie; NULL: all numbers of theirs, multiplied
+    const char* across;    // in a heat map the other one
+    bool product;
+    const char *title, *under;
+} kbi_panel;
+
+typedef struct kbi_panels {
+    kbi_panel* of;
+    int64_t n, size;
+} kbi_panels;
+
+static kbi_panel* kbi_panels_add(kbi_panels* p) {
+    if (p->n == p->size) {
+        p->size = 2 * p->size + 16;
+        p->of = (kbi_panel*)kbi_grow(p->of, sizeof(kbi_panel) * (size_t)p->size);
+    }
+    memset(&p->of[p->n], 0, sizeof(kbi_panel));
+    return &p->of[p->n++];
+}
+
+static void kbi_scene_open(kbi_scene* s, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
+    memset(s, 0, sizeof *s);
+    s->of = records;
+    s->n = n;
+    s->contrast = contrast;
+    s->timed.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
+    s->who = (const char**)kbi_arena_alloc(&s->arena, sizeof(char*) * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++) {
+        const char* name = records[i].implementation ? records[i].implementation : "";
+        int k = 0;
+        while (k < s->n_who && !kbi_is(s->who[k], name)) k++;
+        if (k == s->n_who) s->who[s->n_who++] = name;
+        if (kbi_has_time(&records[i])) s->timed.of[s->timed.n++] = &records[i];
+    }
+}
+
+static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
+    int k = 0;
+    while (k + 1 < s->n_who && !kbi_is(s->who[k], r->implementation ? r->implementation : "")) k++;
+    return k;
+}
+
+// --- what belongs together ---
+
+typedef struct kbi_trait { // what those of a lot have in common beside machine and mode
+    bool operation, implementation, params, run;
+    bool numbers;          // params: those that are numbers may differ
+    const char *but, *nor; // params: these may
+} kbi_trait;
+
+static bool kbi_param_is_number(const kb_param* p) {
+    return p->type == KB_AXIS_INTS || (p->type == KB_AXIS_REALS && kbi_finite(p->r));
+}
+
+static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
+    const char* parts[] = { r->gpu,
+                            r->gpu ? NULL : r->cpu,
+                            r->mode,
+                            w->operation ? r->operation : NULL,
+                            w->operation ? r->direction : NULL,
+                            w->operation ? r->dtype : NULL,
+                            w->implementation ? r->implementation : NULL,
+                            w->run ? r->run_id : NULL };
+    uint64_t h = 14695981039346656037u;
+    for (int i = 0; i < KBI_COUNT(parts); i++) h = kbi_hash(kbi_hash(h, "|"), parts[i] ? parts[i] : "");
+    for (int64_t i = 0; i < r->params.n && w->params; i++) {
+        const kb_param* p = &r->params.of[i];
+        kbi_text value = { NULL, 0, 0 };
+        if (kbi_is(p->name, w->but) || kbi_is(p->name, w->nor) || (w->numbers && kbi_param_is_number(p))) continue;
+        kbi_param_text(&value, p);
+        h = kbi_hash(kbi_hash(kbi_hash(kbi_hash(h, "|"), p->name), "="), value.s ? value.s : "");
+        kbi_text_free(&value);
+    }
+    return h;
+}
+
+// Lots of those that are alike, in the order in which they turn up.
+static kbi_lot* kbi_split(kbi_scene* s, kbi_lot all, const kbi_trait* w, int64_t* count) {
+    kbi_lot* lots = (kbi_lot*)kbi_arena_alloc(&s->arena, sizeof(kbi_lot) * (size_t)(all.n + 1));
+    int64_t* at = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)all.n);
+    kbi_map map = { NULL, 0, 0 };
+    *count = 0;
+    for (int64_t i = 0; i < all.n; i++) {
+        uint64_t key = kbi_trait_key(all.of[i], w);
+        kbi_mapped* slot = kbi_map_find(&map, key);
+        if (!slot->key) kbi_map_take(&map, slot, key, (intptr_t)(*count)++);
+        lots[at[i] = slot->at].n++;
+    }
+    for (int64_t k = 0; k < *count; k++) {
+        lots[k].of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)lots[k].n);
+        lots[k].n = 0;
+    }
+    for (int64_t i = 0; i < all.n; i++) lots[at[i]].of[lots[at[i]].n++] = all.of[i];
+    KBENCH_FREE(map.slots);
+    KBENCH_FREE(at);
+    return lots;
+}
+
+// --- axes ---
+
+static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: it has none, or that is no number
+    for (int64_t i = 0; i < r->params.n; i++) {
+        const kb_param* p = &r->params.of[i];
+        if (kbi_is(p->name, name))
+            return !kbi_param_is_number(p) ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : (double)p->i;
+    }
+    return (double)NAN;
+}
+
+static int64_t kbi_unique(double* x, int64_t n) { // sorts them; how many differ, which are then the first
+    int64_t left = 0;
+    kbi_sort(x, n);
+    for (int64_t i = 0; i < n; i++)
+        if (!left || x[i] != x[left - 1]) x[left++] = x[i];
+    return left;
+}
+
+static int64_t kbi_axis_distinct(kbi_lot lot, const char* name) { // 0: some have no positive number there
+    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)lot.n);
+    int64_t n = 0;
+    for (int64_t i = 0; i < lot.n; i++) {
+        x[n] = kbi_axis_value(lot.of[i], name);
+        if (kbi_finite(x[n]) && x[n] > 0) n++;
+    }
+    n = n == lot.n ? kbi_unique(x, n) : 0;
+    KBENCH_FREE(x);
+    return n;
+}
+
+enum { KBI_AXES = 8 };
+typedef struct kbi_swept { // the axes that a lot was swept along, those with most values first
+    const char* of[KBI_AXES];
+    int64_t values[KBI_AXES];
+    int n;
+    bool together; // they change together: there is a line of cases and no grid
+} kbi_swept;
+
+static void kbi_sweep_of(kbi_scene* s, kbi_lot lot, kbi_swept* out) {
+    static const kbi_trait same = { true, false, true, false, false, NULL, NULL };
+    int64_t combinations;
+    memset(out, 0, sizeof *out);
+    for (int64_t i = 0; lot.n && i < lot.of[0]->params.n && out->n < KBI_AXES; i++) {
+        const char* name = lot.of[0]->params.of[i].name;
+        int64_t values = kbi_axis_distinct(lot, name);
+        int k = out->n;
+        if (values < 2) continue;
+        for (; k > 0 && out->values[k - 1] < values; k--)
+            out->of[k] = out->of[k - 1], out->values[k] = out->values[k - 1];
+        out->of[k] = name;
+        out->values[k] = values;
+        out->n++;
+    }
+    if (out->n < 2) return;
+    kbi_split(s, lot, &same, &combinations);
+    out->together = combinations <= out->values[0];
+}
+
+static double kbi_panel_x(const kbi_panel* p, const kb_result* r) {
+    double product = 1;
+    if (p->axis) return kbi_axis_value(r, p->axis);
+    for (int64_t i = 0; i < r->params.n; i++)
+        if (kbi_param_is_number(&r->params.of[i])) product *= kbi_axis_value(r, r->params.of[i].name);
+    return product;
+}
+
+// --- a choice among records: KEY=VALUE,KEY=VALUE, of keys of the record, or of axes ---
+
+static const char* kbi_where_key(const char* name) { // short names as in options
+    static const char* const words[][2] = { { "op", "operation" },
+                                            { "impl", "implementation" },
+                                            { "dir", "direction" } };
+    for (int i = 0; i < KBI_COUNT(words); i++)
+        if (kbi_same_name(name, words[i][0])) return words[i][1];
+    return name;
+}
+
+static const char* kbi_where_next(const char* p, char key[64], char value[128]) { // NULL: no = is there
+    size_t n = strcspn(p, "=,"), m = p[n] == '=' ? strcspn(p + n + 1, ",") : 0;
+    if (p[n] != '=' || !n || n > 63 || m > 127) return NULL;
+    snprintf(key, 64, "%.*s", (int)n, p);
+    snprintf(value, 128, "%.*s", (int)m, p + n + 1);
+    return p + n + 1 + m;
+}
+
+static bool kbi_where_is(const char* words, double number, const char* value) {
+    char* end;
+    double wanted = kbi_real_of(value, &end);
+    return words ? kbi_same_name(words, value) : kbi_finite(number) && end != value && !*end && wanted == number;
+}
+
+static bool kbi_where_one(const kb_result* r, const char* name, const char* value) {
+    const kbi_key* key = kbi_key_named(kbi_where_key(name));
+    if (key && key->kind == KBI_KIND_flags) {
+        for (int f = 0; f < KB_FLAG_COUNT; f++)
+            if (r->flags >> f & 1 && kbi_same_name(kb_flag_name((kb_flag)f), value)) return true;
+        return false;
+    }
+    if (key && kbi_where_is(kbi_field_words(r, key), kbi_field_number(r, key), value)) return true;
+    for (int64_t i = 0; i < r->params.n; i++) {
+        const kb_param* p = &r->params.of[i];
+        if (kbi_same_name(p->name, name))
+            return kbi_where_is(p->type == KB_AXIS_STRINGS ? p->s : NULL, kbi_axis_value(r, p->name), value);
+    }
+    return false;
+}
+
+static bool kbi_where_holds(const char* list, const kb_result* r) {
+    char key[64], value[128];
+    for (const char* p = list; *p;) {
+        p = kbi_where_next(p, key, value);
+        if (!p || !kbi_where_one(r, key, value)) return false;
+        p += *p == ',';
+    }
+    return true;
+}
+
+// Whether all keys are of records, or axes of one of these; false after an error message. records NULL: whether it can
+// be read at all.
+static bool kbi_where_known(const char* list, const kb_result* records, int64_t n) {
+    char name[64], value[128];
+    for (const char* p = list;; p++) {
+        const char* next = kbi_where_next(p, name, value);
+        const kbi_key* key = next ? kbi_key_named(kbi_where_key(name)) : NULL;
+        kbi_nearest best = { name, NULL, 64 };
+        bool known = key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples;
+        if (!next) return kbi_error("--where takes KEY=VALUE,..., as in impl=vec,n=4096, not '%s'", list), false;
+        for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
+        for (int64_t i = 0; i < n && !known; i++)
+            for (int64_t k = 0; k < records[i].params.n && !known; k++) {
+                kbi_offer(&best, records[i].params.of[k].name);
+                known = kbi_same_name(records[i].params.of[k].name, name);
+            }
+        if (records && !known)
+            return kbi_error("--where: neither a key of the records nor an axis is called '%s'%s%s", name,
+                             best.distance <= 3 ? "; nearest is " : "", best.distance <= 3 ? best.name : ""),
+                   false;
+        if (!*(p = next)) return true;
+    }
+}
+
+// --- names ---
+
+// "rows=512 cols=4K", without these axes; with: the values of numbers alone, 512x4096.
+static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char* but, const char* nor, bool numbers) {
+    kbi_text t = { NULL, 0, 0 };
+    kbi_put(&t, "", 0);
+    for (int64_t i = 0; i < r->params.n; i++) {
+        const kb_param* p = &r->params.of[i];
+        if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
+        if (kbi_is(p->name, but) || kbi_is(p->name, nor) || (numbers && !kbi_param_is_number(p))) continue;
+        if (t.n) kbi_puts(&t, numbers ? "x" : " ");
+        if (!numbers) kbi_clean(&t, p->name), kbi_puts(&t, "=");
+        kbi_param_text(&t, p);
+    }
+    const char* kept = kbi_arena_text_n(&s->arena, t.s, t.n);
+    kbi_text_free(&t);
+    return kept;
+}
+
+// "layernorm fwd bf16", and behind it the axes where they are wanted.
+static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) {
+    kbi_text t = { NULL, 0, 0 };
+    kbi_clean(&t, r->operation ? r->operation : "");
+    if (r->direction) kbi_puts(&t, " "), kbi_clean(&t, r->direction);
+    if (r->dtype) kbi_puts(&t, " "), kbi_clean(&t, r->dtype);
+    const char* axes = params ? kbi_params_text(s, r, NULL, NULL, false) : "";
+    if (*axes) kbi_puts(&t, " "), kbi_puts(&t, axes);
+    const char* kept = kbi_arena_text_n(&s->arena, t.s ? t.s : "", t.n);
+    kbi_text_free(&t);
+    return kept;
+}
+
+// The same and the implementation, in so many characters: where that is too little the axes lose their names.
+static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* who, int most) {
+    kbi_text t = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    kbi_putf(&t, "%s %s", kbi_case_text(s, r, true), who);
+    if (kbi_width(t.s, t.n) > most) {
+        t.n = 0;
+        kbi_putf(&t, "%s %s %s", kbi_case_text(s, r, false), kbi_params_text(s, r, NULL, NULL, true), who);
+    }
+    const char* kept = kbi_arena_text(&s->arena, kbi_clip(t.s, most, &cut));
+    kbi_text_free(&t);
+    kbi_text_free(&cut);
+    return kept;
+}
+
+// --- which pictures there are ---
+
+static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
+    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
+    int64_t families, lots;
+    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
+    for (int64_t f = 0; f < families; f++) {
+        kbi_swept swept;
+        kbi_sweep_of(s, of[f], &swept);
+        if (!swept.n) continue;
+        const char* axis = swept.together ? NULL : swept.of[0];
+        const kbi_trait rest = { true, false, true, false, swept.together, axis, NULL };
+        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
+        for (int64_t i = 0; i < lots; i++) {
+            kbi_panel p = { parts[i], of[f], axis, NULL, swept.together, NULL, NULL };
+            if (axis && kbi_axis_distinct(parts[i], axis) < 2) continue;
+            p.title = kbi_case_text(s, parts[i].of[0], false);
+            p.under = swept.together ? "" : kbi_params_text(s, parts[i].of[0], axis, NULL, false);
+            *kbi_panels_add(out) = p;
+        }
+    }
+}
+
+static void kbi_find_heat(kbi_scene* s, kbi_panels* out) {
+    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
+    int64_t families, lots;
+    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
+    for (int64_t f = 0; f < families; f++) {
+        kbi_swept swept;
+        kbi_sweep_of(s, of[f], &swept);
+        if (swept.n < 2 || swept.together) continue;
+        const kbi_trait rest = { true, true, true, true, false, swept.of[0], swept.of[1] };
+        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
+        for (int64_t i = 0; i < lots; i++) {
+            kbi_panel p = { parts[i], of[f], swept.of[0], swept.of[1], false, NULL, NULL };
+            if (kbi_axis_distinct(parts[i], p.axis) < 2 || kbi_axis_distinct(parts[i], p.across) < 2) continue;
+            kbi_text title = { NULL, 0, 0 };
+            kbi_putf(&title, "%s, %s", kbi_case_text(s, parts[i].of[0], false),
+                     parts[i].of[0]->implementation ? parts[i].of[0]->implementation : "");
+            p.title = kbi_arena_text_n(&s->arena, title.s, title.n);
+            p.under = kbi_params_text(s, parts[i].of[0], p.axis, p.across, false);
+            kbi_text_free(&title);
+            *kbi_panels_add(out) = p;
+        }
+    }
+}
+
+static void kbi_find_lots(kbi_scene* s, kbi_lot all, const kbi_trait* alike, bool params, kbi_panels* out) {
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, all, alike, &lots);
+    for (int64_t i = 0; i < lots; i++) {
+        kbi_panel* p = kbi_panels_add(out);
+        p->lot = p->beside = of[i];
+        p->title = kbi_case_text(s, of[i].of[0], false);
+        p->under = params ? kbi_params_text(s, of[i].of[0], NULL, NULL, false) : "";
+    }
+}
+
+static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // a picture for each
+    static const kbi_trait machine = { false, false, false, false, false, NULL, NULL };
+    kbi_find_lots(s, s->timed, &machine, false, out);
+    for (int64_t i = 0; i < out->n; i++) {
+        const kb_result* r = out->of[i].lot.of[0];
+        out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
+        out->of[i].under = r->mode ? r->mode : "";
+    }
+}
+
+static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // those that differ in nothing but the implementation
+    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
+    kbi_lot with = { NULL, 0 };
+    with.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(s->timed.n + 1));
+    for (int64_t i = 0; i < s->timed.n; i++)
+        if (s->timed.of[i]->samples_ms.n > 0) with.of[with.n++] = s->timed.of[i];
+    kbi_find_lots(s, with, &rivals, true, out);
+}
+
+enum { KBI_PANEL_ROWS = 30 }; // of a picture that has a row for each case
+
+// Those of a lot in pictures of so many rows; their scale is the same.
+static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
+    for (int64_t i = 0; i < all.n; i += KBI_PANEL_ROWS) {
+        kbi_panel* p = kbi_panels_add(out);
+        p->beside = all;
+        p->lot.of = all.of + i;
+        p->lot.n = KBI_MIN((int64_t)KBI_PANEL_ROWS, all.n - i);
+        p->title = p->under = "";
+    }
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>sweeps    render: how a number goes with size: lines, fitted powers, heat maps.
+              Public: none      Used by: render
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+typedef enum kbi_metric_id { KBI_METRIC_TIME, KBI_METRIC_GBPS, KBI_METRIC_GFLOPS, KBI_METRIC_ROOF } kbi_metric_id;
+
+static const struct {
+    const char* name;
+    bool log;
+} kbi_metrics[] = { { "time", true }, { "GB/s", true }, { "FLOP/s", true }, { "% of roof", false } };
+
+// The value and the ends of its interval; false where the record has none.
+static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
+    const double values[] = { r->time_ms, r->throughput_gbps, r->gflops, r->gpu_efficiency };
+    double x = values[metric];
+    double low = r->time_ms_ci_low / r->time_ms, high = r->time_ms_ci_high / r->time_ms;
+    if (!kbi_finite(x) || !(x > 0)) return false;
+    if (!(low > 0) || !kbi_finite(low) || !(high >= low) || !kbi_finite(high)) low = high = 1;
+    out[0] = x;
+    out[1] = metric == KBI_METRIC_TIME ? x * low : x / high;
+    out[2] = metric == KBI_METRIC_TIME ? x * high : x / low;
+    return true;
+}
+
+static bool kbi_lot_has(kbi_lot lot, int metric) {
+    double v[3];
+    for (int64_t i = 0; i < lot.n; i++)
+        if (kbi_metric_of(metric, lot.of[i], v)) return true;
+    return false;
+}
+
+typedef struct kbi_in_unit {
+    const char* name;
+    double scale; // from the record's unit
+} kbi_in_unit;
+
+// A unit for values up to this one of this size.
+static kbi_in_unit kbi_metric_unit(int metric, double most) {
+    static const struct {
+        int metric;
+        double from, scale;
+        const char* name;
+    } units[] = { { KBI_METRIC_TIME, 1e3, 1e-3, "s" },
+                  { KBI_METRIC_TIME, 1, 1, "ms" },
+                  { KBI_METRIC_TIME, 1e-3, 1e3, "\xc2\xb5s" },
+                  { KBI_METRIC_TIME, 0, 1e6, "ns" },
+                  { KBI_METRIC_GBPS, 1e3, 1e-3, "TB/s" },
+                  { KBI_METRIC_GBPS, 0, 1, "GB/s" },
+                  { KBI_METRIC_GFLOPS, 1e3, 1e-3, "TFLOP/s" },
+                  { KBI_METRIC_GFLOPS, 0, 1, "GFLOP/s" },
+                  { KBI_METRIC_ROOF, 0, 1, "%" } };
+    kbi_in_unit u = { "", 1 };
+    for (int i = KBI_COUNT(units) - 1; i >= 0; i--)
+        if (units[i].metric == metric && most >= units[i].from) u.name = units[i].name, u.scale = units[i].scale;
+    return u;
+}
+
+// The smallest and the largest end of the intervals; false where there is none.
+static bool kbi_metric_range(int metric, kbi_lot lot, double* lo, double* hi) {
+    double v[3];
+    *lo = INFINITY, *hi = -INFINITY;
+    for (int64_t i = 0; i < lot.n; i++)
+        if (kbi_metric_of(metric, lot.of[i], v)) *lo = KBI_MIN(*lo, v[1]), *hi = KBI_MAX(*hi, v[2]);
+    return *hi >= *lo;
+}
+
+// "41.23 us", with the words of the metric: what a mark says of itself.
+static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
+    kbi_text t = { NULL, 0, 0 };
+    char number[40];
+    kbi_putf(&t, "%s, %s\n%s", kbi_case_text(s, r, true), r->implementation ? r->implementation : "",
+             kbi_show_time(r->time_ms, number));
+    if (kbi_finite(r->precision)) kbi_putf(&t, " \xc2\xb1 %s", kbi_show_percent(r->precision, number));
+    if (kbi_finite(r->throughput_gbps)) kbi_putf(&t, ", %s GB/s", kbi_digits(r->throughput_gbps, 4, number));
+    if (kbi_finite(r->gflops)) kbi_putf(&t, ", %s GFLOP/s", kbi_digits(r->gflops, 4, number));
+    if (kbi_finite(r->gpu_efficiency))
+        kbi_putf(&t, ", %s of %s", kbi_show_percent(r->gpu_efficiency / 100, number), r->roof ? r->roof : "its roof");
+    const char* kept = kbi_arena_text_n(&s->arena, t.s, t.n);
+    kbi_text_free(&t);
+    return kept;
+}
+
+static void kbi_draw_titles(kbi_text* t, const kbi_panel* p, double width) {
+    kbi_text cut = { NULL, 0, 0 };
+    int room = (int)(width / 8.4); // bold
+    kbi_draw(t, "<text x='0' y='14' class='big'>$", kbi_clip(p->title, room, &cut));
+    room -= kbi_width(cut.s, cut.n) + 2;
+    if (*p->under && room > 8)
+        kbi_draw(t, " <tspan class='dim small' font-weight='400'>$</tspan>", kbi_clip(p->under, room, &cut));
+    kbi_puts(t, "</text>");
+    kbi_text_free(&cut);
+}
+
+// --- lines over size ---
+
+typedef struct kbi_point {
+    double x, v[3];
+    const kb_result* r;
+} kbi_point;
+
+static int kbi_order_points(const void* a, const void* b) {
+    const kbi_point *p = (const kbi_point*)a, *q = (const kbi_point*)b;
+    return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
+}
+
+// The points of an implementation, from left to right; to be freed.
+static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
+    kbi_point* of = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    *n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        kbi_point* at = &of[*n];
+        at->r = p->lot.of[i];
+        at->x = kbi_panel_x(p, at->r);
+        if (kbi_scene_who(s, at->r) == who && at->x > 0 && kbi_metric_of(metric, at->r, at->v)) ++*n;
+    }
+    qsort(of, (size_t)*n, sizeof *of, kbi_order_points);
+    return of;
+}
+
+static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const kbi_point* of, int64_t n, int who,
+                            bool tips) {
+    kbi_draw(t, "<path class='area k^' d='", who % KBI_HUES);
+    for (int64_t i = 0; i < 2 * n; i++) {
+        const kbi_point* p = &of[i < n ? i : 2 * n - 1 - i];
+        kbi_draw(t, "@~ ~", i ? "L" : "M", kbi_at(&f->x, p->x), kbi_at(&f->y, p->v[i < n ? 1 : 2]));
+    }
+    kbi_draw(t, "z'/><path class='ln k^ d^' d='", who % KBI_HUES, who % KBI_DASHES);
+    for (int64_t i = 0; i < n; i++)
+        kbi_draw(t, "@~ ~", i ? "L" : "M", kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]));
+    if (!tips) kbi_draw(t, "'/><path class='mk k^' d='", who % KBI_HUES);
+    for (int64_t i = 0; i < n && !tips; i++)
+        kbi_draw(t, "M~ ~m@", kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]),
+                 kbi_mark_shapes[who % KBI_COUNT(kbi_mark_shapes)]);
+    kbi_puts(t, "'/>");
+    for (int64_t i = 0; i < n && tips; i++)
+        kbi_draw_mark(t, kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]), who, kbi_tip(s, of[i].r));
+}
+
+// Ticks where something was measured.
+static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)p->lot.n);
+    const char** labels = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)p->lot.n);
+    int n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) at[i].r = p->lot.of[i], at[i].x = kbi_panel_x(p, p->lot.of[i]);
+    qsort(at, (size_t)p->lot.n, sizeof *at, kbi_order_points);
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        char text[40];
+        if (!(at[i].x > 0) || (n && values[n - 1] == at[i].x)) continue;
+        values[n] = at[i].x;
+        labels[n++] = p->axis ? kbi_arena_text(&s->arena, kbi_size_text(at[i].x, text))
+                              : kbi_params_text(s, at[i].r, NULL, NULL, true);
+    }
+    kbi_draw_x(t, f, values, labels, n, p->axis ? p->axis : "size");
+    KBENCH_FREE(at);
+    KBENCH_FREE(values);
+    KBENCH_FREE((void*)labels);
+}
+
+// Where what a case has in memory passes the size of the cache, between two sizes that were measured.
+static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        at[n].r = r, at[n].x = kbi_panel_x(p, r);
+        n += at[n].x > 0 && r->l2_bytes > 0 && r->memory_bytes > 0;
+    }
+    qsort(at, (size_t)n, sizeof *at, kbi_order_points);
+    for (int64_t i = 1; i < n; i++) {
+        double l2 = (double)at[i].r->l2_bytes, a = (double)at[i - 1].r->memory_bytes,
+               b = (double)at[i].r->memory_bytes;
+        if (!(a <= l2 && l2 < b) || !(at[i].x > at[i - 1].x)) continue;
+        double share = log(l2 / a) / log(b / a), x = kbi_at(&f->x, at[i - 1].x * pow(at[i].x / at[i - 1].x, share));
+        char bytes[40];
+        kbi_draw_line(t, x, f->y.to - 4, x, f->y.from, "hint");
+        kbi_draw(t, "<text x='~' y='~' class='dim halo' text-anchor='@'>L2, @</text>", x, f->y.to - 8,
+                 x > f->x.to - 40 ? "end" : "middle", kbi_show_bytes(l2, bytes));
+        break;
+    }
+    KBENCH_FREE(at);
+}
+
+// Axes over sizes for a metric; false where there is nothing to show.
+static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric,
+                                kbi_frame* f) {
+    double lo, hi, left = INFINITY, right = -INFINITY;
+    kbi_draw_titles(t, p, width);
+    if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
+        return false;
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        double x = kbi_panel_x(p, p->lot.of[i]);
+        if (x > 0) left = KBI_MIN(left, x), right = KBI_MAX(right, x);
+    }
+    kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
+    f->x = kbi_scale_of(left, right, 0.04, true);
+    f->y = kbi_scale_of(kbi_metrics[metric].log ? lo : 0, hi, 0.06, kbi_metrics[metric].log);
+    if (!kbi_metrics[metric].log) f->y.lo = 0;
+    f->x.from = 46, f->x.to = width - 10;
+    f->y.from = 196, f->y.to = 46;
+    kbi_draw_y(t, f, unit.scale, unit.name);
+    kbi_draw_sizes(t, s, p, f);
+    kbi_draw_cache(t, p, f);
+    return true;
+}
+
+// A line for each implementation, over the axis of the panel; returns the height.
+static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
+    kbi_frame f;
+    if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
+    for (int who = 0; who < s->n_who; who++) {
+        int64_t n;
+        kbi_point* of = kbi_points_of(s, p, who, metric, &n);
+        shown[who] = n > 0;
+        if (n) kbi_draw_series(t, s, &f, of, n, who, metric == KBI_METRIC_TIME);
+        KBENCH_FREE(of);
+    }
+    return f.y.from + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, f.y.from + 46, width - 8);
+}
+
+// --- powers: log t = log c + sum of e log x, by least squares ---
+
+typedef struct kbi_fitted {
+    double e[KBI_AXES], c, off; // exponents; ms; standard deviation of the logarithms about it
+    kbi_swept over;
+    int64_t n;
+    int axes;
+} kbi_fitted;
+
+// Gauss and Jordan's elimination, in place; false where the equations hang together.
+static bool kbi_solve(double a[KBI_AXES + 1][KBI_AXES + 2], int n) {
+    for (int i = 0; i < n; i++) {
+        int best = i;
+        for (int k = i; k < n; k++)
+            if (fabs(a[k][i]) > fabs(a[best][i])) best = k;
+        if (!(fabs(a[best][i]) > 1e-9)) return false;
+        for (int j = 0; j <= n; j++) {
+            double swap = a[i][j];
+            a[i][j] = a[best][j], a[best][j] = swap;
+        }
+        for (int k = 0; k < n; k++) {
+            double by = a[k][i] / a[i][i];
+            for (int j = i; j <= n && k != i; j++) a[k][j] -= by * a[i][j];
+        }
+    }
+    for (int i = 0; i < n; i++) a[i][n] /= a[i][i];
+    return true;
+}
+
+static double kbi_fit_x(const kbi_fitted* f, const kb_result* r, int axis) { // the logarithm
+    kbi_panel all;
+    memset(&all, 0, sizeof all);
+    if (!f->over.together) all.axis = f->over.of[axis];
+    return log(kbi_panel_x(&all, r));
+}
+
+// Of cases of one implementation; false where they are too few, or lie so that no power follows from them.
+static bool kbi_fit_of(kbi_scene* s, kbi_lot lot, kbi_fitted* f) {
+    double a[KBI_AXES + 1][KBI_AXES + 2], squares = 0, x[KBI_AXES + 1];
+    memset(a, 0, sizeof a);
+    memset(f, 0, sizeof *f);
+    kbi_sweep_of(s, lot, &f->over);
+    f->axes = f->over.together ? 1 : f->over.n;
+    f->n = lot.n;
+    if (!f->axes || lot.n < f->axes + 2 || f->over.values[0] < 3) return false;
+    for (int64_t i = 0; i < lot.n; i++) {
+        x[0] = 1;
+        for (int k = 0; k < f->axes; k++) x[k + 1] = kbi_fit_x(f, lot.of[i], k);
+        for (int j = 0; j <= f->axes; j++) {
+            for (int k = 0; k <= f->axes; k++) a[j][k] += x[j] * x[k];
+            a[j][f->axes + 1] += x[j] * log(lot.of[i]->time_ms);
+        }
+    }
+    if (!kbi_solve(a, f->axes + 1)) return false;
+    f->c = exp(a[0][f->axes + 1]);
+    for (int k = 0; k < f->axes; k++) f->e[k] = a[k + 1][f->axes + 1];
+    for (int64_t i = 0; i < lot.n; i++) {
+        double off = log(lot.of[i]->time_ms / f->c);
+        for (int k = 0; k < f->axes; k++) off -= f->e[k] * kbi_fit_x(f, lot.of[i], k);
+        squares += off * off;
+    }
+    f->off = sqrt(squares / (double)(lot.n - f->axes - 1));
+    return kbi_finite(f->c) && kbi_finite(f->off);
+}
+
+// Those of one operation, type and implementation, and of one value of each axis that is no number.
+static kbi_lot* kbi_fit_lots(kbi_scene* s, kbi_lot all, int64_t* n) {
+    static const kbi_trait one = { true, true, true, false, true, NULL, NULL };
+    return kbi_split(s, all, &one, n);
+}
+
+static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; } // within 20 %: else there is no one power
+
+// Markup, of HTML or of SVG: the constant, and each axis with its exponent; words where there is no such power.
+static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
+    char number[40];
+    if (!kbi_fit_follows(f)) {
+        kbi_puts(t, "no one power");
+        return;
+    }
+    const char *name = svg ? "tspan" : "span", *raised = svg ? "tspan dy='-4' font-size='9'" : "sup";
+    kbi_puts(t, kbi_show_time(f->c, number));
+    for (int k = 0; k < f->axes; k++)
+        kbi_draw(t, "<@>@$</@><@>@@</@>", svg && k ? "tspan dy='4'" : name, " &#183; ",
+                 f->over.together ? "size" : f->over.of[k], name, raised, f->e[k] < 0 ? "&#8722;" : "",
+                 kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 0.95 ? 2 : 3, number), svg ? name : raised);
+}
+
+// What was measured, and through it the power that each implementation follows, where it follows one.
+static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    static const kbi_trait one = { false, true, false, false, false, NULL, NULL };
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    kbi_frame f;
+    if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
+    double y = f.y.from + 48;
+    for (int64_t i = 0; i < lots; i++) {
+        int who = kbi_scene_who(s, of[i].of[0]);
+        kbi_text said = { NULL, 0, 0 };
+        kbi_fitted fit;
+        bool known = kbi_fit_of(s, of[i], &fit);
+        if (known && fit.axes == 1 && kbi_fit_follows(&fit)) {
+            double x1 = f.x.lo, x2 = f.x.hi, e = fit.e[0];
+            kbi_draw(t, "<path class='ln k^ d^' d='M~ ~L~ ~'/>", who % KBI_HUES, who % KBI_DASHES, kbi_at(&f.x, x1),
+                     kbi_at(&f.y, fit.c * pow(x1, e)), kbi_at(&f.x, x2), kbi_at(&f.y, fit.c * pow(x2, e)));
+        }
+        for (int64_t k = 0; k < of[i].n; k++)
+            kbi_draw_mark(t, kbi_at(&f.x, kbi_panel_x(p, of[i].of[k])), kbi_at(&f.y, of[i].of[k]->time_ms), who,
+                          NULL);
+        kbi_draw_mark(t, 9, y, who, NULL);
+        if (known)
+            kbi_fit_text(&said, &fit, true);
+        else
+            kbi_puts(&said, "too few sizes");
+        kbi_draw(t, "<text x='20' y='~'>$: @</text>", y + 4, s->who[who], said.s);
+        kbi_text_free(&said);
+        y += 16;
+    }
+    return y;
+}
+
+// --- heat maps ---
+
+// A cell for each pair of values; of several cases in one the last.
+static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    double lo, hi, v[3], x0 = 62, y0 = 34;
+    double* xs = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
+    double* ys = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
+    char text[40];
+    kbi_draw_titles(t, p, width);
+    if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
+        return 60;
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        xs[i] = kbi_axis_value(p->lot.of[i], p->axis);
+        ys[i] = kbi_axis_value(p->lot.of[i], p->across);
+    }
+    int64_t nx = kbi_unique(xs, p->lot.n), ny = kbi_unique(ys, p->lot.n);
+    double wide = (width - x0 - 4) / (double)nx, high = KBI_MIN(28.0, KBI_MAX(16.0, wide * 0.7));
+    kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
+    bool numbers = wide >= 34;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        int64_t cx = 0, cy = 0;
+        if (!kbi_metric_of(metric, r, v)) continue;
+        while (xs[cx] != kbi_axis_value(r, p->axis)) cx++;
+        while (ys[cy] != kbi_axis_value(r, p->across)) cy++;
+        double share = !kbi_metrics[metric].log ? v[0] / KBI_MAX(hi, 100.0)
+                       : hi > lo                ? log(v[0] / lo) / log(hi / lo)
+                                                : 1;
+        double x = x0 + wide * (double)cx, y = y0 + high * (double)(ny - 1 - cy);
+        char opacity[40];
+        kbi_draw(t, "<rect class='cell k0' x='~' y='~' width='~' height='~' fill-opacity='@'><title>$</title></rect>",
+                 x, y, wide, high, kbi_digits(0.04 + 0.56 * KBI_MAX(0.0, KBI_MIN(share, 1.0)), 2, opacity),
+                 kbi_tip(s, r));
+        if (numbers)
+            kbi_draw_text(t, x + wide / 2, y + high / 2 + 4, "middle", "", kbi_digits(v[0] * unit.scale, 3, text));
+    }
+    for (int64_t i = 0; i < ny; i++)
+        kbi_draw_text(t, x0 - 6, y0 + high * (double)(ny - i) - high / 2 + 4, "end", "dim",
+                      kbi_size_text(ys[i], text));
+    int64_t stride = 1 + (int64_t)(30 / KBI_MAX(wide, 1.0));
+    for (int64_t i = 0; i < nx; i += stride)
+        kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
+                      kbi_size_text(xs[i], text));
+    kbi_text both = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    kbi_putf(&both, "%s up, %s across; %s, darker is %s", p->across, p->axis, unit.name,
+             metric == KBI_METRIC_TIME ? "longer" : "more");
+    kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim",
+                  kbi_clip(both.s, (int)(width / kbi_glyph), &cut));
+    kbi_text_free(&both);
+    kbi_text_free(&cut);
+    return y0 + high * (double)ny + 38;
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>figures   render: what each case reaches of the machine, how it was sampled, and how it stands to another.
+              Public: none      Used by: >>page
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- speed of light: how near a case is to each of its two roofs ---
+
+static bool kbi_roof_is_memory(const char* roof) {
+    return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
+}
+
+// Percent of the bandwidth and of the arithmetic that were measured; NAN where one is not known.
+static void kbi_light_of(const kb_result* r, double out[2]) {
+    // the first schema says what is the nearest roof by what binds
+    bool moves = r->roof ? kbi_roof_is_memory(r->roof) : kbi_is(r->bound, "memory");
+    bool computes = r->roof ? !moves : kbi_is(r->bound, "compute");
+    out[0] = moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
+    out[1] = computes ? r->gpu_efficiency : 100 * r->gflops / r->compute_roof_gflops;
+    for (int i = 0; i < 2; i++)
+        if (!kbi_finite(out[i]) || !(out[i] > 0)) out[i] = (double)NAN;
+}
+
+static const double kbi_light_room = 130; // right of 100 %
+
+static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, double y, double x0, double x1,
+                               bool wide) {
+    double light[2], full = x1 - x0 - kbi_light_room;
+    const char* who = s->n_who > 1 && r->implementation ? r->implementation : "";
+    char number[40];
+    kbi_light_of(r, light);
+    kbi_draw_text(t, wide ? x0 - 12 : 0, wide ? y + 15 : y + 10, wide ? "end" : "start", wide ? "" : "halo",
+                  kbi_row_text(s, r, who, (int)((wide ? x0 - 12 : x1) / kbi_glyph)));
+    for (int i = 0; i < 2; i++) {
+        double top = y + (wide ? 2 : 16) + 11 * i, end = x0 + full * KBI_MIN(light[i], 108.0) / 100;
+        if (!kbi_finite(light[i])) continue;
+        kbi_draw(t, "<path class='bar k^' d='M~ ~H~v7H~z'/><text x='~' y='~' class='@'>$@</text>", i, x0, top, end,
+                 x0, end + 5, top + 7.5, light[i] > 100 ? "b" : "", kbi_show_percent(light[i] / 100, number),
+                 light[i] > 108 ? " &#8250;" : "");
+    }
+    if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
+        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim halo",
+                      "no bytes, no operations, or no roof known");
+    else if (r->bound)
+        kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
+}
+
+static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool wide = width > 500;
+    double row = wide ? 29 : 45, x0 = wide ? width * 0.42 : 0, x1 = width, full = x1 - x0 - kbi_light_room, top = 38;
+    double height = top + row * (double)p->lot.n;
+    char number[40];
+    (void)metric;
+    kbi_puts(t, "<path class='bar k0' d='M0 4h10v7h-10z'/><path class='bar k1' d='M90 4h10v7h-10z'/>");
+    kbi_draw_text(t, 15, 11, "start", "", "bandwidth");
+    kbi_draw_text(t, 105, 11, "start", "", "arithmetic");
+    for (int i = 0; i <= 4; i++) {
+        double x = x0 + full * i / 4.0;
+        kbi_draw_line(t, x, top - 6, x, height, i < 4 ? "grid" : "axis");
+        snprintf(number, sizeof number, "%d%s", 25 * i, i == 4 ? " %" : "");
+        kbi_draw_text(t, x, top - 11, i ? "middle" : "start", "dim", number);
+    }
+    for (int64_t i = 0; i < p->lot.n; i++)
+        kbi_draw_light_row(t, s, p->lot.of[i], top + row * (double)i, x0, x1, wide);
+    return height + 4;
+}
+
+// --- roofline (Williams, Waterman and Patterson, 2009), of roofs that were measured ---
+
+typedef struct kbi_ceiling {
+    const char* name;
+    double of; // GB/s or GFLOP/s
+} kbi_ceiling;
+typedef struct kbi_ceilings { // of one machine
+    kbi_ceiling memory[8], compute[16];
+    int n_memory, n_compute;
+} kbi_ceilings;
+
+static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name, double x) {
+    int k = 0;
+    if (!name || !kbi_finite(x) || !(x > 0)) return;
+    while (k < *n && !kbi_is(of[k].name, name)) k++;
+    if (k == most) return;
+    if (k == *n) of[k].of = 0, of[k].name = name, ++*n;
+    of[k].of = KBI_MAX(of[k].of, x);
+}
+
+// All that the records of a machine say of its roofs; older ones say only how near each case is to the nearest.
+static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
+    memset(c, 0, sizeof *c);
+    for (int64_t i = 0; i < lot.n; i++) {
+        const kb_result* r = lot.of[i];
+        const char* names[] = { "copy", "read", "write" };
+        const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
+        for (int k = 0; k < KBI_COUNT(names); k++)
+            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), names[k], gbps[k]);
+        if (!r->roof && kbi_is(r->bound, "memory"))
+            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), "memory",
+                            100 * r->throughput_gbps / r->gpu_efficiency);
+        kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->compute_roof, r->compute_roof_gflops);
+        if (r->roof && !r->compute_roof && !kbi_roof_is_memory(r->roof))
+            kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->roof,
+                            100 * r->gflops / r->gpu_efficiency);
+    }
+}
+
+static double kbi_ceiling_most(const kbi_ceiling* of, int n) {
+    double most = 0;
+    for (int i = 0; i < n; i++) most = KBI_MAX(most, of[i].of);
+    return most;
+}
+
+static bool kbi_roofline_has(const kb_result* r) {
+    return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
+}
+
+// Scales that hold all cases and the corner of the lowest and the highest roofs.
+static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
+    double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        if (!kbi_roofline_has(r)) continue;
+        lo = KBI_MIN(lo, r->flops / r->bytes), hi = KBI_MAX(hi, r->flops / r->bytes);
+        low = KBI_MIN(low, r->gflops), high = KBI_MAX(high, r->gflops);
+    }
+    double fast = kbi_ceiling_most(c->memory, c->n_memory), most = kbi_ceiling_most(c->compute, c->n_compute);
+    if (fast > 0 && most > 0) lo = KBI_MIN(lo, most / fast / 8), hi = KBI_MAX(hi, most / fast * 8);
+    if (!(hi >= lo)) lo = 0.1, hi = 100;
+    lo /= 2, hi *= 2;
+    if (most > 0) high = KBI_MAX(high, most);
+    if (fast > 0)
+        high = KBI_MAX(high, most > 0 ? most : fast * hi / 4), low = KBI_MIN(low, KBI_MAX(high / 1e4, fast * lo));
+    if (!(high >= low)) low = 1, high = 100;
+    f->x = kbi_scale_of(lo, hi, 0, true);
+    f->y = kbi_scale_of(low / 1.6, high * 2, 0, true);
+}
+
+static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* f) {
+    double most = kbi_ceiling_most(c->compute, c->n_compute);
+    double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
+           per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
+    char number[40];
+    for (int i = 0; i < c->n_memory; i++) { // y = GB/s x, from where it enters at the left or from below
+        double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
+        double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
+        double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
+        kbi_text name = { NULL, 0, 0 };
+        if (!(until > from)) continue;
+        kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
+        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
+        kbi_putf(&name, "%s %s %s", c->memory[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
+        kbi_draw(t, "<text class='dim halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
+                 y - 14 * per_y / per_x - 5 + 16 * (i > 0), -atan(per_y / per_x) * 57.29577951308232, name.s);
+        kbi_text_free(&name);
+    }
+}
+
+// Whether a text there would stand on a mark.
+static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        if (!kbi_roofline_has(r)) continue;
+        double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
+        if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
+    }
+    return false;
+}
+
+static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, const kbi_frame* f) {
+    double fast = kbi_ceiling_most(c->memory, c->n_memory), last = -1e9;
+    char number[40];
+    for (int i = 0; i < c->n_compute; i++) {
+        double of = c->compute[i].of, from = fast > 0 ? of / fast : f->x.lo, y = kbi_at(&f->y, of);
+        double x = kbi_at(&f->x, KBI_MAX(from, f->x.lo));
+        kbi_text name = { NULL, 0, 0 };
+        kbi_draw_line(t, x, y, f->x.to, y, "roof");
+        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
+        kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
+        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
+        double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
+        int at = 0; // above the line or below, at its right end or its left
+        while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
+        if (fabs(y - last) > 11)
+            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
+                last = y;
+        kbi_text_free(&name);
+    }
+}
+
+typedef struct kbi_box {
+    double x, y, w;
+} kbi_box;
+
+// Names of operations beside one of their marks each, where there is room.
+static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
+    kbi_set said = { NULL, 0, 0 };
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        kbi_box mark = { kbi_at(&f->x, r->flops / r->bytes) - 5, kbi_at(&f->y, r->gflops) + 5, 10 };
+        if (kbi_roofline_has(r)) taken[n++] = mark;
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        const char* name = kbi_case_text(s, r, false);
+        uint64_t key = kbi_hash(14695981039346656037u, name);
+        bool free_ = kbi_roofline_has(r);
+        kbi_box box = { kbi_at(&f->x, r->flops / r->bytes) + 8, kbi_at(&f->y, r->gflops) + 4,
+                        5.8 * kbi_width(name, strlen(name)) };
+        for (int64_t k = 0; k < n && free_; k++)
+            free_ = box.x > taken[k].x + taken[k].w || taken[k].x > box.x + box.w || fabs(box.y - taken[k].y) > 10;
+        if (!free_ || box.x + box.w > f->x.to || !kbi_set_add(&said, key)) continue;
+        taken[n++] = box;
+        kbi_draw_text(t, box.x, box.y, "start", "halo", name);
+    }
+    kbi_set_free(&said);
+    KBENCH_FREE(taken);
+}
+
+// A thin line through the sizes of one implementation of an operation, from few operations a byte to many.
+static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    for (int64_t i = 0; i < lots; i++) {
+        int64_t n = 0;
+        for (int64_t k = 0; k < of[i].n; k++)
+            if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
+        if (n < 2) continue;
+        qsort(at, (size_t)n, sizeof *at, kbi_order_points);
+        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // one above the other: a line would say nothing
+        kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
+        for (int64_t k = 0; k < n; k++)
+            kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
+        kbi_puts(t, "'/>");
+    }
+    KBENCH_FREE(at);
+}
+
+static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
+    double height = KBI_MAX(250.0, KBI_MIN(width * 0.5, 400.0));
+    kbi_ceilings c;
+    kbi_frame f;
+    int64_t n = 0;
+    (void)metric;
+    kbi_ceilings_of(p->lot, &c);
+    kbi_roofline_scales(p, &c, &f);
+    kbi_draw_titles(t, p, width);
+    f.x.from = 52, f.x.to = width - 8;
+    f.y.from = height, f.y.to = 46;
+    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, f.y.hi);
+    kbi_draw_y(t, &f, unit.scale, unit.name);
+    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
+    kbi_draw_roofs(t, &c, &f);
+    kbi_draw_ceilings(t, p, &c, &f);
+    kbi_draw_roofline_paths(t, s, p, &f);
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        int who = kbi_scene_who(s, r);
+        if (!kbi_roofline_has(r)) continue;
+        kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
+                      width > 500 ? kbi_tip(s, r) : NULL);
+        shown[who] = true;
+        n++;
+    }
+    kbi_draw_roofline_names(t, s, p, &f);
+    if (!n)
+        kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
+                      "no case says both kb_bytes and kb_flops");
+    double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
+    char missing[80];
+    end += 6;
+    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
+    if (n && n < p->lot.n) kbi_draw_text(t, 4, end, "start", "dim", missing), end += 16;
+    if (!c.n_memory) kbi_draw_text(t, 4, end, "start", "dim", "no bandwidth is in these records"), end += 16;
+    if (!c.n_compute)
+        kbi_draw_text(t, 4, end, "start", "dim", "no roof of arithmetic is in these records"), end += 16;
+    return end;
+}
+
+// --- samples: in the order they were taken, and how they are distributed, over one scale ---
+
+enum { KBI_DRAWN_SAMPLES = 100, KBI_QUANTILES = 41 };
+
+static void kbi_draw_order(kbi_text* t, const kbi_frame* f, const kb_result* r, double by, int who) {
+    int64_t n = r->samples_ms.n, step = 1 + (n - 1) / KBI_DRAWN_SAMPLES;
+    kbi_draw(t, "<path class='pt k^' d='", who % KBI_HUES);
+    for (int64_t i = 0; i < n; i += step) {
+        double y = kbi_at(&f->y, KBI_MIN(r->samples_ms.of[i] / by, f->y.hi));
+        double share = n > 1 ? (double)i / (double)(n - 1) : 0.5;
+        if (kbi_finite(r->samples_ms.of[i]))
+            kbi_draw(t, "M~ ~h0", rint(f->x.from + share * (f->x.to - f->x.from)), rint(y));
+    }
+    kbi_puts(t, "'/>");
+}
+
+static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, double by, int who) {
+    double* sorted = (double*)kbi_grow(NULL, sizeof(double) * (size_t)r->samples_ms.n);
+    int64_t n = 0;
+    for (int64_t i = 0; i < r->samples_ms.n; i++)
+        if (kbi_finite(r->samples_ms.of[i])) sorted[n++] = r->samples_ms.of[i] / by;
+    kbi_sort(sorted, n);
+    int steps = (int)KBI_MIN(n, (int64_t)KBI_QUANTILES);
+    kbi_draw(t, "<path class='ln k^ d^' d='M~ ~", who % KBI_HUES, who % KBI_DASHES, f->x.from,
+             kbi_at(&f->y, n ? sorted[0] : 0));
+    for (int i = 0; i < steps; i++) { // up to the time, then right to its share
+        int64_t at = steps > 1 ? (n - 1) * i / (steps - 1) : 0;
+        double share = (double)(at + 1) / (double)n;
+        kbi_draw(t, "V~H~", kbi_at(&f->y, KBI_MIN(sorted[at], f->y.hi)),
+                 rint(f->x.from + share * (f->x.to - f->x.from)));
+    }
+    kbi_puts(t, "'/>");
+    KBENCH_FREE(sorted);
+}
+
+// What samples are divided by: where medians lie far apart, each case's own, or nothing else could be seen of any.
+static double kbi_samples_by(kbi_lot lot, const kb_result* r) {
+    double lo = INFINITY, hi = 0;
+    for (int64_t i = 0; i < lot.n; i++) lo = KBI_MIN(lo, lot.of[i]->time_ms), hi = KBI_MAX(hi, lot.of[i]->time_ms);
+    return hi > 1.25 * lo ? r->time_ms / 100 : 1;
+}
+
+// The range of most samples: what lies far beyond is drawn at the upper edge, and counted.
+static void kbi_samples_range(kbi_lot lot, double* lo, double* hi, int64_t* beyond) {
+    double top = -INFINITY, all = -INFINITY;
+    *lo = INFINITY;
+    *beyond = 0;
+    for (int64_t i = 0; i < lot.n; i++) {
+        const kb_result* r = lot.of[i];
+        double by = kbi_samples_by(lot, r), p95 = kbi_finite(r->time_ms_p95) ? r->time_ms_p95 : r->time_ms;
+        double p5 = kbi_finite(r->time_ms_p5) ? r->time_ms_p5 : r->time_ms;
+        top = KBI_MAX(top, (p95 + 2 * (p95 - p5)) / by);
+        for (int64_t k = 0; k < r->samples_ms.n; k++)
+            if (kbi_finite(r->samples_ms.of[k]))
+                *lo = KBI_MIN(*lo, r->samples_ms.of[k] / by), all = KBI_MAX(all, r->samples_ms.of[k] / by);
+    }
+    *hi = KBI_MAX(*lo, KBI_MIN(all, top));
+    for (int64_t i = 0; i < lot.n; i++) {
+        double by = kbi_samples_by(lot, lot.of[i]);
+        for (int64_t k = 0; k < lot.of[i]->samples_ms.n; k++) *beyond += lot.of[i]->samples_ms.of[k] / by > *hi;
+    }
+}
+
+static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
+    double lo, hi, height = 176, middle = 46 + (width - 56) * 0.62;
+    int64_t beyond;
+    kbi_frame f, g;
+    char number[64];
+    (void)metric;
+    kbi_draw_titles(t, p, width);
+    kbi_samples_range(p->lot, &lo, &hi, &beyond);
+    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_TIME, hi);
+    if (p->lot.n && kbi_samples_by(p->lot, p->lot.of[0]) != 1) unit.scale = 1, unit.name = "% of its own median";
+    f.x = kbi_scale_of(0, 1, 0, false);
+    f.y = kbi_scale_of(lo, hi, 0.06, false);
+    f.x.from = 50, f.x.to = middle - 8;
+    f.y.from = height, f.y.to = 46;
+    g = f;
+    g.x.from = middle + 4, g.x.to = width - 8;
+    f.x.to = g.x.to;
+    kbi_draw_y(t, &f, unit.scale, unit.name);
+    f.x.to = middle - 8;
+    kbi_draw_line(t, f.x.from, height, f.x.to, height, "axis");
+    kbi_draw_line(t, g.x.from, height, g.x.to, height, "axis");
+    kbi_draw_text(t, f.x.from, height + 15, "start", "dim", "in the order taken");
+    kbi_draw_text(t, g.x.from, height + 15, "start", "dim", "0");
+    kbi_draw_text(t, g.x.to, height + 15, "end", "dim", "share below: 1");
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        int who = kbi_scene_who(s, p->lot.of[i]);
+        kbi_draw_order(t, &f, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
+        kbi_draw_ecdf(t, &g, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
+        shown[who] = true;
+    }
+    snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
+    if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
+    return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
+}
+// --- forest: ratios against a baseline, those of rivals or those of an earlier run ---
+
+typedef struct kbi_stand {   // above 1: faster than what it is compared with
+    const char *who, *words; // of which implementation, over which
+    double at, lo, hi, band; // band: within it lies what counts as no difference
+    kb_verdict verdict;
+    const kb_result* r;
+} kbi_stand;
+
+static bool kbi_stand_of_rival(kbi_scene* s, const kb_result* r, kbi_stand* out) {
+    if (!kbi_has_time(r) || !(r->speedup > 0) || !kbi_finite(r->speedup) || !r->baseline ||
+        kbi_is(r->baseline, r->implementation))
+        return false;
+    bool interval = r->speedup_low > 0 && kbi_finite(r->speedup_high) && r->speedup_high >= r->speedup_low;
+    memset(out, 0, sizeof *out);
+    out->r = r;
+    out->at = r->speedup;
+    out->lo = interval ? r->speedup_low : r->speedup;
+    out->hi = interval ? r->speedup_high : r->speedup;
+    out->band = KBI_MAX(0.01, kbi_finite(r->noise_floor) ? r->noise_floor : 0);
+    out->verdict = r->verdict;
+    kbi_text who = { NULL, 0, 0 };
+    kbi_putf(&who, "%s over %s", r->implementation ? r->implementation : "", r->baseline);
+    out->who = kbi_arena_text_n(&s->arena, who.s, who.n);
+    kbi_text_free(&who);
+    return true;
+}
+
+static bool kbi_stand_of_change(const kbi_change* c, double threshold, kbi_stand* out) {
+    if (!kbi_comparable(c) || !kbi_finite(c->log)) return false;
+    bool interval = kbi_finite(c->lo) && kbi_finite(c->hi);
+    memset(out, 0, sizeof *out);
+    out->r = c->after;
+    out->at = exp(-c->log);
+    out->lo = interval ? exp(-c->hi) : out->at;
+    out->hi = interval ? exp(-c->lo) : out->at;
+    out->band = threshold;
+    out->verdict = c->regressed ? KB_SLOWER : c->improved ? KB_FASTER : c->open ? KB_UNRESOLVED : KB_EQUIVALENT;
+    out->words = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : c->open ? "not certain" : "the same";
+    out->who = c->after->implementation ? c->after->implementation : "";
+    return true;
+}
+
+static int kbi_order_ratios(const void* a, const void* b) {
+    const kbi_stand *p = (const kbi_stand*)a, *q = (const kbi_stand*)b;
+    return p->at != q->at ? (p->at < q->at) - (p->at > q->at) : (p->r > q->r) - (p->r < q->r);
+}
+
+// All of them, the fastest first.
+static kbi_stand* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
+    int64_t most = changes ? s->contrast->changes.n : s->n;
+    kbi_stand* of = (kbi_stand*)kbi_arena_alloc(&s->arena, sizeof(kbi_stand) * (size_t)(most + 1));
+    *n = 0;
+    for (int64_t i = 0; i < most; i++)
+        *n += changes ? kbi_stand_of_change(&s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
+                      : kbi_stand_of_rival(s, &s->of[i], &of[*n]);
+    qsort(of, (size_t)*n, sizeof *of, kbi_order_ratios);
+    return of;
+}
+
+static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const kbi_scale* x, double y, double label,
+                           double width) {
+    static const int marks[] = { 0, 2, 4, 1, 0 }, hues[] = { 5, 2, 1, 5, 5 }; // by verdict
+    bool wide = label > 0;
+    kbi_text words = { NULL, 0, 0 };
+    char a[40], b[40], c[40];
+    double line = wide ? y + 8 : y + 20, low = kbi_at(x, KBI_MAX(r->lo, x->lo)),
+           high = kbi_at(x, KBI_MIN(r->hi, x->hi));
+    const char* verdict = r->words ? r->words : kbi_verdict_name(r->verdict);
+    kbi_draw_text(t, wide ? label - 12 : 0, wide ? y + 12 : y + 9, wide ? "end" : "start", wide ? "" : "halo",
+                  r->r ? kbi_row_text(s, r->r, r->who, (int)((wide ? label - 12 : width) / kbi_glyph)) : r->who);
+    kbi_draw(t, "<path class='ln k^' d='M~ ~H~M~ ~v7M~ ~v7'/>", hues[r->verdict], low, line, high, low, line - 3.5,
+             high, line - 3.5);
+    kbi_draw_mark_of(t, kbi_at(x, KBI_MAX(x->lo, KBI_MIN(r->at, x->hi))), line, hues[r->verdict], marks[r->verdict],
+                     r->verdict == KB_UNRESOLVED ? " hollow" : "", NULL);
+    kbi_putf(&words, "%s", kbi_digits(r->at, 3, a));
+    if (r->hi > r->lo) kbi_putf(&words, " [%s, %s]", kbi_digits(r->lo, 3, b), kbi_digits(r->hi, 3, c));
+    if (wide && verdict) kbi_putf(&words, " %s", verdict);
+    kbi_draw_text(t, width, wide ? y + 12 : line + 4, "end", "", words.s);
+    kbi_text_free(&words);
+}
+
+static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, int64_t n, const kbi_stand* all,
+                              int64_t n_all, double width) {
+    bool wide = width > 500;
+    double lo = 1, hi = 1, band = 0, row = wide ? 22 : 36, top = 24, label = wide ? width * 0.44 : 0, logs = 0;
+    double height = top + row * (double)(n + 1);
+    kbi_frame f;
+    for (int64_t i = 0; i < n_all; i++) {
+        lo = KBI_MIN(lo, all[i].lo), hi = KBI_MAX(hi, all[i].hi), band = KBI_MAX(band, all[i].band);
+        logs += log(all[i].at) / (double)n_all;
+    }
+    f.x = kbi_scale_of(KBI_MAX(KBI_MIN(lo, 1 / (1 + 2 * band)), 1e-3), KBI_MIN(KBI_MAX(hi, 1 + 2 * band), 1e3), 0.03,
+                       true);
+    f.x.from = label, f.x.to = width - (wide ? 190 : 130);
+    f.y.from = height, f.y.to = top;
+    double left = kbi_at(&f.x, 1 / (1 + band)), right = kbi_at(&f.x, 1 + band);
+    kbi_draw(t, "<rect class='zone' x='~' y='~' width='~' height='~'/>", left, top - 8, right - left,
+             height - top + 8);
+    kbi_draw_line(t, kbi_at(&f.x, 1), top - 8, kbi_at(&f.x, 1), height, "axis");
+    for (int64_t i = 0; i < n; i++) kbi_draw_ratio(t, s, &of[i], &f.x, top + row * (double)i, label, width);
+    kbi_stand mean = { "geometric mean", "", exp(logs), exp(logs), exp(logs), 0, KB_NO_VERDICT, NULL };
+    kbi_draw_ratio(t, s, &mean, &f.x, top + row * (double)n, label, width);
+    kbi_draw_text(t, KBI_MAX(left, label + 40), 11, "end", "dim", "slower");
+    kbi_draw_text(t, KBI_MAX(right + 4, label + 48), 11, "start", "dim", "faster");
+    kbi_draw_round_x(t, &f, wide ? 6 : 4, wide ? "ratio of times, shaded: no difference" : "ratio of times");
+    return height + 38;
+}
+
+static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
+    int64_t n, at = 0;
+    kbi_stand* all = kbi_ratios_of(s, changes != 0, &n);
+    while (at + 1 < n && all[at].r != p->lot.of[0]) at++;
+    return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
+}
+
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>page      render: the kinds of figures; one as a file of its own; what a page needs beside its content.
+              Public: none      Used by: >>html, >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- the kinds ---
+
+// Rows are in the order of the ratios, so that a picture has a stretch of them.
+static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
+    kbi_lot lot = { NULL, 0 };
+    int64_t n = 0;
+    if (changes && !s->contrast) return;
+    kbi_stand* of = kbi_ratios_of(s, changes, &n);
+    lot.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++) lot.of[lot.n++] = of[i].r;
+    kbi_find_rows(lot, out);
+}
+static void kbi_find_rivals(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
+static void kbi_find_changes(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, true, out); }
+static void kbi_find_light(kbi_scene* s, kbi_panels* out) { kbi_find_rows(s->timed, out); }
+
+typedef struct kbi_plot {
+    const char *name, *missing; // what is said where there is nothing to draw
+    void (*find)(kbi_scene* s, kbi_panels* out);
+    double (*draw)(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric); // returns the height
+    int metric;
+    bool wide; // one below the other
+} kbi_plot;
+
+#define KBI_NO_SWEEP "no operation was measured at two sizes: sweep an axis, as in -a n=1024:1048576:*4"
+static const kbi_plot kbi_plots[] = {
+    { "speed", "no case has a time", kbi_find_light, kbi_draw_light, 0, true },
+    { "roofline", "no case has a time", kbi_find_machines, kbi_draw_roofline, 0, true },
+    { "time", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_TIME, false },
+    { "gbps", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_GBPS, false },
+    { "gflops", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_GFLOPS, false },
+    { "efficiency", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_ROOF, false },
+    { "heat", "no operation was swept along two axes", kbi_find_heat, kbi_draw_heat, KBI_METRIC_TIME, false },
+    { "fits", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_fits, KBI_METRIC_TIME, false },
+    { "samples", "no record has samples", kbi_find_samples, kbi_draw_samples, 0, false },
+    { "rivals", "no case was compared with a rival: KBENCH_IMPL makes rivals", kbi_find_rivals, kbi_draw_rivals, 0,
+      true },
+    { "changes", "nothing to compare with: --baseline names an earlier run", kbi_find_changes, kbi_draw_rivals, 1,
+      true }
+};
+
+static const kbi_plot* kbi_plot_named(const char* name) {
+    for (int i = 0; i < KBI_COUNT(kbi_plots); i++)
+        if (kbi_same_name(kbi_plots[i].name, name)) return &kbi_plots[i];
+    return NULL;
+}
+
+// One panel as SVG inside a page.
+static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, const kbi_panel* p, double width,
+                           const char* style) {
+    kbi_text body = { NULL, 0, 0 };
+    double height = plot->draw(&body, s, p, width, plot->metric);
+    kbi_draw(t, "<svg class='@' viewBox='0 0 ~ ~' role='img' aria-label='$ $ $'>@</svg>\n", style, width, height,
+             plot->name, p->title, p->under, body.s ? body.s : "");
+    kbi_text_free(&body);
+}
+
+enum { KBI_SVG_PANELS = 48 };
+
+// A figure alone, with its own style: for papers and slides.
+static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast,
+                    const kbi_plot* plot) {
+    kbi_scene s;
+    kbi_panels panels = { NULL, 0, 0 };
+    kbi_text body = { NULL, 0, 0 };
+    double wide = plot->wide ? 760 : 380, x = 0, y = 0, row = 0, most = wide;
+    kbi_scene_open(&s, records, n, contrast);
+    plot->find(&s, &panels);
+    int64_t shown = KBI_MIN(panels.n, (int64_t)KBI_SVG_PANELS);
+    for (int64_t i = 0; i < shown; i++) {
+        kbi_text one = { NULL, 0, 0 };
+        double height = plot->draw(&one, &s, &panels.of[i], wide, plot->metric);
+        if (x > 0 && (plot->wide || x + wide > 1200)) x = 0, y += row + 18, row = 0;
+        kbi_draw(&body, "<g transform='translate(~ ~)'>@</g>\n", x, y, one.s ? one.s : "");
+        row = KBI_MAX(row, height);
+        most = KBI_MAX(most, x + wide);
+        x += wide + 24;
+        kbi_text_free(&one);
+    }
+    if (shown < panels.n) {
+        char more[80];
+        snprintf(more, sizeof more, "%lld more; --where chooses", (long long)(panels.n - shown));
+        y += row + 22, row = 6;
+        kbi_draw_text(&body, 0, y, "start", "dim", more);
+    }
+    if (!panels.n) kbi_draw_text(&body, 0, 20, "start", "dim", plot->missing), row = 32;
+    kbi_draw(t,
+             "<svg xmlns='http://www.w3.org/2000/svg' width='~' height='~' viewBox='-16 -12 ~ ~'>\n"
+             "<!-- kbench " KBENCH_VERSION " -->\n<style>",
+             most + 32, y + row + 28, most + 32, y + row + 28);
+    kbi_svg_plain_style(t);
+    kbi_draw(t, "</style>\n<rect x='-16' y='-12' width='100%' height='100%' fill='white'/>\n@</svg>\n",
+             body.s ? body.s : "");
+    kbi_text_free(&body);
+    KBENCH_FREE(panels.of);
+    kbi_arena_free(&s.arena);
+}
+// --- a page, beside its content ---
+
+// clang-format off
+static const char* const kbi_page_style[] = {
+    "*{box-sizing:border-box}html{color-scheme:light dark;-webkit-text-size-adjust:100%}",
+    "body{margin:0;overflow-wrap:anywhere;background:var(--bg);color:var(--fg);font:15px/1.5 ",
+    "system-ui,-apple-system,\"Segoe UI\",Roboto,",
+    "\"Helvetica Neue\",Arial,sans-serif;font-variant-numeric:tabular-nums}",
+    "header,main{max-width:1140px;margin:0 auto;padding:0 24px}header{padding-top:32px}",
+    "h1{font-size:26px;line-height:1.25;margin:2px 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}",
+    "h2{font-size:18px;margin:44px 0 4px;padding-top:12px;border-top:1px solid var(--line)}",
+    "h3{font-size:14px;margin:22px 0 4px}p{margin:6px 0;max-width:74ch}",
+    ".lead{font-size:17px;line-height:1.45;margin:8px 0 10px;overflow-wrap:anywhere}",
+    ".dim,small{color:var(--dim)}small{font-size:.9em}a{color:var(--c0)}",
+    ".chip{display:inline-block;font-size:12px;font-weight:700;letter-spacing:.04em;padding:2px 9px;",
+    "border-radius:99px;",
+    "border:1.5px solid;vertical-align:3px;margin-right:8px}.pass{color:var(--good)}.fail{color:var(--bad)}",
+    ".eyebrow{font-size:12.5px;color:var(--dim);display:flex;justify-content:space-between;gap:12px;",
+    "align-items:center}",
+    "nav{display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13.5px;margin:14px 0 0}nav a{text-decoration:none}",
+    "code{font:12.5px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}",
+    ".cmd{display:flex;gap:8px;align-items:flex-start;background:var(--soft);border-radius:6px;padding:7px 10px;",
+    "margin:10px 0}.cmd code{flex:1}",
+    "button,.tools input,.tools label,.switch>label{font:inherit;font-size:13px;color:var(--fg);",
+    "background:var(--bg);",
+    "border:1px solid var(--line);border-radius:6px;padding:3px 10px;cursor:pointer}",
+    "button:hover{background:var(--soft)}",
+    ".tools{display:none;gap:8px;flex-wrap:wrap;margin:10px 0}.js .tools{display:flex}.js .cmd button{display:block}",
+    ".cmd button,#theme{display:none}.js #theme{display:block}.tools input[type=search]{flex:1;min-width:150px;",
+    "cursor:text}",
+    ".tools input[type=checkbox]{margin:0 5px 0 0}",
+    ".warn{border:1px solid var(--line);border-left:4px solid var(--c4);border-radius:6px;padding:8px 14px;",
+    "margin:18px 0}",
+    ".warn ul{margin:4px 0;padding-left:18px}.warn li{margin:5px 0;overflow-wrap:anywhere}.warn b{font-size:13px}",
+    ".scroll{overflow-x:auto;margin:6px 0}.tall{max-height:78vh;overflow:auto}",
+    "table{border-collapse:collapse;font-size:13px;width:100%}th,td{padding:4px 7px;text-align:left;",
+    "vertical-align:top;",
+    "border-bottom:1px solid var(--line)}thead th{position:sticky;top:0;background:var(--bg);z-index:2;",
+    "white-space:nowrap;",
+    "vertical-align:bottom;font-size:12px;color:var(--dim);box-shadow:0 1px 0 var(--line)}",
+    "th[aria-sort]{cursor:pointer}",
+    "tbody th{font-weight:400}tbody th b{font-weight:600}tbody th small{overflow-wrap:anywhere}",
+    ".n{text-align:right;white-space:nowrap}.best{font-weight:650}.word{font-weight:600;color:var(--bad)}",
+    "#cases tbody th{min-width:210px;max-width:400px}.note{min-width:80px;max-width:300px;font-size:12px;",
+    "overflow-wrap:anywhere}",
+    "th[aria-sort=ascending]::after{content:\" \\25B4\"}th[aria-sort=descending]::after{content:\" \\25BE\"}",
+    ".w{display:inline-block;width:40px;height:7px;margin-right:7px;background:var(--soft);vertical-align:1px}",
+    ".w i{display:block;height:7px;max-width:100%;background:var(--c0);print-color-adjust:exact;",
+    "-webkit-print-color-adjust:exact}.w .over{background:var(--bad)}.key{width:12px;height:12px;",
+    "vertical-align:-2px;",
+    "margin-right:4px;overflow:visible}.hide-rates .rates,.hide-memory .memory,.hide-trust .trust{display:none}",
+    "figure{margin:10px 0;min-width:0}.large{display:block;width:100%;min-width:780px}svg{max-width:none}.wide,",
+    ".narrow,.fit{display:block;width:100%;height:auto}",
+    ".wide{max-width:1000px}.narrow{display:none;max-width:440px}.many{display:grid;gap:14px 28px;",
+    "grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),",
+    "1fr));margin:10px 0}.fit{max-width:460px}.keys{display:flex;gap:4px 18px;flex-wrap:wrap;font-size:13px}",
+    ".switch>input{position:absolute;opacity:0}.switch>label{display:inline-block;margin:6px 6px 0 0}",
+    ".switch>input:focus-visible+label{outline:2px solid var(--c0)}.pane{display:none}",
+    ".switch>input:checked+label{background:var(--fg);color:var(--bg)}",
+    "#m0:checked~.p0,#m1:checked~.p1,#m2:checked~.p2,#m3:checked~.p3{display:block}",
+    "details{margin:8px 0}summary{cursor:pointer;font-size:13.5px;color:var(--c0)}details p{font-size:14px}",
+    ".env td,.env th{font-size:12.5px;overflow-wrap:anywhere}.env th{width:180px;color:var(--dim)}",
+    ".differs{background:",
+    "var(--soft)}footer{margin:40px 0 48px;padding-top:10px;border-top:1px solid var(--line);font-size:12.5px;",
+    "color:var(--dim)}",
+    "@media(max-width:828px){.wide{display:none}.narrow{display:block}}",
+    "@media(max-width:680px){header,main{padding-left:16px;padding-right:16px}",
+    "h1{font-size:22px}h2{margin-top:34px}.lead{font-size:16px}th,td{padding:5px 7px}.fit{max-width:none}",
+    "#cases tbody th{min-width:128px;max-width:190px}}",
+    "@media print{.tools,nav,button,.cmd button,#theme,.switch>label{display:none!important}body{font-size:10.5pt}",
+    "header,main{max-width:none;padding:0}.tall{max-height:none;overflow:visible}.scroll{overflow:visible}",
+    "figure,.warn,tr,.fit{break-inside:avoid}h2,h3{break-after:avoid}thead{display:table-header-group}",
+    "thead th{position:static}table{font-size:8.5pt}th,td{padding:2px 5px}.wide{display:block}.narrow{display:none}",
+    "@page{margin:14mm}}"
+};
+
+// Sorting, filtering, hiding columns, theme, copying, downloads: all else works without it.
+static const char* const kbi_page_script[] = {
+    "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
+    "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
+    "body=table&&table.tBodies[0];\n",
+    "root.className='js';\n",
+    "function on(e,what,f){if(e)e.addEventListener(what,f)}\n",
+    "function kept(v){try{if(v)localStorage.setItem('kbench-theme',v);return localStorage.getItem('kbench-theme')}",
+    "catch(e){return null}}\n",
+    "var theme=kept();if(theme)root.dataset.theme=theme;\n",
+    "on(id('theme'),'click',function(){var dark=root.dataset.theme?root.dataset.theme==='dark':",
+    "matchMedia('(prefers-color-scheme:dark)').matches;root.dataset.theme=dark?'light':'dark';",
+    "kept(root.dataset.theme)});\n",
+    "function value(row,at){var c=row.cells[at],v=c.getAttribute('data-v');return v===null?c.textContent.trim():",
+    "v===''?null:+v}\n",
+    "function sort(th){var is=th.getAttribute('aria-sort'),at=th.cellIndex,down=is==='none'?!!th.dataset.down:",
+    "is==='ascending';\n",
+    "all('th[aria-sort]',table.tHead).forEach(function(x){x.setAttribute('aria-sort','none')});\n",
+    "th.setAttribute('aria-sort',down?'descending':'ascending');\n",
+    "all('tr',body).map(function(r,i){return[value(r,at),i,r]}).sort(function(a,b){var x=a[0],y=b[0];\n",
+    "if(x===null||y===null)return(x===null)-(y===null)||a[1]-b[1];var o=x<y?-1:x>y?1:0;",
+    "return(down?-o:o)||a[1]-b[1]})\n",
+    ".forEach(function(e){body.appendChild(e[2])})}\n",
+    "all('#cases th[aria-sort]').forEach(function(th){th.tabIndex=0;on(th,'click',function(){sort(th)});\n",
+    "on(th,'keydown',function(e){if(e.key==='Enter'||e.key===' '){e.preventDefault();sort(th)}})});\n",
+    "on(id('find'),'input',function(){var words=this.value.toLowerCase().split(/\\s+/).filter(Boolean),n=0;\n",
+    "all('tr',body).forEach(function(r){var s=r.textContent.toLowerCase(),",
+    "ok=words.every(function(w){return s.indexOf(w)>=0});\n",
+    "r.hidden=!ok;n+=ok});id('found').textContent=words.length?n+' of '+body.rows.length:''});\n",
+    "all('.tools input[data-g]').forEach(function(b){on(b,'change',function(){\n",
+    "table.classList.toggle('hide-'+b.dataset.g,!b.checked)})});\n",
+    "on(id('copy'),'click',function(){var s=id('command').textContent,b=this,",
+    "done=function(){b.textContent='copied'};\n",
+    "if(navigator.clipboard&&isSecureContext)navigator.clipboard.writeText(s).then(done,function(){});\n",
+    "else{var r=d.createRange();r.selectNodeContents(id('command'));var w=getSelection();w.removeAllRanges();",
+    "w.addRange(r);",
+    "if(d.execCommand('copy'))done()}});\n",
+    "function save(name,type,text){var a=d.createElement('a'),u=URL.createObjectURL(new Blob([text],{type:type}));\n",
+    "a.href=u;a.download=name;a.click();setTimeout(function(){URL.revokeObjectURL(u)},1e4)}\n",
+    "function records(){var o=JSON.parse(id('kbench-data').textContent);return o.records.map(function(r){\n",
+    "return Object.assign({},o.all,r)})}\n",
+    "on(id('json'),'click',function(){save('records.json','application/json',JSON.stringify(records(),null,1))});\n",
+    "on(id('csv'),'click',function(){var keys=[],rows=records().map(function(r){var o={};",
+    "Object.keys(r).forEach(function(k){\n",
+    "if(k==='params')Object.keys(r[k]).forEach(function(p){o['params.'+p]=r[k][p]});\n",
+    "else if(k==='flags')o[k]=r[k].join(' ');else if(!Array.isArray(r[k]))o[k]=r[k]});\n",
+    "Object.keys(o).forEach(function(k){if(keys.indexOf(k)<0)keys.push(k)});return o});\n",
+    "var cell=function(v){v=v===undefined||v===null?'':String(v);return/[\",",
+    "\\r\\n]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
+    "save('records.csv','text/csv',[keys.map(cell).join(',')].concat(rows.map(function(o){\n",
+    "return keys.map(function(k){return cell(o[k])}).join(',')})).join('\\r\\n')+'\\r\\n')});\n",
+    "on(window,'beforeprint',function(){all('details').forEach(function(e){e.open=true})});\n",
+    "})();\n"
+};
+// clang-format on
+
+static void kbi_page_colours(kbi_text* t, const char* where, bool dark) {
+    kbi_puts(t, where);
+    for (int i = 0; i < KBI_COUNT(kbi_colours); i++)
+        kbi_putf(t, "--%s:%s;", kbi_colours[i].name, dark ? kbi_colours[i].dark : kbi_colours[i].light);
+    kbi_puts(t, "}");
+}
+
+static void kbi_page_head(kbi_text* t, const char* title) {
+    kbi_puts(t,
+             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta name=\"generator\" content=\"kbench " KBENCH_VERSION "\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+             "script-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
+             "<meta name=\"referrer\" content=\"no-referrer\">\n");
+    kbi_draw(t, "<title>$ - kbench</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", title);
+    kbi_page_colours(t, ":root{", false);
+    kbi_page_colours(t, "\n@media(prefers-color-scheme:dark){:root:not([data-theme=light]){", true);
+    kbi_page_colours(t, "}\n:root[data-theme=dark]{color-scheme:dark;", true);
+    kbi_puts(t, "\n:root[data-theme=light]{color-scheme:light}\n");
+    for (int i = 0; i < KBI_COUNT(kbi_page_style); i++) kbi_puts(t, kbi_page_style[i]), kbi_puts(t, "\n");
+    for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) kbi_puts(t, kbi_svg_style[i]), kbi_puts(t, "\n");
+    kbi_page_colours(t, "@media print{:root,:root[data-theme=dark],:root:not([data-theme=light]){color-scheme:light;",
+                     false);
+    kbi_puts(t, "}\n</style>\n</head>\n");
+}
+
+static void kbi_page_end(kbi_text* t) {
+    kbi_puts(t, "<script>\n");
+    for (int i = 0; i < KBI_COUNT(kbi_page_script); i++) kbi_puts(t, kbi_page_script[i]);
+    kbi_puts(t, "</script>\n</body>\n</html>\n");
+}
+
+// --- the records ---
+
+enum { KBI_PAGE_SAMPLES = 8192 }; // of all cases together; more are thinned out, evenly
+
+// How many samples of each case the page has.
+static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
+
+static void kbi_page_samples(kbi_text* t, kbi_field_samples samples, int64_t share) { // more digits than a timer has
+    int64_t n = KBI_MIN(samples.n, share);
+    kbi_puts(t, samples.n ? "[" : "null");
+    for (int64_t i = 0; i < n; i++) {
+        char number[40] = "null";
+        double x = samples.of[i * samples.n / n];
+        if (kbi_finite(x)) snprintf(number, sizeof number, "%.7g", x), kbi_unlocalise(number);
+        kbi_putf(t, "%s%s", i ? "," : "", number);
+    }
+    if (samples.n) kbi_puts(t, "]");
+}
+
+static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* key, int64_t share) {
+    const void* field = kbi_field(r, key);
+    t->n = 0;
+    if (key->kind == KBI_KIND_samples)
+        kbi_page_samples(t, *(const kbi_field_samples*)field, share);
+    else
+        kbi_json_field(t, field, key->kind);
+}
+
+// Keys and values of a record as --json has them, but those that are null; of those that all records have in common
+// only these, or only the others. No "<" is in it, which could end the script.
+static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
+    kbi_text json = { NULL, 0, 0 };
+    const char* comma = "{";
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        if (common[i] != wanted) continue;
+        kbi_page_value_of(&json, r, &kbi_keys[i], share);
+        if (kbi_is(json.s, "null")) continue;
+        kbi_putf(t, "%s\"%s\":", comma, kbi_keys[i].name);
+        for (const char* p = json.s; *p; p++) kbi_puts(t, *p == '<' ? "\\u003c" : ""), kbi_put(t, p, *p != '<');
+        comma = ",";
+    }
+    kbi_putf(t, "%s}", *comma == '{' ? comma : "");
+    kbi_text_free(&json);
+}
+
+static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
+    bool common[KBI_COUNT(kbi_keys)];
+    kbi_text first = { NULL, 0, 0 }, other = { NULL, 0, 0 };
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        common[i] = n > 1 && (kbi_is(kbi_keys[i].group, "machine") || kbi_is(kbi_keys[i].group, "run"));
+        for (int64_t k = 0; k < n && common[i]; k++) {
+            kbi_page_value_of(k ? &other : &first, &records[k], &kbi_keys[i], 1);
+            common[i] = !k || kbi_is(first.s, other.s);
+        }
+    }
+    kbi_puts(t, "<script type=\"application/json\" id=\"kbench-data\">\n{\"all\":");
+    if (n)
+        kbi_page_record(t, &records[0], 1, common, true);
+    else
+        kbi_puts(t, "{}");
+    kbi_puts(t, ",\n\"records\":[");
+    for (int64_t i = 0; i < n; i++)
+        kbi_puts(t, i ? ",\n" : "\n"), kbi_page_record(t, &records[i], kbi_page_share(n), common, false);
+    kbi_puts(t, "]}\n</script>\n");
+    kbi_text_free(&first);
+    kbi_text_free(&other);
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>cases     render: what a page says first: verdict, what to know before trusting it, the table of all cases.
+              Public: none      Used by: >>html
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+typedef struct kbi_page {
+    kbi_text* t;
+    kbi_scene scene;
+    kbi_text sections; // links to them
+    int64_t failed, skipped;
+} kbi_page;
+
+static void kbi_page_section(kbi_page* p, const char* id, const char* title) {
+    kbi_draw(p->t, "<h2 id='@'>$</h2>\n", id, title);
+    kbi_draw(&p->sections, "<a href='#@'>$</a>\n", id, title);
+}
+
+// --- the verdict ---
+
+// Who wins how often among rivals, and by how much at best.
+static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
+    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
+    int64_t* wins = (int64_t*)kbi_arena_alloc(&s->arena, sizeof(int64_t) * (size_t)(s->n_who + 1));
+    int64_t lots, contests = 0, sure = 0, most = 0;
+    const kb_result* best = NULL;
+    kbi_lot* of = kbi_split(s, s->timed, &rivals, &lots);
+    for (int64_t i = 0; i < lots; i++) {
+        const kb_result* r = of[i].of[0];
+        int who = 0;
+        if (!r->winner) continue;
+        while (who < s->n_who && !kbi_is(s->who[who], r->winner)) who++;
+        if (who == s->n_who) continue;
+        contests++;
+        wins[who]++;
+        sure += r->winner_certain == 1;
+        if (wins[who] > wins[most]) most = who;
+    }
+    for (int64_t i = 0; i < s->timed.n; i++) {
+        const kb_result* r = s->timed.of[i];
+        if (r->speedup > 1 && kbi_finite(r->speedup) && (!best || r->speedup > best->speedup)) best = r;
+    }
+    if (!contests) return false;
+    char number[40];
+    kbi_draw(t, "<b>$</b> is the fastest of its rivals in ", s->who[most]);
+    if (contests == 1)
+        kbi_puts(t, "the one comparison");
+    else
+        kbi_putf(t, "%lld of %lld comparisons", (long long)wins[most], (long long)contests);
+    if (sure < contests) kbi_putf(t, " (%lld not certain)", (long long)(contests - sure));
+    if (best && best->baseline)
+        kbi_draw(t, "; at best, $ is @ times as fast as $ ($)", best->implementation ? best->implementation : "",
+                 kbi_digits(best->speedup, 3, number), best->baseline, kbi_case_text(s, best, true));
+    kbi_puts(t, ".");
+    return true;
+}
+
+static void kbi_page_verdict(kbi_page* p) {
+    kbi_scene* s = &p->scene;
+    const kb_result* near = NULL;
+    char number[40];
+    if (s->contrast) {
+        kbi_text line = { NULL, 0, 0 };
+        kbi_changes_words(&line, &s->contrast->sum, &s->contrast->rules);
+        kbi_draw(p->t, "Against <b>$</b>: $ ", s->contrast->name, line.s);
+        kbi_text_free(&line);
+    }
+    if (p->failed)
+        kbi_putf(p->t, "<b class='fail'>%lld of %lld cases failed.</b> ", (long long)p->failed, (long long)s->n);
+    if (!s->timed.n && !p->failed) kbi_puts(p->t, "No case has a time. ");
+    if (kbi_page_winners(p->t, s)) return;
+    for (int64_t i = 0; i < s->timed.n; i++) {
+        const kb_result* r = s->timed.of[i];
+        if (!(r->gpu_efficiency <= 100)) continue; // more: the data came from cache
+        if (!near || r->gpu_efficiency > near->gpu_efficiency) near = r;
+    }
+    const kb_result* one = s->timed.n == 1 ? s->timed.of[0] : NULL;
+    if (one) kbi_draw(p->t, "<b>$</b> takes @", kbi_case_text(s, one, true), kbi_show_time(one->time_ms, number));
+    if (one && kbi_finite(one->precision)) kbi_draw(p->t, " &#177; $", kbi_show_percent(one->precision, number));
+    if (one && near) kbi_draw(p->t, ", and reaches $", kbi_show_percent(near->gpu_efficiency / 100, number));
+    if (!one && near)
+        kbi_draw(p->t, "Nearest to what the machine can do is <b>$</b>: $", kbi_case_text(s, near, true),
+                 kbi_show_percent(near->gpu_efficiency / 100, number));
+    if (near) kbi_draw(p->t, " of the $ roof", near->roof ? near->roof : "nearest");
+    if (one || near) kbi_puts(p->t, ".");
+}
+
+static void kbi_page_title(kbi_scene* s, kbi_text* out) {
+    kbi_set said = { NULL, 0, 0 };
+    int64_t more = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const char* name = s->of[i].operation ? s->of[i].operation : "";
+        if (!kbi_set_add(&said, kbi_hash(14695981039346656037u, name))) continue;
+        if (said.n <= 3)
+            kbi_putf(out, "%s%s", out->n ? ", " : "", name);
+        else
+            more++;
+    }
+    if (more) kbi_putf(out, " and %lld more", (long long)more);
+    if (!out->n) kbi_puts(out, "no records");
+    kbi_set_free(&said);
+}
+
+static void kbi_page_machine(kbi_text* t, const kb_result* r) {
+    char number[40];
+    kbi_draw(t, "$", r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown");
+    if (r->gpu) kbi_draw(t, ", driver $, CUDA $", r->driver ? r->driver : "-", r->cuda ? r->cuda : "-");
+    if (!r->gpu) kbi_puts(t, " (CPU times)");
+    if (kbi_finite(r->copy_roof_gbps)) kbi_draw(t, ", copy roof @ GB/s", kbi_digits(r->copy_roof_gbps, 4, number));
+    if (r->date) kbi_draw(t, ", $", r->date);
+    if (r->git_commit) kbi_draw(t, ", commit $", r->git_commit);
+}
+
+static void kbi_page_header(kbi_page* p, const char* title) {
+    kbi_scene* s = &p->scene;
+    const kb_result* r = s->n ? &s->of[0] : NULL;
+    bool bad = p->failed || (s->contrast && (s->contrast->sum.regressed || s->contrast->sum.more));
+    kbi_draw(p->t,
+             "<body>\n<header>\n<div class='eyebrow'><span>kbench, benchmark report</span>"
+             "<button id='theme' type='button'>light / dark</button></div>\n<h1>$</h1>\n",
+             title);
+    int machines = 0;
+    for (int64_t i = 0; i < s->n && machines < 4; i++) {
+        if (i && kbi_md_same_machine(&s->of[i - 1], &s->of[i])) continue;
+        kbi_puts(p->t, "<p class='dim'>"), kbi_page_machine(p->t, &s->of[i]), kbi_puts(p->t, "</p>\n");
+        machines++;
+    }
+    kbi_draw(p->t, "<p class='lead'><span class='chip @'>@</span>", bad ? "fail" : "pass", bad ? "FAIL" : "PASS");
+    kbi_page_verdict(p);
+    kbi_putf(p->t, " <span class='dim'>%lld case%s: %lld with a time", (long long)s->n, s->n == 1 ? "" : "s",
+             (long long)s->timed.n);
+    if (p->failed) kbi_putf(p->t, ", %lld failed", (long long)p->failed);
+    if (p->skipped) kbi_putf(p->t, ", %lld skipped", (long long)p->skipped);
+    kbi_puts(p->t, ".</span></p>\n");
+    if (r && r->command)
+        kbi_draw(p->t,
+                 "<div class='cmd'><code id='command'>$</code><button id='copy' type='button'>copy</button></div>\n",
+                 r->command);
+}
+
+// --- warnings, each with what to do ---
+
+static void kbi_page_warnings(kbi_page* p) {
+    const kbi_scene* s = &p->scene;
+    bool any = false;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        int64_t n = 0;
+        const kb_result* first = NULL;
+        for (int64_t i = 0; i < s->n; i++)
+            if (s->of[i].flags >> f & 1) first = n++ ? first : &s->of[i];
+        if (!n) continue;
+        if (!any)
+            kbi_puts(p->t,
+                     "<section class='warn' aria-label='warnings'><b>What to know before trusting this</b><ul>\n");
+        any = true;
+        kbi_draw(p->t, "<li><b@>@</b> ", kb_flag_is_error((kb_flag)f) ? " class='fail'" : "",
+                 kb_flag_name((kb_flag)f));
+        kbi_putf(p->t, "<span class='dim'>%lld case%s</span>: ", (long long)n, n == 1 ? "" : "s");
+        kbi_draw(p->t, "$", kbi_flag_advice((kb_flag)f, first->gpu != NULL));
+        if (n < s->n && first->name) kbi_draw(p->t, " <small>@$</small>", n > 1 ? "as in " : "", first->name);
+        kbi_puts(p->t, "</li>\n");
+    }
+    if (any) kbi_puts(p->t, "</ul></section>\n");
+}
+
+// --- the table ---
+
+enum {
+    KBI_CELL_TIME,
+    KBI_CELL_SPREAD,
+    KBI_CELL_SPEEDUP,
+    KBI_CELL_GBPS,
+    KBI_CELL_FLOPS,
+    KBI_CELL_ROOF,
+    KBI_CELL_MEMORY,
+    KBI_CELL_ERROR,
+    KBI_CELLS
+};
+static const struct {
+    const char *title, *group;
+    size_t at; // in kb_result
+    bool down; // the largest first
+} kbi_page_cells[] = { { "time", "", offsetof(kb_result, time_ms), false },
+                       { "&#177;", "", offsetof(kb_result, precision), false },
+                       { "speedup", "", offsetof(kb_result, speedup), true },
+                       { "", "rates", offsetof(kb_result, throughput_gbps), true },
+                       { "", "rates", offsetof(kb_result, gflops), true },
+                       { "of roof", "", offsetof(kb_result, gpu_efficiency), true },
+                       { "memory", "memory", offsetof(kb_result, memory_mb), true },
+                       { "max error", "trust", offsetof(kb_result, max_error), true } };
+
+typedef struct kbi_columns_shown {
+    bool has[KBI_CELLS];
+    kbi_in_unit unit[KBI_CELLS];
+    double most[KBI_CELLS];
+} kbi_columns_shown;
+
+static double kbi_page_value(const kb_result* r, int cell) {
+    double x;
+    memcpy(&x, (const char*)r + kbi_page_cells[cell].at, sizeof x);
+    return x;
+}
+
+// Which columns have something, and in which unit: that of the middle one, so that few need many digits.
+static void kbi_page_columns(kbi_scene* s, kbi_columns_shown* c) {
+    double* x = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)(s->n + 1));
+    memset(c, 0, sizeof *c);
+    for (int k = 0; k < KBI_CELLS; k++) {
+        int64_t n = 0;
+        for (int64_t i = 0; i < s->n; i++) {
+            x[n] = kbi_page_value(&s->of[i], k);
+            if (kbi_finite(x[n]) && (x[n] > 0 || k == KBI_CELL_ERROR)) c->most[k] = KBI_MAX(c->most[k], x[n]), n++;
+        }
+        kbi_sort(x, n);
+        c->has[k] = n > 0;
+        int metric = k == KBI_CELL_TIME ? KBI_METRIC_TIME : k == KBI_CELL_GBPS ? KBI_METRIC_GBPS : KBI_METRIC_GFLOPS;
+        if (n) c->unit[k] = kbi_metric_unit(metric, x[n / 2]);
+    }
+}
+
+static void kbi_page_heading(kbi_text* t, const kbi_columns_shown* c) {
+    kbi_puts(t, "<thead><tr><th aria-sort='none'>case</th><th aria-sort='none'>implementation</th>");
+    for (int k = 0; k < KBI_CELLS; k++) {
+        bool unit = k == KBI_CELL_TIME || k == KBI_CELL_GBPS || k == KBI_CELL_FLOPS;
+        if (k == KBI_CELL_MEMORY) kbi_puts(t, "<th aria-sort='none'>remarks</th>");
+        if (!c->has[k]) continue;
+        kbi_draw(t, "<th class='n @' aria-sort='none'@>@@@</th>", kbi_page_cells[k].group,
+                 kbi_page_cells[k].down ? " data-down='1'" : "", kbi_page_cells[k].title,
+                 k == KBI_CELL_TIME ? ", " : "",
+                 unit                   ? c->unit[k].name
+                 : k == KBI_CELL_MEMORY ? ", MiB"
+                                        : "");
+    }
+    kbi_puts(t, "</tr></thead>\n");
+}
+
+static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_shown* c, int k) {
+    double x = kbi_page_value(r, k);
+    char text[40], full[40];
+    kbi_draw(t, "<td class='n @@'", kbi_page_cells[k].group,
+             k == KBI_CELL_TIME && r->winner && kbi_is(r->winner, r->implementation) ? " best" : "");
+    if (!kbi_finite(x) || (r->status != KB_OK && k < KBI_CELL_MEMORY)) {
+        bool word = k == KBI_CELL_TIME;
+        kbi_draw(t, " data-v=''>@@@</td>", word ? "<span class='word'>" : "<span class='dim'>",
+                 word ? kbi_md_word(r) : "-", "</span>");
+        return;
+    }
+    snprintf(full, sizeof full, "%.6g", x);
+    kbi_unlocalise(full);
+    kbi_draw(t, " data-v='@'>", full);
+    if (k == KBI_CELL_ROOF)
+        kbi_draw(t, "<span class='w'><i@ style='width:~%'></i></span>", x > 100 ? " class='over'" : "",
+                 KBI_MIN(100.0, x));
+    if (k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF)
+        kbi_show_percent(k == KBI_CELL_ROOF ? x / 100 : x, text);
+    else if (k == KBI_CELL_ERROR)
+        snprintf(text, sizeof text, "%.2g", x), kbi_unlocalise(text);
+    else if (k == KBI_CELL_SPEEDUP || k == KBI_CELL_MEMORY)
+        kbi_digits(x, 3, text);
+    else
+        kbi_digits(x * c->unit[k].scale, 4, text);
+    kbi_draw(t, "$", text);
+    if (k == KBI_CELL_ROOF && r->roof) kbi_draw(t, " <small>$</small>", r->roof);
+    if (k == KBI_CELL_SPEEDUP && r->verdict == KB_UNRESOLVED) kbi_puts(t, "<span title='not certain'>~</span>");
+    if (k == KBI_CELL_SPEEDUP && r->verdict == KB_EQUIVALENT) kbi_puts(t, "<span title='no difference'>=</span>");
+    kbi_puts(t, "</td>");
+}
+
+static void kbi_page_key(kbi_text* t, int who) { // an implementation's mark, in text
+    kbi_puts(t, "<svg class='key' viewBox='-6 -6 12 12' aria-hidden='true'>");
+    kbi_draw_mark(t, 0, 0, who, NULL);
+    kbi_puts(t, "</svg>");
+}
+
+static void kbi_page_remarks(kbi_text* t, const kb_result* r) {
+    bool won = kbi_has_time(r) && r->winner && kbi_is(r->winner, r->implementation);
+    kbi_puts(t, "<td class='note'>");
+    if (won) kbi_draw(t, "<b>@</b> ", r->winner_certain == 1 ? "fastest" : "fastest?");
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (r->flags >> f & 1 && (r->status == KB_OK || !kb_flag_is_error((kb_flag)f)))
+            kbi_draw(t, "<span title='$'>@</span> ", kbi_flag_advice((kb_flag)f, r->gpu != NULL),
+                     kb_flag_name((kb_flag)f));
+    if (r->status != KB_OK && r->message) kbi_draw(t, "$", r->message);
+    kbi_puts(t, "</td>");
+}
+
+static void kbi_page_row(kbi_page* p, const kb_result* r, const kbi_columns_shown* c) {
+    kbi_scene* s = &p->scene;
+    bool won = kbi_has_time(r) && r->winner && kbi_is(r->winner, r->implementation);
+    kbi_draw(p->t, "<tr><th scope='row' data-v='~'><b>$</b> <small>$</small></th><td>", (double)(r - s->of),
+             kbi_case_text(s, r, false), kbi_params_text(s, r, NULL, NULL, false));
+    kbi_page_key(p->t, kbi_scene_who(s, r));
+    kbi_draw(p->t, "<span@>$</span></td>", won ? " class='best'" : "", r->implementation ? r->implementation : "");
+    for (int k = 0; k < KBI_CELLS; k++) {
+        if (k == KBI_CELL_MEMORY) kbi_page_remarks(p->t, r);
+        if (c->has[k]) kbi_page_cell(p->t, r, c, k);
+    }
+    kbi_puts(p->t, "</tr>\n");
+}
+
+static void kbi_page_table(kbi_page* p) {
+    kbi_columns_shown c;
+    kbi_page_columns(&p->scene, &c);
+    if (!c.has[KBI_CELL_TIME])
+        c.has[KBI_CELL_TIME] = true, c.unit[KBI_CELL_TIME] = kbi_metric_unit(KBI_METRIC_TIME, 1);
+    kbi_page_section(p, "all", "All cases");
+    kbi_puts(
+        p->t,
+        "<div class='tools'><input type='search' id='find' placeholder='filter: words of a row' aria-label='filter'>"
+        "<span id='found' class='dim' role='status'></span>\n");
+    for (int k = 0; k < KBI_CELLS; k++) {
+        const char* group = kbi_page_cells[k].group;
+        bool again = k && kbi_is(group, kbi_page_cells[k - 1].group) && c.has[k - 1];
+        if (c.has[k] && *group && !again)
+            kbi_draw(p->t, "<label><input type='checkbox' data-g='@' checked>@</label>\n", group, group);
+    }
+    kbi_puts(p->t, "</div>\n<div class='scroll tall' tabindex='0'><table id='cases'>\n");
+    kbi_page_heading(p->t, &c);
+    kbi_puts(p->t, "<tbody>\n");
+    for (int64_t i = 0; i < p->scene.n; i++) kbi_page_row(p, &p->scene.of[i], &c);
+    kbi_puts(p->t, "</tbody></table></div>\n");
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>html      render: a page of one file: what it says first, figures, machine, and the records themselves.
+              Public: none      Used by: >>outputs
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// --- pictures ---
+
+enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 24 }; // small pictures at once, and behind a fold
+
+// Large pictures are there twice, the second time for narrow screens; behind a fold one is enough.
+static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
+    if (!plot->wide) {
+        kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "fit");
+        return;
+    }
+    kbi_draw(p->t, "<figure@>", folded ? " class='scroll'" : "");
+    kbi_plot_panel(p->t, &p->scene, plot, panel, 780, folded ? "large" : "wide");
+    if (!folded) kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "narrow");
+    kbi_puts(p->t, "</figure>\n");
+}
+
+// All panels of a kind: the first ones, the others behind a fold.
+static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels* panels) {
+    int64_t few = plot->wide ? 1 : KBI_PAGE_FEW, most = KBI_MIN(panels->n, (int64_t)KBI_PAGE_MANY);
+    const char *open = plot->wide ? "" : "<div class='many'>\n", *close = plot->wide ? "" : "</div>\n";
+    kbi_puts(p->t, open);
+    for (int64_t i = 0; i < most; i++) {
+        if (i == few && plot->find != kbi_find_machines) {
+            kbi_puts(p->t, close);
+            int64_t more = panels->n - few;
+            if (plot->wide) more = panels->of[0].beside.n - panels->of[0].lot.n;
+            kbi_putf(p->t, "<details><summary>%lld more</summary>\n%s", (long long)more, open);
+        }
+        kbi_page_panel(p, plot, &panels->of[i], i >= few && plot->find != kbi_find_machines);
+    }
+    kbi_puts(p->t, close);
+    if (panels->n > most)
+        kbi_draw(p->t, "<p class='dim'>The others: <code>--svg FILE --plot @ --where KEY=VALUE</code></p>\n",
+                 plot->name);
+    if (most > few && plot->find != kbi_find_machines) kbi_puts(p->t, "</details>\n");
+}
+
+static void kbi_page_figures(kbi_page* p, const char* kind, const char* title, const char* text) {
+    const kbi_plot* plot = kbi_plot_named(kind);
+    kbi_panels panels = { NULL, 0, 0 };
+    plot->find(&p->scene, &panels);
+    if (panels.n) {
+        kbi_page_section(p, kind, title);
+        kbi_draw(p->t, "<p class='dim'>@</p>\n", text);
+        kbi_page_panels(p, plot, &panels);
+    }
+    KBENCH_FREE(panels.of);
+}
+
+// Lines over size, once for each metric that there is; which is seen, a choice without script says.
+static void kbi_page_lines(kbi_page* p) {
+    static const char* const kinds[] = { "time", "gbps", "gflops", "efficiency" };
+    kbi_panels panels = { NULL, 0, 0 };
+    kbi_find_lines(&p->scene, &panels);
+    if (panels.n) {
+        kbi_page_section(p, "sizes", "Over size");
+        kbi_puts(
+            p->t,
+            "<p class='dim'>A line for each implementation, with the 95 % interval as a band where it is wide enough "
+            "to be seen. Pictures of one operation share their scale.</p>\n<div class='switch'>\n");
+        for (int m = 0; m < KBI_COUNT(kinds); m++)
+            if (kbi_lot_has(p->scene.timed, m))
+                kbi_draw(p->t, "<input type='radio' name='metric' id='m^'@><label for='m^'>@</label>\n", m,
+                         m ? "" : " checked", m, kbi_metrics[m].name);
+        for (int m = 0; m < KBI_COUNT(kinds); m++) {
+            if (!kbi_lot_has(p->scene.timed, m)) continue;
+            kbi_draw(p->t, "<div class='pane p^'>\n", m);
+            kbi_page_panels(p, kbi_plot_named(kinds[m]), &panels);
+            kbi_puts(p->t, "</div>\n");
+        }
+        kbi_puts(p->t, "</div>\n");
+    }
+    KBENCH_FREE(panels.of);
+}
+
+static void kbi_page_fits(kbi_page* p) {
+    int64_t n;
+    kbi_lot* lots = kbi_fit_lots(&p->scene, p->scene.timed, &n);
+    bool any = false;
+    for (int64_t i = 0; i < n; i++) {
+        kbi_fitted fit;
+        kbi_text formula = { NULL, 0, 0 };
+        char off[40];
+        if (!kbi_fit_of(&p->scene, lots[i], &fit)) continue;
+        if (!any) {
+            kbi_page_section(p, "scaling", "How time grows");
+            kbi_puts(
+                p->t,
+                "<p class='dim'>Time as a constant and a power of each axis, by least squares of the logarithms. An "
+                "exponent of 1: twice the size takes twice as long. Off by: how far cases lie from it; over 20 "
+                "%, as where "
+                "small sizes all take the same, there is no one power.</p>\n"
+                "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
+                "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
+        }
+        any = true;
+        kbi_fit_text(&formula, &fit, false);
+        kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, lots[i].of[0], false));
+        kbi_page_key(p->t, kbi_scene_who(&p->scene, lots[i].of[0]));
+        kbi_draw(p->t, "$</td><td>@</td><td class='n'>$</td>",
+                 lots[i].of[0]->implementation ? lots[i].of[0]->implementation : "", formula.s,
+                 kbi_show_percent(expm1(fit.off), off));
+        kbi_putf(p->t, "<td class='n'>%lld</td></tr>\n", (long long)fit.n);
+        kbi_text_free(&formula);
+    }
+    if (any) kbi_puts(p->t, "</tbody></table></div>\n");
+}
+
+// --- kernels ---
+
+static void kbi_page_kernels(kbi_page* p) {
+    static const char* const keys[] = {
+        "grid", "block", "registers", "shared_bytes", "local_bytes", "occupancy_theoretical", "occupancy_achieved"
+    };
+    static const char* const titles[] = { "grid",     "block",        "registers",  "shared, B",
+                                          "local, B", "occupancy, %", "achieved, %" };
+    kbi_set said = { NULL, 0, 0 };
+    bool any = false;
+    for (int64_t i = 0; i < p->scene.n; i++) {
+        const kb_result* r = &p->scene.of[i];
+        const char* parts[] = { r->kernel, r->grid, r->block };
+        uint64_t key = 14695981039346656037u;
+        for (int k = 0; k < KBI_COUNT(parts); k++) key = kbi_hash(kbi_hash(key, "|"), parts[k] ? parts[k] : "");
+        if (!r->kernel || !kbi_set_add(&said, key)) continue;
+        if (!any) {
+            kbi_page_section(p, "kernels", "Kernels");
+            kbi_puts(
+                p->t,
+                "<details><summary>each kernel that a case launches first: grid, block, registers, memory, occupancy"
+                "</summary><div class='scroll'><table><thead><tr><th>case</th><th>kernel</th>");
+            for (int k = 0; k < KBI_COUNT(keys); k++) kbi_draw(p->t, "<th class='n'>@</th>", titles[k]);
+            kbi_puts(p->t, "</tr></thead><tbody>\n");
+        }
+        any = true;
+        kbi_draw(p->t, "<tr><th scope='row'>$, $</th><td><code>$</code></td>", kbi_case_text(&p->scene, r, true),
+                 r->implementation ? r->implementation : "", r->kernel);
+        for (int k = 0; k < KBI_COUNT(keys); k++) {
+            const kbi_key* key = kbi_key_named(keys[k]);
+            const char* words = kbi_field_words(r, key);
+            double x = kbi_field_number(r, key);
+            char number[40];
+            kbi_draw(p->t, "<td class='n'>$</td>",
+                     words            ? words
+                     : !kbi_finite(x) ? "-"
+                     : x == floor(x)  ? kbi_number(x, number)
+                                      : kbi_digits(x, 3, number));
+        }
+        kbi_puts(p->t, "</tr>\n");
+    }
+    if (any) kbi_puts(p->t, "</tbody></table></div></details>\n");
+    kbi_set_free(&said);
+}
+
+// --- the machine ---
+
+// What records say under a key: the values, or the range of a number that is measured anew for each; "" for nothing.
+static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
+    kbi_set said = { NULL, 0, 0 };
+    double lo = INFINITY, hi = -INFINITY;
+    char number[40];
+    out->n = 0;
+    kbi_put(out, "", 0);
+    for (int64_t i = 0; i < n; i++) {
+        const char* words = kbi_field_words(&of[i], key);
+        double x = kbi_field_number(&of[i], key);
+        if (!words && kbi_finite(x)) lo = KBI_MIN(lo, x), hi = KBI_MAX(hi, x);
+        if (!words || !kbi_set_add(&said, kbi_hash(14695981039346656037u, words))) continue;
+        if (said.n <= 4) kbi_putf(out, "%s%s", out->n ? "; " : "", words);
+        if (said.n == 5) kbi_puts(out, "; ...");
+    }
+    bool whole = key->kind == KBI_KIND_whole;
+    if (hi >= lo) kbi_puts(out, whole ? kbi_number(lo, number) : kbi_digits(lo, 4, number));
+    if (hi > lo) kbi_putf(out, " to %s", whole ? kbi_number(hi, number) : kbi_digits(hi, 4, number));
+    kbi_set_free(&said);
+}
+
+static void kbi_page_machines(kbi_page* p) {
+    const kbi_contrast* c = p->scene.contrast;
+    kbi_text now = { NULL, 0, 0 }, before = { NULL, 0, 0 };
+    kbi_page_section(p, "machine", "Machine and run");
+    kbi_draw(p->t, "<div class='scroll'><table class='env'>@<tbody>\n",
+             c ? "<thead><tr><th></th><th>this run</th><th>before</th></tr></thead>" : "");
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        bool shown = kbi_is(key->group, "machine") || kbi_is(key->group, "run") || kbi_is(key->name, "mode");
+        if (!shown || kbi_is(key->name, "command")) continue;
+        kbi_page_said(&now, p->scene.of, p->scene.n, key);
+        if (c) kbi_page_said(&before, c->before, c->n_before, key);
+        if (!now.n && !before.n) continue;
+        bool differs = c && !kbi_is(now.s, before.s) && !kbi_is(key->name, "run_id") && !kbi_is(key->name, "date");
+        kbi_draw(p->t, "<tr@><th scope='row' title='$'>@</th><td>$</td>", differs ? " class='differs'" : "",
+                 key->meaning, key->name, now.n ? now.s : "-");
+        if (c) kbi_draw(p->t, "<td>$@</td>", before.n ? before.s : "-", differs ? " <b>differs</b>" : "");
+        kbi_puts(p->t, "</tr>\n");
+    }
+    kbi_puts(p->t, "</tbody></table></div>\n");
+    kbi_text_free(&now);
+    kbi_text_free(&before);
+}
+
+// --- for who sees such a page for the first time ---
+
+static void kbi_page_lessons(kbi_page* p) {
+    static const char* const lessons[][2] = {
+        { "What is the time of a case?",
+          "The median over many samples of one launch of the timed block, less what the timer itself reads. "
+          "Half of the "
+          "samples were faster and half slower; a few that something disturbed do not move it, as they would a "
+          "mean." },
+        { "What does &#177; mean?",
+          "Half the 95 % interval of the median: measured again in the same way, the median would most likely "
+          "lie within it. "
+          "It says nothing of what another process, another day or another machine would give; --procs N asks "
+          "that." },
+        { "Cold, hot, rotate?",
+          "Cold: the data was driven out of the cache before each launch, as when other work runs in between. "
+          "Hot: the same "
+          "data again, still in cache. Rotate: launches back to back on copies of the data. Compare only times "
+          "of one mode." },
+        { "What is a roof?",
+          "What this very machine reached when it was asked for nothing but copying, or nothing but arithmetic "
+          "of one type. A "
+          "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it "
+          "moves fewer bytes. "
+          "More than 100 % is possible where the data comes from cache." },
+        { "Memory-bound, compute-bound, latency-bound?",
+          "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it "
+          "the flat one, "
+          "arithmetic. Far below both, it is neither: the launch is too short, or too little is under way at once." },
+        { "When is one faster than another?",
+          "Where the whole interval of the ratio lies above 1 and above the noise floor, which is how far a "
+          "second copy of the "
+          "baseline came out from itself. If the interval reaches across, the honest answer is: not known from "
+          "these samples." }
+    };
+    kbi_page_section(p, "help", "How to read this");
+    for (int i = 0; i < KBI_COUNT(lessons); i++)
+        kbi_draw(p->t, "<details><summary>@</summary><p>@</p></details>\n", lessons[i][0], lessons[i][1]);
+}
+
+static void kbi_page_download(kbi_page* p) {
+    kbi_page_section(p, "data", "The records");
+    kbi_puts(p->t, "<p>This page holds them: <code>--load</code> reads it like a file of <code>--json</code>");
+    for (int64_t i = 0; i < p->scene.n; i++) {
+        if (p->scene.of[i].samples_ms.n <= kbi_page_share(p->scene.n)) continue;
+        kbi_putf(p->t, ", but that samples_ms has %lld of a case at most, evenly spaced",
+                 (long long)kbi_page_share(p->scene.n));
+        break;
+    }
+    kbi_puts(p->t, ".</p>\n<div class='tools'><button id='json' type='button'>download JSON</button><button id='csv' "
+                   "type='button'>download CSV</button></div>\n");
+}
+
+// contrast: what changed since an earlier run; NULL: there is none.
+static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
+    kbi_page p;
+    kbi_text title = { NULL, 0, 0 }, header = { NULL, 0, 0 }, body = { NULL, 0, 0 };
+    memset(&p, 0, sizeof p);
+    kbi_scene_open(&p.scene, records, n, contrast);
+    for (int64_t i = 0; i < n; i++)
+        p.failed += records[i].status == KB_FAILED, p.skipped += records[i].status == KB_SKIPPED;
+    kbi_page_title(&p.scene, &title);
+    p.t = &header;
+    kbi_page_header(&p, title.s);
+    p.t = &body;
+    kbi_page_warnings(&p);
+    kbi_page_figures(
+        &p, "changes", "Changes",
+        "Each case's time in the earlier run over its time now, with the interval; the shaded band is the "
+        "threshold.");
+    kbi_page_table(&p);
+    kbi_page_figures(
+        &p, "speed", "Speed of light",
+        "How much of the bandwidth and of the arithmetic that this very machine was measured to reach; the "
+        "longer bar is what limits, unless both are short.");
+    kbi_page_figures(
+        &p, "roofline", "Roofline",
+        "Roofs as measured on this machine. What lies on a roof cannot become faster but by moving less or computing "
+        "less.");
+    kbi_page_lines(&p);
+    kbi_page_figures(&p, "heat", "Two axes", "A cell for each pair of sizes.");
+    kbi_page_fits(&p);
+    kbi_page_figures(&p, "rivals", "Against the baseline",
+                     "The baseline's time over each rival's, from rounds that they shared, the fastest first.");
+    kbi_page_figures(
+        &p, "samples", "Samples",
+        "Left: every sample in the order taken, where drift and throttling show. Right: which share of them lies "
+        "below a time, where two modes show as two steps.");
+    kbi_page_kernels(&p);
+    kbi_page_machines(&p);
+    kbi_page_lessons(&p);
+    kbi_page_download(&p);
+    kbi_page_head(t, title.s);
+    kbi_draw(
+        t,
+        "@<nav aria-label='sections'>\n@</nav>\n</header>\n<main>\n@<footer>Made by kbench @; no script or file from "
+        "elsewhere is used.</footer>\n</main>\n",
+        header.s, p.sections.s ? p.sections.s : "", body.s ? body.s : "", KBENCH_VERSION);
+    kbi_page_data(t, records, n);
+    kbi_page_end(t);
+    kbi_text* of[] = { &title, &header, &body, &p.sections };
+    for (int i = 0; i < KBI_COUNT(of); i++) kbi_text_free(of[i]);
+    kbi_arena_free(&p.scene.arena);
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
   >>progress  render: the progress line on stderr.
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -15530,15 +19314,20 @@ typedef struct kbi_pace {
     double said, said_at;  // the time left that was shown last, negative: none, and when
 } kbi_pace;
 
-// Never more than was said before less the time since then, unless it is far more: groups differ, and a time left that
-// goes up and down is of no use.
-static double kbi_time_left(const kbi_pace* p, double at) {
+static double kbi_time_estimated(const kbi_pace* p, double at) {
     double rest = KBI_MAX(p->all - p->over - p->now, 0.0);
     double part =
         p->all > 0 ? (p->took + rest + p->now) / p->all : 1; // of what is allowed, if the rest takes all of it
-    double left = rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
-    double promised = KBI_MAX(p->said - (at - p->said_at), 0.0);
-    return p->said >= 0 && left > promised && left <= 2 * promised + 5 ? promised : left;
+    return rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
+}
+
+// What is shown of it never rises: groups differ, and a time left that goes up and down is of no use. An estimate above
+// what was said slows the count down, so that both end together; to one below it falls within seconds.
+static double kbi_time_left(const kbi_pace* p, double at) {
+    double left = kbi_time_estimated(p, at), gone = at - p->said_at, promised = KBI_MAX(p->said - gone, 0.0);
+    if (p->said < 0 || left + gone <= 0) return left;
+    double shown = left >= promised ? p->said * left / (left + gone) : left + (promised - left) * exp(-2 * gone);
+    return KBI_MIN(shown, KBI_MAX(p->all - p->over, 0.0)); // all that is left takes no longer
 }
 
 typedef struct kbi_progress {
@@ -15575,25 +19364,37 @@ static void kbi_progress_clear(kbi_progress* p) {
     p->shown = false;
 }
 
+// The line again, in place: what is said first, and a name as far as there is room.
+static void kbi_progress_line(const char* said, const char* name) {
+    kbi_text clean = { NULL, 0, 0 }, line = { NULL, 0, 0 };
+    int width = kbi_terminal_width(stderr) - 1; // a terminal may begin a new line after its last column
+    kbi_cut(&line, said, width);
+    kbi_clean(&clean, name);
+    int room = width - 2 - (int)strlen(said);
+    if (room >= 8 && clean.n) kbi_puts(&line, "  "), kbi_cut(&line, clean.s, room);
+    fprintf(stderr, "\r%s\033[K", line.s);
+    fflush(stderr);
+    kbi_text_free(&clean);
+    kbi_text_free(&line);
+}
+
 static void kbi_progress_show(kbi_progress* p, int done, int all, const char* name) {
-    char left[48] = "", which[48] = "", time[32];
+    char left[64] = "", which[48] = "", said[160], span[40];
     int64_t now = kbi_now();
     if (!p->on || now - p->last < 50000000) return;
     p->last = now;
     double seconds = (double)(now - p->began) * 1e-9;
     if (seconds > 1) {
-        p->pace.said = kbi_time_left(&p->pace, seconds);
+        double shown = p->pace.said = kbi_time_left(&p->pace, seconds);
         p->pace.said_at = seconds;
-        if (p->pace.said >= 90)
-            snprintf(time, sizeof time, "%.0f min", p->pace.said / 60);
+        if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
+            snprintf(left, sizeof left, "  longer than planned");
         else
-            snprintf(time, sizeof time, "%.0f s", p->pace.said);
-        snprintf(left, sizeof left, "  %s left", time);
+            snprintf(left, sizeof left, "  %s left", kbi_show_span(floor(shown + 0.5), span));
     }
     if (p->processes > 1) snprintf(which, sizeof which, " process %d of %d", p->process + 1, p->processes);
-    int room = KBI_MAX(10, kbi_terminal_width(stderr) - 30 - (int)strlen(which));
-    fprintf(stderr, "\r[%d/%d]%s%s  %.*s\033[K", done + 1, all, which, left, room, name);
-    fflush(stderr);
+    snprintf(said, sizeof said, "[%d/%d]%s%s", done + 1, all, which, left);
+    kbi_progress_line(said, name);
     p->shown = true;
 }
 
@@ -15879,9 +19680,10 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
     char text[40], width[40];
     kbi_number(o->budget, text);
     if (b->less)
-        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; the least known, to %s: %s", text,
-                 b->less, b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
-                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "nobody knows what", b->less_name);
+        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; %s%s: %s", text, b->less,
+                 b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
+                 kbi_finite(b->widest) ? "the widest +- is " : "too little for an interval",
+                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "", b->less_name);
     if (b->left_out)
         kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
                  b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
@@ -15966,6 +19768,53 @@ static bool kbi_words_send(int to, const kbi_options* o) {
     bool good = kbi_write_all(to, (const char*)head, sizeof head) && kbi_write_all(to, text.s, text.n);
     kbi_text_free(&text);
     return good;
+}
+
+// This process's own command line, whatever its main made of it; it is kept.
+static char** kbi_own_words(const kbi_options* o) {
+    size_t words = 0;
+    for (size_t i = 0; i < kbi_birth.size; i++) words += !kbi_birth.words[i];
+    if (!words) return o->argv;
+    char *word = kbi_birth.words, **argv = (char**)kbi_grow(NULL, sizeof(char*) * (words + 1));
+    for (size_t i = 0; i < words; i++, word += strlen(word) + 1) argv[i] = word;
+    argv[words] = NULL;
+    return argv;
+}
+
+#if KBI_REPORT
+// In a child process: another program. What it says goes to a file, all of it or what is on stderr.
+static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
+    int nowhere = kbi_open_file("/dev/null", O_RDWR), said = kbi_open_file(words, O_WRONLY | O_CREAT | O_TRUNC);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    if (nowhere < 0 || said < 0 || dup2(nowhere, 0) < 0 || dup2(all ? said : nowhere, 1) < 0 || dup2(said, 2) < 0)
+        _exit(1);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    execv(argv[0], argv);
+    fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
+    _exit(2);
+}
+#endif
+
+// "cpu", "all", a number: false after an error message.
+static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
+    *first = 0;
+    *all = kbi_is(o->device, "all");
+    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
+    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
+    if (kbi_is(o->device, "script"))
+        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
+    return *first = o->gpu, true;
+}
+
+static bool kbi_profiled(void) {
+    static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
+                                         "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
+                                         "NV_SANITIZER_INJECTION_PORT_BASE" };
+    for (int i = 0; i < KBI_COUNT(names); i++)
+        if (getenv(names[i])) return true;
+    return kbi_valgrind(); // which follows no child unless it is told to
 }
 
 static void kbi_send(int file, int type, int index, const void* a, size_t a_size, const void* b, size_t b_size) {
@@ -16086,7 +19935,8 @@ static int kbi_worker_main(const kbi_options* o) {
 #if KBI_REPORT
 typedef struct kbi_output {
     const char* option;
-    kbi_render render;
+    kbi_render render;      // NULL: --html or --svg, which are told more
+    const kbi_plot* plot;   // of --svg
     char *path, *temporary; // from the root on; beside path, renamed over it at the end; NULL: written in place
     int file;               // -1: stdout
     bool append;
@@ -16094,16 +19944,19 @@ typedef struct kbi_output {
 typedef struct kbi_outputs {
     kbi_output of[12];
     int n;
+    const kbi_options* o;
     kbi_records kept; // of a run, whose own records do not outlive their group
 } kbi_outputs;
 
 // What stands at the begin of every file of a renderer's.
-static const char* kbi_output_mark(kbi_render render) {
-    return render == kbi_csv      ? "name,operation,"
-           : render == kbi_gbench ? "\"context\""
-           : render == kbi_go     ? "pkg: kbench"
-           : render == kbi_trace  ? "\"producer\":\"kbench"
-                                  : ", kbench ";
+static const char* kbi_output_mark(const kbi_output* out) {
+    return out->render == kbi_csv       ? "name,operation,"
+           : out->render == kbi_gbench  ? "\"context\""
+           : out->render == kbi_go      ? "pkg: kbench"
+           : out->render == kbi_trace   ? "\"producer\":\"kbench"
+           : out->render                ? ", kbench "
+           : kbi_is(out->option, "svg") ? "<!-- kbench "
+                                        : "\"generator\" content=\"kbench ";
 }
 
 static bool kbi_output_open(kbi_output* out) {
@@ -16112,7 +19965,7 @@ static bool kbi_output_open(kbi_output* out) {
     out->file = -1;
     if (kbi_is(out->path, "-")) return true;
     bool plain = !out->append && (lstat(out->path, &about) != 0 || S_ISREG(about.st_mode));
-    if (!out->append && out->render != kbi_report && kbi_is_foreign(out->path, kbi_output_mark(out->render)))
+    if (!out->append && out->render != kbi_report && kbi_is_foreign(out->path, kbi_output_mark(out)))
         return kbi_error("--%s %s: that file was written by something else; nothing is written to it", out->option,
                          out->path),
                false;
@@ -16149,7 +20002,8 @@ static bool kbi_outputs_add(kbi_outputs* all, const kbi_options* o, const char* 
     bool taken = kbi_is(o->json, path) || kbi_is(o->jsonl, path);
     for (int i = 0; i < all->n; i++) taken |= kbi_is(all->of[i].path, out->path);
     all->n++;
-    if (taken && !folder) return kbi_error("--%s %s: another option writes there", option, path), false;
+    if (taken && !folder)
+        return kbi_error("--%s %s: another option writes there; name another file", option, path), false;
     return kbi_output_open(out);
 }
 
@@ -16172,23 +20026,56 @@ static void kbi_outputs_discard(kbi_outputs* all) {
     all->n = 0;
 }
 
+// The kind of figure that --plot names; NULL after an error message.
+static const kbi_plot* kbi_output_plot(const char* name) {
+    kbi_nearest best = { name, NULL, 64 };
+    const kbi_plot* plot = kbi_plot_named(name);
+    for (int i = 0; i < KBI_COUNT(kbi_plots); i++) kbi_offer(&best, kbi_plots[i].name);
+    if (plot) return plot;
+    if (best.distance <= 3)
+        kbi_error("--plot: no figure is called '%s'; nearest is '%s' (--help lists them)", name, best.name);
+    else
+        kbi_error("--plot: no figure is called '%s' (--help lists them)", name);
+    return NULL;
+}
+
+static bool kbi_where_leaves(const kbi_options* o, const kb_result* r) {
+    bool chosen = !o->where.n;
+    for (int i = 0; i < o->where.n && !chosen; i++) chosen = kbi_where_holds(o->where.of[i], r);
+    return chosen;
+}
+
+// Whether --where has a sense, and of these records leaves some; false after an error message.
+static bool kbi_where_check(const kbi_options* o, const kb_result* records, int64_t n) {
+    int64_t left = 0;
+    for (int k = 0; k < o->where.n; k++)
+        if (!kbi_where_known(o->where.of[k], records, n)) return false;
+    for (int64_t i = 0; i < n; i++) left += kbi_where_leaves(o, &records[i]);
+    return left || !n || (kbi_error("--where: no record has these values"), false);
+}
+
 // All files that the options ask for but those of >>store; false after an error message, with nothing left open.
 static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     const struct {
         const char *option, *path;
         kbi_render render;
-    } files[] = { { "csv", o->csv, kbi_csv },
-                  { "md", o->md, kbi_md },
-                  { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go },
+    } files[] = { { "csv", o->csv, kbi_csv },      { "md", o->md, kbi_md },   { "gbench", o->gbench, kbi_gbench },
+                  { "go", o->go, kbi_go },         { "html", o->html, NULL }, { "svg", o->svg, NULL },
                   { "trace", o->trace, kbi_trace } };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);
-    for (int i = 0; i < KBI_COUNT(files) && good; i++)
+    all->o = o;
+    if (o->plot && !kbi_output_plot(o->plot)) return false;
+    for (int i = 0; i < o->where.n; i++)
+        if (!kbi_where_known(o->where.of[i], NULL, 0)) return false;
+    for (int i = 0; i < KBI_COUNT(files) && good; i++) {
         if (files[i].path) good = kbi_outputs_add(all, o, files[i].option, files[i].render, NULL, files[i].path);
+        if (good && kbi_is(files[i].option, "svg") && o->svg) all->of[all->n - 1].plot = kbi_output_plot(o->plot);
+    }
     if (good && o->on[KBI_OPTION_github] && (!summary || !*summary)) {
-        kbi_error("--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none");
+        kbi_error(
+            "--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE writes the same");
         good = false;
     } else if (good && o->on[KBI_OPTION_github])
         good = kbi_outputs_add(all, o, "github", kbi_md, NULL, summary);
@@ -16198,7 +20085,7 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
 }
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
-    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->trace };
+    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->trace };
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (kbi_is(paths[i], "-")) return true;
     return false;
@@ -16208,10 +20095,37 @@ static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) {
     if (all->n) kbi_records_keep(&all->kept, r);
 }
 
-static bool kbi_output_write(kbi_output* out, const kb_result* records, int64_t n) {
+// One figure, of what --where leaves of the records and of the changes.
+static void kbi_output_svg(kbi_text* t, const kbi_options* o, const kb_result* records, int64_t n,
+                           const kbi_contrast* contrast, const kbi_plot* plot) {
+    kb_result* of = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)n);
+    kbi_contrast some;
+    int64_t left = 0;
+    memset(&some, 0, sizeof some);
+    if (contrast) some = *contrast;
+    some.changes.of = (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)some.changes.n);
+    some.changes.n = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (kbi_where_leaves(o, &records[i])) of[left++] = records[i];
+    for (int64_t i = 0; contrast && i < contrast->changes.n; i++) {
+        const kbi_change* c = &contrast->changes.of[i];
+        if (kbi_where_leaves(o, c->after ? c->after : c->before)) some.changes.of[some.changes.n++] = *c;
+    }
+    kbi_svg(t, of, left, contrast ? &some : NULL, plot);
+    KBENCH_FREE(some.changes.of);
+    KBENCH_FREE(of);
+}
+
+static bool kbi_output_write(kbi_output* out, const kbi_options* o, const kb_result* records, int64_t n,
+                             const kbi_contrast* contrast) {
     kbi_text t = { NULL, 0, 0 };
     bool good;
-    out->render(&t, records, n);
+    if (out->render)
+        out->render(&t, records, n);
+    else if (out->plot)
+        kbi_output_svg(&t, o, records, n, contrast, out->plot);
+    else
+        kbi_html(&t, records, n, contrast);
     kbi_put(&t, "", 0);
     if (kbi_is(out->path, "-")) {
         fwrite(t.s, 1, t.n, stdout);
@@ -16231,14 +20145,19 @@ static bool kbi_output_write(kbi_output* out, const kb_result* records, int64_t 
 }
 
 // Writes all of them, of these records or, NULL, of those that were kept; where there are none, old files stay.
-static bool kbi_outputs_close(kbi_outputs* all, const kbi_records* from) {
+// contrast: with an earlier run; NULL: there is none.
+static bool kbi_outputs_close(kbi_outputs* all, const kbi_records* from, const kbi_contrast* contrast) {
     const kb_result* records = from ? from->of : all->kept.of;
     int64_t n = from ? from->n : all->kept.n;
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_output* out = &all->of[i];
         if (!n && out->temporary && access(out->path, F_OK) == 0) continue;
-        if (!kbi_output_write(out, records, n)) good = false;
+        if (out->plot && !kbi_where_check(all->o, records, n)) {
+            good = false; // kbi_outputs_discard takes away what was opened
+            continue;
+        }
+        if (!kbi_output_write(out, all->o, records, n, contrast)) good = false;
         out->file = -1;
         KBENCH_FREE(out->temporary);
         out->temporary = NULL;
@@ -16254,9 +20173,21 @@ typedef struct kbi_outputs {
 static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) { return (void)o, all->n = 0, true; }
 static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) { (void)all, (void)r; }
 static void kbi_outputs_discard(kbi_outputs* all) { (void)all; }
-static bool kbi_outputs_close(kbi_outputs* all, const void* from) { return (void)all, (void)from, true; }
+static bool kbi_outputs_close(kbi_outputs* all, const void* from, const void* contrast) {
+    return (void)all, (void)from, (void)contrast, true;
+}
 static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-") || kbi_is(o->jsonl, "-"); }
 #endif // KBI_REPORT
+
+// Where the files are, for a person who looks on.
+static void kbi_say_files(const kbi_options* o) {
+    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->report };
+    kbi_text line = { NULL, 0, 0 };
+    for (int i = 0; i < KBI_COUNT(paths); i++)
+        if (paths[i] && !kbi_is(paths[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", paths[i]);
+    if (line.n && (o->part > 0 || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
+    kbi_text_free(&line);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
@@ -16321,6 +20252,8 @@ typedef struct kbi_supervisor {
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
     int resumed;                           // that an earlier run has done
     int fewer;                             // that an interruption left with fewer processes
+    kbi_looks looks[2];                    // what ncu and nsys saw
+    bool unseen;                           // one of them nothing
     bool isolated;
     int64_t tick; // when it last looked
 } kbi_supervisor;
@@ -16331,6 +20264,7 @@ static struct kbi_desk {
     kbi_supervisor run;                   // the one that is under way
     void (*take)(void* to, kb_result* r); // who keeps the records of a run, with what they own; NULL: nobody
     void* take_to;
+    const struct kbi_contrast* (*contrast)(void* to); // them against an earlier run; NULL: nobody asks
 } kbi_desk;
 
 // In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
@@ -16386,8 +20320,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
         if (process > 0) setpgid(process, process);
         return process;
     }
-    char birth[80], **argv = o->argv;
-    size_t words = 0;
+    char birth[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
     if (close_a >= 0) close(close_a);
     if (close_b >= 0) close(close_b);
@@ -16395,25 +20328,19 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     signal(SIGXFSZ, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    for (size_t i = 0; i < kbi_birth.size; i++) words += !kbi_birth.words[i];
-    if (words) {
-        char* word = kbi_birth.words;
-        argv = (char**)kbi_grow(NULL, sizeof(char*) * (words + 1));
-        for (size_t i = 0; i < words; i++, word += strlen(word) + 1) argv[i] = word;
-        argv[words] = NULL;
-    }
     snprintf(birth, sizeof birth, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
     setenv(KBI_BIRTH, birth, 1);
     execv("/proc/self/exe", argv);
     if (strchr(argv[0], '/')) execv(argv[0], argv); // without /proc
-    kbi_error("cannot start the worker: %s", strerror(errno));
+    kbi_error("cannot start the worker: %s; --no-isolate needs none", strerror(errno));
     _exit(1);
 }
 
 static bool kbi_worker_start(kbi_supervisor* s, int device) {
     kbi_worker* w = &s->worker;
     int to[2], from[2];
-    if (pipe(to) != 0 || pipe(from) != 0) return kbi_error("no pipe: %s", strerror(errno)), false;
+    if (pipe(to) != 0 || pipe(from) != 0)
+        return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
     pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1], to[1], from[0]);
     close(to[0]);
     close(from[1]);
@@ -16731,7 +20658,7 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
         kbi_error("the worker ended before it began; --no-isolate shows why");
     else if (!kbi_desk.interrupted)
-        kbi_error("the device did not start in %.0f s", limit);
+        kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
     return false;
 }
 
@@ -16945,6 +20872,9 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
         kbi_judge(r, &lap->m[at], lap->samples[at], &s->machine);
         kbi_record_case(r, &s->plan->cases[lap->first + i], &lap->m[at], &s->machine);
         kbi_record_session(r, &s->session);
+#if KBI_REPORT
+        for (int k = 0; k < KBI_COUNT(s->looks); k++) kbi_record_looked(r, &s->looks[k], lap->first + i);
+#endif
         lap->over[i] |= r->status != KB_OK;
     }
     if (lap->processes > 1) kbi_worker_kill(&s->worker);
@@ -17111,29 +21041,466 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>vendor    program: ncu and nsys, started on this very program, which then runs each block once for them.
+              Public: none      Used by: >>program, >>main
+---------------------------------------------------------------------------------------------------------------*/
+#if KBI_REPORT
+
+#define KBI_LOOK "KBENCH_LOOK" // the file in which a program that is looked at says how far it has come
+
+// --- what is looked at: this program, in another process ---
+
+// How far the program came, -1: nowhere. over: to its end.
+static int kbi_look_told(const char* path, bool* over) {
+    char line[80];
+    int at = -1;
+    FILE* f = fopen(path, "r");
+    *over = false;
+    while (f && kbi_get_line(line, (int)sizeof line, f))
+        if (strncmp(line, "at ", 3) == 0)
+            at = (int)strtol(line + 3, NULL, 10);
+        else
+            *over = true;
+    if (f) fclose(f);
+    return at;
+}
+
+// Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
+// one that ended it: "at 3", "done", or why there is nothing to see.
+static int kbi_look_main(const kbi_options* o) {
+    kbi_supervisor* s = &kbi_desk.run;
+    kbi_plan plan;
+    int64_t device;
+    bool all;
+    bool over;
+    int first = kbi_look_told(getenv(KBI_LOOK), &over) + 1;
+    FILE* f = fopen(getenv(KBI_LOOK), over ? "w" : "a");
+    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
+    if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
+    if (over) first = 0;
+    if (!kbi_options_pin(o) || !kbi_device_option(o, &device, &all) || !kbi_plan_here(&plan, o))
+        return KBI_EXIT_USAGE;
+    kbi_recipe_of(&s->recipe, o);
+    s->recipe.device = (int)device;
+    s->recipe.looked = true;
+    s->recipe.fresh = false;
+    s->backend = kbi_backend_open(&s->recipe, &s->machine);
+    bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_SCRIPT;
+    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
+    for (int i = first; i < plan.n && here; i++) {
+        if (!kbi_runs_here(s, &plan.cases[i])) continue;
+        fprintf(f, "at %d\n", i), fflush(f);
+        kbi_run_init(run, s->backend, &s->machine, &s->recipe);
+        kbi_run_case(run, &plan.cases[i]);
+        kbi_check_call(run);
+        if (run->m.status == KB_OK) kbi_look_call(run, i);
+        if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device goes with this process
+    }
+    KBENCH_FREE(run);
+    fputs(here ? "done\n" : "no GPU\n", f);
+    fclose(f);
+    return KBI_EXIT_FINE;
+}
+
+// --- who looks ---
+
+typedef struct kbi_vendor { // a tool at work
+    kbi_supervisor* s;
+    const char *name, *report; // report: without its extension
+    char tool[512];
+    char folder[200], told[240], csv[240], words[240], own[240];
+    kbi_text command; // each word ended by a zero
+    int n;
+    kbi_looks* looks;
+} kbi_vendor;
+
+// In PATH, else in the toolkit.
+static bool kbi_tool_find(const char* name, char out[512]) {
+    const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
+    struct stat about;
+    kbi_text all = { NULL, 0, 0 };
+    bool found = false;
+    kbi_putf(&all, "%s:%s/bin:/usr/local/cuda/bin", path ? path : "", home ? home : "/usr/local/cuda");
+    for (const char* p = all.s; *p && !found; p += strcspn(p, ":"), p += *p == ':') {
+        snprintf(out, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
+        found = *p != ':' && stat(out, &about) == 0 && S_ISREG(about.st_mode) && access(out, X_OK) == 0;
+    }
+    kbi_text_free(&all);
+    return found;
+}
+
+static const struct {
+    int option;
+    const char *name, *what;
+} kbi_vendors[] = { { KBI_OPTION_ncu, "ncu", "Nsight Compute" }, { KBI_OPTION_nsys, "nsys", "Nsight Systems" } };
+
+// What the command line asks for and is not there, before anything runs; false after an error message.
+static bool kbi_vendors_there(const kbi_options* o) {
+    char tool[512];
+    for (int i = 0; i < KBI_COUNT(kbi_vendors); i++) {
+        const char* name = kbi_vendors[i].name;
+        if (!o->on[kbi_vendors[i].option]) continue;
+        if (kbi_profiled())
+            return kbi_error(
+                       "--%s: this program runs under a profiler already, and a GPU has room for one: leave out "
+                       "either",
+                       name),
+                   false;
+        if (!kbi_tool_find(name, tool))
+            return kbi_error(
+                       "--%s: %s is not found, neither in PATH nor in the CUDA Toolkit (CUDA_HOME): it comes with "
+                       "NVIDIA %s, which has a package of its own",
+                       name, name, kbi_vendors[i].what),
+                   false;
+    }
+    return true;
+}
+
+static void kbi_vendor_word(kbi_vendor* v, const char* word) {
+    kbi_put(&v->command, word, strlen(word) + 1);
+    v->n++;
+}
+
+static void kbi_vendor_begin(kbi_vendor* v) {
+    v->command.n = 0, v->n = 0;
+    kbi_vendor_word(v, v->tool);
+}
+
+static void kbi_vendor_words(kbi_vendor* v, const char* words) { // with blanks between them
+    char word[80];
+    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(words, " "), words);
+        kbi_vendor_word(v, word);
+    }
+}
+
+// This program with its own command line, whatever its main makes of that; less what starts tools.
+static void kbi_vendor_self(kbi_vendor* v) {
+    char** own = kbi_own_words(v->s->o);
+    char* path = strchr(own[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
+    kbi_vendor_word(v, path ? path : own[0]);
+    free(path);
+    for (int i = 1; own[i]; i++) {
+        bool starts = false;
+        for (int k = 0; k < KBI_COUNT(kbi_vendors); k++) {
+            size_t length = strlen(kbi_vendors[k].name) + 2;
+            starts |= strncmp(own[i], "--", 2) == 0 && strncmp(own[i] + 2, kbi_vendors[k].name, length - 2) == 0 &&
+                      (!own[i][length] || own[i][length] == '=');
+        }
+        if (!starts) kbi_vendor_word(v, own[i]);
+    }
+}
+
+// Metrics that every GPU from sm_75 on has, in few passes; those of a launch cost none.
+#define KBI_NCU_METRICS                                                                                           \
+    "gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum," \
+    "l1tex__t_sector_hit_rate.pct,lts__t_sector_hit_rate.pct,sm__warps_active.avg.pct_of_peak_sustained_active,"  \
+    "sm__maximum_warps_per_active_cycle_pct,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active,"      \
+    "smsp__inst_executed.sum,smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,"                                \
+    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"    \
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,launch__registers_per_thread"
+
+// Clocks as they are when we time; caches emptied before a kernel where our samples are cold.
+static void kbi_ncu_words(kbi_vendor* v) {
+    const char* set = v->s->o->ncu;
+    kbi_vendor_words(v, "--profile-from-start off --target-processes application-only --clock-control none");
+    kbi_vendor_words(v, v->s->recipe.mode == KBI_COLD ? "--cache-control all" : "--cache-control none");
+    kbi_vendor_words(v, "--print-units base --page raw --csv --log-file");
+    kbi_vendor_word(v, v->csv);
+    kbi_vendor_word(v, !set || strstr(set, "__") ? "--metrics" : "--set");
+    kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
+}
+
+// All of the process is traced, which costs the blocks nothing: what lies between marks counts.
+static void kbi_nsys_words(kbi_vendor* v) {
+    kbi_vendor_words(v, "profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
+    kbi_vendor_words(v, "--force-overwrite=true --output");
+    kbi_vendor_word(v, v->report);
+}
+
+// The sums come from single launches: those that nsys makes know of no cases.
+static void kbi_nsys_stats(kbi_vendor* v, const char* report) {
+    struct stat about;
+    char file[300];
+    snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
+    if (stat(file, &about) != 0) snprintf(file, sizeof file, "%.280s.qdrep", v->report); // until 2021
+    kbi_vendor_begin(v);
+    kbi_vendor_words(v, "stats --format csv --force-export=true --report");
+    kbi_vendor_word(v, report);
+    kbi_vendor_word(v, file);
+}
+
+// As a shell would be given it, for people.
+static void kbi_vendor_say(const kbi_vendor* v) {
+    kbi_text line = { NULL, 0, 0 };
+    kbi_putf(&line, " LC_ALL=C %s=%s", KBI_LOOK, v->told);
+    const char* word = v->command.s;
+    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
+        bool plain = *word && !word[strcspn(word, " \t\n\\'\"$`*?[]{}()<>|&;#~!")];
+        kbi_puts(&line, plain ? " " : " '");
+        for (const char* p = word; *p; p++)
+            if (*p == '\'')
+                kbi_puts(&line, "'\\''");
+            else
+                kbi_put(&line, p, 1);
+        if (!plain) kbi_puts(&line, "'");
+    }
+    kbi_warn("--%s:%s", v->name, line.s);
+    kbi_text_free(&line);
+}
+
+static int64_t kbi_size_of(const char* path) {
+    struct stat about;
+    return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
+}
+
+enum { KBI_STALLS = 10 }; // times --timeout: under a profiler a case takes longer
+
+// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The status that waitpid gives, -1: there was no process, or it was stopped.
+static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
+    char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
+    char* word = v->command.s;
+    int status = -1;
+    double limit = KBI_STALLS * v->s->o->timeout;
+    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) argv[i] = word;
+    argv[v->n] = NULL;
+    fflush(NULL);
+    pid_t parent = getpid(), process = fork(), ended = 0;
+    if (process < 0) kbi_error("no process: %s", strerror(errno));
+    if (process == 0) {
+        setpgid(0, 0);
+        if (looked) setenv(KBI_LOOK, v->told, 1);
+        setenv("LC_ALL", "C", 1);
+        kbi_exec(argv, words, true, parent);
+    }
+    KBENCH_FREE(argv);
+    if (process < 0) return -1;
+    int64_t moved = kbi_now(), size = 0;
+    bool stopped = false;
+    while ((ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        int64_t now = kbi_size_of(v->told) + kbi_size_of(words);
+        if (now != size) size = now, moved = kbi_now();
+        bool late = kbi_seconds_since(moved) > limit;
+        if ((late || kbi_desk.interrupted) && !stopped) kill(-process, SIGTERM), stopped = true, moved = kbi_now();
+        if (stopped && kbi_seconds_since(moved) > 2) kill(-process, SIGKILL);
+        kbi_readable(-1, 20);
+    }
+    return stopped ? -1 : status;
+}
+
+static bool kbi_file_text(const char* path, kbi_text* out) {
+    char some[4096];
+    int file = kbi_open_file(path, O_RDONLY);
+    for (ssize_t n; file >= 0 && (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(out, some, (size_t)n);
+    if (file >= 0) close(file);
+    return out->n > 0;
+}
+
+// --- what went wrong ---
+
+static const struct {
+    const char *sign, *cure;
+} kbi_vendor_ills[] = {
+    { "ERR_NVGPUCTRPERM",
+      "the driver lets only an administrator read the GPU's counters (RmProfilingAdminOnly: 1 in "
+      "/proc/driver/nvidia/params): run as root, start the container with --cap-add=SYS_ADMIN, or load the driver with "
+      "NVreg_RestrictProfilingToAdminUsers=0" },
+    { "MIG",
+      "this is a part of a GPU (MIG) whose counters others share: take an instance that has the GPU for itself, or "
+      "turn MIG off (nvidia-smi -mig 0)" },
+    { "resource was unavailable",
+      "another profiler holds the GPU's counters: end it, or pause it (DCGM: dcgmi profile --pause)" },
+    { "nsight-compute-lock",
+      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
+    { "InterprocessLock",
+      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
+    { "not supported on device",
+      "this ncu cannot profile this GPU: a newer one may know it; under WSL and on a virtual GPU "
+      "the host has to allow it" },
+    { "driver is not compatible", "the driver is too old for this ncu: take that of the driver's CUDA version" },
+    { "nrecogni", "this version does not know the options above: a newer one does" }, // -sed or -zed option
+};
+
+// One line of what the tool said: the cure where the ill is known, else its own words.
+static void kbi_vendor_explain(const kbi_vendor* v, int status) {
+    kbi_text said = { NULL, 0, 0 };
+    const char *cure = NULL, *first = "", *last = "nothing";
+    kbi_file_text(v->csv, &said), kbi_puts(&said, "\n");
+    kbi_file_text(v->words, &said), kbi_puts(&said, "\n");
+    for (char *line = said.s, *next; *line; line = next) {
+        next = line + strcspn(line, "\n");
+        if (*next) *next++ = 0;
+        bool wrong = strstr(line, "rror") || strstr(line, "ERR");
+        for (int i = 0; i < KBI_COUNT(kbi_vendor_ills) && wrong && !cure; i++)
+            if (strstr(line, kbi_vendor_ills[i].sign)) cure = kbi_vendor_ills[i].cure;
+        if (wrong && !*first) first = line;
+        if (*line) last = line;
+    }
+    if (cure)
+        kbi_error("--%s: %s", v->name, cure);
+    else if (status >= 0 && WIFSIGNALED(status))
+        kbi_error("--%s: %s was ended by signal %d; the command above shows more", v->name, v->name,
+                  WTERMSIG(status));
+    else if (status < 0)
+        kbi_error("--%s: %s was stopped: nothing moved in %g s; a larger --timeout waits longer", v->name, v->name,
+                  KBI_STALLS * v->s->o->timeout);
+    else
+        kbi_error("--%s: %s failed (exit code %d); it said: %.200s", v->name, v->name, WEXITSTATUS(status),
+                  *first ? first : last);
+    kbi_text_free(&said);
+}
+
+// --- a look ---
+
+static void kbi_vendor_read(kbi_vendor* v) {
+    static const char* const reports[] = { "cuda_gpu_trace", "gputrace" }; // the second until 2022
+    bool nsys = kbi_is(v->name, "nsys"), read = false;
+    for (int i = 0; i < (nsys ? KBI_COUNT(reports) : 1) && !read && !kbi_desk.interrupted; i++) {
+        kbi_text csv = { NULL, 0, 0 };
+        if (nsys) kbi_nsys_stats(v, reports[i]);
+        if (nsys) kbi_vendor_run(v, v->csv, false);
+        if (kbi_file_text(v->csv, &csv)) read = kbi_looks_read(v->looks, csv.s);
+        kbi_text_free(&csv);
+    }
+}
+
+// Once, and once more behind each case that ended the program. false: the tool saw nothing.
+static bool kbi_vendor_look(kbi_vendor* v) {
+    const kbi_plan* plan = v->s->plan;
+    bool over = false;
+    for (int before = -1, at;; before = at) {
+        kbi_vendor_begin(v);
+        if (kbi_is(v->name, "ncu"))
+            kbi_ncu_words(v);
+        else
+            kbi_nsys_words(v);
+        kbi_vendor_self(v);
+        if (before < 0) kbi_vendor_say(v);
+        int status = kbi_vendor_run(v, v->words, true);
+        if (kbi_desk.interrupted) return true;
+        kbi_vendor_read(v);
+        at = kbi_look_told(v->told, &over);
+        if (over && at < 0) return true; // no GPU, and the run says so
+        if (over && status == 0 && v->looks->n) return true;
+        if (over || at == before) return kbi_vendor_explain(v, status), false;
+        kbi_warn("--%s: %s ended the program under %s; going on behind it", v->name, plan->cases[at].name, v->name);
+        unlink(v->csv);
+    }
+}
+
+static bool kbi_vendor_files(kbi_vendor* v) {
+    const char *folder = getenv("TMPDIR"), *file = v->s->o->nsys;
+    struct {
+        char* of;
+        const char* name;
+    } files[] = { { v->told, "told" }, { v->csv, "csv" }, { v->words, "words" }, { v->own, "report" } };
+    snprintf(v->folder, sizeof v->folder, "%.150s/kbench-%s-%ld", folder && *folder ? folder : "/tmp", v->name,
+             (long)getpid());
+    if (mkdir(v->folder, 0700) != 0)
+        return kbi_error("--%s: cannot make %s: %s", v->name, v->folder, strerror(errno)), false;
+    for (int i = 0; i < KBI_COUNT(files); i++) snprintf(files[i].of, 240, "%.200s/%s", v->folder, files[i].name);
+    v->report = v->own;
+    if (!file) return true;
+    size_t n = strlen(file);
+    v->report = kbi_arena_text_n(&v->looks->text, file, kbi_ends(file, ".nsys-rep") ? n - 9 : n);
+    return true;
+}
+
+static void kbi_vendor_remove(const kbi_vendor* v) {
+    static const char* const left[] = { "told", "csv", "words", "report.nsys-rep", "report.qdrep", "report.sqlite" };
+    char path[240];
+    for (int i = 0; i < KBI_COUNT(left); i++) {
+        snprintf(path, sizeof path, "%.200s/%s", v->folder, left[i]);
+        unlink(path);
+    }
+    rmdir(v->folder);
+}
+
+// The tools that are asked for, before anything is measured: what they saw goes into the records as these are made.
+static void kbi_vendors_look(kbi_supervisor* s) {
+    for (int i = 0; i < KBI_COUNT(kbi_vendors) && !kbi_desk.interrupted; i++) {
+        kbi_vendor v;
+        if (!s->o->on[kbi_vendors[i].option]) continue;
+        memset(&v, 0, sizeof v);
+        v.s = s;
+        v.name = kbi_vendors[i].name;
+        v.looks = &s->looks[i];
+        bool seen = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
+        if (seen) {
+            seen = kbi_vendor_look(&v);
+            kbi_vendor_remove(&v);
+        }
+        s->unseen |= !seen;
+        kbi_text_free(&v.command);
+    }
+}
+
+// --- shown ---
+
+static const struct {
+    const char *title, *metric;
+    double scale;
+} kbi_look_columns[] = { { "DRAM MB", "dram__bytes.sum", 1e-6 },
+                         { "DRAM %", "dram__throughput.avg.pct_of_peak_sustained_elapsed", 1 },
+                         { "L2 hit %", "lts__t_sector_hit_rate.pct", 1 },
+                         { "L1 hit %", "l1tex__t_sector_hit_rate.pct", 1 },
+                         { "occupied %", "sm__warps_active.avg.pct_of_peak_sustained_active", 1 },
+                         { "tensor %", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", 1 },
+                         { "copied MB", "nsys.memory_bytes", 1e-6 },
+                         { "registers", "launch__registers_per_thread", 1 } };
+
+static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
+    char out[40];
+    kbi_text name = { NULL, 0, 0 };
+    snprintf(out, sizeof out, "%lld", (long long)l->calls);
+    kbi_table_pad(t, 7, out);
+    kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
+    kbi_table_pad(t, 8, all->ns > 0 ? kbi_show_percent(l->ns / all->ns, out) : "-");
+    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++)
+        if (wanted >> c & 1)
+            kbi_table_pad(
+                t, (int)strlen(kbi_look_columns[c].title) + 2,
+                kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
+    kbi_clean(&name, l->kernel);
+    kbi_putf(&t->text, "  %.100s%s", name.s, name.n > 100 ? "..." : "");
+    if (l->grid && *l->grid) kbi_putf(&t->text, "  %s x %s", l->grid, l->block);
+    kbi_puts(&t->text, "\n");
+    kbi_text_free(&name);
+}
+
+static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
+    unsigned wanted = 0; // a bit for each of kbi_look_columns
+    int cases = 0;
+    for (int i = 0; i < looks->n; i++) cases += looks->of[i].whole;
+    kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
+    kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
+    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++) {
+        for (int i = 0; i < looks->n; i++)
+            if (kbi_finite(kbi_look_value(&looks->of[i], kbi_look_columns[c].metric))) wanted |= 1u << c;
+        if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_look_columns[c].title) + 2, kbi_look_columns[c].title);
+    }
+    kbi_puts(&t->text, "  kernel, grid x block\n");
+    for (int i = 0; i < plan->n; i++) {
+        const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
+        const char* word = !all ? ": not seen" : all->calls ? "" : ": nothing on the GPU";
+        kbi_putf(&t->text, "%s%s\n", plan->cases[i].name, word);
+        for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
+    }
+}
+
+static void kbi_vendors_show(kbi_supervisor* s) {
+    for (int i = 0; i < KBI_COUNT(kbi_vendors); i++) {
+        if (s->looks[i].n) kbi_looks_show(&s->table, s->plan, &s->looks[i], kbi_vendors[i].name);
+        kbi_looks_free(&s->looks[i]);
+    }
+    kbi_table_flush(&s->table);
+}
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
               Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
-
-// "cpu", "all", a number: false after an error message.
-static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
-    *first = 0;
-    *all = kbi_is(o->device, "all");
-    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_is(o->device, "script"))
-        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
-    return *first = o->gpu, true;
-}
-
-static bool kbi_profiled(void) {
-    static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
-                                         "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
-                                         "NV_SANITIZER_INJECTION_PORT_BASE" };
-    for (int i = 0; i < KBI_COUNT(names); i++)
-        if (getenv(names[i])) return true;
-    return kbi_valgrind(); // which follows no child unless it is told to
-}
 
 // Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
 static bool kbi_resume_device(kbi_supervisor* s) {
@@ -17157,12 +21524,33 @@ static bool kbi_resume_device(kbi_supervisor* s) {
     return good;
 }
 
-// The records of a group that is done go into the array as they are.
+// The records of a group that is done go into the array as they are, and wherever else records of a run go.
 static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
+    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
+    int n = 0;
     for (int i = first; i < end; i++) {
         const kbi_line* l = s->resume.by[i];
-        if (l) kbi_store_put(&s->store, s->resume.text.s + l->at, l->n);
+        if (!l) continue;
+        const char* line = s->resume.text.s + l->at;
+        kbi_store_put(&s->store, line, l->n);
+#if KBI_REPORT // what reads records is left out with it
+        if (!kbi_read_one(&results[n], s->o->jsonl, l - s->resume.lines + 1, line, l->n)) continue;
+        kbi_outputs_keep(&s->outputs, &results[n++]);
+#endif
     }
+    kbi_progress_clear(&s->progress);
+    kbi_show_results(s, results, n);
+    KBENCH_FREE(results);
+}
+
+// The first line of a run that takes its time, or that is a part of what there is.
+static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
+    char text[40];
+    bool part = s->o->part > 0;
+    if (s->collect || !cases || (!part && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
+    kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
+             s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
+             s->o->usual ? "; --all runs everything" : "");
 }
 
 // All groups on one device; 0, or the exit code of a device that is not there.
@@ -17182,20 +21570,23 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!s->collect) kbi_show_machine(s);
     if (!kbi_resume_device(s)) return KBI_EXIT_FAILED;
     double allowed = 0; // the time left is this device's, without its start
     int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
     s->budget.turns = s->budget.cases = 0;
+    int cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
         for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
         allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
+        cases += here;
         kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
     if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
+    kbi_say_begin(s, cases, allowed);
+    if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
         if (kbi_resume_has(&s->resume, s->plan, first)) {
@@ -17232,7 +21623,7 @@ static void kbi_say_end(kbi_supervisor* s) {
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     kbi_how how;
     kbi_how_default(&how, out);
-    if (o->on[KBI_OPTION_no_color]) how.colour = false;
+    how.colour = kbi_colour(out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
     how.inside = o->on[KBI_OPTION_profile];
@@ -17266,6 +21657,19 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
     return KBI_EXIT_FINE;
 }
 
+static void kbi_watch_signals(const kbi_supervisor* s) {
+    kbi_desk.one_process = !s->isolated;
+    if (!s->isolated) kbi_watch_stops();
+    signal(SIGINT, kbi_interrupt);
+    signal(SIGTERM, kbi_interrupt);
+    signal(SIGHUP, kbi_interrupt);
+    signal(SIGQUIT, kbi_interrupt);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
+    if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
+}
+
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
@@ -17294,16 +21698,10 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
-    kbi_desk.one_process = !s->isolated;
-    if (!s->isolated) kbi_watch_stops();
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
-    signal(SIGQUIT, kbi_interrupt);
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
-    if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
+    kbi_watch_signals(s);
+#if KBI_REPORT
+    kbi_vendors_look(s);
+#endif
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
     int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
@@ -17314,8 +21712,13 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     }
     kbi_progress_clear(&s->progress);
     if (!code && !collect) kbi_say_end(s);
+#if KBI_REPORT
+    kbi_vendors_show(s);
+#endif
     bool stored = kbi_store_close(&s->store);
-    if (!kbi_outputs_close(&s->outputs, NULL)) stored = false;
+    bool compared = kbi_desk.contrast && !kbi_desk.interrupted;
+    if (!kbi_outputs_close(&s->outputs, NULL, compared ? kbi_desk.contrast(kbi_desk.take_to) : NULL)) stored = false;
+    if (stored && !code && !collect) kbi_say_files(o);
     kbi_resume_free(&s->resume);
     KBENCH_FREE(s->session.command);
     if (code) return code;
@@ -17464,21 +21867,22 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 }
 
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
-    char text[40];
+    char text[40], all[40] = "";
     double seconds = 0;
     kbi_text lines = { NULL, 0, 0 };
     kbi_list_cases(&lines, plan);
     fwrite(lines.s, 1, lines.n, stdout);
     kbi_text_free(&lines);
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, end - first);
+    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first)) {
+        int here = kbi_group_here(plan, o, first);
+        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
-    printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
-           plan->groups == 1 ? "" : "s", kbi_show_time(seconds * 1e3, text));
+    if (plan->n_matched > plan->n_all) snprintf(all, sizeof all, " of %d", plan->n_matched);
+    printf("%d%s case%s in %d comparison group%s; at most about %s", plan->n, all, plan->n == 1 && !*all ? "" : "s",
+           plan->groups, plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
     if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
-    printf("\n");
+    printf("%s\n", o->usual ? "; --all runs everything" : "");
     return KBI_EXIT_FINE;
 }
 
@@ -17554,7 +21958,7 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
                   text);
     good = good && kbi_shown_named("goal", name, &g->what);
     if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is no number", g->what.key->name), false);
+        good = (kbi_error("--goal: %s is no number that could be held against one", g->what.key->name), false);
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
     return good;
@@ -17628,7 +22032,10 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     else if (!good)
         kbi_error("--%s %s: %s", option, name, strerror(errno));
     good = good && kbi_read_records(r, named ? path.s : name);
-    if (good && !r->n) good = (kbi_error("--%s %s: no record is there", option, name), false);
+    if (good && !r->n)
+        good = (kbi_error("--%s %s: no record is there; --json FILE or --save-baseline NAME of a run makes one",
+                          option, name),
+                false);
     good = good && kbi_load_choose(o, r);
     kbi_text_free(&path);
     return good;
@@ -17642,6 +22049,7 @@ typedef struct kbi_toll {
     kb_result* now; // of this run; each owns what is in it
     int64_t n, size;
     kbi_text save, history_path; // from the root on: a body may change the directory
+    kbi_contrast contrast;       // with `before`, once all records are there
     FILE* out;
 } kbi_toll;
 
@@ -17699,6 +22107,7 @@ static bool kbi_toll_open(kbi_toll* g, const kbi_options* o, FILE* out) {
 static void kbi_toll_free(kbi_toll* g) {
     for (int64_t i = 0; i < g->n; i++) kb_result_free(&g->now[i]);
     KBENCH_FREE(g->now);
+    KBENCH_FREE(g->contrast.changes.of);
     kbi_records_free(&g->before);
     kbi_records_free(&g->history);
     kbi_text_free(&g->save);
@@ -17764,40 +22173,50 @@ static const kb_result** kbi_toll_past(const kbi_records* history, const kb_resu
     return past;
 }
 
-// Compares, shows, and says what the exit code is. before NULL: there is no baseline, only goals and a past.
-static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, const kbi_records* before,
+// What became of the cases since `before`, where a history may have taught what runs differ by.
+static void kbi_toll_contrast(kbi_contrast* c, const kbi_options* o, const kbi_records* history,
+                              const kbi_records* before, const kb_result* now, int64_t n) {
+    int64_t past_n = 0, trends_n = 0;
+    const kb_result** past = kbi_toll_past(history, now, n, &past_n);
+    kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
+    c->name = o->baseline ? o->baseline : o->compare[0];
+    c->before = before->of;
+    c->n_before = before->n;
+    c->rules = kbi_rules_of(o);
+    c->changes = kbi_pair_records(before->of, before->n, now, n);
+    kbi_changes_learn(&c->changes, trends, trends_n);
+    kbi_compare(&c->changes, &c->rules);
+    c->sum = kbi_assess(&c->changes);
+    KBENCH_FREE(trends);
+    KBENCH_FREE(past);
+}
+
+// Shows, and says what the exit code is. c NULL: there is no baseline, only goals and a past.
+static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
                           const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);
-    kbi_rules rules = kbi_rules_of(o);
-    kbi_assessment a;
-    int64_t past_n = 0, trends_n = 0;
+    kbi_assessment none;
     bool off = false;
-    memset(&a, 0, sizeof a);
-    const kb_result** past = kbi_toll_past(history, now, n, &past_n);
-    if (before) {
-        kbi_changes c = kbi_pair_records(before->of, before->n, now, n);
-        kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
-        kbi_changes_learn(&c, trends, trends_n);
-        KBENCH_FREE(trends);
-        kbi_compare(&c, &rules);
+    memset(&none, 0, sizeof none);
+    if (c) {
         fprintf(out, "\n");
-        kbi_toll_side(out, "before", o->baseline ? o->baseline : o->compare[0], &before->of[0]);
+        kbi_toll_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_toll_side(out, "after ", name, &now[0]);
-        a = kbi_assess(&c);
-        kbi_changes_show(&how, &c, &rules, &a, NULL);
-        off = kbi_toll_machines(o, &c, &how);
-        KBENCH_FREE(c.of);
+        kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
+        off = kbi_toll_machines(o, &c->changes, &how);
     }
     if (o->history) {
+        int64_t past_n = 0, trends_n = 0;
+        const kb_result** past = kbi_toll_past(history, now, n, &past_n);
         for (int64_t i = 0; i < n; i++) past[past_n++] = &now[i];
         kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
         kbi_trends_show(&how, trends, trends_n, o->history);
         KBENCH_FREE(trends);
+        KBENCH_FREE(past);
     }
-    KBENCH_FREE(past);
     int64_t missed = kbi_goals_show(o, out, now, n);
     fflush(out);
-    return kbi_toll_code(o, &a, before != NULL, off, missed);
+    return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, off, missed);
 }
 
 // A line a record behind those that are there; one that an earlier run was killed in is ended.
@@ -17830,6 +22249,13 @@ static bool kbi_toll_save(kbi_toll* g, int code) {
     return good;
 }
 
+static const kbi_contrast* kbi_toll_compare(void* to) { // once all records of the run are there
+    kbi_toll* g = (kbi_toll*)to;
+    if (!g->o->baseline || !g->n) return NULL;
+    if (!g->contrast.before) kbi_toll_contrast(&g->contrast, g->o, &g->history, &g->before, g->now, g->n);
+    return &g->contrast;
+}
+
 // A run with what stands around it.
 static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
     kbi_toll gate;
@@ -17837,13 +22263,15 @@ static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
     bool good = kbi_toll_open(&gate, o, kbi_outputs_stdout(o) ? stderr : stdout);
     kbi_desk.take = kbi_toll_take;
     kbi_desk.take_to = &gate;
+    kbi_desk.contrast = kbi_toll_compare;
     int code = good ? kbi_run_plan(o, plan, NULL, NULL) : KBI_EXIT_USAGE;
     kbi_desk.take = NULL;
+    kbi_desk.contrast = NULL;
     if (code == KBI_EXIT_INTERRUPTED)
         kbi_warn("interrupted: nothing is compared, and nothing added to a baseline or history");
     if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && gate.n) {
-        int judged = kbi_toll_judge(o, &gate.history, o->baseline ? &gate.before : NULL, gate.now, gate.n, "this run",
-                                    gate.out);
+        int judged =
+            kbi_toll_judge(o, &gate.history, kbi_toll_compare(&gate), gate.now, gate.n, "this run", gate.out);
         if (!kbi_toll_save(&gate, judged)) code = KBI_EXIT_FAILED;
         if (code == KBI_EXIT_FINE) code = judged;
     }
@@ -17883,27 +22311,43 @@ static int kbi_env_loaded(const kbi_options* o) {
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
-// Records that a file has, held against a baseline, a history and goals.
-static int kbi_toll_loaded(const kbi_options* o, const kbi_records* now, const kbi_records* before, const char* name,
-                           FILE* out) {
-    kbi_records history;
+typedef struct kbi_loaded { // what records of a file are held against
+    kbi_records before, history;
+    kbi_contrast contrast;
+} kbi_loaded;
+
+// With l->before as it was read, empty without a baseline; false after an error message.
+static bool kbi_loaded_open(kbi_loaded* l, const kbi_options* o, const kbi_records* now) {
+    if (o->history && !kbi_read_records(&l->history, o->history)) return false;
+    if (l->before.n) kbi_toll_contrast(&l->contrast, o, &l->history, &l->before, now->of, now->n);
+    return true;
+}
+
+static const kbi_contrast* kbi_loaded_contrast(const kbi_loaded* l) { return l->before.n ? &l->contrast : NULL; }
+
+static int kbi_loaded_judge(const kbi_loaded* l, const kbi_options* o, const kbi_records* now, const char* name,
+                            FILE* out) {
     int64_t failed = 0;
-    memset(&history, 0, sizeof history);
-    if (o->history && !kbi_read_records(&history, o->history)) return KBI_EXIT_USAGE;
-    int code = kbi_toll_judge(o, &history, before, now->of, now->n, name, out);
+    int code = kbi_toll_judge(o, &l->history, kbi_loaded_contrast(l), now->of, now->n, name, out);
     for (int64_t i = 0; i < now->n; i++) failed += now->of[i].status == KB_FAILED;
-    kbi_records_free(&history);
     return failed ? KBI_EXIT_FAILED : code;
 }
 
+static void kbi_loaded_free(kbi_loaded* l) {
+    kbi_records_free(&l->before);
+    kbi_records_free(&l->history);
+    KBENCH_FREE(l->contrast.changes.of);
+}
+
 static int kbi_compare_main(const kbi_options* o) {
-    kbi_records before, after;
+    kbi_loaded with;
+    kbi_records after;
+    memset(&with, 0, sizeof with);
     memset(&after, 0, sizeof after);
-    bool good = kbi_goals_check(o) && kbi_read_baseline(o, "compare", o->compare[0], &before);
-    if (!good) return KBI_EXIT_USAGE;
-    good = kbi_read_baseline(o, "compare", o->compare[1], &after);
-    int code = good ? kbi_toll_loaded(o, &after, &before, o->compare[1], stdout) : KBI_EXIT_USAGE;
-    kbi_records_free(&before);
+    bool good = kbi_goals_check(o) && kbi_read_baseline(o, "compare", o->compare[0], &with.before) &&
+                kbi_read_baseline(o, "compare", o->compare[1], &after) && kbi_loaded_open(&with, o, &after);
+    int code = good ? kbi_loaded_judge(&with, o, &after, o->compare[1], stdout) : KBI_EXIT_USAGE;
+    kbi_loaded_free(&with);
     kbi_records_free(&after);
     return code;
 }
@@ -18038,7 +22482,9 @@ static bool kbi_load_apart(const kbi_options* o) {
 static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     for (int i = 0; i < o->n_load; i++)
         if (!kbi_read_records(r, o->load[i])) return false;
-    if (!r->n) return kbi_error("%s: no record is there", o->load[0]), false;
+    if (!r->n)
+        return kbi_error("%s: no record is there; --json FILE or --jsonl FILE of a run writes them", o->load[0]),
+               false;
     if (!kbi_load_choose(o, r)) return false;
     kbi_load_order(r);
     kbi_load_absent(r);
@@ -18047,14 +22493,15 @@ static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
 }
 
 static int kbi_load_shown(const kbi_options* o) {
-    kbi_records r, before;
+    kbi_records r;
+    kbi_loaded with;
     kbi_store store;
     kbi_outputs outputs;
     memset(&r, 0, sizeof r);
-    memset(&before, 0, sizeof before);
+    memset(&with, 0, sizeof with);
     bool good = kbi_load_apart(o) && kbi_load_records(o, &r) && kbi_goals_check(o) &&
-                (!o->baseline || kbi_read_baseline(o, "baseline", o->baseline, &before)) &&
-                kbi_outputs_open(&outputs, o);
+                (!o->baseline || kbi_read_baseline(o, "baseline", o->baseline, &with.before)) &&
+                kbi_loaded_open(&with, o, &r) && kbi_where_check(o, r.of, r.n) && kbi_outputs_open(&outputs, o);
     if (good && !kbi_store_open(&store, o->json, o->jsonl)) kbi_outputs_discard(&outputs), good = false;
     int code = good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
     if (good) {
@@ -18065,12 +22512,12 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_table_end(&table);
         for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i]);
         if (!kbi_store_close(&store)) code = KBI_EXIT_FAILED;
-        if (!kbi_outputs_close(&outputs, &r)) code = KBI_EXIT_FAILED;
+        if (!kbi_outputs_close(&outputs, &r, kbi_loaded_contrast(&with))) code = KBI_EXIT_FAILED;
+        if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
     if (code == KBI_EXIT_FINE && kbi_toll_wanted(o))
-        code =
-            kbi_toll_loaded(o, &r, o->baseline ? &before : NULL, o->load[0], kbi_outputs_stdout(o) ? stderr : stdout);
-    kbi_records_free(&before);
+        code = kbi_loaded_judge(&with, o, &r, o->load[0], kbi_outputs_stdout(o) ? stderr : stdout);
+    kbi_loaded_free(&with);
     kbi_records_free(&r);
     KBENCH_FREE(o->load);
     return code;
@@ -18146,34 +22593,20 @@ static void kbi_race_command(kbi_race* r) {
 }
 
 static void kbi_race_progress(kbi_race* r, const char* program) {
-    char half[40], wanted[40];
+    char half[40], wanted[40], said[160];
     double seconds = (double)(kbi_now() - r->began) * 1e-9;
     if (r->o->on[KBI_OPTION_quiet] || r->o->on[KBI_OPTION_no_progress] || !kbi_terminal(stderr)) return;
-    fprintf(stderr, "\r[round %d]  %.0f s of %.0f s at most  ", r->rounds + 1, seconds, r->o->budget);
+    int n = snprintf(said, sizeof said, "[round %d]  %.0f s of %.0f s at most", r->rounds + 1, seconds, r->o->budget);
     if (kbi_finite(r->widest))
-        fprintf(stderr, "known to %s, wanted %s  ", kbi_show_percent(r->widest, half),
-                kbi_show_percent(log1p(r->o->threshold) / 3, wanted));
-    fprintf(stderr, "%.40s\033[K", program);
-    fflush(stderr);
+        snprintf(said + n, sizeof said - (size_t)n, "  known to %s, wanted %s", kbi_show_percent(r->widest, half),
+                 kbi_show_percent(log1p(r->o->threshold) / 3, wanted));
+    kbi_progress_line(said, program);
     r->shown = true;
 }
 
 static void kbi_race_clear(kbi_race* r) {
     if (r->shown) fputs("\r\033[K", stderr), fflush(stderr);
     r->shown = false;
-}
-
-static void kbi_race_exec(kbi_race* r, const kbi_racer* one, pid_t parent) {
-    int nowhere = kbi_open_file("/dev/null", O_RDWR), words = kbi_open_file(r->words.s, O_WRONLY | O_TRUNC);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    if (nowhere < 0 || words < 0 || dup2(nowhere, 0) < 0 || dup2(nowhere, 1) < 0 || dup2(words, 2) < 0) _exit(1);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    r->argv[0] = one->path.s;
-    execv(one->path.s, r->argv);
-    fprintf(stderr, "%s: %s\n", one->path.s, strerror(errno));
-    _exit(2);
 }
 
 // Why a program gave no records: what it said itself.
@@ -18204,7 +22637,8 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     fflush(NULL);
     process = fork();
     if (process < 0) return kbi_error("no process: %s", strerror(errno)), KBI_EXIT_FAILED;
-    if (process == 0) kbi_race_exec(r, one, parent);
+    r->argv[0] = one->path.s;
+    if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
     for (bool told = false; (ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR);) {
         if (kbi_desk.interrupted && !told) kill(process, SIGTERM), told = true;
         kbi_readable(-1, 10);
@@ -18352,7 +22786,9 @@ static int kbi_race_show(kbi_race* r) {
     KBENCH_FREE(c.of);
     KBENCH_FREE((void*)names);
     int code = kbi_toll_code(r->o, &a, true, false, 0);
-    if (!a.compared) return kbi_error("--race: the programs have no case in common that has a time"), KBI_EXIT_FAILED;
+    if (!a.compared)
+        return kbi_error("--race: the programs have no case in common that has a time; --list of each names theirs"),
+               KBI_EXIT_FAILED;
     return r->failed ? KBI_EXIT_FAILED : code;
 }
 
@@ -19488,7 +23924,7 @@ static int kbi_selftest(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
-              Public: kb_main      Used by: programs
+              Public: kb_main, kb_default      Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What was asked for and changes nothing.
@@ -19545,6 +23981,10 @@ static int kbi_main(int argc, char** argv) {
     if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
     if (o.on[KBI_OPTION_selftest]) kbi_selftest_register();
     if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(&o);
+#if KBI_REPORT
+    if (getenv(KBI_LOOK)) return kbi_look_main(&o);
+    if (!kbi_vendors_there(&o)) return KBI_EXIT_USAGE;
+#endif
     kbi_warn_idle(&o);
     if (o.on[KBI_OPTION_selftest]) return kbi_selftest(&o);
 #if KBI_REPORT
@@ -19571,6 +24011,7 @@ static int kbi_main(int argc, char** argv) {
 #else
         code = kbi_run_plan(&o, &plan, NULL, NULL);
 #endif
+    if (code == KBI_EXIT_FINE && kbi_desk.run.unseen) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == KBI_EXIT_FINE) {
@@ -19581,6 +24022,8 @@ static int kbi_main(int argc, char** argv) {
 }
 
 int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
+
+void kb_default(const char* options) { kbi_process.usual = options; }
 
 #ifdef KBENCH_TOOL
 int main(int argc, char** argv) { return kb_main(argc, argv); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /*  The kernel library run through the harness: every operation, every variant, every element type.
 
-    make run                                     build/suite with what is there, results.json
+    make run                                     build/suite with what is there, a part of 3 minutes: results.json
+    make run ARGS=--all                          all of it
     make run ARGS="--fast --op layernorm"        any option of the harness
     make run ARGS="--op softmax -a batch_size=16:128:*2 -a sequence_length=256:2048:*2 -a tensor_dimension=64:512:*2"
 
@@ -433,5 +434,6 @@ int main(int argc, char** argv) {
             if (kbk_table[j].op == &kbk_ops[i]) add(&kbk_ops[i], &kbk_table[j], order++);
         add(&kbk_ops[i], NULL, order++);
     }
+    kb_default("--fast --part 3m"); // what a person waits for
     return kb_main(argc, argv);
 }

@@ -73,12 +73,12 @@ if [ -f examples/suite.cu ]; then
         for args; do
             run env PATH="$path" $make -n run NVCC= ARGS="$args"
             check_rc "ARGS=$args" 0
-            check_same "ARGS=$args" "$(grep '^build/suite' "$out" | tr -s ' ' | sed 's/ $//')" "build/suite${where:+ --json $where}${args:+ $args}"
+            check_same "ARGS=$args" "$(grep '^build/suite' "$out" | tr -s ' ' | sed 's/ $//')" "build/suite${where:+ --json $where --html ${where%results.json}report.html}${args:+ $args}"
             check_same "ARGS=$args: the line that says where" "$(grep -c 'records: build/results.json ' "$out")" \
                 "$([ "$where" = build/results.json ] && echo 1 || echo 0)"
         done
     }
-    records results.json "" --thorough "--seed 7 -v" --seed=7 "--jsonl all.jsonl --no-color" "--timeout 90s --shuffle --quiet"
+    records results.json "" --all --thorough "--seed 7 -v" --seed=7 "--jsonl all.jsonl --no-color" "--timeout 90s --shuffle --quiet"
     records build/results.json "--fast --op layernorm" --quick layernorm "--impl naive" --impl=naive "--dtype f16" "--size small" \
         "--filter add" "--exclude matmul" "-a rows=512" "--axis rows=512" "--axis=rows=512" "--device cpu" --device=all --hot \
         --rotate "--iters 30" "--max-time 100ms" --no-verify "--timer cupti" "--seed 7 add" "--jsonl all.jsonl --fast"
@@ -97,7 +97,7 @@ if [ -f examples/suite.cu ]; then
     run env PATH="$path" PLAY_EXIT=0 $make -C "$tmp/dir" run NVCC= CC="$playcc" ARGS="--op add --filter 'a|b'"
     check_rc "make run with a part" 0
     check_out "make run with a part says where" "^records: build/results.json"
-    check_out "make run with a part" "^build/suite --json build/results.json --op add --filter 'a.b'\$"
+    check_out "make run with a part" "^build/suite --json build/results.json --html build/report.html --op add --filter 'a.b'\$"
     run env PATH="$path" PLAY_EXIT=1 $make -C "$tmp/dir" -B run NVCC= CC="$playcc"
     if [ $rc -ne 0 ]; then pass; else fail "make run: a suite that fails: exit code 0"; fi
 else

@@ -238,7 +238,7 @@ for options in "" -v; do
     check_rc "everything $options" 0
     check_not_out "no colour where stdout is no terminal" "$(printf '\033')"
     check_same "the table $options: lines over 80 columns" "$(awk 'length($0) > 80' "$out" | head -n 3)" ""
-    check_same "the table $options: every case has a time" "$(grep -cE '[0-9] (ns|us|ms) ' "$out")" \
+    check_same "the table $options: every case has a time" "$(grep -cE '[0-9] +(<?[0-9.]+%|-)( |$)' "$out")" \
         "$($prog --list --exclude slow | wc -l | tr -d ' ')"
 done
 # on a terminal: colour, and progress on stderr; without them on request
@@ -364,7 +364,8 @@ for s in 42 7; do
 done
 
 # --- SIGINT: exit code 130, what is finished is written
-$prog --no-progress --op mse,silu,slow --fast --json "$tmp/int.json" > "$tmp/int.out" 2> "$tmp/int.err" < /dev/null &
+$prog --no-progress --op mse,silu,slow --fast --json "$tmp/int.json" --csv "$tmp/int.csv" --md "$tmp/int.md" \
+    --gbench "$tmp/int.gbench" --go "$tmp/int.go" > "$tmp/int.out" 2> "$tmp/int.err" < /dev/null &
 pid=$!
 i=0
 while [ $i -lt 40 ] && ! grep -q silu "$tmp/int.out"; do sleep 0.1 2> /dev/null || sleep 1; i=$((i + 1)); done
@@ -381,4 +382,7 @@ check_out "SIGINT: the summary" '^(1 case: 1|2 cases: 2) ok$'
 check "SIGINT: the file is whole" "$tmp/flat" "$tmp/int.json"
 check_same "SIGINT: what was finished is in it" \
     "$("$tmp/flat" "$tmp/int.json" | awk -F'\t' '$2 == "operation" { print $3 }' | grep -c silu)" 1
+run "$tmp/prog" --load "$tmp/int.json" --csv "$tmp/all.csv" --md "$tmp/all.md" --gbench "$tmp/all.gbench" --go "$tmp/all.go"
+for format in csv md gbench go; do check "SIGINT: --$format has it, too" cmp "$tmp/int.$format" "$tmp/all.$format"; done
+check_same "SIGINT: no temporary file" "$(ls "$tmp" | grep -c 'tmp[0-9]')" 0
 finish

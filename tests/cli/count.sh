@@ -49,7 +49,7 @@ check_out "-v" 'hits 1234567, hit_ratio 0.1235 %, real_time 2 ms'
 check_out "-v: another one's" 'misses 100000000000000000000 1/launch'
 run "$prog" --load "$tmp/a.json" --op counted --columns time,counter:hits,counter:none
 check_rc "--columns" 0
-check_out "--columns" 'time +hits +none$'
+check_out "--columns" 'time [a-z]+ +hits +none$'
 check_out "--columns" ' 2469134 +-'
 run "$prog" --load "$tmp/a.json" --op counted --impl naive --sort=-counter:hits --columns counter:hits
 check_same "--sort" "$(grep -oE '(1234567|2469134)' "$out" | tr '\n' ' ')" "2469134 1234567 "
@@ -75,7 +75,7 @@ for words in "kb_count of '': a name has" "kb_count of 'Hits': a name has" "kb_c
     tr '\n' ' ' < "$out" | tr -s ' ' > "$tmp/said"
     if grep -q -e "$words" "$tmp/said"; then pass; else fail "no '$words': $(said)"; fi
 done
-check_same "wrong ones: all have failed" "$(grep -c BAD_CASE "$out")" 7
+check_same "wrong ones: all have failed" "$(grep -c "BAD_CASE\(:.*\)*$" "$out")" 7
 run env COUNT_MORE=1 "$prog" $some --op many
 check_rc "seventeen" 1
 check_out "seventeen" "16 at most"

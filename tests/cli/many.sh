@@ -32,6 +32,9 @@ check_same "--list-ops of 10,000 implementations: words" "$(wc -w < "$out" | tr 
 takes "one of 10,000 by its name" 200 env MANY=10000 RIVALS=0 "$tmp/many" --list --op op9999
 check_same "one of 10,000 by its name" "$(tr '\n' ' ' < "$out")" \
     "op9999/impl=default/rows=1/cols=2 op9999/impl=default/rows=64/cols=2 op9999/impl=default/rows=64/cols=4 "
+takes "--list of 100,000 cases" 700 env MANY=50 RIVALS=0 "$tmp/many" --list -a n=1:4000
+check_same "--list of 100,000 cases: lines" "$(count)" 100075
+takes "--list-sizes of 100,000 cases" 700 env MANY=50 RIVALS=0 "$tmp/many" --list-sizes -a n=1:4000
 # and run: the worker finds the same
 run env MANY=10000 RIVALS=0 "$tmp/many" --op op9998 --iters 3 --warmup 1 --no-progress
 check_rc "a run of one of 10,000" 0

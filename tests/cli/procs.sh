@@ -32,9 +32,9 @@ check_err "--procs with --env" '--procs is without effect: --env'
 run "$procs" --op sweep --procs 5 --list
 check_same "--list" "$(wc -l < "$out" | tr -d ' ')" 40
 run "$procs" --op before --max-time 1s --procs 4 --dry-run
-check_out "--dry-run says what all processes take" 'at most about 6\.000 s'
+check_out "--dry-run says what all processes take" 'at most about 6 s'
 run "$procs" --op before --max-time 1s --dry-run
-check_out "--dry-run of one process" 'at most about 1\.500 s'
+check_out "--dry-run of one process" 'at most about 1\.5 s'
 
 # --- what is printed
 run "$procs" $script --op before,behind --procs 3 --json "$tmp/three.json"

@@ -34,10 +34,13 @@ run "$old" --race "$old" "$tmp/slow15" --threshold 20 -- $quick
 check_rc "a threshold of its own" 0
 run "$old" --race "$old" "$tmp/slow15" --fail-on never -- $quick
 check_rc "--fail-on never" 0
-run "$old" --race "$old" "$tmp/slow3" "$tmp/slow15" -- $quick --axis n=3,4
+COLUMNS=200 run "$old" --race "$old" "$tmp/slow3" "$tmp/slow15" -- $quick --axis n=3,4
 check_rc "three programs" 3
-check_out "three programs" 'SLOWER +[^ ]*slow3: op/impl=default/n=3$'
-check_out "three programs" 'REGRESSED moderate +[^ ]*slow15: op/impl=default/n=3$'
+check_out "three programs" 'SLOWER .* [^ ]*slow3: op/impl=default/n=3$'
+check_out "three programs" 'REGRESSED moderate .* [^ ]*slow15: op/impl=default/n=3$'
+COLUMNS=60 run "$old" --race "$old" "$tmp/slow3" "$tmp/slow15" -- $quick --axis n=3
+check_out "a name that has no room in the row stands below it" '^    .*slow15: op/impl=default/n=3$'
+check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($0) > 60' "$out")" ""
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
 # --- the budget ends it, and it says so

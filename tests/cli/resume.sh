@@ -29,12 +29,30 @@ each "no file yet" "$lines" $all
 cp "$lines" "$tmp/whole"
 run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
 check_rc "all is done" 0
+cp "$out" "$tmp/table"
 check_err "all is done" "$all of $all cases have a record"
 check "all is done: nothing is written" cmp "$lines" "$tmp/whole"
+check_out "all is done: the table has them" "^$all cases: $all ok"
 check_same "all is done: the array has the records that were there" "$("$tmp/flat" "$tmp/r.json" | cut -f 2- | cksum)" "$("$tmp/flat" --lines "$lines" | cut -f 2- | cksum)"
 run "$prog" $some --list --resume --jsonl "$lines"
 check_rc "--list, all is done" 0
 check_same "--list, all is done" "$(wc -c < "$out" | tr -d ' ')" 0
+
+run "$prog" --load "$lines"
+check "all is done: the table is that of the records" cmp "$out" "$tmp/table"
+# every format has what was done before and what is done now
+grep -v '"operation": "softmax"' "$tmp/whole" > "$lines"
+run "$prog" $some --resume --jsonl "$lines" --sort time --json "$tmp/r.json" --csv "$tmp/r.csv" --md "$tmp/r.md" --gbench "$tmp/r.gbench" --go "$tmp/r.go"
+check_rc "half of it is done" 0
+check_out "half of it is done" "^$all cases: $all ok"
+cp "$out" "$tmp/table"
+run "$prog" --load "$tmp/r.json" --sort time --csv "$tmp/w.csv" --md "$tmp/w.md" --gbench "$tmp/w.gbench" --go "$tmp/w.go"
+check "half of it is done: the table" cmp "$out" "$tmp/table"
+for format in csv md gbench go; do check "half of it is done: --$format" cmp "$tmp/r.$format" "$tmp/w.$format"; done
+check_same "half of it is done: a row a case" "$(wc -l < "$tmp/r.csv" | tr -d ' ')" $((all + 1))
+# and so has what is compared: nothing of it is gone
+run "$prog" $some --resume --jsonl "$lines" --baseline "$tmp/r.json" --fail-on never
+check_not_out "a baseline has no case that is not there" 'removed'
 
 # a line that was half written, and a group that lacks a case
 head -n 8 "$tmp/whole" > "$lines"

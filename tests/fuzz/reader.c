@@ -23,6 +23,14 @@ static void show(const kbi_records* r) {
         renders[i](&t, r->of, r->n);
         kbi_text_free(&t);
     }
+    for (int i = -1; i < KBI_COUNT(kbi_plots) && r->n < 40; ++i) {
+        kbi_text t = { NULL, 0, 0 };
+        if (i < 0)
+            kbi_html(&t, r->of, r->n, NULL);
+        else
+            kbi_svg(&t, r->of, r->n, NULL, &kbi_plots[i]);
+        kbi_text_free(&t);
+    }
     for (int wide = 0; wide < 2; ++wide) {
         kbi_table table;
         kbi_how how;

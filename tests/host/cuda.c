@@ -138,6 +138,13 @@ KBENCH(faults) { // in its 50th launch
         submit(kb->stream, o);
     }
 }
+KBENCH(breaks) { // at once
+    static const function faulty = { "faulty", 8, 0, 0, 0, 0, false };
+    KB_TIME(kb) {
+        operation o = { KERNEL, &faulty, 5000, NULL, NULL, NULL };
+        submit(kb->stream, o);
+    }
+}
 KBENCH(greedy) {
     char* p = KB_ALLOC(kb, char, (int64_t)9 << 30);
     if (!p) return;
@@ -586,6 +593,25 @@ static void test_devices(void) {
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i % 2 ? 20000 : 2000)) < 60, "device %d: %g ms", i / 2,
                    number(i, "time_ms"));
     }
+    // --resume: what each device has done is its own
+    const char* lines = "build/test/host/cuda.jsonl";
+    const char* known = "VIRTUAL_DEVICES=2 --device all --op known --fast -a bytes=24 -a ns=2000,20000 --resume "
+                        "--jsonl build/test/host/cuda.jsonl";
+    remove(lines);
+    run("VIRTUAL_DEVICES=2 --device 1 --op known --fast -a bytes=24 -a ns=20000 --jsonl build/test/host/cuda.jsonl");
+    run(known);
+    check_output("0 of 2 cases have a record");
+    check_output("1 of 2 cases have a record");
+    CHECK_INT(file.n, 4);
+    for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "device"), i / 2);
+    run(known); // all of it is done
+    check_output("2 of 2 cases have a record");
+    check_no_output("0 of 2 cases have a record");
+    check_output("4 cases: 4 ok");
+    CHECK_INT(file.n, 4);
+    json_free(&file);
+    file = json_read(lines, 1);
+    CHECK_INT(file.n, 4);
     // a case that chooses another device does so for itself; memory of the pool that is no case's counts for none
     run("VIRTUAL_DEVICES=2 --op strays,strays_not --fast");
     CHECK_INT(file.n, 2);

@@ -9,7 +9,8 @@
 build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
 mkdir "$tmp/reader" "$tmp/cli" "$tmp/ranges"
 short="--iters 3 --warmup 1 --no-progress -q"
-"$tmp/prog" $short --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/reader/array.json" --jsonl "$tmp/reader/lines.jsonl" > /dev/null 2>&1
+"$tmp/prog" $short --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/reader/array.json" --jsonl "$tmp/reader/lines.jsonl" \
+    --html "$tmp/reader/page.html" > /dev/null 2>&1
 cp tests/evidence/h200/first.json "$tmp/reader/schema_1.json"
 printf '{"name": "a", "operation": "o", "later": [{"x": "\\u00e4\\ud83d\\ude00"}], "time_ms": 1e-3}\n{"name' > "$tmp/reader/short.jsonl"
 # seed TARGET WORD...: a line each

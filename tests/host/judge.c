@@ -291,7 +291,7 @@ static void withheld(const char* operation, const char* implementation, const ch
         "time_ms_p5",      "time_ms_p25",  "time_ms_p75",        "time_ms_p95",    "time_ms_p99", "time_ms_ci_low",
         "time_ms_ci_high", "cv",           "precision",          "samples_ms",     "time_ms_raw", "inference_speed",
         "throughput_gbps", "gflops",       "queries_per_second", "gpu_efficiency", "speedup",     "speedup_low",
-        "speedup_high",    "rating",       "items_per_second"
+        "speedup_high",    "rating",       "items_per_second",   "compute_roof_gflops"
     };
     int i = record(operation, implementation);
     CHECK_THAT(strcmp(get(i, "status"), "\"failed\"") == 0, "%s: status %s", operation, get(i, "status"));

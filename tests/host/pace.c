@@ -7,7 +7,7 @@
 
 // A run of so many groups of n cases each. The k-th of these takes took(k, n, allowed) seconds.
 typedef struct played {
-    int rises;    // how often a longer time left was shown than the one before allowed
+    int rises;    // how often a longer time left was shown than the one before
     double first; // that was shown
     double late;  // the first that was shown in the last tenth, over the true one
     bool bounded; // never more than all that is left may take
@@ -20,7 +20,7 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
     char* argv[4] = { word, word, NULL, NULL };
     snprintf(word, sizeof word, "%s", options);
     CHECK(kbi_options_parse(&o, *options ? 2 : 1, argv));
-    double allowed = kbi_group_seconds(&o, n), at = 0, end = 0, shown = -1, shown_at = 0;
+    double allowed = kbi_group_seconds(&o, n), at = 0, end = 0, shown = -1;
     kbi_pace p;
     played r = { 0, -1, NAN, true };
     memset(&p, 0, sizeof p);
@@ -33,12 +33,12 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
         p.began = began;
         for (; at < stop; at += 0.05) { // as often as the line is written
             double left = kbi_time_left(&p, at);
-            if (shown >= 0 && left > shown - (at - shown_at) + 1e-9 && left > 1e-9) r.rises++;
+            if (shown >= 0 && left > shown + 1e-9) r.rises++;
             if (shown < 0) r.first = left;
             if (isnan(r.late) && k >= 0.9 * groups) r.late = left / (end - at);
             if (left > allowed * (groups - k) + 1e-9) r.bounded = false;
             p.said = shown = left;
-            p.said_at = shown_at = at;
+            p.said_at = at;
         }
         at = stop;
         p.took += stop - began;
@@ -60,26 +60,22 @@ int main(void) {
     static const struct {
         const char* name;
         double (*took)(int at, int groups, double allowed);
-        int rises; // in a long run at most, where the first cases say too little of the others
-    } runs[] = { { "half", half, 0 },   { "whole", whole, 0 },     { "late", late, 4 },
-                 { "early", early, 0 }, { "in turn", in_turn, 0 }, { "none", none, 0 } };
+    } runs[] = { { "half", half },       { "whole", whole }, { "late", late }, { "early", early },
+                 { "in turn", in_turn }, { "none", none },   { "slow", slow } };
     static const int groups[] = { 1, 2, 7, 40, 300 }, cases[] = { 1, 2, 5 };
     for (int i = 0; i < KBI_COUNT(runs); i++)
         for (int g = 0; g < KBI_COUNT(groups); g++)
             for (int c = 0; c < KBI_COUNT(cases); c++) {
                 played r = play(groups[g], cases[c], runs[i].took, "");
-                CHECK_THAT(r.rises <= (groups[g] >= 40 ? runs[i].rises : 0), "%s, %d x %d: it rises %d times",
-                           runs[i].name, groups[g], cases[c], r.rises);
+                CHECK_THAT(r.rises == 0, "%s, %d x %d: it rises %d times", runs[i].name, groups[g], cases[c],
+                           r.rises);
                 CHECK_THAT(r.bounded, "%s, %d x %d: more is left than may be", runs[i].name, groups[g], cases[c]);
                 if (groups[g] < 40 || runs[i].took == none) continue;
                 bool early_ones = runs[i].took == early || runs[i].took == in_turn;
-                CHECK_THAT(r.late < (early_ones ? 6 : 1.2) && r.late >= 0,
+                CHECK_THAT(r.late < (early_ones ? 9 : 1.25) && r.late >= 0,
                            "%s, %d x %d: %.2f times the true time at the end", runs[i].name, groups[g], cases[c],
                            r.late);
             }
-    // cases that take far longer than they were allowed: something really is another way, and is said in few steps
-    played r = play(40, 1, slow, "");
-    CHECK_THAT(r.rises >= 1 && r.rises <= 12, "slow: the time left rises %d times", r.rises);
     // what the options say counts from the start
     CHECK_REAL(play(10, 1, whole, "").first, 15, 1e-9); // half a second of warm-up, one of samples
     CHECK_REAL(play(10, 1, whole, "--fast").first, 3, 1e-9);

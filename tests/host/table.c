@@ -67,7 +67,7 @@ static void test_machines(void) {
     records[1].device = 1; // one of the same kind
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("kbench 9.9.9"), 2);
-    CHECK_INT(times("     time"), 2); // with a heading of its own
+    CHECK_INT(times("  time "), 2); // with a heading of its own
     records[1].device = 0, records[1].tool = "compute-sanitizer";
     CHECK_HAS(shown(80, 0, NULL, NULL), "CUDA 13.0 under\ncompute-sanitizer: not timed\n");
     records[1].tool = records[1].gpu = NULL, records[1].no_gpu = "no driver";
@@ -89,19 +89,21 @@ static void test_groups(void) {
     CHECK_STR(shown(80, 0, NULL, NULL),
               "kbench 9.9.9 NVIDIA Something sm_90 driver 580.1 CUDA 13.0 copy roof 4236 GB/s\n"
               "\n"
-              "product                    time     +-     GB/s   roof speedup\n"
+              "product                time ms     +-     GB/s   roof  speedup\n"
               " n=0 m=7\n"
-              " slow                  2.000 ms  0.10%    100.0  50.0%    1.00\n"
-              " fast                  1.000 ms  0.10%    100.0  50.0%    2.00 fastest\n"
+              " slow                    2.000  0.10%    100.0  50.0%    1.00\n"
+              " fast                    1.000  0.10%    100.0  50.0%    2.00  fastest\n"
               " n=1 m=7\n"
-              " slow                  2.000 ms  0.10%    100.0  50.0%    1.00\n"
-              " fast                  1.000 ms  0.10%    100.0  50.0%    2.00 fastest?\n"
+              " slow                    2.000  0.10%    100.0  50.0%    1.00\n"
+              " fast                    1.000  0.10%    100.0  50.0%    2.00  fastest?\n"
               " n=2 m=7\n"
-              " slow                  2.000 ms  0.10%    100.0  50.0%    1.00\n"
-              " fast                  1.000 ms  0.10%    100.0  50.0%    2.00 fastest?\n"
+              " slow                    2.000  0.10%    100.0  50.0%    1.00\n"
+              " fast                    1.000  0.10%    100.0  50.0%    2.00  fastest?\n"
               "\n"
               "+-: 95 % of the median within one process (--procs N: over N)\n"
               "~, fastest?: not certain at 95 %.\n"
+              "\n"
+              "product: fast is fastest in 1 of 3, 2.00x slow; nobody surely in 2\n"
               "\n"
               "6 cases: 6 ok\n");
     char* all = strdup(text);
@@ -109,7 +111,7 @@ static void test_groups(void) {
     free(all);
     for (int i = 2; i < 6; i++) records[i].run_id = "another";
     shown(80, 0, NULL, NULL);
-    CHECK_INT(times("fastest"), 4); // with the legend
+    CHECK_INT(times("fastest"), 5); // with the legend, and the summary
     count = 1;
     CHECK_HAS(shown(80, 0, NULL, NULL), "\n1 case: 1 ok\n");
     count = 6;
@@ -124,34 +126,96 @@ static void test_rates(void) {
     r = add("sweep", "default", 3, 1);
     r->gflops = 4e5, param(r, "n", 3); // cannot
     shown(80, 0, NULL, NULL);
-    CHECK_HAS(text, "sweep                      time     +-  GFLOP/s\n"
-                    " n=1                   1.000 ms  0.10%    900.0\n"
-                    " n=2                   1.000 ms  0.10%     4000\n"
+    CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n"
+                    " n=1                     1.000  0.10%    900.0\n"
+                    " n=2                     1.000  0.10%     4000\n"
                     "\n"
-                    "sweep                      time     +-  TFLOP/s\n"
-                    " n=3                   1.000 ms  0.10%    400.0\n");
+                    "sweep                  time ms     +-  TFLOP/s\n"
+                    " n=3                     1.000  0.10%    400.0\n");
     CHECK_INT(times("GB/s"), 1); // the machine's
     CHECK_INT(times("roof"), 1);
     records[1].items_per_second = 2.5e6; // a column comes with the first that needs it, and stays
     shown(80, 0, NULL, NULL);
-    CHECK_HAS(text, "sweep                      time     +-  GFLOP/s\n");
-    CHECK_HAS(text, "sweep                      time     +-  TFLOP/s Mitems/s\n"
-                    " n=2                   1.000 ms  0.10%    4.000    2.500\n"
-                    " n=3                   1.000 ms  0.10%    400.0        -\n");
+    CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n");
+    CHECK_HAS(text, "sweep                  time ms     +-  TFLOP/s Mitems/s\n"
+                    " n=2                     1.000  0.10%    4.000    2.500\n"
+                    " n=3                     1.000  0.10%    400.0        -\n");
     records[1].items_per_second = 5;
     CHECK_HAS(shown(80, 0, NULL, NULL), "TFLOP/s  items/s\n");
     // a failed one alone asks for no other columns
     records[2].status = KB_FAILED, records[2].gflops = NAN, records[2].bytes = 8;
     shown(80, 0, NULL, NULL);
-    CHECK_INT(times("     time"), 2);
+    CHECK_INT(times("  time "), 2);
     clear();
-    // a line too short for all of them loses those that say least, and no rate before them
-    r = add("all", "default", 1, 1);
-    r->throughput_gbps = r->gflops = r->items_per_second = 1, r->gpu_efficiency = 1, r->memory_bytes = 4096;
-    CHECK_HAS(shown(120, 0, NULL, NULL), "  +-     GB/s  GFLOP/s  items/s   roof   memory samples\n");
-    CHECK_HAS(shown(80, 0, NULL, NULL), "  +-     GB/s  GFLOP/s  items/s   roof   memory\n");
-    CHECK_HAS(shown(64, 0, NULL, NULL), "  +-     GB/s  GFLOP/s  items/s   roof\n");
-    CHECK_HAS(shown(50, 0, NULL, NULL), "time     GB/s  GFLOP/s  items/s\n");
+}
+
+// A time has one unit in its column, too: the first that all of it can be read in; a row that cannot be read in it gets a
+// heading of its own, and so does one after which the same unit would do again.
+static void test_units(void) {
+    static const struct {
+        double ms[3];
+        const char *title, *first, *last;
+    } series[] = {
+        { { 0.0005, 0.002, 0.05 }, "time ns", " n=0                     500.0", " n=2                     50000" },
+        { { 0.02, 0.4, 3 }, "time us", " n=0                     20.00", " n=2                      3000" },
+        { { 5, 1, 0.02 }, "time ms", " n=0                     5.000", " n=2                   0.02000" },
+        { { 2500, 99.996, 100 }, "time s", " n=0                     2.500", " n=2                    0.1000" }
+    };
+    for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
+        for (int k = 0; k < 3; k++) param(add("sweep", "default", 3, series[i].ms[k]), "n", k);
+        shown(80, 1, NULL, NULL);
+        CHECK_INT(times(" time"), 1);
+        CHECK_HAS(text, series[i].title);
+        CHECK_HAS(text, series[i].first);
+        CHECK_HAS(text, series[i].last);
+        clear();
+    }
+    static const double apart[] = { 0.002, 500, 400, 0.0007 };
+    for (int k = 0; k < 4; k++) param(add("sweep", "default", 4, apart[k]), "n", k);
+    CHECK_HAS(shown(80, 0, NULL, NULL), "time us     +-\n n=0                     2.000  0.10%\n\n");
+    CHECK_HAS(text,
+              "time ms     +-\n n=1                     500.0  0.10%\n n=2                     400.0  0.10%\n\n");
+    CHECK_HAS(text, "time ns     +-\n n=3                     700.0  0.10%\n");
+    clear();
+    // in a contest the slowest and the fastest share the column
+    for (int k = 0; k < 2; k++)
+        add("far", k ? "fast" : "slow", 2, k ? 0.003 : 20)->memory_bytes = k ? 3 << 20 : 1 << 30;
+    CHECK_HAS(shown(80, 0, NULL, NULL), "time us     +-  mem MiB\n"
+                                        " slow                    20000  0.10%     1024\n"
+                                        " fast                    3.000  0.10%     3.00\n");
+    clear();
+}
+
+// A line too short for all columns loses those that say least, in one order; a row never takes a second line.
+static void test_width(void) {
+    static const char* const least[] = { "samples", " bar", "interval", "mem KiB", "items/s",
+                                         "GFLOP/s", "roof", " GB/s",    "+-",      "speedup" };
+    for (int i = 0; i < 2; i++) {
+        kb_result* r = add("product", i ? "mine" : "an_implementation_of_a_name_so_long_that_it_is_cut", 2, 2 - i);
+        r->throughput_gbps = r->gflops = r->items_per_second = 1, r->gpu_efficiency = 100, r->memory_bytes = 4096;
+        r->baseline = "an_implementation", r->winner = "mine", r->winner_certain = 0;
+        r->speedup = 1 + i, r->speedup_low = 0.998, r->speedup_high = 1.002;
+        for (int f = KB_FLAG_FLOOR; f < KB_FLAG_FLOOR + 6; f++) r->flags |= (uint64_t)1 << f;
+    }
+    int before = 0;
+    for (int width = 160; width >= 40; width--) {
+        int gone = 0, after = 0;
+        shown(width, 0, NULL, NULL);
+        char* heading = strdup(strstr(text, "\nproduct") + 1);
+        heading[strcspn(heading, "\n")] = 0;
+        while (gone < 10 && !strstr(heading, least[gone])) gone++;
+        for (int i = gone; i < 10; i++) after += !strstr(heading, least[i]);
+        CHECK_THAT(after == 0 && gone >= before, "%d: '%s'", width, heading);
+        before = gone;
+        for (const char* s = text; *s; s += strcspn(s, "\n"), s += *s == '\n')
+            CHECK_THAT((int)strcspn(s, "\n") <= width, "%d: '%.*s'", width, (int)strcspn(s, "\n"), s);
+        CHECK_THAT(strstr(text, "...") && times("fastest?") == 2, "%d", width);
+        free(heading);
+        if (width == 160) CHECK_INT(gone, 0);
+        if (width == 80) CHECK_INT(gone, 6);
+        if (width == 40) CHECK_INT(gone, 9);
+        if (width == 40) CHECK_INT(times("+\n"), 2); // more marks than have room
+    }
     clear();
 }
 
@@ -180,10 +244,10 @@ static void test_columns(void) {
     kb_result* r = add("one", "default", 1, 0.5);
     r->gflops = 1234.5, r->verified = 1, r->seed = 42, r->mode = "cold", r->verdict = KB_FASTER;
     CHECK_HAS(shown(80, 0, NULL, "GFLOP/s,gflops,time,time_ms,mode,seed,verified,status,verdict,baseline,roof"),
-              " TFLOP/s   gflops      time  time_ms     mode     seed verified   status  verdict baseline   roof\n"
+              " TFLOP/s   gflops  time us  time_ms     mode     seed verified   status  verdict baseline   roof\n"
               "one ");
     CHECK_HAS(text,
-              "   1.234     1234  500.0 us   0.5000     cold       42      yes       ok   FASTER        -      -\n");
+              "   1.234     1234    500.0   0.5000     cold       42      yes       ok   FASTER        -      -\n");
     kbi_shown list[KBI_SHOWN];
     CHECK_INT(kbi_shown_parse("columns", "time,+-,tflop/s,memory_bytes", list), 4);
     CHECK_INT(list[0].column, KBI_COLUMN_TIME);
@@ -193,15 +257,20 @@ static void test_columns(void) {
     clear();
 }
 
-// flags share the row as long as all of them fit
+// flags are marks, on the row; what they mean stands once under the table, with what mends it
 static void test_flags(void) {
     kb_result* r = add("one", "default", 1, 1);
     r->throughput_gbps = 1, r->gpu_efficiency = 50, r->memory_bytes = 4096;
     r->flags = (uint64_t)1 << KB_FLAG_UNVERIFIED;
-    CHECK_HAS(shown(80, 0, NULL, NULL), "4.00 KiB UNVERIFIED\n");
-    r->flags |= (uint64_t)1 << KB_FLAG_FEW; // 21 + 42 + 11 + 4 columns
-    CHECK_HAS(shown(80, 0, NULL, NULL), "4.00 KiB UNVERIFIED FEW\n");
-    CHECK_HAS(shown(77, 0, NULL, NULL), "4.00 KiB\n                      UNVERIFIED FEW\n");
+    CHECK_HAS(shown(80, 0, NULL, NULL), "4.00 UV\n");
+    CHECK_HAS(text, "\nUV UNVERIFIED, 1 case: no kb_check looked at the output; a wrong kernel could be\n"
+                    "   as fast\n"
+                    "   -> kb_check(kb, got, want, n, tolerance) after the timed block\n\n1 case");
+    r->flags |= (uint64_t)1 << KB_FLAG_FEW;
+    add("two", "default", 1, 1)->flags = r->flags;
+    CHECK_HAS(shown(80, 0, NULL, NULL), "4.00 UV FE\n");
+    CHECK_HAS(text, "UV UNVERIFIED, 2 cases:");
+    CHECK_HAS(text, "FE FEW, 2 cases:");
     clear();
     // advice is for where it happened
     r = add("one", "default", 1, NAN);
@@ -213,6 +282,68 @@ static void test_flags(void) {
         CHECK_THAT(!strstr(kbi_flag_advice((kb_flag)f, false), "compute-sanitizer"), "%s", kb_flag_name((kb_flag)f));
         CHECK_STR(kbi_flag_advice((kb_flag)f, true), kb_flag_advice((kb_flag)f));
     }
+    clear();
+}
+
+// each flag says what happened, why that matters and what mends it; the last in one line of a narrow window
+static void test_words(void) {
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        const char *name = kb_flag_name((kb_flag)f), *mark = kbi_flag_words[f].mark;
+        const char* parts[] = { kbi_flag_words[f].what, kbi_flag_words[f].why, kbi_flag_advice((kb_flag)f, true),
+                                kbi_flag_advice((kb_flag)f, false) };
+        CHECK_STR(kbi_flag_words[f].name, name); // in the order of the flags
+        CHECK_THAT(strlen(mark) == (kb_flag_is_error((kb_flag)f) ? 0 : 2), "%s: the mark '%s'", name, mark);
+        for (int k = 0; k < f; k++)
+            CHECK_THAT(!*mark || strcmp(mark, kbi_flag_words[k].mark), "%s: the mark '%s' twice", name, mark);
+        for (int i = 0; i < 4; i++) {
+            CHECK_THAT(strlen(parts[i]) >= 12 && !strchr(parts[i], '\n') && parts[i][strlen(parts[i]) - 1] != '.',
+                       "%s: '%s'", name, parts[i]);
+            CHECK_THAT(strlen("   -> ") + strlen(parts[i]) <= 78, "%s: '%s' has %d characters", name, parts[i],
+                       (int)strlen(parts[i]));
+        }
+    }
+}
+
+// who won, by how much, and how surely
+static kb_result* rival(const char* op, const char* impl, double speedup, double off, const char* winner, int sure) {
+    kb_result* r = add(op, impl, 20, 1 / speedup);
+    r->baseline = "base", r->winner = winner, r->winner_certain = sure, r->speedup = speedup;
+    if (off > 0) r->speedup_low = speedup * (1 - off), r->speedup_high = speedup * (1 + off);
+    return r;
+}
+static void test_winners(void) {
+    for (int i = 0; i < 3; i++) {
+        param(rival("gemm", "base", 1, 0, "mine", 1), "n", i);
+        param(rival("gemm", "mine", 2 + i, 0.1, "mine", 1), "n", i);
+    }
+    rival("scan", "base", 1, 0, "base", 1);
+    rival("scan", "slow", 0.5, 0.1, "base", 1);
+    rival("scan", "slower", 0.25, 0.1, "base", 1);
+    for (int i = 0; i < 4; i++) {
+        const char* winner = i == 1 ? "base" : "mine";
+        param(rival("sum", "base", 1, 0, winner, i < 3), "n", i);
+        param(rival("sum", "mine", i == 1 ? 0.5 : 2, 0.01, winner, i < 3), "n", i);
+    }
+    rival("sort", "base", 1, 0, "mine", 0);
+    rival("sort", "mine", 1.001, 0.02, "mine", 0);
+    rival("lost", "base", 1, 0, "mine", 1)->status = KB_FAILED;
+    rival("lost", "mine", NAN, 0, "mine", 1);
+    rival("alone", "base", 1, 0, NULL, -1);
+    rival("alone", "mine", NAN, 0, NULL, -1);
+    CHECK_HAS(shown(80, 0, NULL, NULL), "\n\ngemm: mine is fastest in 3 of 3, 2.00x to 4.00x base [1.80, 4.40]\n"
+                                        "scan: base is fastest, 2.00x slow [1.82, 2.22]\n"
+                                        "sum: mine is fastest in 2 of 4, 2.00x base [1.98, 2.02]; base in 1; nobody\n"
+                                        "surely in 1\n"
+                                        "sort: nobody is surely the fastest; mine 1.00x base [0.981, 1.02]\n\n");
+    clear();
+    for (int i = 0; i < 31; i++) {
+        char* name = (char*)malloc(16);
+        snprintf(name, 16, "op%d", i);
+        rival(name, "base", 1, 0, "mine", 1), rival(name, "mine", 2, 0.1, "mine", 1);
+    }
+    CHECK_HAS(shown(80, 0, NULL, NULL), "\nop29: mine is fastest, 2.00x base [1.80, 2.20]\n"
+                                        "and so on for 1 more operation: -v tells of all\n");
+    for (int i = 0; i < 62; i += 2) free((void*)records[i].operation);
     clear();
 }
 
@@ -236,13 +367,49 @@ static void test_intervals(void) {
     clear();
 }
 
+// a name is cut in its middle, never within a character
+static void test_cut(void) {
+    static const struct {
+        const char* s;
+        int columns;
+        const char* want;
+    } cuts[] = { { "abcdefghij", 10, "abcdefghij" },
+                 { "abcdefghijk", 10, "abcd...ijk" },
+                 { "abcdefghijk", 9, "abc...ijk" },
+                 { "abcdefghijk", 4, "abcd" },
+                 { "", 5, "" },
+                 { "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 5, "\xc3\xa9...\xc3\xa9" },
+                 { "\xe6\xa0\xb8\xe6\xa0\xb8\xe6\xa0\xb8\xe6\xa0\xb8", 7, "\xe6\xa0\xb8...\xe6\xa0\xb8" } };
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        kbi_text t = { NULL, 0, 0 };
+        kbi_cut(&t, cuts[i].s, cuts[i].columns);
+        CHECK_STR(t.s ? t.s : "", cuts[i].want);
+        CHECK_THAT(kbi_width(t.s ? t.s : "", t.n) <= cuts[i].columns, "'%s' in %d columns", t.s, cuts[i].columns);
+        kbi_text_free(&t);
+    }
+    kbi_text bar = { NULL, 0, 0 };
+    kbi_share_bar(&bar, 0.5625, 2, true), kbi_puts(&bar, "|"), kbi_share_bar(&bar, 1.2, 2, true);
+    kbi_puts(&bar, "|"), kbi_share_bar(&bar, 0.26, 4, false), kbi_puts(&bar, "|"), kbi_share_bar(&bar, 0, 1, true);
+    CHECK_STR(bar.s, "\xe2\x96\x88\xe2\x96\x8f|\xe2\x96\x88\xe2\x96\x88|#...| ");
+    kbi_text_free(&bar);
+}
+
 static void test_texts(void) {
     kb_result* r = add("caf\xc3\xa9", "bad\xff", 2, 1);
     r = add("caf\xc3\xa9", "\x1b[31mred", 2, 1);
     r->message = "two\nlines";
-    CHECK_HAS(shown(80, 0, NULL, NULL), "caf\xc3\xa9                       time     +-\n"
-                                        " bad\xef\xbf\xbd                  1.000 ms  0.10%\n"
-                                        "  [31mred              1.000 ms  0.10%\n");
+    CHECK_HAS(shown(80, 0, NULL, NULL), "caf\xc3\xa9                   time ms     +-\n"
+                                        " bad\xef\xbf\xbd                    1.000  0.10%\n"
+                                        " \\x1b[31mred             1.000  0.10%\n");
+    // nor do the control characters from 0x80 on, and what turns the direction of writing; columns are a terminal's
+    records[0].implementation = "\xc2\x9b"
+                                "2J\xe2\x80\xae"
+                                "a\rb\x7f";
+    records[1].implementation = "\xe6\xa0\xb8\xe5\xbf\x83"
+                                "e\xcc\x81";
+    CHECK_HAS(shown(80, 0, NULL, NULL), " \\x9b2J\\u202ea b\\x7f     1.000  0.10%\n"
+                                        " \xe6\xa0\xb8\xe5\xbf\x83"
+                                        "e\xcc\x81                   1.000  0.10%\n");
     clear();
 }
 
@@ -250,6 +417,11 @@ int main(void) {
     test_machines();
     test_groups();
     test_rates();
+    test_units();
+    test_width();
+    test_words();
+    test_winners();
+    test_cut();
     test_sort();
     test_columns();
     test_flags();

@@ -143,6 +143,7 @@ static kbi_cell cell_of(const char* name) {
     memset(&c, 0, sizeof c);
     CHECK(kbi_shown_named("columns", name, &c.what));
     c.scale = 1, c.width = 8;
+    if (strcmp(name, "time") == 0) c.scale = 1e3;
     return c;
 }
 static const char* cell(const char* name) {
@@ -162,32 +163,34 @@ static void test_columns(void) {
     r->time_ms = 0.5, r->precision = 0.0123, r->gpu_efficiency = 87.6, r->samples = 31, r->speedup = 1.234;
     r->verdict = KB_EQUIVALENT, r->throughput_gbps = 12.3456, r->gflops = 0.0012345, r->memory_bytes = 0, r->ecc = 0;
     r->kernel = "a\tb", r->status = KB_FAILED;
-    CHECK_STR(cell("time"), "500.0 us"), CHECK_STR(cell("time_ms"), "0.5000"), CHECK_STR(cell("samples"), "31");
+    CHECK_STR(cell("time"), "500.0"), CHECK_STR(cell("time_ms"), "0.5000"), CHECK_STR(cell("samples"), "31");
     CHECK_STR(cell("+-"), "1.2%"), CHECK_STR(cell("roof"), "87.6%"), CHECK_STR(cell("GB/s"), "12.35");
     CHECK_STR(cell("speedup"), "1.23="), CHECK_STR(cell("GFLOP/s"), "0.001234"), CHECK_STR(cell("memory"), "-");
     CHECK_STR(cell("ecc"), "no"), CHECK_STR(cell("kernel"), "a b"), CHECK_STR(cell("status"), "failed");
     CHECK_STR(cell("verdict"), "EQUIVALENT");
-    r->verdict = KB_UNRESOLVED, r->memory_bytes = 1, r->ecc = 1, r->time_ms = 0;
-    CHECK_STR(cell("speedup"), "1.23~"), CHECK_STR(cell("memory"), "1 B"), CHECK_STR(cell("ecc"), "yes");
+    r->verdict = KB_UNRESOLVED, r->memory_bytes = 1024, r->ecc = 1, r->time_ms = 0;
+    CHECK_STR(cell("speedup"), "1.23~"), CHECK_STR(cell("memory"), "1024"), CHECK_STR(cell("ecc"), "yes");
     r->verdict = KB_FASTER;
     CHECK_STR(cell("speedup"), "1.23");
-    // the unit that the largest can be read in, until one cannot
+    // the unit that the largest can be read in, if the smallest can
     kbi_cell c = cell_of("items/s");
     static const struct {
         double a, b, scale;
         const char* title;
-    } units[] = { { 5, 999, 1, "items/s" },
-                  { 5, 1000, 1e-3, "kitems/s" },
-                  { 5, 2e6, 1e-6, "Mitems/s" },
-                  { 3e9, 2e6, 1e-9, "Gitems/s" },
-                  { 0.1, 0.2, 1, "items/s" } };
-    for (int i = 0; i < 5; i++) {
+    } units[] = {
+        { 5, 999, 1, "items/s" },           { 50, 1000, 1, "items/s" },     { 2e4, 2e6, 1e-3, "kitems/s" },
+        { 3e9, 2e9, 1e-9, "Gitems/s" },     { 3e9, 2e6, 1e-6, "Mitems/s" }, { 0.1, 0.2, 1, "items/s" },
+        { 50, 2e5, 1e-3, "kitems/s" },      { 5, 2e9, 1, "items/s" },       { 999900, 999900, 1e-3, "kitems/s" },
+        { 999999.9, 1e6, 1e-6, "Mitems/s" }
+    };
+    for (int i = 0; i < KBI_COUNT(units); i++) {
         rows[0].items_per_second = units[i].a, rows[1].items_per_second = units[i].b;
         kbi_cell_unit(&c, all, 3);
         CHECK_STR(c.title, units[i].title), CHECK_REAL(c.scale, units[i].scale, 0);
         CHECK(kbi_cell_reads(&c, all, 3));
     }
-    rows[0].items_per_second = 2e5, rows[1].items_per_second = 5; // 200000 items/s would be better kitems
+    c.scale = 1;
+    rows[0].items_per_second = 2e5, rows[1].items_per_second = 50; // 200000 items/s would be better kitems
     CHECK(!kbi_cell_reads(&c, all, 3));
     rows[0].items_per_second = 99999;
     CHECK(kbi_cell_reads(&c, all, 3));
@@ -210,7 +213,7 @@ static void test_progress(void) {
     hold(stderr);
     kbi_progress_show(&p, 0, 7, "first");
     kbi_progress_show(&p, 0, 7, "at once again");
-    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K");
+    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K"); // in a line of 80
     static const struct {
         double over;
         const char* says;
@@ -227,9 +230,21 @@ static void test_progress(void) {
         kbi_progress_show(&p, 2, 7, "a_name_of_sixty_characters_that_is_cut_off_at_the_line's_end_is_it");
         const char* line = caught(stderr);
         CHECK_THAT(strncmp(line, "\r[3/7]  ", 8) == 0 && strstr(line, left[i].says), "line %d: %s", i, line + 1);
-        CHECK_HAS(line, "  a_name_of_sixty_characters_that_is_cut_off_at_the_\033[K"); // 50 of them
+        CHECK_HAS(line, "  a_name_of_sixty_characters_");
+        CHECK_HAS(line, "..."), CHECK_HAS(line, "_line's_end_is_it\033[K");
+        CHECK_INT(strlen(line), 79 + strlen("\r\033[K"));
         CHECK_REAL(p.pace.said_at, 10, 0.05);
     }
+    p.pace.said = 3, p.pace.said_at = 10; // what was said is not taken back; nor is it kept where it is wrong
+    p.last = 0, p.pace.over = p.pace.took = 0, p.pace.now = 400;
+    hold(stderr);
+    kbi_progress_show(&p, 2, 7, "a\x1b]0;name\x07\r\n");
+    CHECK_STR(caught(stderr), "\r[3/7]  longer than planned  a\\x1b]0;name\\x07  \033[K");
+    setenv("COLUMNS", "40", 1), p.last = 0;
+    hold(stderr);
+    kbi_progress_show(&p, 2, 7, "seven_by_seven");
+    CHECK_STR(caught(stderr), "\r[3/7]  longer than planned  seve...even\033[K");
+    unsetenv("COLUMNS");
     hold(stderr);
     kbi_progress_clear(&p), kbi_progress_clear(&p);
     CHECK_STR(caught(stderr), "\r\033[K");
@@ -251,7 +266,7 @@ static void test_print(void) {
     hold(stdout);
     kb_print(&r, 1);
     const char* text = caught(stdout);
-    CHECK_HAS(text, "mine"), CHECK_HAS(text, "250.0 us"), CHECK(!strstr(text, "1 case"));
+    CHECK_HAS(text, "mine"), CHECK_HAS(text, "time us"), CHECK_HAS(text, "250.0"), CHECK(!strstr(text, "1 case"));
     kb_result_free(&r);
 }
 

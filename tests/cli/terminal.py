@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""What a person sees: a program on a pseudoterminal, and what is on its screen in the end.
+
+    python3 tests/cli/terminal.py COLUMNS VARIABLE=VALUE... -- PROGRAM...
+
+prints the screen. Exit code 2, with the reason on stderr: the program sent something that is no text, no colour and no
+rewriting of its line, or a line that the window has no room for, or it left its progress line behind, or showed a time
+left above the one before."""
+import fcntl, os, pty, re, struct, sys, termios, unicodedata
+
+SECONDS = {"s": 1, "min": 60, "h": 3600}
+
+
+def output(columns, variables, command):
+    child, master = pty.fork()
+    if child == 0:
+        for v in variables:
+            os.environ[v.split("=", 1)[0]] = v.split("=", 1)[1]
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        os.execvp(command[0], command)
+    out = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            part = b""
+        if not part:
+            break
+        out += part
+    os.waitpid(child, 0)
+    return out.decode("utf-8", "replace")
+
+
+def wide(text):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in text)
+
+
+def main(arguments):
+    cut = arguments.index("--")
+    columns, left = int(arguments[0]), None
+    text = output(columns, arguments[1:cut], arguments[cut + 1 :])
+    for unknown in re.findall(r"\x1b(?!\[[0-9;]*[mK]).{0,8}|[\x00-\x09\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]", text):
+        refuse("it sent %r" % unknown)
+    screen = []
+    for line in re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r\n", "\n").split("\n"):
+        shown = ""
+        for state in line.split("\r"):
+            plain = state.replace("\x1b[K", "")
+            if wide(plain) > columns:
+                refuse("no room for %d columns: %s" % (wide(plain), plain))
+            said = re.search(r"^\[\d+/\d+\].*?  (\d+) (s|min|h) left", plain)
+            seconds = int(said.group(1)) * SECONDS[said.group(2)] if said else None
+            if said and left is not None and seconds > left:
+                refuse("the time left rose from %d s: %s" % (left, plain))
+            left = seconds if said else left
+            shown = plain if plain or "\x1b[K" in state else shown
+        screen.append(shown)
+    if any(re.match(r"\[\d+/\d+\]", line) for line in screen):
+        refuse("a progress line was left behind")
+    print("\n".join(screen))
+
+
+def refuse(why):
+    print("terminal.py:", why, file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

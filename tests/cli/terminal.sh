@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# What a person sees in a window: rows that fit, one line of progress that goes away, colour on request, and nothing that
+# a terminal would obey, whatever the names hold.
+. tests/lib.sh
+unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
+
+build "terminal.c" $CC -O1 -I. tests/cli/terminal.c -o "$tmp/terminal" $libs
+quick="--warmup 1 --iters 5"
+esc=$(printf '\033')
+
+# --- pipes: no escapes, no line that is written twice, whatever TERM says; --color and the environment decide otherwise
+TERM=xterm run "$tmp/terminal" $quick --op contest
+check_not_out "a pipe: no escapes" "$esc|$(printf '\r')"
+check_not_err "a pipe: no escapes, no progress" "$esc|$(printf '\r')"
+# colours WHAT YES|NO OPTIONS [VARIABLE=VALUE]
+colours() {
+    run env $4 "$tmp/terminal" $quick --op contest -a n=1 $3
+    if [ "$2" = yes ]; then check_out "$1" "$esc\\[1m.*short_one.*$esc\\[0;1;32m fastest"; else check_not_out "$1" "$esc"; fi
+}
+colours "--color always in a pipe" yes "--color always"
+colours "--color=always and NO_COLOR" yes "--color=always" NO_COLOR=1
+colours "--color auto in a pipe" no "--color auto"
+colours "--color never, CLICOLOR_FORCE" no "--color never" CLICOLOR_FORCE=1
+colours "CLICOLOR_FORCE" yes "" CLICOLOR_FORCE=1
+colours "CLICOLOR_FORCE=0" no "" CLICOLOR_FORCE=0
+colours "FORCE_COLOR" yes "" FORCE_COLOR=1
+colours "FORCE_COLOR, NO_COLOR" no "" "FORCE_COLOR=1 NO_COLOR=1"
+colours "FORCE_COLOR, NO_COLOR empty" yes "" "FORCE_COLOR=1 NO_COLOR="
+colours "--no-color, FORCE_COLOR" no "--no-color" FORCE_COLOR=1
+run "$tmp/terminal" --color sometimes
+check_rc "--color sometimes" 2
+check_err "--color sometimes" "takes always, auto or never, not 'sometimes'"
+run "$tmp/terminal" --color always --no-color
+check_rc "--color beside --no-color" 2
+
+# --- names in messages
+run "$tmp/terminal" --op "$esc[2J"
+check_err "a command line's own escapes are spelled" 'unknown operation .\\x1b\[2J'
+check_not_err "a command line's own escapes" "$esc"
+
+# --- bars: blocks where the locale has them
+for locale in LC_ALL=en_US.UTF-8 LC_CTYPE=C.utf8 LANG=de_DE.UTF8; do
+    COLUMNS=120 run env $locale "$tmp/terminal" $quick --op sweep
+    check_out "$locale: bars of blocks" "$(printf '\342\226')"
+done
+for locale in LC_ALL=C LANG=de_DE.ISO-8859-1 "LC_ALL=POSIX LANG=en_US.UTF-8"; do
+    COLUMNS=120 run env $locale "$tmp/terminal" $quick --op sweep
+    check_not_out "$locale: bars of ASCII" "$(printf '\342\226')"
+    check_out "$locale: bars of ASCII" ' [#.]{10} '
+done
+
+# --- a window
+if ! have python3 || ! python3 -c 'import pty, termios' 2> /dev/null; then skip "no python3 that opens a terminal" && finish; fi
+# window COLUMNS OPTION...: in $out what is on the screen in the end; terminal.py says what is wrong with it
+window() {
+    columns=$1 && shift
+    run python3 tests/cli/terminal.py "$columns" TERM=xterm LANG=C.UTF-8 -- "$tmp/terminal" "$@"
+    check_rc "a window of $columns: $*" 0
+}
+for columns in 40 60 80 100 140 200; do
+    window $columns $quick --exclude slow -v
+    check_out "a window of $columns: all cases" '123 cases: 121 ok, 2 failed'
+    check_out "a window of $columns: a word for a number" 'VERIFY_FAIL'
+done
+check_out "long names are cut in the middle where there is no room" 'an_implementation_wi.*\.\.\..*_has_room_for'
+window 80 --op slow,sweep --max-time 100ms --warmup 200ms
+check_out "a window with progress" '13 cases: 13 ok'
+window 80 --list
+check_out "--list: nothing that is obeyed" 'what=\\x1b]0;title\\x07'
+window 80 --list-sizes
+check_out "--list-sizes: nothing that is obeyed" 'what=\\u202ertl'
+run "$tmp/terminal" --list
+check_out "--list in a pipe: names as they are" "what=$esc\\[2J"
+finish

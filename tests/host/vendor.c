@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// What ncu and nsys write, read back: both forms of ncu's CSV, units and locales, what tools and programs print in
+// between, and launches put together by the marks around each case. The files are composed after the columns that the
+// tools' versions are known to write.
+#include "test.h"
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+static kbi_looks looks;
+
+static bool read_text(const char* text) {
+    kbi_looks_free(&looks);
+    return kbi_looks_read(&looks, text);
+}
+static void read_file(const char* path) {
+    kbi_text text = { NULL, 0, 0 };
+    kbi_looks_free(&looks);
+    CHECK(kbi_file_text(path, &text));
+    CHECK(kbi_looks_read(&looks, text.s));
+    kbi_text_free(&text);
+}
+// A kernel of a case, by the begin of its name; all of them: ""
+static const kbi_look* look(int number, const char* kernel) {
+    static const kbi_look none;
+    for (int i = 0; i < looks.n; i++) {
+        const kbi_look* l = &looks.of[i];
+        bool is = *kernel ? l->kernel && strncmp(l->kernel, kernel, strlen(kernel)) == 0 : !l->kernel;
+        if (l->number == number && is) return l;
+    }
+    CHECK_THAT(false, "case %d: no '%s'", number, kernel);
+    return &none;
+}
+static const char* unit(const kbi_look* l, const char* name) {
+    for (int i = 0; i < l->n; i++)
+        if (strcmp(l->of[i].name, name) == 0) return l->of[i].unit;
+    return "none";
+}
+#define VALUE(number, kernel, name) kbi_look_value(look(number, kernel), name)
+
+static void test_ncu_raw(void) {
+    read_file("tests/fixtures/ncu_raw.csv");
+    CHECK_INT(looks.n, 5); // two cases, three kernels
+    const kbi_look *all = look(0, ""), *scale = look(0, "void scale");
+    CHECK_INT(all->calls, 3);
+    CHECK_INT(scale->calls, 2);
+    CHECK_STR(scale->kernel, "void scale<float, 4>(const float *, float *, int)");
+    CHECK_STR(scale->grid, "(4,096, 1, 1)");
+    CHECK_STR(scale->block, "(256, 1, 1)");
+    CHECK_REAL(scale->ns, 400000, 0);
+    CHECK_REAL(scale->least, 100000, 0);
+    CHECK_REAL(scale->most, 300000, 0);
+    CHECK_REAL(all->ns, 500000, 0);
+    // sums are added, what a launch is configured with is the largest, shares are averaged over the time
+    CHECK_REAL(VALUE(0, "", "dram__bytes.sum"), 805306368.0 + 805306369 + 1024, 0);
+    CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
+    CHECK_REAL(VALUE(0, "", "sm__warps_active.avg.pct_of_peak_sustained_active"), (90 * 3 + 80 + 20) / 5.0, 1e-12);
+    CHECK_REAL(VALUE(0, "", "smsp__cycles_active.max"), 1200, 0);
+    CHECK_REAL(VALUE(0, "", "smsp__cycles_active.min"), 50, 0);
+    // n/a has no say
+    CHECK_REAL(VALUE(0, "", "dram__throughput.avg.pct_of_peak_sustained_elapsed"), (91.5 * 3 + 93.5) / 4, 1e-12);
+    CHECK(isnan(VALUE(0, "reduce", "dram__throughput.avg.pct_of_peak_sustained_elapsed")));
+    CHECK_STR(unit(all, "gpu__time_duration.sum"), "ns");
+    // neither words, nor facts of the device, nor parts
+    CHECK(isnan(VALUE(0, "", "launch__func_cache_config")));
+    CHECK(isnan(VALUE(0, "", "device__attribute_clock_rate")));
+    CHECK_STR(look(2, "name")->kernel, "name with \"quotes\", and a comma");
+    CHECK_REAL(look(2, "")->ns, 1.5e6, 0);
+    CHECK_REAL(VALUE(2, "", "dram__bytes.sum"), 2.5, 0);
+    CHECK(!kbi_look_all(&looks, 1));
+}
+
+static void test_ncu_details(void) {
+    read_file("tests/fixtures/ncu_details.csv");
+    CHECK_INT(looks.n, 2);
+    CHECK_INT(look(0, "gemm")->calls, 1);
+    CHECK_REAL(look(0, "gemm")->ns, 1117344, 1e-12);
+    CHECK_REAL(VALUE(0, "", "duration"), 1117344, 1e-12);
+    CHECK_STR(unit(look(0, ""), "duration"), "ns");
+    CHECK_REAL(VALUE(0, "", "dram_frequency"), 2.62e9, 1e-12);
+    CHECK_STR(unit(look(0, ""), "dram_frequency"), "cycle/s");
+    CHECK_REAL(VALUE(0, "", "memory_throughput"), 65.77, 1e-12); // the first section's
+    CHECK_REAL(VALUE(0, "", "dram__bytes.sum"), 27595520e3, 1e-12);
+    CHECK_REAL(VALUE(0, "", "l1_tex_hit_rate"), 0, 0);
+    CHECK(isnan(VALUE(0, "", "achieved_occupancy")));
+}
+
+static void test_nsys(void) {
+    read_file("tests/fixtures/nsys_trace.csv");
+    CHECK_INT(looks.n, 5); // a case with three kinds of work, one without any
+    const kbi_look* scale = look(0, "void scale");
+    CHECK_INT(scale->calls, 2);
+    CHECK_REAL(scale->ns, 9000, 0);
+    CHECK_REAL(scale->least, 4000, 0);
+    CHECK_STR(look(0, "reduce")->grid, "(132, 2, 1)");
+    CHECK_STR(look(0, "[CUDA")->grid, "");
+    CHECK_REAL(VALUE(0, "", "nsys.kernels"), 3, 0);
+    CHECK_REAL(VALUE(0, "", "nsys.kernel_ns"), 10000, 0);
+    CHECK_REAL(VALUE(0, "", "nsys.memory_operations"), 1, 0);
+    CHECK_REAL(VALUE(0, "", "nsys.memory_bytes"), 4000, 1e-12);
+    CHECK_REAL(VALUE(0, "", "nsys.span_ns"), 12000, 0); // with its gaps; what overlaps counts once
+    CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
+    CHECK_INT(look(1, "")->calls, 0);
+    read_file("tests/fixtures/nsys_old.csv");
+    CHECK_REAL(VALUE(0, "", "nsys.memory_operations"), 2, 0);
+    CHECK_REAL(VALUE(0, "", "nsys.memory_bytes"), 4608, 0);
+    CHECK_REAL(look(0, "[CUDA memset]")->ns, 300, 0);
+    CHECK(isnan(VALUE(0, "", "nsys.kernels")));
+}
+
+static void check_number(const char* text, int point, double want) {
+    double x = -1;
+    bool good = kbi_looks_number(text, point, &x);
+    CHECK_THAT(good == !isnan(want) && (!good || x == want), "'%s': %d, %g", text, good, x);
+}
+
+static void test_numbers(void) {
+    check_number("1,234", '.', 1234);
+    check_number("1,234", ',', 1.234);
+    check_number("1,234,567.5", '.', 1234567.5);
+    check_number("1.234.567,5", ',', 1234567.5);
+    check_number("1 234\xc2\xa0"
+                 "567\xe2\x80\xaf"
+                 "890,5",
+                 ',', 1234567890.5); // a French one's blanks
+    check_number("1'234", '.', 1234);
+    check_number("4.0e-05", '.', 4e-5);
+    check_number("-3", '.', -3);
+    check_number("n/a", '.', NAN);
+    check_number("", '.', NAN);
+    check_number("inf", '.', NAN);
+    check_number("12 (3)", '.', NAN);
+    check_number("1e999", '.', NAN);
+    CHECK_INT(kbi_point_of("65,77"), ',');
+    CHECK_INT(kbi_point_of("27.595.520"), ',');
+    CHECK_INT(kbi_point_of("1,215,000,000.00"), '.');
+    CHECK_INT(kbi_point_of("1.215,5"), ',');
+    CHECK_INT(kbi_point_of("0.048"), '.');
+    CHECK_INT(kbi_point_of("1,234"), 0); // may be either
+    CHECK_INT(kbi_point_of("1234.567"), '.');
+    CHECK_INT(kbi_point_of("(256, 1, 1)"), 0);
+    char out[40];
+    CHECK_REAL(kbi_unit_base("Gbyte/second", out), 1e9, 0);
+    CHECK_STR(out, "byte/s");
+    CHECK_REAL(kbi_unit_base("msecond", out), 1e6, 0);
+    CHECK_STR(out, "ns");
+    CHECK_REAL(kbi_unit_base("register/thread", out), 1, 0);
+    CHECK_STR(out, "register/thread");
+    CHECK_REAL(kbi_unit_base("Mhz", out), 1e6, 0);
+    CHECK_STR(out, "hz");
+    CHECK_REAL(kbi_unit_base("", out), 1, 0);
+}
+
+// A block whose end was not seen is not known.
+static void test_half(void) {
+    static const char head[] = "\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"gpu__time_duration.sum\"\n";
+    char text[1000];
+    snprintf(text, sizeof text, "%s0,kbi_null,\"(1, 1, 1)\",\"(1.025, 1, 1)\",5\n1,work,,,7\n", head);
+    CHECK(read_text(text));
+    CHECK_INT(look(512, "work")->calls, 1);
+    CHECK(!kbi_look_all(&looks, 512));
+    strcat(text,
+           "2,kbi_null,,\"(3,1,1)\",5\n3,work,,,8\n4,kbi_null,,\"(4,1,1)\",5\n5,kbi_null,,\"(1,026, 1, 1)\",5\n");
+    CHECK(read_text(text));
+    CHECK(!kbi_look_all(&looks, 512));
+    CHECK(kbi_look_all(&looks, 1));
+}
+
+// Whatever is cut off or turned round: nothing is read that is not there.
+static void test_broken(void) {
+    CHECK(!read_text(""));
+    CHECK(!read_text("==ERROR== nothing\n"));
+    CHECK(read_text("\"ID\""));
+    CHECK_INT(looks.n, 0);
+    static const char* const files[] = { "tests/fixtures/ncu_raw.csv", "tests/fixtures/ncu_details.csv",
+                                         "tests/fixtures/nsys_trace.csv" };
+    for (int f = 0; f < 3; f++) {
+        kbi_text whole = { NULL, 0, 0 };
+        CHECK(kbi_file_text(files[f], &whole));
+        for (size_t n = 0; n < whole.n; n += 7) {
+            char* copy = kbi_keep_text(whole.s);
+            copy[n] = 0;
+            read_text(copy);
+            copy[n] = n % 2 ? '"' : ',';
+            for (size_t i = n + 1; i < whole.n; i++) copy[i] = whole.s[i];
+            read_text(copy);
+            free(copy);
+        }
+        kbi_text_free(&whole);
+    }
+}
+
+int main(void) {
+    test_ncu_raw();
+    test_ncu_details();
+    test_nsys();
+    test_numbers();
+    test_half();
+    test_broken();
+    kbi_looks_free(&looks);
+    return test_end();
+}
