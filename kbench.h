@@ -214,6 +214,12 @@ COMMAND LINE
     that is printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which
     case's it is. What they saw of its kernels is added up (shares and rates by time), and stands in a table and in the
     record's counters. Where a tool fails the times stand, a line says what helps, and the exit code is 2.
+    Without them: --profile (kernels, copies and calls of the block, below its row), --trace FILE (as a timeline) and
+    --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the blocks again when they have
+    been measured, as cold as they are timed: nothing that looks on is ever loaded where times are taken, and what
+    fails there says why and costs no time. By counters the record says what binds a case (bound, with the reason in
+    message); more by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the
+    counters and not the profile. NVTX ranges (domain kbench) name each case and phase to any profiler.
 
 MEMORY RULES
 
@@ -1870,9 +1876,9 @@ static const struct {
     { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
     { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
-    { "DECLARED_BYTES", "DB", "kb_bytes says over 10 % more than the counters saw move",
+    { "DECLARED_BYTES", "BY", "kb_bytes says over 10 % more than the counters saw move",
       "GB/s is that much too high" },
-    { "DECLARED_FLOPS", "DF", "kb_flops says over 10 % more than the counters saw done",
+    { "DECLARED_FLOPS", "OP", "kb_flops says over 10 % more than the counters saw done",
       "FLOP/s is that much too high" },
     { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
     { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
@@ -8960,8 +8966,8 @@ static int32_t kbi_copy_name(const kbi_activity_copy* r) {
     return kbi_insight_text((uint64_t)(uintptr_t)name, name);
 }
 
-// How many of a kernel's warps fit on a multiprocessor, and for want of what no more do. Registers are given out to warps
-// in units of 256, in four parts; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
+// How many of a kernel's warps fit on a multiprocessor, and for want of what no more do. Registers are given out to
+// warps in units of 256, in four parts; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
 static void kbi_event_occupancy(kbi_event* e) {
     const kbi_gpu* g = &kbi_lab.gpu;
     int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
@@ -9175,12 +9181,13 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a word:
-// so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against CUPTI's.
+// The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a
+// word: so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against
+// CUPTI's.
 typedef enum kbi_range_call {
     KBI_RANGE_INIT,
-    KBI_RANGE_SUPPORTED, // 2: device; 2 and up, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
-    KBI_RANGE_CHIP,      // 2: device; 3: its name
+    KBI_RANGE_SUPPORTED,   // 2, halves: device, supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
+    KBI_RANGE_CHIP,        // 2: device; 3: its name
     KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
     KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
     KBI_RANGE_METRIC,      // 2: object; 3: name
@@ -9191,7 +9198,7 @@ typedef enum kbi_range_call {
     KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
     KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
     KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
-    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: target
+    KBI_RANGE_SET, // 2: profiler; 3 to 6: config, data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: target
     KBI_RANGE_START, // 2: profiler
     KBI_RANGE_PUSH,  // 2: profiler; 3: name
     KBI_RANGE_POP,
@@ -11871,8 +11878,8 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
               Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what went
-// through L2, as all of it has to. More than declared is honest: of data that is read twice only once is compulsory.
+// Bytes: where the data is many times L2 and was not in it, what DRAM moved and what may still lie in L2; else what
+// went through L2, as all of it has to. More than declared is honest: of data that is read twice, once is compulsory.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->mode, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
@@ -11889,8 +11896,8 @@ static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const k
     }
 }
 
-// Operations: as many as the instructions can have done at most; of comparisons, roots and exponentials nobody knows how
-// they were counted. What tensor cores do is not held against anything.
+// Operations: as many as the instructions can have done at most; of comparisons, roots and exponentials nobody knows
+// how they were counted. What tensor cores do is not held against anything.
 static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
     double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
