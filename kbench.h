@@ -214,6 +214,12 @@ COMMAND LINE
     that is printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which
     case's it is. What they saw of its kernels is added up (shares and rates by time), and stands in a table and in the
     record's counters. Where a tool fails the times stand, a line says what helps, and the exit code is 2.
+    Without them: --profile (kernels, copies and calls of the block, below its row), --trace FILE (as a timeline) and
+    --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the blocks again when they have
+    been measured, as cold as they are timed: nothing that looks on is ever loaded where times are taken, and what
+    fails there says why and costs no time. By counters the record says what binds a case (bound, with the reason in
+    message); more by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the
+    counters and not the profile. NVTX ranges (domain kbench) name each case and phase to any profiler.
 
 MEMORY RULES
 
@@ -404,13 +410,12 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
     x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
     x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
-    x(DECLARED_BYTES,  WARN,  "check the formula of kb_bytes: --counters has what moved")           \
-    x(DECLARED_FLOPS,  WARN,  "check the formula of kb_flops: --counters has what was done")           \
+    x(DECLARED_BYTES, WARN,  "mend the formula of kb_bytes, by what the counters saw move")                      \
+    x(DECLARED_FLOPS, WARN,  "mend the formula of kb_flops, by what the counters saw done")                      \
     x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
     x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
     x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
 // clang-format on
-
 typedef enum kb_flag {
 #define KBI_X(name, level, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
@@ -608,7 +613,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(params,  counters,              rate,    "by name: kb_count, --counters, what ncu and nsys saw")              \
+    x(params,  counters,              rate,    "by name: what kb_count, --counters, ncu and nsys counted")            \
     x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
@@ -1875,10 +1880,10 @@ static const struct {
     { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
     { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
-    { "DECLARED_BYTES", "DY", "kb_bytes says over 10 % more than the counters saw move",
-      "GB/s and % of the roof rest on it" },
-    { "DECLARED_FLOPS", "DL", "kb_flops says over 10 % more than the counters saw done",
-      "GFLOP/s and % of the roof rest on it" },
+    { "DECLARED_BYTES", "BY", "kb_bytes says over 10 % more than the counters saw move",
+      "GB/s is that much too high" },
+    { "DECLARED_FLOPS", "OP", "kb_flops says over 10 % more than the counters saw done",
+      "FLOP/s is that much too high" },
     { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
     { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
     { "DEBUG_BUILD", "DB", "compiled without optimisation",
@@ -3272,9 +3277,9 @@ typedef struct kbi_recipe {
     kbi_timing timing;
     bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
     bool fresh;                 // ask it with other inputs, too
-    bool looked;                // nothing is timed: a profiler looks on
     unsigned inside;            // kbi_wish: nothing is timed, the block is looked into
     const char* counters;       // which: few, usual, all, or names of metrics; NULL: usual
+    bool looked;                // nothing is timed: a profiler looks on
     unsigned expect;            // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -3558,7 +3563,19 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: none did
     uint32_t lane;         // its stream; of calls the thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
+    float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
+    int32_t limit;   // kbi_limit: what lets no more of them in
 } kbi_event;
+
+typedef enum kbi_limit {
+    KBI_NO_LIMIT,
+    KBI_BY_WARPS,
+    KBI_BY_REGISTERS,
+    KBI_BY_SHARED,
+    KBI_BY_BLOCKS,
+    KBI_BY_GRID
+} kbi_limit;
+static const char* const kbi_limit_names[] = { NULL, "warps", "registers", "shared memory", "blocks", "the grid" };
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -3602,6 +3619,7 @@ static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
     for (int64_t i = 0; i < in->events; i++) {
         const kbi_event* e = &kbi_events_of(in)[i];
         if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
+        if (e->limit < KBI_NO_LIMIT || e->limit > KBI_BY_GRID) return false;
         if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
     }
     return true;
@@ -4647,8 +4665,8 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold,    KBI_OPTION_hot,   KBI_OPTION_rotate, KBI_OPTION_timer,
-                                       KBI_OPTION_profile, KBI_OPTION_trace, KBI_OPTION_ncu,    KBI_OPTION_nsys };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot,  KBI_OPTION_rotate,  KBI_OPTION_timer,
+                                       KBI_OPTION_ncu,  KBI_OPTION_nsys, KBI_OPTION_profile, KBI_OPTION_trace };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -4743,9 +4761,9 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
                                           KBI_OPTION_race,
+                                          KBI_OPTION_trace,
                                           KBI_OPTION_ncu,
-                                          KBI_OPTION_nsys,
-                                          KBI_OPTION_trace };
+                                          KBI_OPTION_nsys };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
@@ -6501,8 +6519,8 @@ typedef struct kbi_body_call { // of the body
     bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
-    int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
     uint64_t shown;            // to profilers: the range of the phase
+    int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -6712,7 +6730,9 @@ typedef struct kbi_gpu {
     char* touch;                // where calibrating kernels write
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads a multiprocessor; bytes a block
-    int at, size;                                 // launch in its sample
+    int all_registers, all_shared, most_blocks,
+        shared_taken; // of a multiprocessor; what each block takes beside its own
+    int at, size;     // launch in its sample
     double ns[KBI_LAUNCHES_LIMIT];
     bool gated, closed; // the sample's launches; the gate now
     bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
@@ -8950,6 +8970,28 @@ static int32_t kbi_copy_name(const kbi_activity_copy* r) {
     return kbi_insight_text((uint64_t)(uintptr_t)name, name);
 }
 
+// How many of a kernel's warps fit on a multiprocessor, and for want of what no more do. Registers are given out to
+// warps in units of 256, in four parts; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
+static void kbi_event_occupancy(kbi_event* e) {
+    const kbi_gpu* g = &kbi_lab.gpu;
+    int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
+    int registers = (e->registers * 32 + 255) / 256 * 256, shared = (e->shared + g->shared_taken + 127) / 128 * 128;
+    double blocks = (double)e->grid[0] * e->grid[1] * e->grid[2];
+    if (warps <= 0 || most <= 0 || !g->all_registers) return;
+    const struct {
+        kbi_limit limit;
+        int blocks;
+    } rows[] = { { KBI_BY_WARPS, most / warps },
+                 { KBI_BY_REGISTERS, registers ? g->all_registers / 4 / registers * 4 / warps : INT32_MAX },
+                 { KBI_BY_SHARED, shared ? g->all_shared / shared : INT32_MAX },
+                 { KBI_BY_BLOCKS, g->most_blocks },
+                 { KBI_BY_GRID, (int)KBI_MIN(ceil(blocks / g->multiprocessors), 1e6) } };
+    int fits = INT32_MAX;
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (rows[i].blocks < fits) fits = rows[i].blocks, e->limit = (int32_t)rows[i].limit;
+    e->occupancy = (float)(100.0 * fits * warps / most);
+}
+
 static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
     kbi_event* e = &to->event;
     char name[512];
@@ -8966,6 +9008,7 @@ static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
         e->grid[i] = r->grid[i], e->block[i] = r->block[i];
         e->cluster[i] = clusters ? r->cluster[i] : 0;
     }
+    kbi_event_occupancy(e);
     to->correlation = r->correlation;
 }
 
@@ -9147,8 +9190,8 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 // CUPTI's.
 typedef enum kbi_range_call {
     KBI_RANGE_INIT,
-    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
-    KBI_RANGE_CHIP,      // 2: device; 3: its name
+    KBI_RANGE_SUPPORTED,   // 2, halves: device, supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
+    KBI_RANGE_CHIP,        // 2: device; 3: its name
     KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
     KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
     KBI_RANGE_METRIC,      // 2: object; 3: name
@@ -9159,7 +9202,7 @@ typedef enum kbi_range_call {
     KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
     KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
     KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
-    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
+    KBI_RANGE_SET, // 2: profiler; 3 to 6: config, data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: target
     KBI_RANGE_START, // 2: profiler
     KBI_RANGE_PUSH,  // 2: profiler; 3: name
     KBI_RANGE_POP,
@@ -9168,7 +9211,6 @@ typedef enum kbi_range_call {
     KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
     KBI_RANGE_DISABLE,
     KBI_RANGE_HOST_END,
-    KBI_RANGE_END,
     KBI_RANGE_CALLS
 } kbi_range_call;
 
@@ -9196,14 +9238,13 @@ static const struct {
                         { "cuptiRangeProfilerDecodeData", 32 },
                         { "cuptiProfilerHostEvaluateToGpuValues", 72 },
                         { "cuptiRangeProfilerDisable", 24 },
-                        { "cuptiProfilerHostDeinitialize", 24 },
-                        { "cuptiProfilerDeInitialize", 16 } };
+                        { "cuptiProfilerHostDeinitialize", 24 } };
 
 // Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
 static const struct {
     const char *name, *metric, *unit;
     int set; // 0: few, 1: usual, 2: all
-} kbi_chip_metrics[] = {
+} kbi_range_metrics[] = {
     { "gpu_time_ns", "gpu__time_duration.sum", "ns", 0 }, // at the profiler's clocks: no time to be reported
     { "dram_bytes", "dram__bytes.sum", "B", 0 },
     { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
@@ -9309,9 +9350,9 @@ static bool kbi_range_choose(const char* set) {
     bool named = set && strstr(set, "__");
     int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2, n = 0;
     kbi_ranging.n = 0;
-    for (int i = 0; !named && i < KBI_COUNT(kbi_chip_metrics); i++)
-        if (kbi_chip_metrics[i].set <= most)
-            kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit);
+    for (int i = 0; !named && i < KBI_COUNT(kbi_range_metrics); i++)
+        if (kbi_range_metrics[i].set <= most)
+            kbi_range_offer(kbi_range_metrics[i].metric, kbi_range_metrics[i].name, kbi_range_metrics[i].unit);
     snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
     for (char* p = kbi_ranging.own; *p && kbi_ranging.n < KBI_METRICS;) {
         char* name = p;
@@ -9357,12 +9398,10 @@ static void kbi_range_find(void* library) {
 
 static void kbi_range_end(void) {
     struct kbi_ranging* r = &kbi_ranging;
-    uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host }, all[2] = { 0, 0 };
+    uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host };
     if (r->profiler) kbi_range(KBI_RANGE_DISABLE, profiler);
     if (r->host) kbi_range(KBI_RANGE_HOST_END, host);
-    if (r->begun) kbi_range(KBI_RANGE_END, all);
     r->profiler = r->host = 0;
-    r->begun = false;
     kbi_text_free(&r->availability);
     kbi_text_free(&r->config);
     kbi_text_free(&r->data);
@@ -9377,7 +9416,7 @@ static bool kbi_range_begin(kbi_run* run) {
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)run->machine->device, 0 };
     memcpy(&current, &p, sizeof p);
     if (current) current(&context);
-    r->begun = kbi_range(KBI_RANGE_INIT, init);
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
     if (!r->begun || !kbi_range_supported(run->machine->device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
@@ -9978,6 +10017,10 @@ static void kbi_gpu_facts(kbi_machine* m) {
     kbi_lab.gpu.multiprocessors = p.multiProcessorCount;
     kbi_lab.gpu.max_threads = p.maxThreadsPerMultiProcessor;
     kbi_lab.gpu.max_shared = (int)p.sharedMemPerBlockOptin;
+    kbi_lab.gpu.all_registers = p.regsPerMultiprocessor;
+    kbi_lab.gpu.all_shared = (int)p.sharedMemPerMultiprocessor;
+    kbi_lab.gpu.most_blocks = p.maxBlocksPerMultiProcessor;
+    kbi_lab.gpu.shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) {
@@ -10041,7 +10084,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
     if (!kbi_gpu_open(m, recipe->device)) return false;
-    if (recipe->looked || recipe->inside) return true;
+    if (recipe->inside || recipe->looked) return true;
     kbi_measure_memory(m);
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
@@ -10828,6 +10871,16 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
+// A call of its own for those who look into the block, and time nothing: to be freed.
+static kbi_inside* kbi_inside_call(kbi_run* run) {
+    kbi_insight_clear();
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    kbi_call_function(run);
+    kbi_body_ended(run);
+    kbi_nvtx_end(&run->range);
+    return kbi_inside_take(run);
+}
+
 #if KBI_REPORT
 // For a profiler: the block once more in a call of its own, hot behind a first run.
 static void kbi_look_call(kbi_run* run, int number) {
@@ -10838,15 +10891,6 @@ static void kbi_look_call(kbi_run* run, int number) {
     kbi_body_ended(run);
 }
 #endif
-// A call of its own for those who look into the block, and time nothing: to be freed.
-static kbi_inside* kbi_inside_call(kbi_run* run) {
-    kbi_insight_clear();
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
-    kbi_call_function(run);
-    kbi_body_ended(run);
-    kbi_nvtx_end(&run->range);
-    return kbi_inside_take(run);
-}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
@@ -11850,9 +11894,8 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
               Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
-// went through L2, as all of it has to. More than declared is honest: of data that is read twice only once is
-// compulsory.
+// Bytes: where the data is many times L2 and was not in it, what DRAM moved and what may still lie in L2; else what
+// went through L2, as all of it has to. More than declared is honest: of data that is read twice, once is compulsory.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->mode, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
@@ -11900,7 +11943,7 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
                  { "tensor_pct", "tensor cores", "compute" },
                  { "issue_pct", "issue slots", "compute" },
                  { "sm_pct", "busiest pipe", "compute" } };
-    enum { KBI_BUSY_ENOUGH = 60 }; // percent
+    const double enough = 60; // percent
     kbi_text why = { NULL, 0, 0 };
     double most = 0, warps = kbi_counted(in, "occupancy_pct");
     const char* bound = "latency";
@@ -11908,11 +11951,11 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         double x = kbi_counted(in, rows[i].counter);
         if (!kbi_finite(x)) continue;
-        if (x > most && x >= KBI_BUSY_ENOUGH) bound = rows[i].bound;
+        if (x > most && x >= enough) bound = rows[i].bound;
         most = KBI_MAX(most, x);
         kbi_putf(&why, "%s%s %.0f %%", n++ ? ", " : "", rows[i].name, x);
     }
-    bool launch = r->flags >> KB_FLAG_FLOOR & 1 && most < KBI_BUSY_ENOUGH;
+    bool launch = r->flags >> KB_FLAG_FLOOR & 1 && most < enough;
     if (launch) bound = "launch";
     if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps there", n ? ", " : "", warps);
     if (n > 1) { // of one alone nothing follows
@@ -14534,8 +14577,8 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet, inside,
-        counters;               // what was found inside of cases, and counted, stands below them
+    bool colour, utf8, verbose, quiet;
+    bool inside, counters;      // what was found inside of cases, and counted, stands below them
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
@@ -14765,25 +14808,46 @@ static void kbi_profile_name(kbi_text* t, const char* name, int room) {
     kbi_text_free(&clean);
 }
 
-static void kbi_profile_shape(kbi_text* t, const kbi_event* e) {
+// Parts of a line, each behind a comma, on as many lines as they need.
+KBI_PRINTF(4, 5) static void kbi_profile_part(kbi_text* t, int* at, int width, const char* format, ...) {
+    enum { KBI_INDENT = 8 };
+    char part[160];
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(part, sizeof part, format, list);
+    va_end(list);
+    if (*at && *at + 2 + n <= width)
+        kbi_puts(t, ", "), *at += 2 + n;
+    else
+        kbi_putf(t, "%s%*s", *at ? ",\n" : "", (int)KBI_INDENT, ""), *at = (int)KBI_INDENT + n;
+    kbi_puts(t, part);
+}
+
+static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
     char bytes[40];
+    int at = 0;
     if (e->kind == KBI_EVENT_KERNEL) {
-        kbi_putf(t, "        %dx%dx%d blocks of %dx%dx%d, %d registers, shared %s", e->grid[0], e->grid[1],
-                 e->grid[2], e->block[0], e->block[1], e->block[2], e->registers, kbi_show_bytes(e->shared, bytes));
-        if (e->local) kbi_putf(t, ", local %s", kbi_show_bytes(e->local, bytes));
+        kbi_profile_part(t, &at, width, "%dx%dx%d blocks of %dx%dx%d", e->grid[0], e->grid[1], e->grid[2],
+                         e->block[0], e->block[1], e->block[2]);
         if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
-            kbi_putf(t, ", clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
-        kbi_puts(t, "\n");
+            kbi_profile_part(t, &at, width, "clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
+        kbi_profile_part(t, &at, width, "%d registers", e->registers);
+        kbi_profile_part(t, &at, width, "shared %s", kbi_show_bytes(e->shared, bytes));
+        if (e->local) kbi_profile_part(t, &at, width, "local %s", kbi_show_bytes(e->local, bytes));
+        if (e->limit)
+            kbi_profile_part(t, &at, width, "%.0f%% of the warps (%s)", (double)e->occupancy,
+                             kbi_limit_names[e->limit]);
     } else if (e->bytes) {
-        kbi_putf(t, "        %s each\n", kbi_show_bytes((double)e->bytes, bytes));
+        kbi_profile_part(t, &at, width, "%s each", kbi_show_bytes((double)e->bytes, bytes));
     }
+    if (at) kbi_puts(t, "\n");
 }
 
 // Events that are alike, a line each, what takes most first.
 static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
                              double all, int width) {
     bool wide = width >= 100;
-    int room = KBI_MAX(width - (wide ? 60 : 39), 16);
+    int room = KBI_MAX(width - (wide ? 64 : 42), 16);
     char a[40], b[40], c[40], d[40], share[40];
     double rest = 0;
     if (!n) return;
@@ -14800,7 +14864,7 @@ static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* titl
                  kbi_show_time(s->total / (double)s->calls * 1e-6, b));
         if (wide) kbi_putf(t, " %10s %10s", kbi_show_time(s->least * 1e-6, c), kbi_show_time(s->most * 1e-6, d));
         kbi_puts(t, "\n");
-        kbi_profile_shape(t, s->of);
+        kbi_profile_shape(t, s->of, width);
     }
     if (n > KBI_PROFILE_ROWS)
         kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
@@ -20021,9 +20085,9 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     const struct {
         const char *option, *path;
         kbi_render render;
-    } files[] = { { "csv", o->csv, kbi_csv }, { "md", o->md, kbi_md },          { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go },    { "trace", o->trace, kbi_trace }, { "html", o->html, NULL },
-                  { "svg", o->svg, NULL } };
+    } files[] = { { "csv", o->csv, kbi_csv },      { "md", o->md, kbi_md },   { "gbench", o->gbench, kbi_gbench },
+                  { "go", o->go, kbi_go },         { "html", o->html, NULL }, { "svg", o->svg, NULL },
+                  { "trace", o->trace, kbi_trace } };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);

@@ -149,7 +149,6 @@ int main() {
         CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE,
         CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE,
         CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE,
-        CUpti_Profiler_DeInitialize_Params_STRUCT_SIZE,
     };
     int wrong = 0;
     for (int i = 0; i < KBI_RANGE_CALLS; i++)

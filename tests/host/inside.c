@@ -129,7 +129,8 @@ static void test_profile(void) {
     run("VIRTUAL_CUPTI=1 --op mixed --profile --hot");
     said("spills 8 48.00 us 40.0%"), said("plain 16 48.00 us 40.0%"), said("memcpy HtoD 8 16.00 us 13.3%"),
         said("memset 8 8.000 us 6.7%");
-    said("66x1x1 blocks of 128x1x1, 42 registers, shared 5.00 KiB, local 24 B, clusters of 4x1x1");
+    said("66x1x1 blocks of 128x1x1, clusters of 4x1x1, 42 registers, shared 5.00 KiB, local 24 B");
+    said("6% of the warps (the grid)");
     said("3.81 MiB each");
     said("in 4.0 gaps");
     said("; no copy beside a kernel");
@@ -140,6 +141,8 @@ static void test_profile(void) {
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 3);
     said("plain 8 40.00 us 100%"), said("wide 8 48.00 us 100%");
+    said(
+        "42 registers, shared 4.00 KiB, 50% of the warps (registers)"); // 10 of 1536 in each quarter, 40 for blocks of 16
     not_said("72.00 us");
     run("VIRTUAL_CUPTI=1 --op waits --profile");
     CHECK_INT(code, 0);

@@ -275,7 +275,8 @@ static int range_do(const char* name, uint64_t* w) {
     size_t n = strlen(name);
     if (fails && strncmp(fails, name, n) == 0 && fails[n] == ':') return atoi(fails + n + 1);
 #define RANGE(what) (strcmp(name, what) == 0)
-    if (RANGE("cuptiProfilerInitialize")) return ranging.initialised = true, w[0] == 16 ? 0 : 10;
+    if (RANGE("cuptiProfilerInitialize")) // a second time is refused
+        return ranging.initialised ? 7 : (ranging.initialised = true, w[0] == 16 ? 0 : 10);
     if (!ranging.initialised) return 15;
     if (RANGE("cuptiProfilerDeviceSupported")) {
         uint32_t is[8] = { (uint32_t)w[2], 3, 3, 3, 3, 3, 3, 3 };
@@ -325,8 +326,8 @@ static int range_do(const char* name, uint64_t* w) {
                             x(cuptiRangeProfilerSetConfig) x(cuptiRangeProfilerStart) x(cuptiRangeProfilerPushRange) \
                                 x(cuptiRangeProfilerPopRange) x(cuptiRangeProfilerStop)                              \
                                     x(cuptiRangeProfilerDecodeData) x(cuptiProfilerHostEvaluateToGpuValues)          \
-                                        x(cuptiRangeProfilerDisable) x(cuptiProfilerHostDeinitialize)                \
-                                            x(cuptiProfilerDeInitialize)
+                                        x(cuptiRangeProfilerDisable) x(cuptiProfilerHostDeinitialize)
+
 #define X(f) \
     static int range_##f(uint64_t* w) { return range_do(#f, w); }
 RANGE_CALLS(X)
@@ -463,6 +464,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* p, int d) {
     p->ECCEnabled = 1;
     p->multiProcessorCount = 132;
     p->maxThreadsPerMultiProcessor = 2048;
+    p->regsPerMultiprocessor = 65536, p->sharedMemPerMultiprocessor = 228 << 10;
+    p->maxBlocksPerMultiProcessor = 32, p->reservedSharedMemPerBlock = 1024;
     p->persistingL2CacheMaxSize = getenv("VIRTUAL_NO_ASIDE") ? 0 : 32 << 20;
     p->accessPolicyMaxWindowSize = 128 << 20;
     return cudaSuccess;
@@ -749,7 +752,8 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
     if (IS("null")) of->blocks = (int)gx; // a mark, where there are several
     bool one = IS("gate") || IS("clock") || (IS("null") && !getenv("VIRTUAL_LAUNCHES")),
-         as_the_block_s = strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // a thread; any shape
+         as_the_block_s =
+             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // a thread; any shape
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
         printf("wrong launch of %s: %ux%ux%u, %ux%ux%u\n", of->name, gx, gy, gz, bx, by, bz);

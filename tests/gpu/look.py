@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Unlicense
+"""What --counters says of the kernels of look.cu, held against what is known of them; and times with and without.
+
+    look.py LOOKED.json PLAIN.json    a line "good ..." or "BAD ..." for each; the numbers are in it
+"""
+import json
+import sys
+
+
+def told(good, what):
+    print('%s %s' % ('good' if good else 'BAD', what))
+
+
+def by_operation(path):
+    with open(path) as f:
+        return {r['operation'] + ''.join('/%s' % v for v in r['params'].values()): r for r in json.load(f)}
+
+
+looked, plain = by_operation(sys.argv[1]), by_operation(sys.argv[2])
+for name, r in looked.items():
+    told(r['status'] == 'ok', '%s: %s' % (name, r['message']))
+c = {name: r['counters'] for name, r in looked.items()}
+t = looked['triad/2048']
+told(abs(c['triad/2048']['dram_bytes'] / t['bytes'] - 1) <= 0.02,
+     'triad: %.4g bytes of DRAM, %.4g declared' % (c['triad/2048']['dram_bytes'], t['bytes']))
+told(c['triad/2048']['ffma'] == t['flops'] / 2, 'triad: %d FFMA, %d declared' % (c['triad/2048']['ffma'], t['flops'] / 2))
+want = 4 * 4096 * 132 * 256
+told(c['chains']['ffma'] == want, 'chains: %d FFMA of %d' % (c['chains']['ffma'], want))
+for name, flags in (('triad/2048', []), ('halved/2048', []), ('doubled', ['DECLARED_BYTES']), ('chains', []),
+                    ('chains_doubled', ['DECLARED_FLOPS'])):
+    found = [f for f in looked[name]['flags'] if f.startswith('DECLARED')]
+    told(found == flags, '%s: %s, %s' % (name, found, looked[name]['message']))
+told('times what kb_bytes says' in (looked['halved/2048']['message'] or ''), 'halved: %s' % looked['halved/2048']['message'])
+told(t['bound'] == 'memory', 'triad is bound by %s' % t['bound'])
+told(abs(c['again']['l2_hit_pct'] - 87.5) <= 5, 'again: %.1f %% of L2 hits, of 87.5' % c['again']['l2_hit_pct'])
+told(c['conflicts/1']['bank_conflicts'] < 0.01 * c['conflicts/32']['bank_conflicts'],
+     'conflicts: %d without, %d with' % (c['conflicts/1']['bank_conflicts'], c['conflicts/32']['bank_conflicts']))
+told(abs(c['chains']['occupancy_pct'] - 12.5) <= 5, 'chains: %.1f %% of the warps, of 12.5' % c['chains']['occupancy_pct'])
+for name, r in looked.items():  # timed samples are unmoved: in processes that never loaded CUPTI
+    a, b = r['time_ms'], plain[name]['time_ms']
+    near = max(0.01 * b, 3 * (r['precision'] * a + plain[name]['precision'] * b))
+    told(abs(a - b) <= near, '%s: %.6f ms looked into, %.6f ms not' % (name, a, b))

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# On a GPU: what --counters, --profile and --trace say of kernels that are known, and that no time moves by it. Prints the
+# tables, for the log; under two minutes. Where counters are forbidden it says so, and holds the rest.
+. tests/lib.sh
+
+build "look.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/look.cu -o "$tmp/look"
+fast="--max-time 0.3s --no-progress"
+
+run "$tmp/look" $fast --json "$tmp/plain.json"
+check_rc "by itself" 0
+run "$tmp/look" $fast --counters --profile --trace "$tmp/look.trace" --json "$tmp/looked.json"
+check_rc "looked into" 0
+cat "$out" "$err" # the tables, for the log
+looked=$out
+
+# kernels, copies and calls
+sums() { if grep -qE -e "$2" "$looked"; then pass; else fail "$1: no '$2'"; fi; }
+sums "kernels" '^ +triad\(.*  +8 '
+sums "calls" '^ +cudaLaunchKernel +8 '
+sums "shapes" '4096x1x1 blocks of 256x1x1'
+sums "a copy beside a kernel" '[0-9]% of the copies beside a kernel'
+if have python3; then
+    check "the timeline" python3 tests/host/trace.py "$tmp/look.trace"
+else
+    skip "no python3: the timeline, the counters"
+    finish
+fi
+if grep -q 'is not looked into' "$err"; then
+    skip "$(sed -n 's/.*is not looked into: //p' "$err" | head -n 1)"
+    finish
+fi
+run python3 tests/gpu/look.py "$tmp/looked.json" "$tmp/plain.json"
+cat "$out" "$err"
+passed=$((passed + $(grep -c '^good' "$out")))
+grep '^BAD' "$out" > "$tmp/bad"
+while read -r line; do fail "${line#BAD }"; done < "$tmp/bad"
+if [ "$rc" -ne 0 ]; then fail "look.py ended with $rc"; fi
+
+# all counters: whether tensor operations count a multiply-add as two is read off here
+run "$tmp/look" $fast --counters=all --filter '^(triad|chains)/' --json "$tmp/all.json"
+check_rc "all counters" 0
+cat "$out"
+run "$tmp/look" $fast --counters=few --hot --filter '^again/'
+check_rc "few, hot" 0
+cat "$out"
+finish
