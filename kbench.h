@@ -119,6 +119,7 @@ CONTENTS (search for the tag)
     >>outputs      program: what a run or --load writes when all records are there: opened before, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
     >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
+    >>machine_code program: the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>vendor       program: ncu and nsys, started on this very program, which then runs each block once for them
     >>program      program: a run from command line to exit code
@@ -1087,6 +1088,8 @@ extern int fchown(int file, unsigned owner, unsigned group);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
 extern long syscall(long number, ...);
+extern FILE* popen(const char* command, const char* mode);
+extern int pclose(FILE* f);
 #endif
 #ifdef CLOCK_MONOTONIC
 #define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
@@ -3557,6 +3560,7 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     int64_t bytes;         // of a copy or a memset
     int32_t kind, run;     // kbi_event_kind; which run
     int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: none did
+    int32_t symbol;        // of a kernel: its name as the linker knows it; offset in the texts
     uint32_t lane;         // its stream; of calls the thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
@@ -3615,6 +3619,7 @@ static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
     for (int64_t i = 0; i < in->events; i++) {
         const kbi_event* e = &kbi_events_of(in)[i];
         if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
+        if (e->symbol < 0 || e->symbol >= in->texts) return false;
         if (e->limit < KBI_NO_LIMIT || e->limit > KBI_BY_GRID) return false;
         if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
     }
@@ -4568,6 +4573,7 @@ enum {
     x(profile,        "profile",      NULL,            "look inside", "kernels, copies, calls of each block (CUPTI)") \
     x(counters,       "counters",     "[=SET]",        "look inside", "hardware counters: few, usual, all or names") \
     x(trace,          "trace",        "FILE",          "look inside", "the same as a timeline for Perfetto")         \
+    x(sass,           "sass",         NULL,            "look inside", "machine code of what takes most, by cuobjdump") \
     x(ncu,            "ncu",          "[=SET]",        "look inside", "counters by ncu: a set of its, or metrics A,B") \
     x(nsys,           "nsys",         "[=FILE]",       "look inside", "kernels and copies by nsys; keeps its report") \
     x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files what differs") \
@@ -4661,8 +4667,9 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold, KBI_OPTION_hot,  KBI_OPTION_rotate,  KBI_OPTION_timer,
-                                       KBI_OPTION_ncu,  KBI_OPTION_nsys, KBI_OPTION_profile, KBI_OPTION_trace };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold,    KBI_OPTION_hot,   KBI_OPTION_rotate,
+                                       KBI_OPTION_timer,   KBI_OPTION_ncu,   KBI_OPTION_nsys,
+                                       KBI_OPTION_profile, KBI_OPTION_trace, KBI_OPTION_sass };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -4758,6 +4765,7 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_goal,
                                           KBI_OPTION_race,
                                           KBI_OPTION_trace,
+                                          KBI_OPTION_sass,
                                           KBI_OPTION_ncu,
                                           KBI_OPTION_nsys };
 
@@ -6267,8 +6275,8 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
 
 // What is to be looked into when the cases have been measured; kbi_wish.
 static unsigned kbi_wishes_of(const kbi_options* o) {
-    unsigned activity = o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] ? KBI_WISH_ACTIVITY : 0;
-    return activity | (o->on[KBI_OPTION_counters] ? KBI_WISH_COUNTERS : 0);
+    bool activity = o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] || o->on[KBI_OPTION_sass];
+    return (activity ? KBI_WISH_ACTIVITY : 0) | (o->on[KBI_OPTION_counters] ? KBI_WISH_COUNTERS : 0);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -8994,6 +9002,7 @@ static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
     kbi_mapped* known = kbi_map_find(&kbi_lab.insight.names, (uint64_t)(uintptr_t)r->name);
     if (!known->key) kbi_kernel_name(name, sizeof name, r->name ? r->name : "a kernel");
     e->name = known->key ? (int32_t)known->at : kbi_insight_text((uint64_t)(uintptr_t)r->name, name);
+    e->symbol = r->name ? kbi_insight_text(~(uint64_t)(uintptr_t)r->name, r->name) : e->name;
     e->kind = KBI_EVENT_KERNEL;
     e->start = (int64_t)r->start, e->end = (int64_t)r->end;
     e->lane = r->stream;
@@ -20717,6 +20726,67 @@ static void kbi_measure_group(kbi_supervisor* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>machine_code program: the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler.
+              Public: none      Used by: >>laps
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// Where a program of the toolkit's lies; "": nowhere.
+static void kbi_toolkit_program(const char* name, char path[512]) {
+    const char *home = getenv("CUDA_HOME"), *folders = getenv("PATH");
+    kbi_text all = { NULL, 0, 0 };
+    kbi_putf(&all, "%s:%s%s/usr/local/cuda/bin", folders ? folders : "", home ? home : "", home ? "/bin:" : "");
+    for (const char* p = all.s; *p; p += strcspn(p, ":"), p += *p == ':') {
+        snprintf(path, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
+        if (access(path, X_OK) == 0) break;
+        *path = 0;
+    }
+    kbi_text_free(&all);
+}
+
+// The command that prints it, and false where a name is none that a shell can be given.
+static bool kbi_code_command(kbi_text* command, const char* tool, const char* symbol) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
+    char* self = realpath("/proc/self/exe", NULL);
+    bool good = self && !symbol[strspn(symbol, letters)] && !strchr(tool, '\'') && !strchr(self, '\'');
+    if (good) kbi_putf(command, "'%s' -sass -fun %s '%s' 2>/dev/null", tool, symbol, self);
+    free(self); // the library's own malloc
+    return good;
+}
+
+// Below the case's row, or those of its rivals; a line on stderr where there is none.
+static void kbi_code_show(const kb_result* r, FILE* out) {
+    kbi_profile p;
+    char tool[512] = "", line[512];
+    kbi_text command = { NULL, 0, 0 };
+    const kbi_event* hot = NULL;
+    int lines = 0;
+    if (!r->inside || !r->inside->events) return;
+    kbi_profile_of(&p, r->inside);
+    for (int i = 0; i < p.n_device && !hot; i++)
+        if (p.device[i].of->kind == KBI_EVENT_KERNEL) hot = p.device[i].of;
+    kbi_toolkit_program("cuobjdump", tool);
+    bool good = hot && *tool && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
+    FILE* f = good ? popen(command.s, "r") : NULL;
+    for (bool on = false; f && kbi_get_line(line, (int)sizeof line, f);) {
+        if (!on && (on = strstr(line, "Function :") != NULL)) fprintf(out, "\n  machine code of %s\n", r->name);
+        if (on) fprintf(out, "    %s", line), lines++;
+    }
+    if (f) pclose(f);
+    fflush(out);
+    if (hot && !*tool)
+        kbi_warn("--sass: cuobjdump is not found: it comes with the CUDA Toolkit, and PATH can name its folder");
+    else if (hot && !lines)
+        kbi_warn("--sass: %s is not in this program's own code: a library's, or compiled while it ran",
+                 kbi_event_name(r->inside, hot));
+    kbi_text_free(&command);
+    kbi_profile_free(&p);
+}
+#else
+static void kbi_code_show(const kb_result* r, FILE* out) { (void)r, (void)out; }
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
               Public: none      Used by: >>program
 ---------------------------------------------------------------------------------------------------------------*/
@@ -20744,6 +20814,7 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
 // Prints what is held back, and gives it back.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->collect) kbi_table_add(&s->table, s->held, s->n_held);
+    for (int i = 0; i < s->n_held && s->o->on[KBI_OPTION_sass]; i++) kbi_code_show(&s->held[i], s->table.how.out);
     for (int i = 0; i < s->n_held; i++) {
         if (kbi_desk.take)
             kbi_desk.take(kbi_desk.take_to, &s->held[i]);
