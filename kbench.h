@@ -411,8 +411,8 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
     x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
     x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
-    x(DECLARED_BYTES, WARN,  "mend the formula of kb_bytes, by what the counters saw move")                      \
-    x(DECLARED_FLOPS, WARN,  "mend the formula of kb_flops, by what the counters saw done")                      \
+    x(DECLARED_BYTES,  WARN,  "check the formula of kb_bytes: --counters has what moved")           \
+    x(DECLARED_FLOPS,  WARN,  "check the formula of kb_flops: --counters has what was done")           \
     x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
     x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
     x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
@@ -462,6 +462,7 @@ typedef struct kb_entry {
     kb_needs needs;      // not planned on a machine without it
     int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
     const char* note;    // one line for --list-ops -v
+    bool returns;        // the body is never suspended: where kb_loop says so it returns, and is called again
     // set by kb_add
     const char* file;
     int line, order;
@@ -613,7 +614,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(params,  counters,              rate,    "by name: what kb_count, --counters, ncu and nsys counted")            \
+    x(params,  counters,              rate,    "by name: kb_count, --counters, what ncu and nsys saw")              \
     x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
@@ -786,6 +787,9 @@ void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this ca
 void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this case cannot be measured; then return
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // goes to the record's message
 void kb_expect(kb_state* kb, unsigned expectations);                  // before the timed block; kb_expectation
+// The timed block as functions: fn(kb->stream, user), and untimed before each run of it before, or NULL. true: it is
+// over. false (of an entry that returns): the body has to return, and goes on with the same call when called again.
+bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
 // --- statistics and names ---
 
@@ -873,7 +877,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>macros    The statements a benchmark is written in.
-              Public: all but KBI_*      Used by: programs, >>embed, >>proving
+              Public: all but KBI_*      Used by: programs, >>body, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
@@ -949,7 +953,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_BENCH_(n, words, names, ...)                                                                         \
     static void kbi_body_##n(kb_state* kb);                                                                      \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
-    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0,         \
+    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0, false,  \
                                       __FILE__, __LINE__, n + 1, 0, 0 };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
         __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
@@ -1879,10 +1883,10 @@ static const struct {
     { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
     { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
-    { "DECLARED_BYTES", "BY", "kb_bytes says over 10 % more than the counters saw move",
-      "GB/s is that much too high" },
-    { "DECLARED_FLOPS", "OP", "kb_flops says over 10 % more than the counters saw done",
-      "FLOP/s is that much too high" },
+    { "DECLARED_BYTES", "DY", "kb_bytes says over 10 % more than the counters saw move",
+      "GB/s and % of the roof rest on it" },
+    { "DECLARED_FLOPS", "DL", "kb_flops says over 10 % more than the counters saw done",
+      "GFLOP/s and % of the roof rest on it" },
     { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
     { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
     { "DEBUG_BUILD", "DB", "compiled without optimisation",
@@ -3276,9 +3280,9 @@ typedef struct kbi_recipe {
     kbi_timing timing;
     bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
     bool fresh;                 // ask it with other inputs, too
+    bool looked;                // nothing is timed: a profiler looks on
     unsigned inside;            // kbi_wish: nothing is timed, the block is looked into
     const char* counters;       // which: few, usual, all, or names of metrics; NULL: usual
-    bool looked;                // nothing is timed: a profiler looks on
     unsigned expect;            // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -4242,7 +4246,7 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>differences foundation: what two records' machines differ in, and whether their times may be compared.
-              Public: none      Used by: >>shifts, program
+              Public: none      Used by: >>shifts, >>gate, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -4667,9 +4671,9 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold,    KBI_OPTION_hot,   KBI_OPTION_rotate,
-                                       KBI_OPTION_timer,   KBI_OPTION_ncu,   KBI_OPTION_nsys,
-                                       KBI_OPTION_profile, KBI_OPTION_trace, KBI_OPTION_sass };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold,  KBI_OPTION_hot,     KBI_OPTION_rotate,
+                                       KBI_OPTION_timer, KBI_OPTION_profile, KBI_OPTION_trace,
+                                       KBI_OPTION_sass,  KBI_OPTION_ncu,     KBI_OPTION_nsys };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -4764,10 +4768,10 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
                                           KBI_OPTION_race,
-                                          KBI_OPTION_trace,
-                                          KBI_OPTION_sass,
                                           KBI_OPTION_ncu,
-                                          KBI_OPTION_nsys };
+                                          KBI_OPTION_nsys,
+                                          KBI_OPTION_trace,
+                                          KBI_OPTION_sass };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
@@ -6523,8 +6527,8 @@ typedef struct kbi_body_call { // of the body
     bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
-    uint64_t shown;            // to profilers: the range of the phase
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
+    uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -6537,7 +6541,7 @@ typedef struct kbi_work { // what is known of the timed block
     int64_t estimate_ns;    // the least that it was seen to take
     bool checked;           // in a call of its own
     int line;               // of KB_TIME in its file
-    bool called;            // a function of kb_run or kb_compare: no compiler can remove it
+    bool called;            // by pointer, in an entry that returns: no compiler can remove it
     int empty;              // which of the empty kernels has about as many bytes of arguments
     uint64_t shape;         // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
     void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
@@ -9195,8 +9199,8 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 // CUPTI's.
 typedef enum kbi_range_call {
     KBI_RANGE_INIT,
-    KBI_RANGE_SUPPORTED,   // 2, halves: device, supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
-    KBI_RANGE_CHIP,        // 2: device; 3: its name
+    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
+    KBI_RANGE_CHIP,      // 2: device; 3: its name
     KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
     KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
     KBI_RANGE_METRIC,      // 2: object; 3: name
@@ -9207,7 +9211,7 @@ typedef enum kbi_range_call {
     KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
     KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
     KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
-    KBI_RANGE_SET, // 2: profiler; 3 to 6: config, data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: target
+    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
     KBI_RANGE_START, // 2: profiler
     KBI_RANGE_PUSH,  // 2: profiler; 3: name
     KBI_RANGE_POP,
@@ -9249,7 +9253,7 @@ static const struct {
 static const struct {
     const char *name, *metric, *unit;
     int set; // 0: few, 1: usual, 2: all
-} kbi_range_metrics[] = {
+} kbi_chip_metrics[] = {
     { "gpu_time_ns", "gpu__time_duration.sum", "ns", 0 }, // at the profiler's clocks: no time to be reported
     { "dram_bytes", "dram__bytes.sum", "B", 0 },
     { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
@@ -9355,9 +9359,9 @@ static bool kbi_range_choose(const char* set) {
     bool named = set && strstr(set, "__");
     int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2, n = 0;
     kbi_ranging.n = 0;
-    for (int i = 0; !named && i < KBI_COUNT(kbi_range_metrics); i++)
-        if (kbi_range_metrics[i].set <= most)
-            kbi_range_offer(kbi_range_metrics[i].metric, kbi_range_metrics[i].name, kbi_range_metrics[i].unit);
+    for (int i = 0; !named && i < KBI_COUNT(kbi_chip_metrics); i++)
+        if (kbi_chip_metrics[i].set <= most)
+            kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit);
     snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
     for (char* p = kbi_ranging.own; *p && kbi_ranging.n < KBI_METRICS;) {
         char* name = p;
@@ -10089,7 +10093,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
     if (!kbi_gpu_open(m, recipe->device)) return false;
-    if (recipe->inside || recipe->looked) return true;
+    if (recipe->looked || recipe->inside) return true;
     kbi_measure_memory(m);
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
@@ -10279,7 +10283,7 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
-              Public: none      Used by: programs, >>calls, >>rounds, >>embed, >>proving
+              Public: none      Used by: programs, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- samples, and when there are enough ---
@@ -10817,9 +10821,9 @@ static void kbi_run_case(kbi_run* run, const kbi_case* c) {
     run->kb.direction = c->direction;
     run->kb.dtype = c->dtype;
     run->kb.user = c->entry->user;
+    run->work.called = c->entry->returns;
     run->m.debug_build = kbi_debug_build(c->entry);
     if (!c->desc) return;
-    run->work.called = c->entry->body != NULL;
     run->work.expect = c->desc->expect;
     if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
     if (c->desc->flops > 0) run->m.flops = c->desc->flops;
@@ -10876,16 +10880,6 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
-// A call of its own for those who look into the block, and time nothing: to be freed.
-static kbi_inside* kbi_inside_call(kbi_run* run) {
-    kbi_insight_clear();
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
-    kbi_call_function(run);
-    kbi_body_ended(run);
-    kbi_nvtx_end(&run->range);
-    return kbi_inside_take(run);
-}
-
 #if KBI_REPORT
 // For a profiler: the block once more in a call of its own, hot behind a first run.
 static void kbi_look_call(kbi_run* run, int number) {
@@ -10896,13 +10890,22 @@ static void kbi_look_call(kbi_run* run, int number) {
     kbi_body_ended(run);
 }
 #endif
+// A call of its own for those who look into the block, and time nothing: to be freed.
+static kbi_inside* kbi_inside_call(kbi_run* run) {
+    kbi_insight_clear();
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    kbi_call_function(run);
+    kbi_body_ended(run);
+    kbi_nvtx_end(&run->range);
+    return kbi_inside_take(run);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
               Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as, kb_items,
-                      kb_queries, kb_count, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed, kb_check_that,
-                      kb_skip, kb_fail, kb_note, kb_expect
-              Used by: programs, >>memory, >>engine, >>proving
+                      kb_queries, kb_count, kb_loop, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed,
+                      kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
+              Used by: programs, >>memory, >>engine, >>embed, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- run ---
@@ -11008,6 +11011,18 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     memcpy(c->name, name, n + 1);
     snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
     c->value = value;
+}
+
+bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user) {
+    if (before) {
+        KB_SAMPLE(kb) {
+            before(kb->stream, user);
+            KBI_TIME(kb, host) fn(kb->stream, user);
+        }
+    } else {
+        KBI_TIME(kb, host) fn(kb->stream, user);
+    }
+    return !kb->run->place.resting;
 }
 
 // --- memory ---
@@ -11238,8 +11253,8 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         copy->run.place.order = KBI_HOLD;
         copy->run.place.stand_in = true;
         copy->run.place.in_turn = true;
-        copy->run.place.fiber = &copy->fiber;
-        if (!kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
+        copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
+        if (copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
             return;
         }
@@ -11887,8 +11902,9 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
               Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Bytes: where the data is many times L2 and was not in it, what DRAM moved and what may still lie in L2; else what
-// went through L2, as all of it has to. More than declared is honest: of data that is read twice, once is compulsory.
+// Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
+// went through L2, as all of it has to. More than declared is honest: of data that is read twice only once is
+// compulsory.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->mode, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
@@ -12256,7 +12272,7 @@ static void kbi_judge_group(kbi_rivals* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>compare   judge: how surely the records of two sets differ, what it means, and how each case went over time.
-              Public: none      Used by: program
+              Public: none      Used by: >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -14570,8 +14586,8 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet;
-    bool inside, counters;      // what was found inside of cases, and counted, stands below them
+    bool colour, utf8, verbose, quiet, inside,
+        counters;               // what was found inside of cases, and counted, stands below them
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
@@ -15146,7 +15162,7 @@ static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_tab
 
 /*---------------------------------------------------------------------------------------------------------------
   >>table     render: the terminal table: groups, columns and rows.
-              Public: none      Used by: render, program
+              Public: none      Used by: render, >>laps, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- groups: which records belong together ---
@@ -15621,7 +15637,7 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
-              Public: kb_print      Used by: programs, program
+              Public: kb_print      Used by: programs, >>program, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
@@ -17044,7 +17060,7 @@ static void kbi_svg_plain_style(kbi_text* t) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>views     render: which records belong into one picture, and along which axes they lie there.
-              Public: none      Used by: render, program
+              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -18535,8 +18551,8 @@ static const char* const kbi_page_script[] = {
     "on(id('theme'),'click',function(){var dark=root.dataset.theme?root.dataset.theme==='dark':",
     "matchMedia('(prefers-color-scheme:dark)').matches;root.dataset.theme=dark?'light':'dark';",
     "kept(root.dataset.theme)});\n",
-    "function value(row,at){var c=row.cells[at],v=c.getAttribute('data-v');return v===null?c.textContent.trim():",
-    "v===''?null:+v}\n",
+    "function value(row,at){var c=row.cells[at],v=c.getAttribute('data-v');return v===null?",
+    "c.classList.contains('n')?parseFloat(c.textContent):c.textContent.trim():v===''?null:+v}\n",
     "function sort(th){var is=th.getAttribute('aria-sort'),at=th.cellIndex,down=is==='none'?!!th.dataset.down:",
     "is==='ascending';\n",
     "all('th[aria-sort]',table.tHead).forEach(function(x){x.setAttribute('aria-sort','none')});\n",
@@ -18613,7 +18629,7 @@ static void kbi_page_end(kbi_text* t) {
 
 // --- the records ---
 
-enum { KBI_PAGE_SAMPLES = 8192 }; // of all cases together; more are thinned out, evenly
+enum { KBI_PAGE_SAMPLES = 4096 }; // of all cases together; more are thinned out, evenly
 
 // How many samples of each case the page has.
 static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
@@ -18927,9 +18943,12 @@ static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_sho
                  word ? kbi_md_word(r) : "-", "</span>");
         return;
     }
-    snprintf(full, sizeof full, "%.6g", x);
-    kbi_unlocalise(full);
-    kbi_draw(t, " data-v='@'>", full);
+    if (k == KBI_CELL_TIME || k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF) { // what stands there is not all of it
+        snprintf(full, sizeof full, "%.6g", x);
+        kbi_unlocalise(full);
+        kbi_draw(t, " data-v='@'", full);
+    }
+    kbi_puts(t, ">");
     if (k == KBI_CELL_ROOF)
         kbi_draw(t, "<span class='w'><i@ style='width:~%'></i></span>", x > 100 ? " class='over'" : "",
                  KBI_MIN(100.0, x));
@@ -19012,7 +19031,7 @@ static void kbi_page_table(kbi_page* p) {
 #if KBI_REPORT
 // --- pictures ---
 
-enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 24 }; // small pictures at once, and behind a fold
+enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 18 }; // small pictures at once, and behind a fold
 
 // Large pictures are there twice, the second time for narrow screens; behind a fold one is enough.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
@@ -20075,9 +20094,9 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     const struct {
         const char *option, *path;
         kbi_render render;
-    } files[] = { { "csv", o->csv, kbi_csv },      { "md", o->md, kbi_md },   { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go },         { "html", o->html, NULL }, { "svg", o->svg, NULL },
-                  { "trace", o->trace, kbi_trace } };
+    } files[] = { { "csv", o->csv, kbi_csv }, { "md", o->md, kbi_md },          { "gbench", o->gbench, kbi_gbench },
+                  { "go", o->go, kbi_go },    { "trace", o->trace, kbi_trace }, { "html", o->html, NULL },
+                  { "svg", o->svg, NULL } };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -20197,7 +20216,9 @@ static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-
 
 // Where the files are, for a person who looks on.
 static void kbi_say_files(const kbi_options* o) {
-    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->report };
+    const char* paths[] = {
+        o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->report, o->trace
+    };
     kbi_text line = { NULL, 0, 0 };
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (paths[i] && !kbi_is(paths[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", paths[i]);
@@ -21334,7 +21355,8 @@ static int64_t kbi_size_of(const char* path) {
 
 enum { KBI_STALLS = 10 }; // times --timeout: under a profiler a case takes longer
 
-// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The status that waitpid gives, -1: there was no process, or it was stopped.
+// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The
+// status that waitpid gives, -1: there was no process, or it was stopped.
 static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
     char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
     char* word = v->command.s;
@@ -23005,6 +23027,7 @@ static kbi_case kbi_given_case(kbi_given* g, kbi_arena* a, kb_body body, const k
     g->entry.body = body;
     g->entry.build = build;
     g->entry.user = body ? (void*)g : d->user;
+    g->entry.returns = body != NULL;
     kbi_case c = kbi_case_of(a, &g->entry, values, n);
     c.desc = &g->desc;
     return c;
@@ -23088,20 +23111,14 @@ kb_state* kb_current(void) { return kbi_host_program.current; }
 
 static void kbi_given_body(kb_state* kb) {
     const kbi_given* g = (const kbi_given*)kb->run->of->entry->user;
-    bool host = g->desc.host;
+    bool over = true;
     kb->user = g->user;
     kbi_host_program.current = kb;
-    if (g->fault) {
+    if (g->fault)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", g->fault);
-    } else if (g->desc.before) {
-        KB_SAMPLE(kb) {
-            g->desc.before(kb->stream, g->user);
-            KBI_TIME(kb, host) g->fn(kb->stream, g->user);
-        }
-    } else {
-        KBI_TIME(kb, host) g->fn(kb->stream, g->user);
-    }
-    if (g->desc.check && !kb->run->place.resting) g->desc.check(kb, g->user);
+    else
+        over = kb_loop(kb, g->desc.host, g->desc.before, g->fn, g->user);
+    if (over && g->desc.check) g->desc.check(kb, g->user);
     kbi_host_program.current = NULL;
 }
 
@@ -23644,7 +23661,7 @@ static const kb_axis kbi_sizes_of[][7] = {
 // An operation's name is a kernel's, or the word that must replace the number.
 static kb_entry kbi_tests[] = {
 #define KBI_TEST(op, impl, body, axes)                                                                           \
-    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, NULL, 0, 0, NULL, NULL },
+    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, false, NULL, 0, 0, NULL, NULL },
 #define KBI_RIVALS(op, kernel)                                                                                   \
     KBI_TEST(op, "same_0", kbi_test_proof, kbi_sizes_of[kernel])                                                 \
     KBI_TEST(op, "same_1", kbi_test_proof, kbi_sizes_of[kernel])                                                 \

@@ -91,8 +91,8 @@ else
     run $python -c 'import json, sys
 names = set(k for r in json.load(open(sys.argv[1])) for k, v in r.items() if isinstance(v, (dict, list)))
 print(" ".join(sorted(names)))' "$tmp/results.json"
-    check_same "the values that are objects or lists" "$(cat "$out")" "flags params process_ms samples_ms"
-    for key in flags params process_ms samples_ms; do if grep -q "\`$key\`" README.md; then pass; else fail "README.md does not say what $key is"; fi; done
+    check_same "the values that are objects or lists" "$(cat "$out")" "counter_units counters environment flags params process_ms samples_ms"
+    for key in counter_units counters environment flags params process_ms samples_ms; do if grep -q "\`$key\`" README.md; then pass; else fail "README.md does not say what $key is"; fi; done
 fi
 
 # the lines of CMake

@@ -5,17 +5,17 @@
 
 line='SPDX-License-Identifier: MIT OR Unlicense'
 n=0
-for f in $(find examples tests -type f ! -path 'tests/evidence/*' | sort); do
+for f in $(find examples tests -type f ! -path 'tests/evidence/*' ! -path 'tests/fixtures/*' | sort); do
     case $f in
-    *.c | *.h | *.cu | *.cuh | *.cpp) comment='// ' ;;
-    *.sh | *.py | *.sbatch) comment='# ' ;;
+    *.c | *.h | *.cu | *.cuh | *.cpp | *.js) comment='// ' ;;
+    *.sh | *.py | *.sbatch | *.toml) comment='# ' ;;
     *) continue ;;
     esac
     n=$((n + 1))
     if head -n 2 "$f" | grep -qxF "$comment$line"; then pass; else fail "$f: '$comment$line' is on neither of its first two lines"; fi
 done
 if [ $n -ge 40 ]; then pass; else fail "only $n files were found"; fi
-for f in $(find examples tests -type f ! -path 'tests/evidence/*' ! -path '*/__pycache__/*'); do
-    case $f in *.c | *.h | *.cu | *.cuh | *.cpp | *.sh | *.py | *.js | *.sbatch) ;; *) fail "$f: of no kind that this test knows" ;; esac
+for f in $(find examples tests -type f ! -path 'tests/evidence/*' ! -path 'tests/fixtures/*' ! -path '*/__pycache__/*'); do
+    case $f in *.c | *.h | *.cu | *.cuh | *.cpp | *.sh | *.py | *.js | *.sbatch | *.toml) ;; *) fail "$f: of no kind that this test knows" ;; esac
 done
 finish

@@ -41,7 +41,7 @@ STAGES = ['foundation', 'declare', 'plan', 'measure', 'judge', 'record', 'render
 NO_OPTIONS = {'measure', 'judge', 'record', 'render'}
 OPTION = re.compile(r'kbi_options?|KBI_OPTIONS?|KBI_OPTION_\w+')
 DATA = {'ptx'}
-SECTION_LINES, FUNCTION_LINES, API_LINES, WIDTH = 500, 60, 916, 115
+SECTION_LINES, FUNCTION_LINES, API_LINES, WIDTH = 500, 60, 920, 115
 OURS = re.compile(r'(?:kb|KB|kbi|KBI)_\w+|(?:kbench|KBENCH)\w*')
 NO_FUNCTION = {'__attribute__', '__declspec', 'alignas', '_Alignas', '__launch_bounds__', '__align__'}
 

@@ -12,7 +12,9 @@
 
 static void body(kb_state* kb) {
     const int* wanted = (const int*)kb->user;
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(wanted); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(wanted);
+    }
     kb_check_that(kb, wanted && *wanted == kb_int(kb, "n"), 0, 0, "user data says %d", wanted ? *wanted : -1);
 }
 static int seven = 7;
@@ -45,6 +47,29 @@ static void direction(kb_state* kb) { // an axis of numbers that is named as the
     plain(kb);
     kb_note(kb, "dir is %g", want);
 }
+// Bodies that are never suspended: where the loop is not over they return. "later" has a reset before each run.
+static int inside, runs, resets, set_up;
+static void step(kb_stream stream, void* user) {
+    (void)stream, (void)user;
+    runs++;
+    for (int i = 0; i < 20000; i++) kb_keep(i);
+}
+static void reset(kb_stream stream, void* user) {
+    (void)stream, (void)user;
+    resets++;
+}
+static void returning(kb_state* kb) {
+    static int begun[2];
+    bool later = kb->implementation[0] == 'l', alone = inside++ == 0;
+    set_up += !begun[later];
+    begun[later] = 1;
+    bool over = kb_loop(kb, true, later ? reset : NULL, step, NULL);
+    inside--;
+    if (!over) return;
+    begun[later] = 0;
+    kb_check_that(kb, alone && runs >= resets && (!later || resets > 0), 0, 0, "suspended");
+    kb_note(kb, "set up %s", set_up < 8 ? "once a call" : "again and again");
+}
 static const struct {
     const char *kind, *operation, *implementation;
     const kb_axis* axes;
@@ -57,6 +82,7 @@ static const struct {
     { "nan", "odd", "i", no_number },         { "infinite", "odd", "i", infinite },
     { "numbered", "odd", "ints", numbered },  { "numbered", "odd", "reals", scaled },
     { "zero", "odd", "i", from_zero },        { "sizes", "odd", "i", sizes },
+    { "returns", "turns", "now", axes },      { "returns", "turns", "later", axes },
 };
 static kb_entry more[sizeof odd / sizeof *odd];
 
@@ -82,7 +108,8 @@ int main(int argc, char** argv) {
         more[i].operation = odd[i].operation;
         more[i].implementation = odd[i].implementation;
         more[i].axes = odd[i].axes;
-        more[i].body = strcmp(kind, "numbered") == 0 ? direction : plain;
+        more[i].returns = strcmp(kind, "returns") == 0;
+        more[i].body = more[i].returns ? returning : strcmp(kind, "numbered") == 0 ? direction : plain;
         kb_add(&more[i]);
     }
     if (kind && strcmp(kind, "again") == 0) kb_add(&table[1]);

@@ -88,6 +88,15 @@ check_same "numbers named dir: direction" "$(values direction)" "null null null 
 ADDED=numbered run "$tmp/added" --list --op odd --impl ints -a dir=5
 check_same "numbers named dir: -a" "$(cat "$out")" "odd/impl=ints/dir=5/n=7"
 
+# --- bodies that are never suspended, in one contest
+ADDED=returns run "$tmp/added" $quick --op turns --json "$tmp/turns.json"
+check_rc "bodies that return" 0
+"$tmp/flat" "$tmp/turns.json" > "$tmp/flat.txt"
+check_same "bodies that return: verified" "$(values verified)" "true true "
+check_same "bodies that return: compared" "$(values baseline)" '"now" "now" '
+if [ "$(values verdict)" = "null null " ]; then fail "bodies that return: no verdict"; else pass; fi
+check_same "bodies that return: set up" "$(values message | grep -c 'again and again')" 0
+
 # --- values of -a: below 1, or below 0, only where one is declared
 # takes LIST CASES, refuses LIST ERE: of the entry that ADDED names
 takes() {

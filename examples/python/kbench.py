@@ -1,0 +1,2930 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""kbench from Python: functions timed, compared and judged by the engine of kbench.h.
+
+    import kbench
+    print(kbench.time(work, x, host=True))          # host work; without host=True it is GPU work
+    results = kbench.compare({"numpy": f, "mine": g}, inputs=(x,), check="numpy", host=True)
+    kbench.table(results)
+    kbench.save(results, "results.json")
+
+Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
+The standard library is enough. The library of kbench.h is built on first use with cc (and CUDA's runtime
+where a toolkit is found) and kept under ~/.cache/kbench. From the environment: KBENCH_H a header,
+KBENCH_LIB a library, KBENCH_NO_CUDA=1 for host work alone, CC a compiler and CFLAGS its options, CUDA_HOME
+a toolkit.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes as C
+import hashlib
+import html
+import inspect
+import json
+import math
+import os
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+__version__ = "0.1.0"
+__all__ = [
+    "time",
+    "compare",
+    "table",
+    "save",
+    "load",
+    "bench",
+    "main",
+    "do_bench",
+    "Benchmark",
+    "perf_report",
+    "judge",
+    "Record",
+    "Records",
+    "Error",
+]
+
+_VERSION = 100  # kb_abi("version")
+
+
+class Error(RuntimeError):
+    """What kbench cannot do here, and what mends it."""
+
+
+# --- the library: found or built once, and its structs ------------------------------------------------------
+
+_FUNCTION = C.CFUNCTYPE(
+    None, C.c_void_p, C.c_void_p
+)  # kb_function; kb_desc.check and kb_body are of its shape
+
+
+class _Param(C.Structure):
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("type", C.c_int),
+        ("i", C.c_int64),
+        ("r", C.c_double),
+        ("s", C.c_char_p),
+    ]
+
+
+class _Desc(C.Structure):
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("implementation", C.c_char_p),
+        ("dtype", C.c_char_p),
+        ("bytes", C.c_double),
+        ("flops", C.c_double),
+        ("items", C.c_double),
+        ("before", _FUNCTION),
+        ("user", C.c_void_p),
+        ("samples", C.c_int64),
+        ("precision", C.c_double),
+        ("max_time", C.c_double),
+        ("expect", C.c_uint),
+        ("seed", C.c_uint64),
+        ("device", C.c_int),
+        ("host", C.c_bool),
+        ("check", _FUNCTION),
+        ("mode", C.c_char_p),
+        ("params", C.POINTER(_Param)),
+        ("n_params", C.c_int),
+        ("end_canary", C.c_uint32),
+    ]
+
+
+_AXIS_END, _AXIS_INTS, _AXIS_REALS, _AXIS_STRINGS, _AXIS_SIZE = range(5)
+_AXIS_MAX, _LAST_INT = 32, -(2**63)
+
+
+class _Axis(C.Structure):
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("type", C.c_int),
+        ("i", C.c_int64 * (_AXIS_MAX + 1)),
+        ("r", C.c_double * (_AXIS_MAX + 1)),
+        ("s", C.c_char_p * (_AXIS_MAX + 1)),
+    ]
+
+
+class _Entry(C.Structure):
+    _fields_ = [
+        ("operation", C.c_char_p),
+        ("implementation", C.c_char_p),
+        ("body", C.CFUNCTYPE(None, C.c_void_p)),
+        ("user", C.c_void_p),
+        ("axes", C.POINTER(_Axis)),
+        ("origin", C.c_char_p),
+        ("rung", C.c_int),
+        ("needs", C.c_int),
+        ("min_sm", C.c_int),
+        ("note", C.c_char_p),
+        ("returns", C.c_bool),
+        ("file", C.c_char_p),
+        ("line", C.c_int),
+        ("order", C.c_int),
+        ("build", C.c_void_p),
+        ("next", C.c_void_p),
+    ]
+
+
+class _State(C.Structure):
+    _fields_ = [
+        ("stream", C.c_void_p),
+        ("dtype", C.c_int),
+        ("operation", C.c_char_p),
+        ("implementation", C.c_char_p),
+        ("direction", C.c_char_p),
+        ("user", C.c_void_p),
+        ("seed", C.c_uint64),
+        ("gpu", C.c_bool),
+        ("run", C.c_void_p),
+    ]
+
+
+_SIGNATURES = {
+    "kb_compare_from": (
+        C.c_bool,
+        [C.POINTER(_Desc), C.POINTER(_FUNCTION), C.c_void_p, C.c_int64, C.c_void_p, C.c_void_p],
+    ),
+    "kb_result_free": (None, [C.c_void_p]),
+    "kb_json": (C.c_int64, [C.c_void_p, C.c_char_p, C.c_int64]),
+    "kb_abi": (C.c_int64, [C.c_char_p]),
+    "kb_current": (C.c_void_p, []),
+    "kb_main": (C.c_int, [C.c_int, C.POINTER(C.c_char_p)]),
+    "kb_add_from": (None, [C.POINTER(_Entry), C.c_void_p]),
+    "kb_loop": (C.c_bool, [C.c_void_p, C.c_bool, _FUNCTION, _FUNCTION, C.c_void_p]),
+    "kb_int": (C.c_int64, [C.c_void_p, C.c_char_p]),
+    "kb_real": (C.c_double, [C.c_void_p, C.c_char_p]),
+    "kb_str": (C.c_char_p, [C.c_void_p, C.c_char_p]),
+    "kb_bytes": (None, [C.c_void_p, C.c_double]),
+    "kb_flops": (None, [C.c_void_p, C.c_double]),
+    "kb_items": (None, [C.c_void_p, C.c_double]),
+    "kb_queries": (None, [C.c_void_p, C.c_double]),
+    "kb_expect": (None, [C.c_void_p, C.c_uint]),
+    "kb_alloc": (C.c_void_p, [C.c_void_p, C.c_int, C.c_size_t, C.c_int64]),
+    "kbi_fill": (None, [C.c_void_p, C.c_void_p, C.c_int, C.c_int64, C.c_int]),
+    "kb_dtype_of": (C.c_int, [C.c_char_p]),
+    "kb_dtype_size": (C.c_size_t, [C.c_int]),
+    "kb_dtype_name": (C.c_char_p, [C.c_int]),
+    # with "%s" and one text behind these
+    "kb_check_that": (C.c_bool, [C.c_void_p, C.c_bool, C.c_double, C.c_double, C.c_char_p]),
+    "kb_fail": (None, [C.c_void_p, C.c_char_p]),
+    "kb_skip": (None, [C.c_void_p, C.c_char_p]),
+    "kb_note": (None, [C.c_void_p, C.c_char_p]),
+}
+
+
+def _find_header() -> str:
+    here = os.path.dirname(os.path.abspath(__file__))
+    places = [
+        os.environ.get("KBENCH_H"),
+        os.path.join(here, "..", "..", "kbench.h"),
+        os.path.join(here, "kbench.h"),
+    ]
+    for place in places:
+        if place and os.path.isfile(place):
+            return os.path.normpath(place)
+        if place and place == places[0]:
+            raise Error(f"KBENCH_H={place} is no file")
+    raise Error("kbench.h was not found: set KBENCH_H to its path")
+
+
+def _find_cuda() -> Optional[Tuple[str, str]]:
+    """Folders of the runtime's header and library, or None."""
+    if os.environ.get("KBENCH_NO_CUDA"):
+        return None
+    nvcc = shutil.which("nvcc")
+    roots = [
+        os.environ.get("CUDA_HOME"),
+        os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else None,
+        "/usr/local/cuda",
+    ]
+    for root in filter(None, roots):
+        targets = [root] + [
+            os.path.join(root, "targets", t) for t in ("x86_64-linux", "sbsa-linux", "aarch64-linux")
+        ]
+        include = [
+            d
+            for d in (os.path.join(t, "include") for t in targets)
+            if os.path.isfile(os.path.join(d, "cuda_runtime_api.h"))
+        ]
+        library = [
+            d
+            for t in targets
+            for d in (os.path.join(t, "lib64"), os.path.join(t, "lib"))
+            if os.path.exists(os.path.join(d, "libcudart.so"))
+        ]
+        if include and library:
+            return include[0], library[0]
+    return None
+
+
+def _build_command(header: str, output: str) -> List[str]:
+    cuda = _find_cuda()
+    command = shlex.split(os.environ.get("CC") or "cc") + shlex.split(os.environ.get("CFLAGS") or "-O2")
+    command += ["-shared", "-fPIC", "-x", "c", "-DKBENCH_SHARED"]
+    if cuda:
+        command += ["-DKBENCH_CUDA", "-I" + cuda[0]]
+    command += [header, "-o", output]
+    if cuda:
+        command += ["-L" + cuda[1], "-Wl,-rpath," + cuda[1], "-lcudart"]
+    return command + ["-lm", "-ldl", "-lpthread"]
+
+
+def _cache() -> str:
+    return os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "kbench"
+    )
+
+
+def _find_library() -> str:
+    """The path of libkbench.so: KBENCH_LIB, the one built before from the same header in the same way, or
+    a new one."""
+    if os.environ.get("KBENCH_LIB"):
+        return os.environ["KBENCH_LIB"]
+    header = _find_header()
+    with open(header, "rb") as f:
+        key = hashlib.sha256(f.read() + "\0".join(_build_command("kbench.h", "")).encode()).hexdigest()[:32]
+    folder = os.path.join(_cache(), key)
+    library = os.path.join(folder, "libkbench.so")
+    if os.path.isfile(library):
+        return library
+    try:
+        os.makedirs(folder, exist_ok=True)
+        handle, unfinished = tempfile.mkstemp(
+            suffix=".so", dir=folder
+        )  # two that build at once disturb nobody
+    except OSError as error:
+        raise Error(
+            f"the library cannot be kept in {folder} ({error.strerror}): set XDG_CACHE_HOME"
+        ) from None
+    os.close(handle)
+    command = _build_command(header, unfinished)
+    print("kbench: building its library once: " + " ".join(map(shlex.quote, command)), file=sys.stderr)
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said = "" if done.returncode == 0 else done.stdout.decode(errors="replace")[-2000:] or "it failed"
+    except OSError as error:
+        said = f"{command[0]}: {error.strerror}; set CC to a C compiler"
+    if said:
+        os.unlink(unfinished)
+        raise Error(
+            "the library could not be built. The command was\n    "
+            + " ".join(map(shlex.quote, command))
+            + "\nand said\n    "
+            + said.strip().replace("\n", "\n    ")
+        )
+    os.chmod(unfinished, 0o755)
+    os.replace(unfinished, library)
+    return library
+
+
+class _Library:
+    """The library's functions as attributes, checked to be those that this file knows."""
+
+    def __init__(self) -> None:
+        path = _find_library()
+        # when it is loaded the library takes its part in a run out of the environment, of which Python has a copy
+        self.is_worker = os.environ.get("KBENCH_STARTED_AS", "").split(",")[0] == str(os.getpid())
+        try:
+            self.handle = C.CDLL(path)
+            os.environ.pop("KBENCH_STARTED_AS", None)
+            for name, (result, arguments) in _SIGNATURES.items():
+                function = getattr(self.handle, name)
+                function.restype, function.argtypes = result, arguments
+                setattr(self, name, function)
+        except (OSError, AttributeError) as error:
+            raise Error(f"{path} is no library of kbench {__version__}: {error}") from None
+        sizes = {
+            "kb_desc": _Desc,
+            "kb_param": _Param,
+            "kb_entry": _Entry,
+            "kb_axis": _Axis,
+            "kb_state": _State,
+        }
+        wrong = [name for name, kind in sizes.items() if self.kb_abi(name.encode()) != C.sizeof(kind)]
+        if self.kb_abi(b"version") != _VERSION or wrong:
+            raise Error(
+                f"{path} is not of version {__version__} (apart: {', '.join(wrong) or 'version'}): "
+                "take kbench.py and kbench.h from the same place, and unset KBENCH_LIB"
+            )
+        self.result_bytes = self.kb_abi(b"kb_result")
+        self.cuda = bool(self.kb_abi(b"cuda"))
+        self.call_ms: Optional[float] = None  # what an empty function takes; see _call_cost
+
+    def __getattr__(self, name: str) -> Any:  # the rest of _SIGNATURES
+        raise AttributeError(name)
+
+    def devices(self) -> int:
+        """GPUs that can be used, 0 without CUDA."""
+        n = C.c_int(0)
+        return n.value if self.cuda and self.handle.cudaGetDeviceCount(C.byref(n)) == 0 else 0
+
+    def device(self) -> int:
+        """The one that kbench measures on."""
+        n = C.c_int(0)
+        return n.value if self.cuda and self.handle.cudaGetDevice(C.byref(n)) == 0 else 0
+
+
+_handle: Optional[_Library] = None
+
+
+def _library() -> _Library:
+    global _handle
+    if _handle is None:
+        _handle = _Library()
+    return _handle
+
+
+def _text(s: Any) -> Optional[bytes]:
+    return None if s is None else str(s).encode()
+
+
+def _said(text: str) -> C.c_char_p:
+    """For a "%s": at most 400 bytes of UTF-8, whole characters alone."""
+    return C.c_char_p(text.encode(errors="replace")[:400].decode(errors="ignore").encode())
+
+
+# --- values: copied and compared, whatever they are ---------------------------------------------------------
+
+# What is allowed of |got - want| / (1 + |want|), by element type, unless rtol says it.
+_TOLERANCES = {"f64": 1e-9, "f32": 2e-5, "f16": 4e-3, "bf16": 3e-2, "int": 0.0}
+_SHORT = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "complex128": "f64",
+    "complex64": "f32",
+    "float": "f64",
+    "complex": "f64",
+}
+
+
+def _module_of(value: Any) -> str:
+    return type(value).__module__.split(".")[0]
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype") and _module_of(value) != "builtins"
+
+
+def _dtype_of(value: Any) -> str:
+    """The widest rule that fits: of arrays theirs, of Python's floats f64, else int: compared exactly."""
+    if _is_array(value):
+        return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
+    if isinstance(value, (float, complex)):
+        return "f64"
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        kinds = {_dtype_of(v) for v in value}
+        for kind in ("bf16", "f16", "f32", "f64"):
+            if kind in kinds:
+                return kind
+    return "int"
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_copy(v) for v in value)
+    if isinstance(value, list):
+        return (
+            [_copy(v) for v in value]
+            if any(isinstance(v, (list, tuple, dict)) or _is_array(v) for v in value)
+            else value[:]
+        )
+    if isinstance(value, dict):
+        return {k: _copy(v) for k, v in value.items()}
+    if _module_of(value) == "torch" and hasattr(value, "detach"):
+        return value.detach().clone()
+    if _is_array(value) and hasattr(value, "copy"):
+        return value.copy()
+    return copy.deepcopy(value)
+
+
+class _Mismatch(Exception):
+    pass
+
+
+def _compare_numbers(got: Any, want: Any, rtol: float, atol: float) -> float:
+    """|got - want| over what is allowed of it; NaN matches NaN, an infinity the same one, each nothing
+    else."""
+    if isinstance(got, complex) or isinstance(want, complex):
+        return max(
+            _compare_numbers(got.real, want.real, rtol, atol),
+            _compare_numbers(got.imag, want.imag, rtol, atol),
+        )
+    if got == want or (got != got and want != want):
+        return 0.0
+    if not math.isfinite(got) or not math.isfinite(want):
+        return math.inf
+    allowed = atol + rtol * abs(want)
+    return abs(got - want) / allowed if allowed > 0 else math.inf
+
+
+def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
+    if tuple(got.shape) != tuple(want.shape):
+        raise _Mismatch(f"its shape is {tuple(got.shape)}, expected {tuple(want.shape)}")
+    if str(got.dtype) != str(want.dtype):
+        raise _Mismatch(f"its elements are {got.dtype}, expected {want.dtype}")
+    if _module_of(want) == "torch":
+        import torch as xp
+
+        if not want.dtype.is_floating_point and not want.dtype.is_complex:
+            return 0.0 if xp.equal(got, want.to(got.device)) else math.inf
+        want = want.to(got.device)
+        wide = xp.complex128 if want.dtype.is_complex else xp.float64
+        got, want = got.to(wide), want.to(wide)
+    else:
+        xp = sys.modules[_module_of(want)]
+        if want.dtype.kind not in "fc" and "float" not in str(want.dtype):
+            return 0.0 if bool((got == want).all()) else math.inf
+        got, want = (a.astype("c16" if a.dtype.kind == "c" else "f8") for a in (got, want))
+    same = (got == want) | (xp.isnan(got) & xp.isnan(want))
+    if bool(same.all()):
+        return 0.0
+    got, want = got[~same], want[~same]
+    if not bool((xp.isfinite(got) & xp.isfinite(want)).all()):
+        return math.inf
+    allowed = atol + rtol * abs(want)
+    return float((abs(got - want) / allowed).max()) if bool((allowed > 0).all()) else math.inf
+
+
+def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
+    """The largest error over what is allowed of it: 1 or less is right. Raises _Mismatch where they are
+    not alike."""
+    if isinstance(want, dict) and isinstance(got, dict):
+        if set(got) != set(want):
+            raise _Mismatch(f"its keys are {sorted(map(str, got))}, expected {sorted(map(str, want))}")
+        return max((_compare(got[k], v, rtol, atol) for k, v in want.items()), default=0.0)
+    if isinstance(want, (list, tuple)) and isinstance(got, (list, tuple)):
+        if len(got) != len(want):
+            raise _Mismatch(f"it has {len(got)} elements, expected {len(want)}")
+        return max((_compare(g, w, rtol, atol) for g, w in zip(got, want)), default=0.0)
+    if _is_array(want) and getattr(want, "shape", ()) != () or _module_of(want) == "torch":
+        if _module_of(got) != _module_of(want):
+            raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
+        return _compare_arrays(got, want, rtol, atol)
+    if isinstance(want, float) or isinstance(want, complex) or _is_array(want):
+        if isinstance(got, bool) or not (isinstance(got, (int, float, complex)) or _is_array(got)):
+            raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
+        plain = (lambda v: v.item()) if hasattr(want, "item") or hasattr(got, "item") else (lambda v: v)
+        return _compare_numbers(
+            plain(got) if hasattr(got, "item") else got,
+            plain(want) if hasattr(want, "item") else want,
+            rtol,
+            atol,
+        )
+    if type(got) is not type(want):
+        raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
+    return 0.0 if got == want else math.inf
+
+
+class _Expected:
+    """A check against values: relative to them, absolute near zero."""
+
+    def __init__(self, want: Any, rtol: Optional[float], atol: Optional[float]) -> None:
+        self.want = want
+        self.rtol = _TOLERANCES[_dtype_of(want)] if rtol is None else rtol
+        self.atol = self.rtol if atol is None else atol
+
+    def __call__(self, got: Any) -> Tuple[bool, float, float, str]:
+        """Passed, error, what was allowed, what is wrong."""
+        allowed = self.rtol or self.atol
+        try:
+            worst = _compare(got, self.want, self.rtol, self.atol)
+        except _Mismatch as mismatch:
+            return False, math.nan, allowed, str(mismatch)
+        error = 0.0 if worst == 0 else worst * allowed if allowed else math.inf
+        exact = "it is not equal to what was expected"
+        return (
+            worst <= 1,
+            error,
+            allowed,
+            f"the error is {error:.3g}, allowed is {allowed:.3g}" if allowed else exact,
+        )
+
+
+def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
+    """What a check says of an output: True or None passes, False and an AssertionError do not."""
+    try:
+        passed = check(output)
+    except AssertionError as error:
+        return False, math.nan, math.nan, str(error) or "an assertion failed"
+    if isinstance(passed, tuple):
+        return passed
+    return passed is None or bool(passed), 0.0, 0.0, "the check returned False"
+
+
+# --- streams: kbench's own is the current one of torch and cupy while a function runs -----------------------
+
+
+class _Streams:
+    """Enters kbench's stream in the libraries that are imported; one for each contest, made when it is
+    first called."""
+
+    def __init__(self) -> None:
+        self.stream = 0
+        self.managers: List[Any] = []
+
+    def on(self, stream: int) -> Sequence[Any]:
+        if stream != self.stream:
+            self.stream, self.managers = stream, []
+            device = _library().device()
+            torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+            if torch is not None and torch.cuda.is_available():
+                self.managers.append(torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)))
+            if cupy is not None:
+                self.managers.append(cupy.cuda.ExternalStream(stream, device))
+        return self.managers
+
+
+def _takes_stream(fn: Callable[..., Any]) -> bool:
+    try:
+        return "stream" in inspect.signature(fn).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _on_stream(fn: Callable[..., Any], args: Sequence[Any], streams: _Streams) -> Callable[[int], Any]:
+    takes = _takes_stream(fn)
+
+    def call(stream: int) -> Any:
+        managers = streams.on(stream)
+        for m in managers:
+            m.__enter__()
+        try:
+            return fn(*args, stream=stream) if takes else fn(*args)
+        finally:
+            for m in reversed(managers):
+                m.__exit__(None, None, None)
+
+    return call
+
+
+# --- functions called from C --------------------------------------------------------------------------------
+
+
+class _Interrupts:
+    """Ctrl-C during a contest: at once where Python's own code runs, else at the next call from C."""
+
+    def __init__(self) -> None:
+        self.pending, self.inside = False, False
+
+    def _take(self, number: int, frame: Any) -> None:
+        self.pending = True
+        if self.inside:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGINT, self._take) if main else None
+        try:
+            yield
+        finally:
+            if main:
+                signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
+
+
+class _Job:
+    """One function with its reset and its check, as the engine calls them: nothing that they raise goes
+    through C."""
+
+    def __init__(
+        self,
+        interrupts: _Interrupts,
+        call: Callable[[int], Any],
+        before: Optional[Callable[[int], Any]],
+        checks: Sequence[Callable[[Any], Any]],
+    ) -> None:
+        self.interrupts, self.output = interrupts, None
+        self.error: Optional[BaseException] = None
+        self.state: Optional[int] = None  # of whom is being told what failed; None: kb_current()
+        self.checks = checks
+        self.fn = _FUNCTION(self._guarded(call, True))
+        self.before = _FUNCTION(self._guarded(before, False)) if before else _FUNCTION()
+        self.check = _FUNCTION(lambda kb, user: self.look(kb)) if checks else _FUNCTION()
+
+    def _guarded(self, call: Callable[[int], Any], keeps: bool) -> Callable[[int, int], None]:
+        interrupts = self.interrupts
+
+        def run(stream: int, user: int) -> None:
+            try:
+                interrupts.inside = True
+                if interrupts.pending:
+                    raise KeyboardInterrupt
+                if keeps:
+                    self.output = None  # given back before the next one is made, as where nobody keeps it
+                    self.output = call(stream)
+                else:
+                    call(stream)
+                interrupts.inside = False
+            except BaseException as error:
+                interrupts.inside = False
+                self.fail(error)
+
+        return run
+
+    def fail(self, error: BaseException) -> None:
+        library = _library()
+        self.error = self.error or error
+        kb = self.state or library.kb_current()
+        said = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+        if kb:
+            library.kb_fail(kb, b"%s", _said(said))
+
+    def look(self, kb: int) -> None:
+        if self.error or self.interrupts.pending:
+            return
+        try:
+            for check in self.checks:
+                passed, error, allowed, text = _verdict_of(check, self.output)
+                _library().kb_check_that(kb, passed, error, allowed, b"%s", _said(text))
+        except BaseException as error:
+            self.fail(error)
+
+
+# --- records ------------------------------------------------------------------------------------------------
+
+
+def _show_time(ms: Optional[float]) -> str:
+    if ms is None:
+        return "no time"
+    for unit, scale in (("s", 1e3), ("ms", 1.0), ("us", 1e-3)):
+        if abs(ms) >= scale:
+            return f"{ms / scale:.4g} {unit}"
+    return f"{ms / 1e-6:.4g} ns"
+
+
+class Record:
+    """What was measured of one implementation. The keys are attributes; units and meanings are those of
+    KB_RECORD in kbench.h (time_ms: ms; throughput_gbps: 1e9 bytes a second; None: does not apply). Of host
+    work python_call_ms besides: what an empty Python function takes when it is called in the same way,
+    which is in every time."""
+
+    def __init__(self, data: Dict[str, Any], exception: Optional[BaseException] = None) -> None:
+        self._data = data
+        self.exception = exception  # what the function raised, if it did
+
+    def __getattr__(self, key: str) -> Any:
+        data = self.__dict__.get("_data", {})
+        if key in data:
+            return data[key]
+        raise AttributeError(f"no key '{key}' in the record; .to_dict() shows them")
+
+    def __dir__(self) -> List[str]:
+        return sorted(set(object.__dir__(self)) | set(self._data))
+
+    def to_dict(self) -> Dict[str, Any]:
+        """A copy of all keys and values."""
+        return copy.deepcopy(self._data)
+
+    def _columns(self) -> Dict[str, str]:
+        d = self._data
+        words = [w for w in d.get("flags") or []]
+        precision = d.get("precision")
+        columns = {
+            "name": str(d.get("name")),
+            "time": _show_time(d.get("time_ms")) if d.get("time_ms") is not None else str(d.get("status")),
+            "+-": f"{100 * precision:.2g} %" if precision is not None else "",
+            "GB/s": f"{d['throughput_gbps']:.4g}" if d.get("throughput_gbps") is not None else "",
+            "GFLOP/s": f"{d['gflops']:.4g}" if d.get("gflops") is not None else "",
+            "speedup": f"{d['speedup']:.3g}" if d.get("speedup") is not None else "",
+            "verdict": str(d.get("verdict") or ""),
+            "words": " ".join(words),
+            "message": str(d.get("message") or ""),
+        }
+        return columns
+
+    def __repr__(self) -> str:
+        c = self._columns()
+        parts = [c["name"] + ":", c["time"]]
+        parts += [f"+-{c['+-']}"] if c["+-"] else []
+        parts += [f"{c[unit]} {unit}" for unit in ("GB/s", "GFLOP/s") if c[unit]]
+        parts += [f"x{c['speedup']}"] if c["speedup"] else []
+        parts += [c[k] for k in ("verdict", "words") if c[k]]
+        return " ".join(parts) + (f" ({c['message']})" if c["message"] else "")
+
+    def _repr_html_(self) -> str:
+        return _html_table([self])
+
+
+def _html_table(records: Sequence[Record]) -> str:
+    rows = [r._columns() for r in records]
+    keys = [k for k in (rows[0] if rows else {}) if any(row[k] for row in rows)]
+    head = "".join(f"<th>{html.escape(k)}</th>" for k in keys)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(row[k])}</td>" for k in keys) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Records(List[Record]):
+    """A list of records that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        return _html_table(self)
+
+
+def _as_list(records: Any) -> List[Record]:
+    return [records] if isinstance(records, Record) else list(records)
+
+
+def save(records: Any, path: str) -> None:
+    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own
+    programs read it: --load, --baseline, --compare."""
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, unfinished = tempfile.mkstemp(suffix=".json", dir=folder)
+    try:
+        with os.fdopen(handle, "w") as f:
+            json.dump([r._data for r in _as_list(records)], f, indent=1, allow_nan=False)
+            f.write("\n")
+        os.chmod(unfinished, 0o644)
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
+
+
+def load(path: str) -> Records:
+    """Records of a file that save, or --json of any kbench program, wrote."""
+    with open(path) as f:
+        return Records(Record(d) for d in json.load(f))
+
+
+def _call_main(words: Sequence[str]) -> int:
+    argv = (C.c_char_p * (len(words) + 1))(*[os.fsencode(w) for w in words], None)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return _library().kb_main(len(words), argv)
+
+
+def table(records: Any, *options: str) -> None:
+    """Prints records as kbench's own table, to sys.stdout, wherever that leads. options: of kbench's
+    command line, as "--md", "x.md", "--csv", "x.csv", "--columns", "time,speedup"."""
+    if _library().is_worker:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "records.json")
+        save(records, path)
+        words = ["kbench", "--load", path, *options]
+        try:
+            plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
+        except (AttributeError, OSError, ValueError):
+            plain = False
+        if plain:
+            _call_main(words)
+            return
+        with tempfile.TemporaryFile() as f:  # sys.stdout is not the file that C knows
+            sys.__stdout__.flush() if sys.__stdout__ else None
+            kept = os.dup(1)
+            os.dup2(f.fileno(), 1)
+            try:
+                _call_main(words)
+            finally:
+                os.dup2(kept, 1)
+                os.close(kept)
+            f.seek(0)
+            sys.stdout.write(f.read().decode())
+
+
+# --- time and compare ---------------------------------------------------------------------------------------
+
+_EXPECT = {"transfer": 1, "alloc": 2, "sync": 4}
+
+
+def _params_of(values: Optional[Dict[str, Any]]) -> Any:
+    array = (_Param * max(1, len(values or {})))()
+    for p, (name, value) in zip(array, (values or {}).items()):
+        p.name = _text(name)
+        if isinstance(value, float):
+            p.type, p.r = _AXIS_REALS, value
+        elif isinstance(value, int):
+            p.type, p.i = _AXIS_INTS, value
+        else:
+            p.type, p.s = _AXIS_STRINGS, _text(value)
+    return array
+
+
+def _need_gpu(library: _Library) -> None:
+    if library.devices():
+        return
+    why = (
+        "it was built without CUDA: no toolkit was found (nvcc on the PATH, or CUDA_HOME)"
+        if not library.cuda
+        else "there is no GPU that the driver shows"
+    )
+    raise Error(f"GPU work cannot be timed here, {why}. For host work pass host=True")
+
+
+def _contest(
+    jobs: Dict[str, _Job],
+    interrupts: _Interrupts,
+    *,
+    name: str,
+    host: Optional[bool],
+    bytes: Optional[float] = None,
+    flops: Optional[float] = None,
+    items: Optional[float] = None,
+    params: Optional[Dict[str, Any]] = None,
+    dtype: Optional[str] = None,
+    mode: Optional[str] = None,
+    precision: Optional[float] = None,
+    max_time: Optional[float] = None,
+    samples: Optional[int] = None,
+    seed: Optional[int] = None,
+    device: Optional[int] = None,
+    expect: Iterable[str] = (),
+) -> List[Record]:
+    library = _library()
+    n = len(jobs)
+    descs, given = (_Desc * n)(), _params_of(params)
+    unknown = [w for w in expect if w not in _EXPECT]
+    if unknown:
+        raise Error(f"expect knows {', '.join(_EXPECT)}; not {unknown[0]}")
+    for d, (implementation, job) in zip(descs, jobs.items()):
+        d.name, d.implementation, d.dtype, d.mode = (
+            _text(name),
+            _text(implementation),
+            _text(dtype),
+            _text(mode),
+        )
+        d.bytes, d.flops, d.items = float(bytes or 0), float(flops or 0), float(items or 0)
+        d.samples, d.precision, d.max_time = int(samples or 0), float(precision or 0), float(max_time or 0)
+        d.seed, d.device, d.host = int(seed or 0), int(device or 0), bool(host)
+        d.expect = sum(_EXPECT[w] for w in set(expect))
+        d.before, d.check = job.before, job.check
+        d.params, d.n_params = given, len(params or {})
+    fns = (_FUNCTION * n)(*[job.fn for job in jobs.values()])
+    results = C.create_string_buffer(library.result_bytes * n)
+    at = [C.addressof(results) + library.result_bytes * i for i in range(n)]
+    with interrupts.held():
+        library.kb_compare_from(descs, fns, None, n, results, None)
+    records = []
+    for address, job in zip(at, jobs.values()):
+        text = C.create_string_buffer(library.kb_json(address, None, 0) + 1)
+        library.kb_json(address, text, len(text))
+        library.kb_result_free(address)
+        records.append(Record(json.loads(text.value.decode()), job.error))
+    if interrupts.pending:
+        raise KeyboardInterrupt
+    return records
+
+
+def _call_cost() -> float:
+    """ms that an empty Python function takes when the engine calls it: in every time of host work.
+    Measured once."""
+    library = _library()
+    if library.call_ms is None:
+        library.call_ms = math.nan
+        interrupts = _Interrupts()
+        job = _Job(interrupts, lambda stream: None, None, [])
+        (record,) = _contest(
+            {"empty": job}, interrupts, name="python_call", host=True, precision=0.02, max_time=0.1
+        )
+        library.call_ms = math.nan if record.time_ms is None else record.time_ms
+    return library.call_ms
+
+
+def _say_call(record: Record) -> None:
+    cost, time_ms = _call_cost(), record.time_ms
+    record._data["python_call_ms"] = None if math.isnan(cost) else cost
+    if time_ms is None or not cost > 0.05 * time_ms:
+        return
+    word = f"of which {_show_time(min(cost, time_ms))} are the call from C"
+    record._data["message"] = f"{record.message}; {word}" if record.message else word
+
+
+def _reference(
+    check: Any,
+    functions: Dict[str, Callable[..., Any]],
+    inputs: Sequence[Any],
+    rtol: Optional[float],
+    atol: Optional[float],
+    streams: _Streams,
+) -> List[Callable[[Any], Any]]:
+    """The checks of a contest. A function that returns None is compared by what it left in its inputs."""
+    if check is None:
+        return []
+    if callable(check):
+        return [check]
+    if not isinstance(check, str):
+        return [_Expected(check, rtol, atol)]
+    if check not in functions:
+        raise Error(f"check='{check}' is none of the functions: {', '.join(functions)}")
+    own = _copy(tuple(inputs))
+    output = (
+        _on_stream(functions[check], own, streams)(0)
+        if _takes_stream(functions[check])
+        else functions[check](*own)
+    )
+    expected = _Expected(_copy(own if output is None else output), rtol, atol)
+    if output is not None:
+        return [expected]
+    return [lambda got: expected(tuple(inputs))]
+
+
+def compare(
+    functions: Dict[str, Callable[..., Any]],
+    inputs: Sequence[Any] = (),
+    *,
+    name: Optional[str] = None,
+    check: Any = None,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    bytes: Optional[float] = None,
+    flops: Optional[float] = None,
+    items: Optional[float] = None,
+    params: Optional[Dict[str, Any]] = None,
+    dtype: Optional[str] = None,
+    before: Optional[Callable[..., Any]] = None,
+    host: Optional[bool] = None,
+    mode: Optional[str] = None,
+    precision: Optional[float] = None,
+    max_time: Optional[float] = None,
+    samples: Optional[int] = None,
+    seed: Optional[int] = None,
+    device: Optional[int] = None,
+    expect: Iterable[str] = (),
+) -> Records:
+    """A contest: every function is called with the same inputs, checked, timed in turn, and judged against
+    the first. Gives a record each.
+
+    check: the name of the function whose output the others must have; or values; or a function that takes an
+        output and returns True, or asserts. It is asked after a function's first run and after its last; who
+        is wrong gets no time. A function that returns None is compared by what it leaves in its inputs.
+    rtol, atol: |got - want| <= atol + rtol |want|; by element type unless given (f64 1e-9, f32 2e-5, f16
+        4e-3, bf16 3e-2, all else exact), atol as rtol.
+    bytes, flops, items: of one call, for rates. params, dtype: what the contest is about, for the record.
+    before(*inputs): untimed, before each sample.
+    host=True: host work, without a GPU. mode: of GPU work, "cold" (default) or "hot". device: which GPU.
+    precision: half the interval over the median to stop at (0.005). max_time: seconds of samples (1).
+    samples: exactly so many.
+    expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured.
+
+    What a function raised is its record's exception, and the others go on. Ctrl-C ends the contest.
+    """
+    if not functions:
+        raise Error("compare needs functions: {'name': function, ...}")
+    if not host:
+        _need_gpu(_library())
+    interrupts, streams = _Interrupts(), _Streams()
+    checks = _reference(check, functions, inputs, rtol, atol, streams)
+    jobs = {}
+    for key, fn in functions.items():
+        wrap = _plain if host else _on_stream
+        jobs[key] = _Job(
+            interrupts, wrap(fn, inputs, streams), wrap(before, inputs, streams) if before else None, checks
+        )
+    records = _contest(
+        jobs,
+        interrupts,
+        name=name or "compare",
+        host=host,
+        bytes=bytes,
+        flops=flops,
+        items=items,
+        params=params,
+        dtype=dtype,
+        mode=mode,
+        precision=precision,
+        max_time=max_time,
+        samples=samples,
+        seed=seed,
+        device=device,
+        expect=tuple(expect),
+    )
+    for record in records:
+        if host:
+            _say_call(record)
+    return Records(records)
+
+
+def _plain(fn: Callable[..., Any], args: Sequence[Any], streams: Any) -> Callable[[int], Any]:
+    return (lambda stream: fn()) if not args else (lambda stream: fn(*args))
+
+
+def time(
+    fn: Callable[..., Any], *args: Any, name: Optional[str] = None, check: Any = None, **options: Any
+) -> Record:
+    """Times fn(*args): one record. options, and check, are those of compare. What fn raises is raised
+    here."""
+    (record,) = compare(
+        {getattr(fn, "__name__", "function"): fn},
+        args,
+        check=check,
+        name=name or getattr(fn, "__name__", "function"),
+        **options,
+    )
+    if record.exception is not None:
+        raise record.exception
+    return record
+
+
+# --- programs: benchmarks with axes, and kbench's command line ----------------------------------------------
+
+
+class Buffer:
+    """Memory of a case, of kb_alloc: numpy, torch and cupy take it without a copy. It lives as long as the
+    case."""
+
+    def __init__(self, address: int, count: int, dtype: str, gpu: bool) -> None:
+        self.address, self.count, self.dtype = address, count, dtype
+        kind = {"f": "f", "i": "i", "u": "u"}.get(dtype[0])
+        size = {"8": 1, "16": 2, "32": 4, "64": 8}.get(dtype[1:])
+        self.size = size
+        interface = {
+            "shape": (count,),
+            "typestr": f"{'|' if size == 1 else '<'}{kind}{size}",
+            "data": (address, False),
+            "version": 3,
+        }
+        if kind and size:
+            setattr(self, "__cuda_array_interface__" if gpu else "__array_interface__", interface)
+
+    def values(self) -> Any:
+        """A ctypes array over host memory."""
+        kinds: Dict[str, Any] = {
+            "f32": C.c_float,
+            "f64": C.c_double,
+            "i8": C.c_int8,
+            "u8": C.c_uint8,
+            "i16": C.c_int16,
+            "u16": C.c_uint16,
+            "i32": C.c_int32,
+            "u32": C.c_uint32,
+            "i64": C.c_int64,
+            "u64": C.c_uint64,
+        }
+        if not hasattr(self, "__array_interface__") or self.dtype not in kinds:
+            raise Error(
+                f"a buffer of {self.dtype} on this device has no values in Python; numpy or torch can take it"
+            )
+        return (kinds[self.dtype] * self.count).from_address(self.address)
+
+
+class Case:
+    """What a benchmark's function is given. It sets up, says what is timed, and returns; the engine then
+    runs that."""
+
+    def __init__(self, address: int, interrupts: _Interrupts) -> None:
+        self._kb, self._lib, self._interrupts = address, _library(), interrupts
+        self._checks: List[Callable[[Any], Any]] = []
+        self._timed: Any = None  # what is called, what is called before it, whether it is host work
+        state = C.cast(address, C.POINTER(_State)).contents
+        self.stream: int = state.stream or 0  # kbench's: cudaStream_t as a number
+        self.gpu: bool = state.gpu
+        self.seed: int = state.seed
+        self.dtype: Optional[str] = self._lib.kb_dtype_name(state.dtype).decode() if state.dtype else None
+
+    def time(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        before: Optional[Callable[..., Any]] = None,
+        host: bool = False,
+    ) -> None:
+        """fn(*args) is what is timed, host=True: as host work. before(*args) is called before each sample,
+        untimed."""
+        if self._timed:
+            return self.fail("two timed functions in one benchmark")
+        if not host and not self.gpu:
+            return self.skip("needs a GPU; host work is timed with kb.time(..., host=True)")
+        wrap = _plain if host else _on_stream
+        streams = _Streams()
+        self._timed = (wrap(fn, args, streams), wrap(before, args, streams) if before else None, host)
+
+    def check(
+        self, got: Any, want: Any = None, rtol: Optional[float] = None, atol: Optional[float] = None
+    ) -> None:
+        """check(test): test(output) of the timed function returns True, or asserts. check(got, want): what
+        the function leaves in got. check(None, want): its output. Asked after its first run and after its
+        last."""
+        if callable(got):
+            self._checks.append(got)
+        else:
+            expected = _Expected(_copy(want), rtol, atol)
+            self._checks.append(expected if got is None else lambda output: expected(got))
+
+    def bytes(self, n: float) -> None:
+        """Bytes that one run has to move."""
+        self._lib.kb_bytes(self._kb, n)
+
+    def flops(self, n: float) -> None:
+        """Operations of one run."""
+        self._lib.kb_flops(self._kb, n)
+
+    def items(self, n: float) -> None:
+        """Anything else worth a rate."""
+        self._lib.kb_items(self._kb, n)
+
+    def queries(self, n: float) -> None:
+        self._lib.kb_queries(self._kb, n)
+
+    def expect(self, *words: str) -> None:
+        """Of "transfer", "alloc", "sync" what the timed function may do because it is what is measured."""
+        self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
+
+    def skip(self, why: str) -> None:
+        self._lib.kb_skip(self._kb, b"%s", _said(why))
+
+    def fail(self, why: str) -> None:
+        self._lib.kb_fail(self._kb, b"%s", _said(why))
+
+    def note(self, text: str) -> None:
+        self._lib.kb_note(self._kb, b"%s", _said(text))
+
+    def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
+        """count elements, on the GPU where there is one, else on the host; place: "device", "host" or
+        "pinned"."""
+        kind = self._lib.kb_dtype_of(dtype.encode())
+        where = ("device", "host", "pinned").index(place or ("device" if self.gpu else "host"))
+        address = self._lib.kb_alloc(self._kb, where, self._lib.kb_dtype_size(kind), count)
+        if not address:
+            raise MemoryError(f"{count} elements of {dtype}")
+        return Buffer(address, count, dtype, self.gpu and where == 0)
+
+    def fill(self, buffer: Buffer, kind: str = "normal") -> None:
+        """kind: "zero", "normal", "uniform" or "iota"; the same values on every machine for a seed."""
+        self._lib.kbi_fill(
+            self._kb,
+            buffer.address,
+            self._lib.kb_dtype_of(buffer.dtype.encode()),
+            buffer.count,
+            ("zero", "normal", "uniform", "iota").index(kind),
+        )
+
+
+def _axis(name: str, values: Sequence[Any]) -> _Axis:
+    values = list(values)
+    if not 1 <= len(values) <= _AXIS_MAX:
+        raise Error(f"axis '{name}': 1 to {_AXIS_MAX} values, not {len(values)}")
+    a = _Axis(_text(name))
+    if all(isinstance(v, int) for v in values):
+        a.type, a.i[len(values)] = _AXIS_INTS, _LAST_INT
+        a.i[: len(values)] = values
+    elif all(isinstance(v, (int, float)) for v in values):
+        a.type, a.r[len(values)] = _AXIS_REALS, math.nan
+        a.r[: len(values)] = values
+    elif all(isinstance(v, str) for v in values):
+        a.type = _AXIS_STRINGS
+        for i, v in enumerate(values):
+            a.s[i] = _text(v)
+    else:
+        raise Error(f"axis '{name}': its values are all numbers or all texts")
+    return a
+
+
+class _Registered:
+    """An implementation as the library keeps it: it lives as long as the process."""
+
+    def __init__(
+        self,
+        fn: Callable[..., None],
+        operation: str,
+        implementation: str,
+        axes: Dict[str, Sequence[Any]],
+        sizes: Dict[str, str],
+        origin: Optional[str],
+        rung: int,
+        note: Optional[str],
+    ) -> None:
+        self.fn = fn
+        self.running: Dict[int, Tuple[Case, _Job]] = {}  # by kb_state: those that rest
+        self.interrupts = _Interrupts()
+        rows = self.rows = [_axis(k, v) for k, v in axes.items()]  # their texts are theirs
+        self.kinds = {k: row.type for k, row in zip(axes, rows)}
+        for category, spec in sizes.items():
+            row = _Axis(_text(category), _AXIS_SIZE)
+            row.s[0] = _text(spec)
+            rows.append(row)
+        self.axes = (_Axis * (len(rows) + 1))(*rows, _Axis(None, _AXIS_END))
+        self.entry = _Entry(
+            operation=_text(operation),
+            implementation=_text(implementation),
+            axes=self.axes,
+            origin=_text(origin),
+            rung=rung,
+            note=_text(note),
+            returns=True,
+        )
+        self.entry.body = _Entry._fields_[2][1](self.body)
+        self.file = _text(inspect.getsourcefile(fn) or "")
+        self.entry.file, self.entry.line = self.file, fn.__code__.co_firstlineno
+        _library().kb_add_from(C.byref(self.entry), None)
+
+    def _value(self, kb: int, axis: str) -> Any:
+        library, name = _library(), _text(axis)
+        kind = self.kinds[axis]
+        if kind == _AXIS_STRINGS:
+            return library.kb_str(kb, name).decode()
+        return library.kb_int(kb, name) if kind == _AXIS_INTS else library.kb_real(kb, name)
+
+    def body(self, kb: int) -> None:
+        """Called by the engine until its timed function is over; the Python function itself once a call."""
+        if kb not in self.running:
+            case = Case(kb, self.interrupts)
+            try:
+                self.fn(case, **{axis: self._value(kb, axis) for axis in self.kinds})
+            except BaseException as error:
+                traceback.print_exc()
+                return case.fail(f"{type(error).__name__}: {error}")
+            if not case._timed:
+                return
+            job = _Job(self.interrupts, case._timed[0], case._timed[1], case._checks)
+            job.state = kb
+            self.running[kb] = case, job
+        case, job = self.running[kb]
+        if not _library().kb_loop(kb, case._timed[2], job.before, job.fn, None):
+            return
+        del self.running[kb]
+        if job.error:
+            traceback.print_exception(type(job.error), job.error, job.error.__traceback__)
+        job.look(kb)
+
+
+_registered: List[_Registered] = []  # what the library points to must not go away
+
+
+def bench(
+    fn: Optional[Callable[..., None]] = None,
+    *,
+    op: Optional[str] = None,
+    impl: str = "default",
+    sizes: Optional[Dict[str, str]] = None,
+    origin: Optional[str] = None,
+    rung: int = 0,
+    note: Optional[str] = None,
+    **axes: Sequence[Any],
+) -> Any:
+    """Registers a function as a benchmark of kbench.main():
+
+        @kbench.bench(n=[1024, 4096], impl="sorted")
+        def median(kb, n):
+            x = ...
+            kb.time(lambda: sorted(x)[n // 2], host=True)
+            kb.check(lambda output: output == expected)
+
+    op: the operation, by default the function's name. impl: how it is computed; the first of an operation is
+    the baseline. axes: lists of ints, floats or texts, passed by name. sizes: {"small": "n=1024"}."""
+
+    def register(f: Callable[..., None]) -> Callable[..., None]:
+        _registered.append(_Registered(f, op or f.__name__, impl, axes, sizes or {}, origin, rung, note))
+        return f
+
+    return register if fn is None else register(fn)
+
+
+def main(argv: Optional[Sequence[str]] = None) -> None:
+    """kbench's command line on what bench registered (--help lists it); ends the process with its exit
+    code. Cases run in workers: this script, started again with the same command line. What has none (a
+    notebook, a script from stdin) runs them in its own process, as with --no-isolate."""
+    words = list(sys.argv if argv is None else [sys.argv[0], *argv])
+    again = getattr(sys.modules.get("__main__"), "__file__", None) or sys.argv[0] == "-c"
+    if (not again or sys.argv[0] == "-") and "--no-isolate" not in words:
+        words.append("--no-isolate")
+    words[0] = words[0] or "kbench"
+    sys.exit(_call_main(words))
+
+
+# --- triton.testing's functions, by the same arguments ------------------------------------------------------
+
+
+def _quantile(values: Sequence[float], q: float) -> float:
+    ordered = sorted(values)
+    at = q * (len(ordered) - 1)
+    low = min(int(at), len(ordered) - 1)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
+
+
+def do_bench(
+    fn: Callable[[], Any],
+    warmup: float = 25,
+    rep: float = 100,
+    grad_to_none: Optional[Iterable[Any]] = None,
+    quantiles: Optional[Sequence[float]] = None,
+    return_mode: str = "mean",
+    host: Optional[bool] = None,
+) -> Any:
+    """Takes triton.testing.do_bench's arguments and gives what it gives, in ms: measured by kbench
+    (evicted L2, behind a gate, what events read too much taken off). rep: ms of samples; warmup is without
+    effect: kbench warms up until times have settled. Raises Error where there is no time."""
+    if return_mode not in ("min", "max", "mean", "median", "all"):
+        raise Error(f"return_mode is min, max, mean, median or all; not {return_mode}")
+    tensors = list(grad_to_none or [])
+
+    def forget() -> None:
+        for t in tensors:
+            t.grad = None
+
+    record = time(fn, before=forget if tensors else None, host=host, max_time=rep / 1000)
+    if record.time_ms is None:
+        raise Error(repr(record))
+    samples = record.samples_ms
+    if quantiles is not None:
+        values = [_quantile(samples, q) for q in quantiles]
+        return values[0] if len(values) == 1 else values
+    if return_mode == "all":
+        return list(samples)
+    return {
+        "min": min(samples),
+        "max": max(samples),
+        "mean": sum(samples) / len(samples),
+        "median": record.time_ms,
+    }[return_mode]
+
+
+class Benchmark:
+    """A sweep, with triton.testing.Benchmark's arguments: x_vals along x_names, one line for each of
+    line_vals."""
+
+    def __init__(
+        self,
+        x_names: Sequence[str],
+        x_vals: Sequence[Any],
+        line_arg: str,
+        line_vals: Sequence[Any],
+        line_names: Sequence[str],
+        plot_name: str,
+        args: Dict[str, Any],
+        xlabel: str = "",
+        ylabel: str = "",
+        x_log: bool = False,
+        y_log: bool = False,
+        styles: Optional[Sequence[Tuple[str, str]]] = None,
+        color: Any = None,
+    ) -> None:
+        self.x_names, self.x_vals, self.line_arg, self.line_vals = (
+            list(x_names),
+            list(x_vals),
+            line_arg,
+            list(line_vals),
+        )
+        self.line_names, self.plot_name, self.args = list(line_names), plot_name, dict(args)
+        self.xlabel, self.ylabel, self.x_log, self.y_log, self.styles = xlabel, ylabel, x_log, y_log, styles
+
+    def points(self) -> List[Dict[str, Any]]:
+        one = [v if isinstance(v, (list, tuple)) else [v] * len(self.x_names) for v in self.x_vals]
+        return [dict(zip(self.x_names, values)) for values in one]
+
+
+class Mark:
+    """What perf_report makes of a function: run() measures, prints, and writes."""
+
+    def __init__(self, fn: Callable[..., Any], benchmarks: Any) -> None:
+        self.fn, self.benchmarks = fn, benchmarks
+
+    def _rows(self, b: Benchmark, **given: Any) -> List[Dict[str, Any]]:
+        rows = []
+        for point in b.points():
+            row = dict(point)
+            for value, name in zip(b.line_vals, b.line_names):
+                got = self.fn(**point, **{b.line_arg: value}, **b.args, **given)
+                y, low, high = got if isinstance(got, (list, tuple)) else (got, None, None)
+                row[name], row[name + "-min"], row[name + "-max"] = y, low, high
+            rows.append(row)
+        return rows
+
+    def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> None:
+        try:
+            import matplotlib.pyplot as plot
+        except ImportError:
+            print("kbench: no matplotlib, so no figure", file=sys.stderr)
+            return
+        plot.figure()
+        for i, name in enumerate(b.line_names):
+            style = {"color": b.styles[i][0], "ls": b.styles[i][1]} if b.styles else {}
+            x = [r[b.x_names[0]] for r in rows]
+            plot.plot(x, [r[name] for r in rows], label=name, **style)
+            if all(r[name + "-min"] is not None and r[name + "-max"] is not None for r in rows):
+                plot.fill_between(
+                    x, [r[name + "-min"] for r in rows], [r[name + "-max"] for r in rows], alpha=0.15
+                )
+        plot.legend()
+        plot.xlabel(b.xlabel or b.x_names[0])
+        plot.ylabel(b.ylabel)
+        plot.xscale("log" if b.x_log else "linear")
+        plot.yscale("log" if b.y_log else "linear")
+        if path:
+            plot.savefig(path)
+        if show:
+            plot.show()
+        plot.close()
+
+    def run(
+        self,
+        show_plots: bool = False,
+        print_data: bool = False,
+        save_path: str = "",
+        return_df: bool = False,
+        **given: Any,
+    ) -> Any:
+        """save_path: a folder for PLOT_NAME.csv, and PLOT_NAME.png where matplotlib is. return_df: pandas'
+        frames where it is there, else lists of dicts; of one Benchmark the one, of a list a list."""
+        several = isinstance(self.benchmarks, (list, tuple))
+        found = []
+        for b in self.benchmarks if several else [self.benchmarks]:
+            rows = self._rows(b, **given)
+            keys = b.x_names + b.line_names
+            show = lambda v: f"{v:.6g}" if isinstance(v, float) else str(v)
+            if print_data:
+                lines = [keys] + [[show(r[k]) for k in keys] for r in rows]
+                widths = [max(len(line[i]) for line in lines) for i in range(len(keys))]
+                print(b.plot_name + ":")
+                for line in lines:
+                    print("  ".join(text.rjust(w) for text, w in zip(line, widths)))
+            if save_path:
+                os.makedirs(save_path, exist_ok=True)
+                with open(os.path.join(save_path, b.plot_name + ".csv"), "w") as f:
+                    for line in [keys] + [[show(r[k]) for k in keys] for r in rows]:
+                        f.write(",".join(line) + "\n")
+            if save_path or show_plots:
+                self._plot(
+                    b, rows, os.path.join(save_path, b.plot_name + ".png") if save_path else None, show_plots
+                )
+            found.append(rows)
+        if not return_df:
+            return None
+        try:
+            import pandas
+
+            found = [pandas.DataFrame(rows) for rows in found]
+        except ImportError:
+            pass
+        return found if several else found[0]
+
+
+def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
+    """Decorator with triton.testing.perf_report's meaning: the function gives ms, or (ms, min, max), of
+    one point."""
+    return lambda fn: Mark(fn, benchmarks)
+
+
+# --- the judge: a function that one does not trust ----------------------------------------------------------
+
+#
+# Two things must not lie with the candidate: the answer and the clock. It runs in a process of its own, which
+# is given inputs one call at a time, and holds no expected value and no clock; this process makes the inputs,
+# computes what is expected, times both sides with the engine, and decides. Against native code that attacks
+# the process it runs in this is no sandbox.
+
+# words: what they make of the verdict, and what they say
+_WORDS = {
+    "NO_WORK": ("REJECTED", "nothing came back"),
+    "PARTIAL_WRITE": ("WRONG", "only a part of the output was computed"),
+    "INPUT_RETURNED": ("REJECTED", "an input was handed back as the output"),
+    "INPUT_CHANGED": ("REJECTED", "an input was overwritten"),
+    "MEMOIZED": ("REJECTED", "a result of an earlier call was given, or remembered"),
+    "PRECOMPUTED": ("REJECTED", "the answer to the public example was given for other inputs"),
+    "SEED_BOUND": ("REJECTED", "right for the public example alone"),
+    "PHASE_DEPENDENT": ("REJECTED", "right in the first calls alone"),
+    "OUTPUT_ALIASED": ("REJECTED", "an earlier output changed when the function was called again"),
+    "LATE_WRITE": ("REJECTED", "the output changed after the function had returned"),
+    "THREAD": ("REJECTED", "work went on after the function had returned"),
+    "LAZY": ("REJECTED", "the output is worked out when it is looked at"),
+    "TIMER_PATCHED": ("REJECTED", "clocks were replaced"),
+    "CHECK_PATCHED": ("REJECTED", "functions that others rely on were replaced"),
+    "MODULE_SHADOW": ("REJECTED", "a module was replaced by another of its name"),
+    "FORGED_RESULT": ("REJECTED", "what its process answered is none of the judge's"),
+    "SNOOPED": ("REJECTED", "a planted wrong answer was found in memory and returned"),
+    "EXITED": ("REJECTED", "its process ended"),
+    "LOW_PRECISION": ("REJECTED", "computed in less precision than asked"),
+    "DATA_SHORTCUT": ("REJECTED", "right for some kinds of data alone"),
+    "NAN_PASS": ("WRONG", "wrong where inputs are not finite"),
+    "UNINIT_READ": ("REJECTED", "the output depends on what memory held before"),
+    "FILE_LEFT": ("WARN", "it wrote files"),
+    "SHAPE_BOUND": ("WRONG", "right for the public sizes alone"),
+    "LAYOUT_BOUND": ("WRONG", "wrong for inputs that are not contiguous, or not aligned"),
+    "WRONG_LAYOUT": ("WRONG", "the output is of another type, shape or element type"),
+    "WRONG": ("WRONG", "the output is wrong"),
+    "FLAKY": ("WRONG", "wrong at times, of the same inputs"),
+    "CRASHED": ("WRONG", "it raised"),
+    "TIMEOUT": ("WRONG", "it took too long"),
+    "INVALID_TASK": ("INVALID_TASK", "the task cannot tell right from wrong"),
+    "HOST_BOUND": (
+        "WARN",
+        "over 5 % of the times are the judge's own: speedups look nearer to 1 than they are",
+    ),
+    "GLOBAL_STATE": ("WARN", "settings of the whole process were changed"),
+    "TASK_SHARED": ("WARN", "candidate and reference stand in one file, which the judge has to import"),
+    "NONDETERMINISTIC": ("NOTE", "other bits each time, within the tolerance"),
+}
+_WATCHED = (
+    "builtins",
+    "time",
+    "math",
+    "cmath",
+    "operator",
+    "random",
+    "statistics",
+    "timeit",
+    "gc",
+    "json",
+    "pickle",
+    "hashlib",
+    "struct",
+    "array",
+    "itertools",
+    "functools",
+    "threading",
+    "numpy",
+    "torch",
+    "torch.cuda",
+    "torch.cuda.Event",
+    "cupy",
+)
+_OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
+_CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.")
+
+
+class _Other:
+    """An output of a type that is none of the plain ones."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _encode(value: Any) -> bytes:
+    """Plain values, exactly, as bytes that can be read without trusting them; of anything else the name of
+    its type."""
+    import array
+
+    numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
+
+    def tree(v: Any) -> Any:
+        kind = type(v)
+        if v is None or kind is bool or kind is str:
+            return ["v", v]
+        if kind is int:
+            return ["i", str(v)]
+        if kind is float:
+            return ["f", v.hex()]
+        if kind is complex:
+            return ["c", v.real.hex(), v.imag.hex()]
+        if kind is list or kind is tuple:
+            tag = "l" if kind is list else "t"
+            if v and all(type(e) is float for e in v):
+                blobs.append(array.array("d", v).tobytes())
+                return [tag + "d", len(v)]
+            return [tag, [tree(e) for e in v]]
+        if kind is dict:
+            return ["m", [[tree(k), tree(e)] for k, e in v.items()]]
+        if (
+            numpy is not None
+            and (kind is numpy.ndarray or isinstance(v, numpy.generic))
+            and v.dtype.kind in "biufc"
+        ):
+            blobs.append(v.tobytes())
+            return ["a" if kind is numpy.ndarray else "s", v.dtype.str, list(v.shape), len(blobs[-1])]
+        if torch is not None and kind is torch.Tensor:
+            flat = v.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            blobs.append(bytes(flat.numpy()) if numpy is not None else bytes(flat.tolist()))
+            return ["T", str(v.dtype).replace("torch.", ""), list(v.shape), str(v.device), len(blobs[-1])]
+        return ["o", f"{kind.__module__}.{kind.__qualname__}"]
+
+    head = json.dumps(tree(value)).encode()
+    return struct.pack("<I", len(head)) + head + b"".join(blobs)
+
+
+def _decode(data: bytes) -> Any:
+    import array
+
+    (size,) = struct.unpack_from("<I", data)
+    at = 4 + size
+
+    def take(n: int) -> bytes:
+        nonlocal at
+        at += n
+        return data[at - n : at]
+
+    def value(t: Any) -> Any:
+        tag = t[0]
+        if tag == "v":
+            return t[1]
+        if tag == "i":
+            return int(t[1])
+        if tag == "f":
+            return float.fromhex(t[1])
+        if tag == "c":
+            return complex(float.fromhex(t[1]), float.fromhex(t[2]))
+        if tag in ("ld", "td"):
+            numbers = array.array("d")
+            numbers.frombytes(take(8 * t[1]))
+            return list(numbers) if tag == "ld" else tuple(numbers)
+        if tag in ("l", "t"):
+            values = [value(e) for e in t[1]]
+            return values if tag == "l" else tuple(values)
+        if tag == "m":
+            return {value(k): value(e) for k, e in t[1]}
+        if tag in ("a", "s"):
+            import numpy
+
+            flat = numpy.frombuffer(take(t[3]), numpy.dtype(t[1])).reshape(t[2]).copy()
+            return flat if tag == "a" else flat[()]
+        if tag == "T":
+            import torch
+
+            flat = torch.frombuffer(bytearray(take(t[4])), dtype=torch.uint8)
+            return flat.view(getattr(torch, t[1])).reshape(t[2]).to(t[3])
+        return _Other(str(t[1]))
+
+    return value(json.loads(data[4:at]))
+
+
+# --- in the candidate's process -----------------------------------------------------------------------------
+
+
+def _watched() -> Dict[str, Tuple[Any, Any]]:
+    """Functions that must stay what they are: what they are, and their code."""
+    found = {}
+    for name in _WATCHED:
+        parts = name.split(".")
+        place = sys.modules.get(parts[0])
+        for part in parts[1:]:
+            place = getattr(place, part, None)
+        for key, value in list(vars(place).items()) if place is not None else []:
+            if callable(value) and (not key.startswith("_") or key in ("__import__", "__build_class__")):
+                found[f"{name}.{key}"] = value, getattr(value, "__code__", None)
+    return found
+
+
+def _settings() -> Dict[str, Any]:
+    import gc
+
+    state = {
+        "gc": gc.isenabled(),
+        "switch interval": sys.getswitchinterval(),
+        "trace": sys.gettrace() is None,
+        "processors": sorted(os.sched_getaffinity(0)),
+        "priority": os.getpriority(os.PRIO_PROCESS, 0),
+        "folder": os.getcwd(),
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        state["torch"] = [
+            torch.backends.cuda.matmul.allow_tf32,
+            torch.backends.cudnn.allow_tf32,
+            torch.backends.cudnn.benchmark,
+            torch.get_num_threads(),
+            torch.is_grad_enabled(),
+        ]
+    return state
+
+
+def _import_function(spec: Dict[str, str]) -> Any:
+    import importlib
+    import importlib.util
+
+    if "module" in spec:
+        place = importlib.import_module(spec["module"])
+    else:
+        sys.path.append(os.path.dirname(os.path.abspath(spec["path"])))
+        found = importlib.util.spec_from_file_location("candidate", spec["path"])
+        if found is None or found.loader is None:
+            raise ImportError(f"{spec['path']} is no Python file")
+        place = importlib.util.module_from_spec(found)
+        sys.modules["candidate"] = place
+        found.loader.exec_module(place)
+    for part in spec["name"].split("."):
+        place = getattr(place, part)
+    return place
+
+
+def _lay_out(value: Any, layout: str) -> Any:
+    """The same values behind each other with gaps, or one byte off alignment."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if isinstance(value, tuple):
+        return tuple(_lay_out(v, layout) for v in value)
+    if numpy is not None and type(value) is numpy.ndarray and value.ndim:
+        if layout == "strided":
+            wide = numpy.empty(value.shape[:-1] + (2 * value.shape[-1],), value.dtype)
+            wide[..., ::2] = value
+            return wide[..., ::2]
+        raw = numpy.empty(value.nbytes + 1, numpy.uint8)[1:]
+        raw[:] = numpy.frombuffer(value.tobytes(), numpy.uint8)
+        return raw.view(value.dtype).reshape(value.shape)
+    if torch is not None and type(value) is torch.Tensor and value.dim() and layout == "strided":
+        return value.repeat_interleave(2, dim=-1)[..., ::2]
+    return value
+
+
+def _overwrite(into: Any, value: Any) -> Any:
+    """Other contents in the same objects, where they have room; what cannot change is replaced."""
+    if isinstance(into, tuple):
+        return tuple(_overwrite(i, v) for i, v in zip(into, value))
+    if isinstance(into, list):
+        into[:] = [_overwrite(i, v) for i, v in zip(into, value)] if len(into) == len(value) else value
+        return into
+    if _is_array(into) and into.shape and into.shape == value.shape:
+        into[...] = value
+        return into
+    return value
+
+
+def _poison(sizes: Sequence[int], value: float) -> None:
+    """Freed blocks as large as the outputs, full of something that is no result."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None:
+        held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
+        del held
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        held = [torch.full((max(1, n // 4),), value, device="cuda") for n in sizes for _ in range(4)]
+        del held
+
+
+def _shares(out: Any, args: Any) -> bool:
+    """Whether an output is an input, or lies in its memory."""
+    numpy = sys.modules.get("numpy")
+    for v in args if isinstance(args, (tuple, list)) else ():
+        if out is v and isinstance(v, (list, dict)):
+            return True
+        if numpy is not None and isinstance(out, numpy.ndarray) and isinstance(v, numpy.ndarray):
+            if out.size and numpy.may_share_memory(out, v):
+                return True
+        if _module_of(v) == "torch" and hasattr(out, "data_ptr") and out.data_ptr() == v.data_ptr():
+            return True
+    return False
+
+
+class _Server:
+    """The candidate's process: it is told what to do, one request at a time, and knows nothing of right
+    and wrong."""
+
+    def __init__(self) -> None:
+        self.fn: Any = None
+        self.args: Any = ()
+        self.held: List[Any] = []  # the latest outputs
+        self.batch: List[Any] = []
+        self.outputs: List[Any] = []
+
+    def load(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        for name in [w for w in _WATCHED if w in _OWN_MODULES] + m["modules"]:
+            __import__(name)
+        self.before, self.settings = _watched(), _settings()
+        self.modules = {name: sys.modules.get(name) for name in _WATCHED if name in sys.modules}
+        try:
+            self.fn = _import_function(m["spec"])
+        except BaseException as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+        return {}
+
+    def call(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        expected = m.get("decoy")  # noqa: F841 - a wrong answer, for who looks into frames
+        if m.get("overwrite"):
+            self.args = _overwrite(self.args, m["args"])
+        else:
+            self.args = _lay_out(m["args"], m["layout"]) if m.get("layout") else m["args"]
+        _poison(m.get("sizes", ()), m.get("poison", math.nan))
+        try:
+            out = self.fn(*self.args)
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"[:300]}
+        reply = {"out": _encode(self.args if m.get("inplace") else out)}
+        reply["shares"] = _shares(out, self.args)  # type: ignore[assignment]
+        reply["after"] = hashlib.sha256(_encode(self.args)).hexdigest()  # type: ignore[assignment]
+        self.held = [out] + self.held[:2]
+        return reply
+
+    def again(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        return {"out": _encode(self.held[m["which"]])}
+
+    def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.batch, self.outputs = m["batch"], []
+        return {}
+
+    def touch(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.outputs = []
+        for args, edit in zip(self.batch, m["edits"]):
+            _apply(args, edit)
+        return {}
+
+    def go(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        fn = self.fn
+        self.outputs = [fn(*args) for args in self.batch]
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        return {}
+
+    def output(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        i = m["which"]
+        return {"out": _encode(self.batch[i] if m.get("inplace") else self.outputs[i])}
+
+    def facts(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        changed = []
+        for name, (value, code) in self.before.items():
+            parts = name.split(".")
+            place: Any = self.modules.get(parts[0])
+            for part in parts[1:-1]:
+                place = getattr(place, part, None)
+            now = getattr(place, parts[-1], None)
+            if now is not value or getattr(now, "__code__", None) is not code:
+                changed.append(name)
+        shadowed = [name for name, module in self.modules.items() if sys.modules.get(name) is not module]
+        now_settings = _settings()
+        return {
+            "changed": changed,
+            "shadowed": shadowed,
+            "settings": [k for k, v in self.settings.items() if now_settings.get(k) != v],
+        }
+
+
+def _read_exactly(handle: int, n: int) -> bytes:
+    parts = []
+    while n:
+        part = os.read(handle, min(n, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        n -= len(part)
+    return b"".join(parts)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _serve(reader: int, writer: int) -> None:
+    import pickle
+
+    sys.dont_write_bytecode = True  # of the candidate nothing is kept
+    server = _Server()
+    loads, dumps, pack = (
+        pickle.loads,
+        json.dumps,
+        struct.pack,
+    )  # what the candidate replaces later, others use
+    while True:
+        try:
+            (size,) = struct.unpack("<Q", _read_exactly(reader, 8))
+        except EOFError:
+            os._exit(0)
+        m = loads(_read_exactly(reader, size))
+        try:
+            reply = getattr(server, m["do"])(m)
+        except Exception as error:
+            reply = {"error": f"{type(error).__name__}: {error}"[:300]}
+        out = reply.pop("out", b"")
+        head = dumps(reply).encode()
+        body = m["token"].encode() + pack("<I", len(head)) + head + out
+        _write_all(writer, pack("<Q", len(body)) + body)
+
+
+# --- in the judge's -----------------------------------------------------------------------------------------
+
+
+class _Gone(Exception):
+    """The candidate's process answers no more."""
+
+    def __init__(self, word: str, why: str) -> None:
+        Exception.__init__(self, why)
+        self.word = word
+
+
+class _Remote:
+    """A function in a fresh process: its own folder, no standard input or output, few variables."""
+
+    def __init__(self, spec: Dict[str, str], modules: Sequence[str], timeout: float) -> None:
+        self.timeout = timeout
+        self.folder = tempfile.mkdtemp(prefix="kbench-judge-")
+        kept = ("PATH", "LANG", "LC_", "LD_", "CUDA", "NVIDIA", "TRITON", "OMP_", "OPENBLAS", "MKL_")
+        env = {k: v for k, v in os.environ.items() if k.startswith(kept)}
+        env.update(HOME=self.folder, TMPDIR=self.folder)
+        theirs, self.to = os.pipe()
+        self.come, others = os.pipe()
+        os.set_blocking(self.to, False)  # who does not read is not waited for without end
+        code = "import sys; sys.path.append({!r}); import kbench; kbench._serve({}, {})".format(
+            os.path.dirname(os.path.abspath(__file__)), theirs, others
+        )
+        command = [sys.executable, "-I", "-X", "pycache_prefix=" + os.path.join(_cache(), "pyc"), "-c", code]
+        self.process = subprocess.Popen(
+            command,
+            pass_fds=(theirs, others),
+            cwd=self.folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        os.close(others)
+        reply = self.ask("load", spec=spec, modules=list(modules))
+        if "error" in reply:
+            raise _Gone("CRASHED", f"it cannot be imported: {reply['error']}")
+
+    def _wait(self, handle: int, writes: bool, end: float) -> None:
+        import select
+        import time as clock
+
+        left = max(0.0, end - clock.monotonic())
+        if not any(select.select([] if writes else [handle], [handle] if writes else [], [], left)):
+            raise _Gone("TIMEOUT", f"no answer for {self.timeout:g} s")
+
+    def _send(self, data: bytes, end: float) -> None:
+        view = memoryview(data)
+        while view:
+            self._wait(self.to, True, end)
+            view = view[os.write(self.to, view) :]
+
+    def _receive(self, n: int, end: float) -> bytes:
+        parts = []
+        while n:
+            self._wait(self.come, False, end)
+            part = os.read(self.come, min(n, 1 << 20))
+            if not part:
+                raise EOFError
+            parts.append(part)
+            n -= len(part)
+        return b"".join(parts)
+
+    def ask(self, do: str, **message: Any) -> Dict[str, Any]:
+        import pickle
+        import secrets
+        import time as clock
+
+        token = secrets.token_hex(8)
+        message.update(do=do, token=token)
+        data = pickle.dumps(message, protocol=4)
+        try:
+            end = clock.monotonic() + self.timeout
+            self._send(struct.pack("<Q", len(data)) + data, end)
+            (size,) = struct.unpack("<Q", self._receive(8, end))
+            body = self._receive(size, end) if 20 <= size < 1 << 34 else b""
+        except (EOFError, BrokenPipeError):
+            code = self.process.wait()
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            raise _Gone("EXITED", f"its process ended in a call, {how}") from None
+        try:
+            if body[:16] != token.encode():
+                raise ValueError
+            (length,) = struct.unpack_from("<I", body, 16)
+            reply = json.loads(body[20 : 20 + length])
+        except (ValueError, struct.error):
+            raise _Gone("FORGED_RESULT", "an answer came that nobody asked for") from None
+        reply["out"] = body[20 + length :]
+        return reply
+
+    def go(self) -> None:
+        """The calls that were prepared."""
+        reply = self.ask("go")
+        if "error" in reply:
+            raise _Gone("CRASHED", reply["error"])
+
+    def busy(self) -> bool:
+        """Whether one of its threads runs, or wants to."""
+        folder = f"/proc/{self.process.pid}/task"
+        for thread in os.listdir(folder):
+            try:
+                with open(f"{folder}/{thread}/stat") as f:
+                    if f.read().rpartition(")")[2].split()[0] == "R":
+                        return True
+            except OSError:
+                pass  # it has ended
+        return False
+
+    def children(self) -> int:
+        try:
+            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
+                return len(f.read().split())
+        except OSError:
+            return 0  # the system does not tell
+
+    def files(self) -> List[str]:
+        return sorted(os.listdir(self.folder))
+
+    def close(self) -> None:
+        os.close(self.to)
+        os.close(self.come)
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
+    """Where a fresh process finds a function: "file.py:name", "file.py", or a function of a module."""
+    if isinstance(what, str):
+        path, colon, name = what.rpartition(":")
+        path, name = (path, name) if colon and not os.path.exists(what) else (what, "")
+        if not os.path.isfile(path):
+            raise Error(f"judge: there is no file {path}")
+        if not name:
+            import ast
+
+            with open(path) as f:
+                try:
+                    own = [n.name for n in ast.parse(f.read()).body if isinstance(n, ast.FunctionDef)]
+                except SyntaxError as error:
+                    raise Error(f"judge: {path} is no Python: {error}") from None
+            wanted = [n for n in fallback if n in own] or [n for n in own if not n.startswith("_")][-1:]
+            if not wanted:
+                raise Error(f"judge: {path} has no function; name one, as in {path}:candidate")
+            name = wanted[0]
+        return {"path": os.path.abspath(path), "name": name}
+    name = getattr(what, "__qualname__", "")
+    if not callable(what) or "<" in name:
+        raise Error(
+            "judge: a fresh process has to find the function: a file ('file.py:name'), or a function that "
+            "stands at the top of a module; no lambda, and none inside another"
+        )
+    try:
+        return {"path": os.path.abspath(inspect.getsourcefile(what) or ""), "name": name}
+    except TypeError:
+        return {"module": what.__module__, "name": name}
+
+
+_NEXT_SIZE = {
+    "as given": lambda d: d,
+    "one more": lambda d: d + 1,
+    "one less": lambda d: max(1, d - 1),
+    "half as many again": lambda d: d + d // 2,
+    "a prime": lambda d: _prime(max(2, d // 2)),
+    "one": lambda d: 1,
+}
+_KINDS = ("positive", "wide", "spike", "sorted", "constant", "zeros")
+
+
+def _prime(n: int) -> int:
+    while any(n % k == 0 for k in range(2, int(n**0.5) + 1)):
+        n += 1
+    return n
+
+
+def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
+    """Of an array, or of lists of numbers in lists; None: no data."""
+    if _is_array(v):
+        return tuple(v.shape) or None
+    if isinstance(v, list) and v:
+        if all(isinstance(e, (int, float)) and not isinstance(e, bool) for e in v):
+            return (len(v),)
+        inner = {_shape_of(e) for e in v}
+        if len(inner) == 1 and None not in inner and all(isinstance(e, list) for e in v):
+            return (len(v),) + inner.pop()  # type: ignore[operator]
+    return None
+
+
+class _Inputs:
+    """Fresh inputs like the examples. Equal sizes in them stay equal when sizes change."""
+
+    def __init__(self, given: Any, seed: int) -> None:
+        import random
+
+        self.random, self.seed = random, seed
+        self.make_own = given if callable(given) else None
+        self.examples = tuple(given(random.Random(seed))) if callable(given) else tuple(given)
+        self.places = [self._place(i, v) for i, v in enumerate(self.examples) if _shape_of(v)]
+        self.scalars = not self.places
+        self.edits = random.Random(seed ^ 0xED17)
+        self.count = 0
+
+    @property
+    def modules(self) -> List[str]:
+        return sorted({_module_of(v) for v in self.examples if _is_array(v)} & {"numpy", "torch", "cupy"})
+
+    def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
+        if whole:
+            low, high = int(min(example)), int(max(example))
+            flat = [rng.randint(low, high) for _ in range(n)]
+        else:
+            flat = [rng.gauss(0, 1) for _ in range(n)]
+            if kind == "positive":
+                flat = [math.exp(v) for v in flat]
+            elif kind == "wide":
+                flat = [v * 10 ** rng.uniform(-3, 3) for v in flat]
+            elif kind in ("spike", "nan", "inf") and n:
+                flat[rng.randrange(n)] = {"spike": 1e3, "nan": math.nan, "inf": math.inf}[kind]
+            elif kind == "zeros":
+                flat = [0.0] * n
+        if kind == "sorted":
+            flat.sort()
+        elif kind == "constant":
+            flat = flat[:1] * n
+        return flat
+
+    def _like(self, kind: str, v: Any, sizes: Callable[[int], int], rng: Any) -> Any:
+        shape = _shape_of(v)
+        if shape is None:
+            return rng.gauss(0, 1) if self.scalars and isinstance(v, float) else _copy(v)
+        fresh = tuple(sizes(d) if d > 3 else d for d in shape)
+        n = math.prod(fresh)
+        if isinstance(v, list):
+            example = v
+            while isinstance(example[0], list):
+                example = [e for row in example for e in row]
+            flat = self._flat(kind, n, example, all(isinstance(e, int) for e in example), rng)
+            for d in reversed(fresh[1:]):
+                flat = [flat[i : i + d] for i in range(0, len(flat), d)]
+            return flat
+        whole = not any(word in str(v.dtype) for word in ("float", "complex"))
+        example = [float(v.min()), float(v.max())] if whole else [0.0]
+        flat = self._flat(kind, n, example, True, rng) if whole else self._normal_array(kind, n, rng)
+        if _module_of(v) == "torch":
+            import torch
+
+            return torch.as_tensor(flat).to(v.dtype).reshape(fresh).to(v.device)
+        return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
+
+    def _normal_array(self, kind: str, n: int, rng: Any) -> Any:
+        """As _flat, of many floats."""
+        numpy = sys.modules.get("numpy")
+        if numpy is None:
+            return self._flat(kind, n, [0.0], False, rng)
+        own = numpy.random.default_rng(rng.getrandbits(63))
+        flat = own.standard_normal(n)
+        if kind == "positive":
+            flat = numpy.exp(flat)
+        elif kind == "wide":
+            flat *= 10 ** own.uniform(-3, 3, n)
+        elif kind in ("spike", "nan", "inf") and n:
+            flat[own.integers(n)] = {"spike": 1e3, "nan": math.nan, "inf": math.inf}[kind]
+        elif kind in ("zeros", "constant"):
+            flat[:] = 0 if kind == "zeros" or not n else flat[0]
+        elif kind == "sorted":
+            flat.sort()
+        return flat
+
+    def fresh(self, kind: str = "normal", sizes: str = "as given") -> Tuple[Any, ...]:
+        self.count += 1
+        rng = self.random.Random(self.seed * 1000003 + self.count)
+        if self.make_own:
+            return tuple(self.make_own(rng))
+        return tuple(self._like(kind, v, _NEXT_SIZE[sizes], rng) for v in self.examples)
+
+    def edit(self, value: Optional[float] = None) -> Optional[Tuple[int, Tuple[int, ...], Any]]:
+        """Another value for one element: which argument, where in it, what. None: there is no element."""
+        if not self.places:
+            return None
+        i, shape, low, high = self.places[int(self.edits.random() * len(self.places))]
+        at = tuple(int(self.edits.random() * d) for d in shape)
+        return (
+            i,
+            at,
+            self.edits.randint(low, high or 0) if low is not None else value or self.edits.gauss(0, 1),
+        )
+
+    def edited(self, batch: List[Any]) -> List[Any]:
+        """One element changed in the inputs of each call: the edits. None where that cannot be done."""
+        if self.make_own or not self.places:
+            return []
+        edits = [self.edit() for _ in batch]
+        for args, edit in zip(batch, edits):
+            if edit:
+                _apply(args, edit)
+        return edits
+
+    def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
+        """Which argument, its sizes, and of whole numbers the smallest and the largest."""
+        flat = _leaves(v)
+        whole = isinstance(flat[0], int)
+        return i, _shape_of(v) or (), min(flat) if whole else None, max(flat) if whole else None
+
+
+def _apply(args: Tuple[Any, ...], edit: Tuple[int, Tuple[int, ...], Any]) -> None:
+    i, at, value = edit
+    v = args[i]
+    if not isinstance(v, list):
+        v[at] = value
+        return
+    for k in at[:-1]:
+        v = v[k]
+    v[at[-1]] = value
+
+
+def _leaves(value: Any) -> List[Any]:
+    """The numbers of a value, flat."""
+    if isinstance(value, (list, tuple)):
+        return [leaf for v in value for leaf in _leaves(v)]
+    if isinstance(value, dict):
+        return [leaf for v in value.values() for leaf in _leaves(v)]
+    if _is_array(value):
+        return list(value.reshape(-1).tolist())
+    return [value]
+
+
+def _largest(value: Any) -> float:
+    """The largest magnitude in a value that is finite."""
+    if isinstance(value, (list, tuple)):
+        return max(map(_largest, value), default=0.0)
+    if _is_array(value):
+        size = abs(value.reshape(-1))
+        size = size[size < math.inf]
+        return float(size.max()) if len(size) else 0.0
+    return abs(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
+
+
+_CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
+
+
+def _bits_found(got: Any, want: Any) -> float:
+    """Bits of the inputs' mantissas that such an error speaks of, by the root mean square of it over
+    signed data."""
+    if _is_array(want) and len(want.shape) and math.prod(want.shape) > 8192:  # as many are enough
+        step = math.prod(want.shape) // 4096
+        got, want = got.reshape(-1)[::step], want.reshape(-1)[::step]
+    pairs = [
+        (g, w)
+        for g, w in zip(_leaves(got), _leaves(want))
+        if isinstance(w, float) and isinstance(g, (int, float)) and math.isfinite(w) and math.isfinite(g)
+    ]
+    size = math.sqrt(sum(w * w for _, w in pairs))
+    error = math.sqrt(sum((g - w) ** 2 for g, w in pairs))
+    return math.inf if error == 0 or not pairs else math.log2(0.3 * size / error) + 1 if size else 0.0
+
+
+def _one_sided(got: Any, want: Any) -> bool:
+    """Whether errors have one direction: then something is left out, and nothing rounded."""
+    errors = [g - w for g, w in zip(_leaves(got), _leaves(want)) if isinstance(w, float) and g != w]
+    square = math.sqrt(sum(e * e for e in errors) * len(errors))
+    return len(errors) > 4 and abs(sum(errors)) > 0.8 * square
+
+
+def _zeros_like(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_zeros_like(v) for v in value)
+    if isinstance(value, dict):
+        return {k: _zeros_like(v) for k, v in value.items()}
+    return value * 0 if _is_array(value) else type(value)() if value is not None else None
+
+
+def _timed(remote: _Remote, batch: List[Any]) -> float:
+    """Seconds that its process takes over calls with these inputs, by the clock of this one."""
+    import time as clock
+
+    remote.ask("prepare", batch=batch)
+    begin = clock.perf_counter()
+    remote.go()
+    return clock.perf_counter() - begin
+
+
+class _Side:
+    """One of the two that are timed: before each sample the inputs of its calls change, so that none has
+    been seen; of the candidate an output of each sample is looked at."""
+
+    def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
+        self.judge, self.remote, self.suspect = judge, remote, suspect
+        self.batch = [_copy(args) for args in batch]
+        self.wrong: List[str] = []
+        self.ran = False
+        remote.ask("prepare", batch=batch)
+
+    def go(self, stream: int) -> None:
+        self.remote.go()
+
+    def prepare(self, stream: int) -> None:
+        if self.ran and self.suspect:
+            self.look()
+        self.ran = True
+        inputs = self.judge.inputs
+        edits = [] if self.judge.inplace else inputs.edited(self.batch)
+        if edits:
+            self.remote.ask("touch", edits=edits)
+            return
+        self.batch = [inputs.fresh() for _ in self.batch]
+        self.remote.ask("prepare", batch=self.batch)
+
+    def look(self) -> None:
+        i = self.judge.inputs.edits.randrange(len(self.batch))
+        want = self.judge.expected(self.batch[i])
+        got = _decode(self.remote.ask("output", which=i, inplace=self.judge.inplace)["out"])
+        worst, mismatch = self.judge.error(got, want, self.batch[i])
+        self.judge.checks += 1
+        if isinstance(got, _Other) or worst > 1:
+            self.wrong.append(mismatch or "a timed output is wrong")
+
+
+class Verdict(Dict[str, Any]):
+    """What judge found: a dict that json takes, its keys as attributes. verdict: REJECTED, WRONG,
+    INVALID_TASK, or of an honest candidate FASTER, SLOWER, EQUIVALENT, UNRESOLVED. flags: words with their
+    evidence. Times in ms a call."""
+
+    def __getattr__(self, key: str) -> Any:
+        if key in self:
+            return self[key]
+        raise AttributeError(key)
+
+    @property
+    def words(self) -> List[str]:
+        return [f["word"] for f in self["flags"]]
+
+    def to_dict(self) -> Dict[str, Any]:
+        return dict(self)
+
+    def __repr__(self) -> str:
+        speed = (
+            f" x{self['speedup']:.3g} ({self['speedup_low']:.3g} to {self['speedup_high']:.3g})"
+            if self["speedup"] is not None and self["speedup_low"] is not None
+            else ""
+        )
+        return f"{self['verdict']}{speed}" + "".join(
+            f"\n  {f['word']}: {f['evidence']}" for f in self["flags"]
+        )
+
+
+class _Judge:
+    def __init__(
+        self,
+        candidate: Dict[str, str],
+        reference: Callable[..., Any],
+        rival: Dict[str, str],
+        inputs: _Inputs,
+        rtol: Optional[float],
+        atol: Optional[float],
+        allow: Iterable[str],
+        timeout: float,
+        max_time: float,
+    ) -> None:
+        self.spec, self.rival, self.reference, self.inputs = candidate, rival, reference, inputs
+        self.rtol, self.atol, self.allow, self.timeout, self.max_time = (
+            rtol,
+            atol,
+            set(allow),
+            timeout,
+            max_time,
+        )
+        self.flags: List[Dict[str, str]] = []
+        self.probes: Dict[str, str] = {}
+        self.checks, self.inplace, self.views = 0, False, False
+        self.found: List[float] = []  # bits, of each answer to normal inputs
+        self.former: List[Any] = []  # what earlier calls had to give
+        self.decoy: Any = None  # a wrong answer that lies about in the candidate's process
+        self.speed: Dict[str, Any] = {}
+        self.remote: Any = None
+
+    # --- words ---
+
+    def flag(self, word: str, evidence: str) -> None:
+        name = word.partition(":")[0]
+        if name not in self.allow and all(f["word"] != word for f in self.flags):
+            self.flags.append({"word": word, "level": _WORDS[name][0], "evidence": evidence})
+
+    @property
+    def condemned(self) -> bool:
+        return any(f["level"] in ("REJECTED", "WRONG", "INVALID_TASK") for f in self.flags)
+
+    # --- one call ---
+
+    def expected(self, args: Tuple[Any, ...]) -> Any:
+        import warnings
+
+        own = _copy(args)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is not finite
+            want = self.reference(*own)
+        return own if self.inplace else want
+
+    def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
+        """Over what is allowed, and what is not alike. Near zero the allowed error grows with the inputs."""
+        base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
+        scale = max(1.0, _largest(args))
+        try:
+            return _compare(got, want, base, (base if self.atol is None else self.atol) * scale), ""
+        except _Mismatch as mismatch:
+            return math.inf, str(mismatch)
+
+    def ask(self, args: Tuple[Any, ...], want: Any, **options: Any) -> Dict[str, Any]:
+        sizes = [
+            v.nbytes for v in (want if isinstance(want, (list, tuple)) else [want]) if hasattr(v, "nbytes")
+        ]
+        reply = self.remote.ask(
+            "call", args=args, sizes=sizes, decoy=self.decoy, inplace=self.inplace, **options
+        )
+        if "error" not in reply:
+            try:
+                reply["value"] = _decode(reply["out"])
+            except Exception:
+                raise _Gone("FORGED_RESULT", "its output cannot be read") from None
+        return reply
+
+    def _named(
+        self, reply: Dict[str, Any], want: Any, args: Tuple[Any, ...], mismatch: str, word: str
+    ) -> Tuple[str, str]:
+        """The word for a wrong output, and the evidence."""
+        got = reply["value"]
+        if got is None and want is not None:
+            return "NO_WORK", "it returned None"
+        if isinstance(got, _Other):
+            return "LAZY", f"the output is a {got.name}"
+        if any(isinstance(leaf, _Other) for leaf in _leaves(got)):
+            return "LAZY", "in the output is a " + next(
+                leaf.name for leaf in _leaves(got) if isinstance(leaf, _Other)
+            )
+        if not self.inplace:
+            late = _decode(self.remote.ask("again", which=0)["out"])
+            if self.error(late, want, args)[0] <= 1:
+                return "LATE_WRITE", "wrong when it returned, right a moment later"
+            import time as clock
+
+            clock.sleep(0.1)
+            late = _decode(self.remote.ask("again", which=0)["out"])
+            if self.error(late, want, args)[0] <= 1:
+                return "LATE_WRITE", "wrong when it returned, right 0.1 s later"
+        if any(self.error(got, v, ())[0] == 0 for v in args if _shape_of(v)) and reply.get("shares"):
+            return "INPUT_RETURNED", "the output is an input"
+        if self.error(got, self.decoy, ())[0] <= 1:
+            return "SNOOPED", "what it gave is a wrong answer that was left where the judge's frames are"
+        if self.error(got, self.former[0], ())[0] <= 1 and self.checks <= 2:
+            return "PRECOMPUTED", "what it gave is the answer to the public example, which it had not seen"
+        if any(self.error(got, f, ())[0] <= 1 for f in self.former):
+            return "MEMOIZED", "what it gave is the answer to an earlier call"
+        if mismatch:
+            return "WRONG_LAYOUT", mismatch
+        found = _bits_found(got, want)
+        if word in ("WRONG", "SEED_BOUND", "SHAPE_BOUND") and found >= 5 and not _one_sided(got, want):
+            return f"LOW_PRECISION:{self._class(found)}", f"an error of {found:.0f} bits"
+        g, w = _leaves(got), _leaves(want)
+        wrong = [i for i in range(len(w)) if self.error(g[i], w[i], args)[0] > 1]
+        if len(w) > len(wrong) > 1:
+            odd = {repr(g[i]) for i in wrong}
+            if len(odd) == 1:
+                return "PARTIAL_WRITE", f"{len(wrong)} of {len(w)} elements are {odd.pop()}"
+        return word, f"{len(wrong)} of {len(w)} values are wrong"
+
+    @staticmethod
+    def _class(bits: float) -> str:
+        return min(_CLASSES, key=lambda c: abs(c[0] - bits))[1]
+
+    def check(
+        self,
+        what: str,
+        args: Optional[Tuple[Any, ...]] = None,
+        word: str = "WRONG",
+        kind: str = "normal",
+        sizes: str = "as given",
+        remember: bool = True,
+        **options: Any,
+    ) -> Optional[bool]:
+        """One call, held against the reference. None: the reference has no answer there."""
+        if args is None:
+            try:
+                args = self.inputs.fresh(kind, sizes)
+                want = self.expected(args)
+            except Exception as error:
+                self.probes[what] = f"skipped: the reference raised {type(error).__name__}"
+                return None
+        else:
+            want = self.expected(args)
+        self.checks += 1
+        self.probes[what] = "ran"
+        before = hashlib.sha256(_encode(args)).hexdigest()
+        reply = self.ask(args, want, **options)
+        if "error" in reply:
+            if word in ("SHAPE_BOUND", "LAYOUT_BOUND"):
+                self.probes[what] = f"refused: {reply['error']}"
+                return True
+            self.flag("CRASHED", f"{what}: {reply['error']}")
+            return False
+        if not self.inplace and reply["after"] != before:
+            self.flag("INPUT_CHANGED", f"{what}: an input is not what it was before the call")
+        worst, mismatch = self.error(reply["value"], want, args)
+        if isinstance(reply["value"], _Other) or worst > 1:
+            self._condemn(what, args, want, reply, mismatch, word, options)
+            return False
+        if reply["shares"] and not self.inplace and not self.views:
+            self.flag("INPUT_RETURNED", f"{what}: the output lies in an input's memory")
+        if kind == "normal" and word != "LAYOUT_BOUND" and _dtype_of(want) != "int":
+            self.found.append(_bits_found(reply["value"], want))
+        if remember:
+            self.former.append(want)
+            del self.former[40:]
+        return True
+
+    def _condemn(
+        self,
+        what: str,
+        args: Any,
+        want: Any,
+        reply: Dict[str, Any],
+        mismatch: str,
+        word: str,
+        options: Dict[str, Any],
+    ) -> None:
+        name, evidence = self._named(reply, want, args, mismatch, word)
+        if name == word and "overwrite" not in options:
+            again = self.ask(args, want, **options)
+            if "error" not in again and self.error(again["value"], want, args)[0] <= 1:
+                name, evidence = "FLAKY", "wrong, and right when it was asked again"
+            elif (
+                word in ("DATA_SHORTCUT", "NAN_PASS", "SHAPE_BOUND", "LAYOUT_BOUND")
+                and not self._still_right()
+            ):
+                name, evidence = "PHASE_DEPENDENT", "the public example, right before, is now wrong"
+        self.flag(name, f"{what}: {evidence}")
+
+    def _still_right(self) -> bool:
+        want = self.expected(self.inputs.examples)
+        reply = self.ask(_copy(self.inputs.examples), want)
+        return "error" not in reply and self.error(reply["value"], want, self.inputs.examples)[0] <= 1
+
+    # --- the steps ---
+
+    def admit(self) -> None:
+        """Whether the task can tell right from wrong."""
+        examples = self.inputs.examples
+        own = _copy(examples)
+        output = self.reference(*own)
+        self.inplace, self.views = output is None, _shares(output, own)
+        want, again = self.expected(examples), self.expected(examples)
+        if self.error(want, again, examples)[0] > 1:
+            self.flag("INVALID_TASK", "the reference gives different answers to the same inputs")
+        fresh = self.inputs.fresh()
+        want_fresh = self.expected(fresh)
+        if (
+            not self.inplace
+            and _dtype_of(want_fresh) != "int"
+            and self.error(_zeros_like(want_fresh), want_fresh, fresh)[0] <= 1
+        ):
+            self.flag("INVALID_TASK", "an output of zeros passes")
+        self.decoy = want_fresh
+        self.former = [want]  # not yet sent to the candidate: who gives it had it before
+        self.probes["task"] = "ran"
+
+    def correctness(self) -> None:
+        good = self.check("fresh inputs") and self.check("fresh inputs again")
+        right_there = self.check("the public example", _copy(self.inputs.examples), remember=False)
+        if not good and right_there and {f["word"] for f in self.flags} <= {"WRONG"}:
+            self.flags = [f for f in self.flags if f["word"] != "WRONG"]
+            self.flag("SEED_BOUND", "right for the public example, wrong for fresh inputs of its sizes")
+        if self.condemned:
+            return
+        if self.inputs.make_own:
+            self.probes["kinds of data, sizes"] = "skipped: the task makes its own inputs"
+            return
+        for kind in _KINDS:
+            self.check(f"data: {kind}", word="DATA_SHORTCUT", kind=kind)
+        self.check("data: a spike elsewhere", word="DATA_SHORTCUT", kind="spike")
+        for kind in ("nan", "inf"):
+            self.check(f"data: one {kind}", word="NAN_PASS", kind=kind, remember=False)
+        for sizes in list(_NEXT_SIZE)[1:]:
+            self.check(f"sizes: {sizes}", word="SHAPE_BOUND", sizes=sizes)
+        if self.inputs.modules:
+            for layout in ("strided", "misaligned"):
+                self.check(f"layout: {layout}", word="LAYOUT_BOUND", layout=layout)
+        else:
+            self.probes["layout"] = "skipped: no arrays"
+
+    def memory(self) -> None:
+        """Results that are remembered, outputs that are not the caller's, work that goes on."""
+        import time as clock
+
+        args = self.inputs.fresh()
+        self.check("before a change", args)
+        for _ in range(3):  # one element of what it knows already
+            args = _copy(args)
+            edit = self.inputs.edit(7.0)
+            if edit:
+                _apply(args, edit)
+                self.check("one element changed", args, word="MEMOIZED")
+        self.check("other contents in the same objects", self.inputs.fresh(), word="MEMOIZED", overwrite=True)
+        x = self.inputs.fresh()
+        want = self.expected(x)
+        first = self.ask(x, want, poison=math.nan)
+        if not self.inplace and "out" in first:
+            clock.sleep(0.03)
+            self.probes["outputs later"] = "ran"
+            if self.remote.ask("again", which=0)["out"] != first["out"]:
+                self.flag("LATE_WRITE", "an output changed 30 ms after the function had returned")
+            other = self.inputs.fresh()
+            self.ask(other, self.expected(other))
+            if self.remote.ask("again", which=1)["out"] != first["out"]:
+                self.flag(
+                    "OUTPUT_ALIASED", "an output changed when the function was called with other inputs"
+                )
+        answers = [self.ask(x, want, poison=p) for p in (math.nan, 1e30, math.nan, 1e30, math.nan, 1e30)]
+        self.probes["repeats and poison"] = "ran"
+        bad = [i for i, a in enumerate(answers) if "error" in a or self.error(a["value"], want, x)[0] > 1]
+        if bad and all(i % 2 for i in bad) and len(bad) == 3:
+            self.flag("UNINIT_READ", "wrong where freed memory held 1e30")
+        elif bad:
+            self.flag(
+                "FLAKY" if len(bad) < 6 else "PHASE_DEPENDENT",
+                f"{len(bad)} of 6 calls with the same inputs are wrong",
+            )
+        elif any(a["out"] != answers[0]["out"] for a in answers):
+            self.flag("NONDETERMINISTIC", "6 calls with the same inputs gave different bits")
+
+    def started(self) -> None:
+        self.remote = _Remote(self.spec, self.inputs.modules, self.timeout)
+        self.replaced()
+
+    def replaced(self) -> None:
+        """What is no longer what it was when its process began."""
+        facts = self.remote.ask("facts")
+        self.probes["replaced functions"] = "ran"
+        changed = facts.get("changed", [])
+        clocks = [n for n in changed if n.startswith(_CLOCKS)]
+        others = [n for n in changed if n not in clocks]
+        if clocks:
+            self.flag("TIMER_PATCHED", "replaced: " + ", ".join(clocks[:5]))
+        if others:
+            self.flag("CHECK_PATCHED", "replaced: " + ", ".join(others[:5]))
+        if facts.get("shadowed"):
+            self.flag("MODULE_SHADOW", "replaced: " + ", ".join(facts["shadowed"]))
+        if facts.get("settings"):
+            self.flag("GLOBAL_STATE", "changed: " + ", ".join(facts["settings"]))
+
+    def quiet(self) -> None:
+        """What its process did besides, and goes on to do."""
+        import time as clock
+
+        self.replaced()
+        self.probes["processor time afterwards"] = "ran"
+        x = self.inputs.fresh()
+        self.ask(x, self.expected(x))
+        looks = idle = 0
+        while (
+            idle < 5 and looks < 100
+        ):  # threads of libraries stay awake for a while, in case that they are called
+            clock.sleep(0.01)
+            looks, idle = looks + 1, 0 if self.remote.busy() else idle + 1
+        if idle < 5:
+            self.flag("THREAD", "its threads were still at work 1 s after a call")
+        if self.remote.children():
+            self.flag("THREAD", "it left processes running")
+        if self.remote.files():
+            self.flag("FILE_LEFT", ", ".join(self.remote.files()[:5]))
+
+    @property
+    def bits(self) -> float:
+        """By the median: sums that come to lie near zero have few bits by themselves."""
+        return sorted(self.found)[len(self.found) // 2] if self.found else math.inf
+
+    def precision(self) -> None:
+        if self.rtol is not None:
+            return
+        asked = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}.get(
+            _dtype_of(self.expected(self.inputs.examples)), 0
+        )
+        if self.bits < asked * 0.62:
+            self.flag(f"LOW_PRECISION:{self._class(self.bits)}", f"{self.bits:.0f} bits found, {asked} asked")
+
+    # --- speed: both in processes of their own, timed from here ---
+
+    def race(self) -> None:
+        rival = _Remote(self.rival, self.inputs.modules, self.timeout)
+        try:
+            batch, empty = self._batch((self.remote, rival), 0.002)
+            sides = {
+                "reference": _Side(self, rival, batch, False),
+                "candidate": _Side(self, self.remote, batch, True),
+            }
+            interrupts = _Interrupts()
+            jobs = {name: _Job(interrupts, side.go, side.prepare, []) for name, side in sides.items()}
+            records = _contest(
+                jobs, interrupts, name="judge", host=True, precision=0.01, max_time=self.max_time
+            )
+        finally:
+            rival.close()
+        for record in records:
+            if isinstance(record.exception, _Gone):
+                raise record.exception
+        self.probes["timed outputs"] = "ran"
+        wrong = sides["candidate"].wrong
+        if wrong:
+            self.flag("PHASE_DEPENDENT", f"{len(wrong)} timed outputs: {wrong[0]}")
+        self._note_speed(records, len(batch), empty)
+
+    def _batch(self, remotes: Sequence["_Remote"], target: float) -> Tuple[List[Any], float]:
+        """Inputs of as many calls as one timing holds together, and seconds that asking for none takes."""
+        empty = sorted(_timed(remotes[0], []) for _ in range(15))[7]
+        batch = [self.inputs.fresh()]
+        most = max(1, min(256, (4 << 20) // max(1, len(_encode(self.inputs.examples)))))
+        while len(batch) < most and min(_timed(r, batch) for r in remotes for _ in range(2)) < target:
+            batch += [self.inputs.fresh() for _ in range(min(len(batch), most - len(batch)))]
+        return batch, empty
+
+    def _note_speed(self, records: Sequence[Record], n: int, empty: float) -> None:
+        reference, candidate = records
+        if reference.time_ms is None or candidate.time_ms is None:
+            raise Error(
+                f"judge: no time of the {'reference' if reference.time_ms is None else 'candidate'}: "
+                f"{reference!r}; {candidate!r}"
+            )
+        each = lambda v: None if v is None else v / n
+        self.speed = {
+            "time_ms": each(candidate.time_ms),
+            "time_ms_ci_low": each(candidate.time_ms_ci_low),
+            "time_ms_ci_high": each(candidate.time_ms_ci_high),
+            "reference_ms": each(reference.time_ms),
+            "speedup": candidate.speedup,
+            "speedup_low": candidate.speedup_low,
+            "speedup_high": candidate.speedup_high,
+            "noise_floor": candidate.noise_floor,
+            "contest": candidate.verdict,
+            "calls_per_sample": n,
+            "samples": candidate.samples,
+            "own_ms": empty * 1e3 / n,
+            "cpu": candidate.cpu,
+            "gpu": candidate.gpu,
+        }
+        shorter = min(reference.time_ms, candidate.time_ms)
+        if empty * 1e3 > 0.05 * shorter:
+            self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)}")
+
+    def repeats(self) -> None:
+        """Whether the same inputs again are faster than fresh ones: results are kept."""
+        batch = [self.inputs.fresh() for _ in range(min(self.speed["calls_per_sample"], 64))]
+        times: Dict[str, List[float]] = {"nothing": [], "fresh": [], "again": []}
+        for _ in range(12):
+            if not self.inputs.edited(batch):
+                batch = [self.inputs.fresh() for _ in batch]
+            for what in ("fresh", "again"):
+                times["nothing"].append(_timed(self.remote, []))  # and wakes it, so that both begin alike
+                times[what].append(_timed(self.remote, batch))
+        nothing, fresh, again = (_quantile(t, 0.5) for t in times.values())
+        if fresh < 6 * nothing:
+            self.probes["repeats against fresh inputs"] = "skipped: the calls are too short to tell"
+            return
+        self.probes["repeats against fresh inputs"] = "ran"
+        apart = _quantile(times["again"], 0.8) < _quantile(times["fresh"], 0.2)
+        if apart and fresh > 1.5 * again and fresh - again > 4 * nothing:
+            self.flag(
+                "MEMOIZED", f"inputs that it has seen take {again / fresh:.2g} of the time of fresh ones"
+            )
+
+    def after(self) -> None:
+        for _ in range(2):
+            self.check("after the timing", word="PHASE_DEPENDENT")
+
+    def run(self) -> None:
+        try:
+            self.admit()
+            if self.condemned:
+                return
+            for step in (
+                self.started,
+                self.correctness,
+                self.memory,
+                self.precision,
+                self.race,
+                self.repeats,
+                self.after,
+            ):
+                if not self.condemned:
+                    step()
+            self.quiet()
+        except _Gone as gone:
+            self.flag(gone.word, str(gone))
+        finally:
+            if self.remote:
+                self.remote.close()
+
+    def verdict(self) -> Verdict:
+        levels = [f["level"] for f in self.flags]
+        word = next((w for w in ("INVALID_TASK", "REJECTED", "WRONG") if w in levels), None)
+        v = Verdict(schema=1, verdict=word or self.speed.get("contest") or "UNRESOLVED", flags=self.flags)
+        for key in (
+            "speedup",
+            "speedup_low",
+            "speedup_high",
+            "noise_floor",
+            "time_ms",
+            "time_ms_ci_low",
+            "time_ms_ci_high",
+            "reference_ms",
+            "own_ms",
+            "calls_per_sample",
+            "samples",
+            "cpu",
+            "gpu",
+        ):
+            v[key] = None if word else self.speed.get(key)  # who is not right has no speed
+        bits = None if self.bits == math.inf else round(self.bits, 1)
+        v.update(
+            bits_found=bits,
+            checks=self.checks,
+            probes=self.probes,
+            seed=self.inputs.seed,
+            candidate=self.spec,
+            reference=self.rival,
+            kbench_version=__version__,
+            python=sys.version.split()[0],
+        )
+        return v
+
+
+def judge(
+    candidate: Any,
+    reference: Any,
+    inputs: Any,
+    *,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    seed: Optional[int] = None,
+    allow: Iterable[str] = (),
+    timeout: float = 60,
+    max_time: float = 1,
+) -> Verdict:
+    """Judges a function that one does not trust, and times it against a reference that one does.
+
+    candidate: "file.py:name", or a function at the top of a module: a fresh process imports it, this one
+        does not.
+    reference: a function at the top of a module: called here for what is right, and in a process of its own
+        for time.
+    inputs: a tuple of example arguments (arrays, lists of numbers, numbers): fresh random ones like them are
+        made, of other kinds and sizes too; or a function of a random.Random that gives such a tuple, and is
+        then asked for each call. Who returns None is judged by what it leaves in its arguments.
+    rtol, atol: as in compare. seed: secret and fresh unless given. allow: words that this task permits.
+    timeout: seconds for an answer. max_time: seconds of samples.
+    """
+    import secrets
+
+    seed = secrets.randbits(48) if seed is None else seed
+    unknown = [w for w in allow if w not in _WORDS]
+    if unknown:
+        raise Error(f"judge: allow knows no word {unknown[0]}; there is {', '.join(_WORDS)}")
+    spec, rival = _spec_of(candidate, ("candidate", getattr(reference, "__name__", ""))), _spec_of(reference)
+    j = _Judge(spec, reference, rival, _Inputs(inputs, seed), rtol, atol, allow, timeout, max_time)
+    if spec.get("path") and spec.get("path") == rival.get("path"):
+        j.flag("TASK_SHARED", spec["path"])
+    j.run()
+    return j.verdict()
+
+
+# --- python -m kbench ---------------------------------------------------------------------------------------
+
+
+def _judge_main(words: Sequence[str]) -> int:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="python -m kbench judge",
+        description="Judges the function of a file against a task: a Python file with a "
+        "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, "
+        "`atol` and `allow` count too. Prints one JSON verdict. Exit code: 0 honest and right; 1 not; 2 usage.",
+    )
+    parser.add_argument(
+        "file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's"
+    )
+    parser.add_argument(
+        "--task", metavar="TASK.py", help="the task; without it FILE has all three, and is trusted so far"
+    )
+    parser.add_argument("--rtol", type=float)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--max-time", type=float, default=1, metavar="SECONDS", help="of samples (1)")
+    parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="for an answer (60)")
+    o = parser.parse_args(list(words))
+    path = o.task or o.file.partition(".py:")[0] + (".py" if ".py:" in o.file else "")
+    try:
+        if not os.path.isfile(path):
+            raise Error(f"judge: there is no file {path}")
+        place = _import_function({"path": path, "name": "__dict__"})
+        missing = [k for k in ("reference", "inputs") if k not in place]
+        if missing:
+            raise Error(
+                f"judge: {path} has no {missing[0]}; a task has `reference` and `inputs` (--task names it)"
+            )
+        verdict = judge(
+            o.file,
+            place["reference"],
+            place["inputs"],
+            seed=o.seed,
+            max_time=o.max_time,
+            timeout=o.timeout,
+            rtol=place.get("rtol") if o.rtol is None else o.rtol,
+            atol=place.get("atol"),
+            allow=place.get("allow", ()),
+        )
+    except Error as error:
+        print(f"kbench: error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(verdict, indent=1, allow_nan=False))
+    return 1 if verdict["verdict"] in ("REJECTED", "WRONG", "INVALID_TASK") else 0
+
+
+def _main(words: Sequence[str]) -> int:
+    if words and words[0] == "judge":
+        return _judge_main(words[1:])
+    if words and words[0] in ("-h", "--help"):
+        print(
+            "python -m kbench judge FILE [--task TASK.py]    judges a function (judge --help)\n"
+            "python -m kbench --load FILE...               shows records, as every program of kbench does"
+        )
+        return 0
+    try:
+        return _call_main(["kbench", *words])
+    except Error as error:
+        print(f"kbench: error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# The judge for Python functions: planted tricks are found, honest functions pass. PYTHON is the interpreter.
+. tests/lib.sh
+
+: "${PYTHON:=python3}"
+if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then
+    skip "no Python from 3.8 on ($PYTHON)"
+    finish
+fi
+XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
+export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE CC
+unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
+
+# two at a time: most of it is waiting
+run "$PYTHON" -c 'import kbench; kbench.time(int, host=True, samples=3)'
+check_rc "the library" 0
+"$PYTHON" tests/cli/python/judge.py tricks > "$tmp/tricks.txt" 2> "$tmp/tricks.err" < /dev/null &
+"$PYTHON" tests/cli/python/judge.py honest others arrays > "$tmp/honest.txt" 2> "$tmp/honest.err" < /dev/null
+wait
+for part in tricks honest; do
+    sed -n "s/^FAIL: /FAIL: $me: /p" "$tmp/$part.txt"
+    if grep -q '^SKIP: ' "$tmp/$part.txt"; then skip "$(sed -n 's/^SKIP: //p' "$tmp/$part.txt")"; fi
+    last=$(tail -n 1 "$tmp/$part.txt")
+    case $last in
+    *" passed, "*" failed")
+        passed=$((passed + ${last%% passed*})) last=${last#*passed, }
+        failed=$((failed + ${last%% failed*}))
+        ;;
+    *) fail "$part ended early: $(tail -n 3 "$tmp/$part.err" | tr '\n' '~')" ;;
+    esac
+done
+finish

@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# kbench from Python, on the host: contests, checks, errors, the command line, and the wheel. PYTHON is the interpreter.
+. tests/lib.sh
+
+: "${PYTHON:=python3}"
+if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then
+    skip "no Python from 3.8 on ($PYTHON)"
+    finish
+fi
+XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
+export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE CC
+unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
+
+# counted: what a Python test printed last is added up
+counted() {
+    sed -n '/^FAIL: /s/^FAIL: /FAIL: '"$me"': /p; /^SKIP: /s/^SKIP: /SKIP: '"$me"': /p' "$out"
+    case $(tail -n 1 "$out") in
+    *" passed, "*" failed")
+        n=$(tail -n 1 "$out")
+        passed=$((passed + ${n%% passed*}))
+        n=${n#*passed, }
+        failed=$((failed + ${n%% failed*}))
+        ;;
+    *) fail "$1 ended early; $(said)" ;;
+    esac
+    skipped=$((skipped + $(grep -c '^SKIP: ' "$out")))
+}
+
+mkdir -p "$tmp/scratch"
+run "$PYTHON" tests/cli/python/api.py "$PWD/$tmp/scratch"
+counted "api.py"
+
+run "$PYTHON" examples/python/example.py --iters 20 --json "$tmp/example.json"
+check_rc "the example" 0
+check_out "the example" '4 cases: 4 ok'
+
+# --- the judge's command line: one JSON verdict on stdout, exit codes 0, 1, 2
+task=tests/cli/python/task.py
+run "$PYTHON" -m kbench judge tests/cli/python/honest.py:another_order --task $task --max-time 0.1 --seed 7
+check_rc "judge: honest" 0
+check "judge: JSON" "$PYTHON" -c 'import json, sys
+v = json.load(open(sys.argv[1]))
+assert v["verdict"] in ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED") and v["seed"] == 7 and v["time_ms"] > 0, v
+assert v["probes"]["timed outputs"] == "ran" and v["schema"] == 1 and v["candidate"]["name"] == "another_order", v' "$out"
+run "$PYTHON" -m kbench judge tests/cli/python/tricks.py:leaves --task $task
+check_rc "judge: a trick" 1
+check_out "judge: a trick" '"word": "EXITED"'
+check_not_out "judge: what the candidate prints" 'speedup": 1000'
+cat tests/cli/python/task.py - > "$tmp/all.py" << 'END'
+def candidate(x, a):
+    return reference(x, a)
+END
+run "$PYTHON" -m kbench judge "$tmp/all.py" --max-time 0.1
+check_rc "judge: all in one file" 0
+check_out "judge: all in one file" '"word": "TASK_SHARED"'
+run "$PYTHON" -m kbench judge tests/cli/python/none.py --task $task
+check_rc "judge: no file" 2
+check_err "judge: no file" 'there is no file'
+run "$PYTHON" -m kbench judge tests/cli/python/honest.py
+check_rc "judge: no task" 2
+check_err "judge: no task" '--task'
+
+# --- the wheel: header and module, from a copy of the checkout, without a network
+mkdir -p "$tmp/copy/examples"
+cp kbench.h "$tmp/copy" && cp -r examples/python "$tmp/copy/examples"
+if "$PYTHON" -m venv "$tmp/venv" > "$tmp/venv.log" 2>&1; then
+    unset PYTHONPATH
+    check "pip install" "$tmp/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-index "./$tmp/copy/examples/python"
+    rm -rf "$tmp/copy"
+    run "$tmp/venv/bin/python" -c 'import kbench; print(kbench._find_header()); print(kbench.time(int, host=True, samples=5))'
+    check_rc "installed" 0
+    check_out "installed: the header came along" 'site-packages/kbench.h'
+    check_out "installed: a time" 'int/impl=int: .* FEW'
+else
+    skip "no venv: pip install is not tried"
+fi
+finish

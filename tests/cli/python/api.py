@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""kbench.py without a GPU: contests, checks, errors, records, tables, triton.testing's faces, command line."""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import kbench
+
+here = os.path.dirname(os.path.abspath(__file__))
+scratch = sys.argv[1]
+passed, failed = 0, 0
+
+
+def check(what, good, said=""):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print(f"FAIL: {what}: {said}")
+
+
+def raised(kind, fn, *args, **options):
+    try:
+        fn(*args, **options)
+    except kind as error:
+        return str(error) or "raised"
+    return None
+
+
+def spin(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+    return 1.5
+
+
+def contests():
+    functions = {
+        "one": lambda s: spin(s),
+        "two": lambda s: spin(2 * s),
+        "wrong": lambda s: spin(s) + 1e-6,
+        "raises": lambda s: [][1],
+    }
+    r = kbench.compare(
+        functions,
+        inputs=(2e-4,),
+        name="spin",
+        check="one",
+        host=True,
+        max_time=0.1,
+        bytes=1e6,
+        params={"n": 4096, "scale": 0.5, "kind": "wide"},
+        dtype="f32",
+    )
+    one, two, wrong, raises = r
+    check("names", one.name == "spin/impl=one/dtype=f32/n=4096/scale=0.5/kind=wide", one.name)
+    check("params", one.params == {"dtype": "f32", "n": 4096, "scale": 0.5, "kind": "wide"}, one.params)
+    check("a time", 0.19 < one.time_ms, one)
+    check("a speedup", 0.3 < two.speedup < 0.8 and two.baseline == "one", two)
+    check("a verdict", two.verdict in ("SLOWER", "UNRESOLVED"), two)
+    check("checked", one.verified is True and one.max_error == 0, one)
+    check("a rate", one.throughput_gbps and abs(one.throughput_gbps * one.time_ms - 1) < 1e-6, one)
+    check(
+        "wrong gets no time",
+        wrong.status == "failed" and wrong.time_ms is None and "VERIFY_FAIL" in wrong.flags,
+        wrong,
+    )
+    check(
+        "what failed says it",
+        "IndexError" in raises.message and isinstance(raises.exception, IndexError),
+        raises,
+    )
+    check(
+        "the call's own time", 0 < one.python_call_ms < 0.05 and "call from C" not in (one.message or ""), one
+    )
+    check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
+    check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
+    check("no such key", "to_dict" in raised(AttributeError, getattr, one, "nothing"))
+    d = one.to_dict()
+    d["time_ms"] = 0
+    check("a copy", one.time_ms > 0 and "time_ms" in dir(one))
+    empty = kbench.time(lambda: None, host=True, max_time=0.05)
+    check("short times say what the call takes", "are the call from C" in empty.message, empty)
+
+    runs, resets = [0], [0]
+
+    def work(x):
+        runs[0] += 1
+        x.append(1)
+
+    def before(x):
+        resets[0] += 1
+        x.clear()
+
+    r = kbench.time(work, [], before=before, check=lambda output: output is None, host=True, samples=20)
+    check("as many samples", r.samples == 20, r)
+    check("a reset before each", resets[0] == runs[0] > 20, (resets, runs))
+    outputs = []
+    kbench.time(lambda: len(outputs), check=lambda output: outputs.append(output), host=True, samples=5)
+    check("checked first and last", len(outputs) >= 2, outputs)
+    in_place = {"a": lambda x: x.__setitem__(0, 2.0), "b": lambda x: x.__setitem__(0, 3.0)}
+    r = kbench.compare(in_place, inputs=([1.0],), check="a", host=True, samples=5)
+    check("in place", r[0].verified is True and r[1].verified is False, r)
+
+
+def comparing():
+    nan, inf = float("nan"), float("inf")
+    ok = lambda got, want, **o: kbench.time(lambda: got, check=want, host=True, samples=3, **o).verified
+    check(
+        "values",
+        ok([1.0, nan, inf], [1.0, nan, inf]) and not ok([1.0, nan], [1.0, 2.0]) and not ok([inf], [-inf]),
+    )
+    check("tolerance", ok(1.0 + 5e-10, 1.0) and not ok(1.001, 1.0) and ok(1.001, 1.0, rtol=1e-2))
+    check(
+        "structure",
+        ok({"a": (1, [2.0])}, {"a": (1, [2.0])}) and not ok([1.0], [1.0, 2.0]) and not ok("x", 1.0),
+    )
+    check("exact", ok([1, 2], [1, 2]) and not ok([1, 3], [1, 2]) and not ok(True, 1.0))
+    try:
+        import numpy
+    except ImportError:
+        print("SKIP: no numpy: arrays are not compared")
+        return
+    x = numpy.arange(6, dtype="f4").reshape(2, 3)
+    check("arrays", ok(x, x) and ok(x * numpy.float32(1 + 1e-6), x) and not ok(x + 1, x))
+    check("arrays: shapes and elements", not ok(x.reshape(3, 2), x) and not ok(x.astype("f8"), x))
+    y = x.copy()
+    y[0] = nan, inf, -inf
+    check("arrays: not finite", ok(y, y) and not ok(x, y) and not ok(-y, y))
+    check(
+        "arrays: whole numbers",
+        ok(numpy.arange(3), numpy.arange(3)) and not ok(numpy.arange(3) + 1, numpy.arange(3)),
+    )
+    r = kbench.compare(
+        {"numpy": lambda a: a @ a.T, "mine": lambda a: (a[:, None] * a[None]).sum(-1)},
+        inputs=(x,),
+        check="numpy",
+        host=True,
+        samples=5,
+    )
+    check("arrays: a contest", all(v.verified for v in r), r)
+
+
+def errors():
+    check(
+        "raised again", raised(ZeroDivisionError, kbench.time, lambda: 1 / 0, host=True) == "division by zero"
+    )
+
+    def strange():
+        raise ValueError("x\u00e9\u20ac" * 200 + "\ud800")
+
+    r = kbench.compare({"strange \u00e9": strange}, host=True)[0]
+    check("any text", "ValueError: x\u00e9" in r.message and r.implementation == "strange \u00e9", r)
+    check("needs a GPU", "host=True" in raised(kbench.Error, kbench.time, lambda: None))
+    check("no such function", "'c'" in raised(kbench.Error, kbench.compare, {"a": int}, check="c", host=True))
+    check("nothing to compare", raised(kbench.Error, kbench.compare, {}, host=True))
+    check("expect", "transfer" in raised(kbench.Error, kbench.time, int, host=True, expect=["x"]))
+    bad = kbench.time(int, host=True, mode="warm")
+    check("a bad description", bad.status == "failed" and "mode" in bad.message, bad)
+
+    calls = [0]
+
+    def interrupted():
+        calls[0] += 1
+        if calls[0] == 30:
+            os.kill(os.getpid(), signal.SIGINT)
+        return calls[0]
+
+    before = signal.getsignal(signal.SIGINT)
+    begin = time.perf_counter()
+    check(
+        "Ctrl-C",
+        raised(
+            KeyboardInterrupt, kbench.compare, {"a": interrupted, "b": interrupted}, host=True, max_time=30
+        ),
+    )
+    check("Ctrl-C ends at once", calls[0] < 200 and time.perf_counter() - begin < 15, calls)
+    check("Ctrl-C as before", signal.getsignal(signal.SIGINT) is before)
+    check("exits go through", raised(SystemExit, kbench.time, lambda: sys.exit(3), host=True) == "3")
+
+
+def records():
+    path = os.path.join(scratch, "records.json")
+    r = kbench.compare({"a": int, "b": float}, name="types", host=True, max_time=0.05)
+    kbench.save(r, path)
+    again = kbench.load(path)
+    check("saved and read", [v.to_dict() for v in again] == [v.to_dict() for v in r])
+    with open(path) as f:
+        check("plain JSON", isinstance(json.load(f), list) and os.listdir(scratch).count("records.json") == 1)
+    for records in (r, again, r[0]):
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            kbench.table(records)
+        check("kbench's table", "types" in text.getvalue() and "case" in text.getvalue(), text.getvalue())
+    page = os.path.join(scratch, "page.md")
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        kbench.table(r, "--md", page, "--columns", "speedup")
+    check(
+        "kbench's report",
+        os.path.getsize(page) > 200 and " time" not in text.getvalue().splitlines()[3],
+        text.getvalue(),
+    )
+    check("not written", raised(OSError, kbench.save, r, os.path.join(scratch, "none", "x.json")))
+
+
+def triton_faces():
+    bench = lambda **o: kbench.do_bench(lambda: spin(1e-4), warmup=5, rep=20, host=True, **o)
+    mean, low, high = bench(), *bench(quantiles=[0.1, 0.9])
+    check("do_bench", mean > 0.09 and 0.09 < low <= high, (mean, low, high))
+    check("do_bench: one quantile", bench(quantiles=[0.5]) > 0.09)
+    check("do_bench: modes", all(bench(return_mode=m) > 0.09 for m in ("min", "max", "median")))
+    check(
+        "do_bench: all", len(bench(return_mode="all")) > 5 and raised(kbench.Error, bench, return_mode="mode")
+    )
+
+    class Tensor:
+        grad = 1
+
+    t = Tensor()
+    kbench.do_bench(lambda: setattr(t, "seen", t.grad), grad_to_none=[t], rep=5, host=True)
+    check("do_bench: gradients", t.grad is None and t.seen is None)
+
+    @kbench.perf_report(
+        kbench.Benchmark(
+            x_names=["n", "m"],
+            x_vals=[2, (4, 8)],
+            line_arg="provider",
+            line_vals=["a", "b"],
+            line_names=["A", "B"],
+            plot_name="sums",
+            args={"k": 3},
+            ylabel="ms",
+        )
+    )
+    def sums(n, m, provider, k, more=0):
+        return (n * m * k + more, 1.0, 2.0) if provider == "a" else 0.5
+
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        rows = sums.run(print_data=True, save_path=scratch, return_df=True, more=1)
+    check("perf_report: printed", "sums:" in text.getvalue() and "97" in text.getvalue(), text.getvalue())
+    if isinstance(rows, list):
+        check("perf_report: rows", rows[1]["A"] == 97 and rows[1]["m"] == 8 and rows[0]["A-max"] == 2.0, rows)
+    with open(os.path.join(scratch, "sums.csv")) as f:
+        check("perf_report: a file", f.read() == "n,m,A,B\n2,2,13,0.5\n4,8,97,0.5\n")
+
+
+def command_line():
+    def run(*words, **options):
+        return subprocess.run(
+            [sys.executable, os.path.join(here, "benches.py"), *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            universal_newlines=True,
+            **options,
+        )
+
+    path = os.path.join(scratch, "benches.json")
+    listed = run("--list")
+    check(
+        "--list",
+        listed.returncode == 0 and "total/impl=loop/n=200/scale=2/kind=plain" in listed.stdout,
+        listed,
+    )
+    done = run("--iters", "20", "--op", "total", "-a", "n=10", "--json", path)
+    check("fine", done.returncode == 0 and "4 cases: 4 ok" in done.stdout, done)
+    rows = kbench.load(path)
+    check("records", [r.implementation for r in rows] == ["sum", "loop"] * 2 or len(rows) == 4, rows)
+    check("checked", all(r.verified and r.baseline == "sum" and r.time_ms > 0 for r in rows), rows)
+    check("what was said", rows[0].origin == "vendor" and "n is 10" in rows[0].message, rows[0].to_dict())
+    done = run("--iters", "20", "--op", "buffers")
+    check("buffers", done.returncode == 0 and "2 cases: 2 ok" in done.stdout, done)
+    done = run("--iters", "20", "--op", "odd", "--json", path)
+    found = {r.params["which"]: r for r in kbench.load(path)}
+    check("failures", done.returncode == 1 and len(found) == 8, done)
+    check(
+        "who raised",
+        "ValueError: planted at once" in found["raises"].message and "planted at once" in done.stderr,
+    )
+    check("who raised later", "planted in run 20" in found["raises_late"].message, found["raises_late"])
+    check(
+        "who left",
+        "CRASHED" in found["exits"].flags and "exit code 7" in found["exits"].message,
+        found["exits"],
+    )
+    check("who is wrong", all("VERIFY_FAIL" in found[k].flags for k in ("wrong", "asserts")), found)
+    check("who said why", "more than none" in found["asserts"].message, found["asserts"])
+    check("no loop", "NO_LOOP" in found["nothing"].flags and "BAD_CASE" in found["twice"].flags, found)
+    check(
+        "skipped",
+        found["skipped"].status == "skipped" and "not today" in found["skipped"].message,
+        found["skipped"],
+    )
+    done = run("--op", "on_a_gpu")
+    check("no GPU", "host=True" in done.stdout and "skipped" in done.stdout, done)
+    check("unknown", run("--op", "totl").returncode == 2)
+    done = run("--iters", "5", "--no-isolate", "--op", "total", "-a", "n=10")
+    check("one process", done.returncode == 0 and "4 ok" in done.stdout, done)
+    with open(os.path.join(here, "benches.py")) as f:
+        done = subprocess.run(
+            [sys.executable, "-", "--iters", "5", "--op", "total"],
+            stdin=f,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+        )
+    check("from stdin", done.returncode == 0 and "one process" in done.stderr, done)
+
+
+def streams():
+    """kbench's stream is made the current one of libraries that are there; stand-ins tell in which order."""
+    import types
+
+    told = []
+
+    class Stand:
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            told.append(self.name)
+
+        def __exit__(self, *_):
+            told.append("/" + self.name)
+
+    cuda = types.SimpleNamespace(
+        is_available=lambda: True,
+        ExternalStream=lambda s, device=None: s,
+        stream=lambda s: Stand(f"torch {s}"),
+    )
+    sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+    sys.modules["cupy"] = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(ExternalStream=lambda s, device: Stand(f"cupy {s}"))
+    )
+    try:
+        on = kbench._Streams()
+        kbench._on_stream(lambda x: told.append(x), ("work",), on)(7)
+        check("streams", told == ["torch 7", "cupy 7", "work", "/cupy 7", "/torch 7"], told)
+        del told[:]
+        kbench._on_stream(lambda stream: told.append(stream), (), on)(8)
+        check("streams: as an argument", told[2] == 8 and told[-1] == "/torch 8", told)
+        del told[:]
+        raised(ZeroDivisionError, kbench._on_stream(lambda: 1 / 0, (), on), 8)
+        check("streams: left in any case", told[-2:] == ["/cupy 8", "/torch 8"], told)
+    finally:
+        del sys.modules["torch"], sys.modules["cupy"]
+
+
+def library():
+    def run(code="kbench.time(int, host=True, samples=3)", **env):
+        return subprocess.run(
+            [sys.executable, "-c", "import kbench; " + code],
+            env=dict(os.environ, **env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+        )
+
+    done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="no-such-compiler -g")
+    check(
+        "no compiler",
+        "no-such-compiler -g -O2 -shared" in done.stderr and "set CC" in done.stderr,
+        done.stderr,
+    )
+    done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="cc -DKBENCH_MALLOC=1")
+    check(
+        "what the compiler said",
+        "could not be built" in done.stderr and "KBENCH_REALLOC" in done.stderr,
+        done.stderr,
+    )
+    left = [f for _, _, files in os.walk(os.path.join(scratch, "no")) for f in files]
+    check("nothing is left", not left, left)
+    check("no header", "is no file" in run(KBENCH_H="/nowhere/kbench.h").stderr)
+    import ctypes.util
+
+    check(
+        "no library of ours",
+        "is no library of kbench" in run(KBENCH_LIB=ctypes.util.find_library("m")).stderr,
+    )
+    cache = os.path.join(scratch, "two")
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", "import kbench; kbench.time(int, host=True, samples=3)"],
+            env=dict(os.environ, XDG_CACHE_HOME=cache, CFLAGS="-O0"),
+        )
+        for _ in range(2)
+    ]
+    check("two build it at once", [p.wait() for p in both] == [0, 0])
+    files = [f for _, _, files in os.walk(cache) for f in files]
+    check("and leave one", files == ["libkbench.so"], files)
+
+
+if __name__ == "__main__":
+    for part in (contests, comparing, errors, records, triton_faces, command_line, streams, library):
+        begin = time.perf_counter()
+        part()
+        print(f"{part.__name__}: {time.perf_counter() - begin:.1f} s", file=sys.stderr)
+    print(f"{passed} passed, {failed} failed")

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""Benchmarks for kbench's command line: right ones, and one for each way to fail."""
+
+import os
+
+import kbench
+
+
+@kbench.bench(
+    op="total", impl="sum", n=[10, 200], scale=[0.5, 2.0], kind=["plain"], origin="vendor", note="built in"
+)
+def with_sum(kb, n, scale, kind):
+    x = [scale * i for i in range(n)]
+    assert (n, scale, kind) == (len(x), scale, "plain") and kb.seed == 42 and kb.dtype is None
+    kb.time(sum, x, host=True)
+    kb.check(None, scale * n * (n - 1) / 2)
+    kb.bytes(8 * n)
+    kb.note(f"n is {n}")
+
+
+@kbench.bench(op="total", impl="loop", n=[10, 200], scale=[0.5, 2.0], kind=["plain"], rung=1)
+def with_a_loop(kb, n, scale, kind):
+    x = [scale * i for i in range(n)]
+    out = [0.0]
+
+    def loop():
+        for v in x:
+            out[0] += v
+
+    def reset():
+        out[0] = 0.0
+
+    kb.time(loop, before=reset, host=True)
+    kb.check(out, [scale * n * (n - 1) / 2])
+
+
+@kbench.bench(which=["raises", "raises_late", "exits", "wrong", "asserts", "nothing", "twice", "skipped"])
+def odd(kb, which):
+    runs = [0]
+    if which == "raises":
+        raise ValueError("planted at once")
+    if which == "nothing":
+        return
+    if which == "skipped":
+        return kb.skip("not today")
+
+    def work():
+        runs[0] += 1
+        if which == "exits":
+            os._exit(7)
+        if which == "raises_late" and runs[0] == 20:
+            raise KeyError("planted in run 20")
+        return runs[0]
+
+    def small(output):
+        assert output < 1, "more than none"
+
+    kb.time(work, host=True)
+    if which == "twice":
+        kb.time(work, host=True)
+    kb.check(small if which == "asserts" else lambda output: which != "wrong")
+
+
+@kbench.bench(dtype=["f32", "f64"])
+def buffers(kb, dtype):
+    x = kb.alloc(1000, dtype)
+    kb.fill(x, "uniform")
+    values = x.values()
+    assert (
+        kb.dtype == dtype
+        and len(values) == 1000
+        and all(0 <= v < 1 for v in values)
+        and len(set(values)) > 900
+    )
+    assert x.__array_interface__["data"][0] == x.address and x.__array_interface__["typestr"][
+        1:
+    ] == "f" + str(x.size)
+    kb.time(sum, values, host=True)
+    kb.check(None, sum(values))
+
+
+@kbench.bench
+def on_a_gpu(kb):
+    kb.time(lambda: None)
+
+
+if __name__ == "__main__":
+    kbench.main()

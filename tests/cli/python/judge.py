@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""The judge finds every planted trick, and passes every honest function. Arguments: which of "tricks",
+"honest", "others", "arrays"; prints FAIL lines and, last, how many passed and failed."""
+
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, here)
+import kbench  # noqa: E402
+import task  # noqa: E402
+
+passed, failed = 0, 0
+
+
+def check(what, good, said=""):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print(f"FAIL: {what}: {said}".replace("\n", ";"))
+
+
+def functions(place):
+    return {
+        k: v
+        for k, v in vars(place).items()
+        if callable(v) and v.__module__ == place.__name__ and k.islower() and k != "word"
+    }
+
+
+def judged(name, function, task, **options):
+    options.setdefault("timeout", 3 if function == "hangs" else 60)
+    return kbench.judge(
+        os.path.join(here, name + ".py:" + function), task.reference, task.inputs, max_time=0.1, **options
+    )
+
+
+def honest_words(v):
+    return set(v.words) <= {"HOST_BOUND", "NONDETERMINISTIC"}
+
+
+def tricks():
+    import tricks
+
+    for name, function in functions(tricks).items():
+        if not hasattr(function, "words"):
+            continue
+        v = judged("tricks", name, task)
+        names = [w.partition(":")[0] for w in v.words]
+        check(name, v.verdict in ("REJECTED", "WRONG") and any(w in names for w in function.words), repr(v))
+        check(name + ": no speed", v.speedup is None and v.time_ms is None, repr(v))
+
+
+def honest():
+    import honest
+
+    for name in functions(honest):
+        if name not in ("fills", "hypot", "negative"):
+            v = judged("honest", name, task)
+            check(name, v.verdict in ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED"), repr(v))
+            check(name + ": words", honest_words(v), repr(v))
+            check(name + ": a speed", v.time_ms and v.time_ms > 0 and v.speedup and v.seed > 0, repr(v))
+
+
+def others():
+    """Other forms of tasks: outputs in the arguments, inputs made by the task, numbers alone."""
+    at = lambda name: os.path.join(here, name)
+    v = kbench.judge(at("honest.py:fills"), task.in_place, task.inputs, max_time=0.1)
+    check("in place", v.time_ms and honest_words(v), repr(v))
+    v = kbench.judge(at("tricks.py:nothing"), task.in_place, task.inputs)
+    check("in place: nothing", v.verdict in ("WRONG", "REJECTED"), repr(v))
+    v = kbench.judge(at("task.py:length"), task.length, (0.5, -1.0), max_time=0.1)
+    check("numbers", v.time_ms and honest_words(v) == ("TASK_SHARED" not in v.words), repr(v))
+    v = kbench.judge(at("honest.py:negative"), task.length, task.pairs, seed=11)
+    check("inputs by the task", v.verdict == "WRONG" and v.seed == 11, repr(v))
+    v = kbench.judge(at("honest.py:hypot"), task.length, task.pairs, max_time=0.1)
+    check("inputs by the task: right", v.time_ms and honest_words(v), repr(v))
+    for bad in (lambda x: x, "none.py", at("honest.py:")):
+        try:
+            kbench.judge(bad, task.length, task.pairs)
+            check("a candidate that nobody finds", bad == at("honest.py:"), bad)
+        except kbench.Error as error:
+            check("a candidate that nobody finds", "judge: " in str(error), error)
+
+
+def arrays():
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        print("SKIP: no numpy")
+        return
+    import array_task
+    import arrays
+
+    for name, function in functions(arrays).items():
+        if hasattr(function, "words"):
+            v = judged("arrays", name, array_task)
+            names = [w.partition(":")[0] for w in v.words]
+            good = (
+                any(w in names for w in function.words) if function.words else v.time_ms and honest_words(v)
+            )
+            check("arrays: " + name, good, repr(v))
+    v = kbench.judge(
+        os.path.join(here, "arrays.py:zeros"), array_task.no_task, array_task.inputs, max_time=0.1
+    )
+    check("arrays: a task of zeros", v.verdict == "INVALID_TASK", repr(v))
+    v = kbench.judge(
+        os.path.join(here, "arrays.py:turned"), array_task.turned, array_task.inputs, max_time=0.1
+    )
+    check("arrays: views by contract", v.time_ms and honest_words(v), repr(v))
+    v = judged("arrays", "single", array_task, rtol=1e-4)
+    check("arrays: the precision that was asked for", v.time_ms and honest_words(v), repr(v))
+
+
+if __name__ == "__main__":
+    for what in sys.argv[1:]:
+        globals()[what]()
+    print(f"{passed} passed, {failed} failed")
