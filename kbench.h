@@ -390,7 +390,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(ALLOC_INSIDE,   ERROR, "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC")             \
     x(SIDE_STREAM,    ERROR, "launch and copy on kb->stream")                                                   \
     x(ABOVE_ROOF,     ERROR, "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed")          \
-    x(NOT_COLD,       ERROR, "take the data from KB_ALLOC, or time it in cache: --hot")                \
+    x(NOT_COLD,       ERROR, "take the data from KB_ALLOC, or time it in cache: --hot")                         \
     x(TIMEOUT,        ERROR, "raise --timeout, or look for a hang")                                             \
     x(OOM,            ERROR, "choose a smaller size, or free memory for it")                                    \
     x(CRASHED,        ERROR, "--no-isolate under a debugger shows where")                                       \
@@ -411,8 +411,8 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
     x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
     x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
-    x(DECLARED_BYTES,  WARN,  "check the formula of kb_bytes: --counters has what moved")           \
-    x(DECLARED_FLOPS,  WARN,  "check the formula of kb_flops: --counters has what was done")           \
+    x(DECLARED_BYTES, WARN,  "check the formula of kb_bytes: --counters has what moved")                        \
+    x(DECLARED_FLOPS, WARN,  "check the formula of kb_flops: --counters has what was done")                     \
     x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
     x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
     x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
