@@ -21361,7 +21361,7 @@ static int64_t kbi_size_of(const char* path) {
     return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
 }
 
-enum { KBI_STALLS = 10 }; // times --timeout: under a profiler a case takes longer
+static const double kbi_stalls = 10; // times --timeout: under a profiler a case takes longer
 
 // Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The
 // status that waitpid gives, -1: there was no process, or it was stopped.
@@ -21369,7 +21369,7 @@ static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
     char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
     char* word = v->command.s;
     int status = -1;
-    double limit = KBI_STALLS * v->s->o->timeout;
+    double limit = kbi_stalls * v->s->o->timeout;
     for (int i = 0; i < v->n; i++, word += strlen(word) + 1) argv[i] = word;
     argv[v->n] = NULL;
     fflush(NULL);
@@ -21451,7 +21451,7 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
                   WTERMSIG(status));
     else if (status < 0)
         kbi_error("--%s: %s was stopped: nothing moved in %g s; a larger --timeout waits longer", v->name, v->name,
-                  KBI_STALLS * v->s->o->timeout);
+                  kbi_stalls * v->s->o->timeout);
     else
         kbi_error("--%s: %s failed (exit code %d); it said: %.200s", v->name, v->name, WEXITSTATUS(status),
                   *first ? first : last);

@@ -37,10 +37,11 @@ static char* chosen(int argc, char** argv) {
     if (fuzz_said() != !good) abort();
     if (parsed) look(&o);
     if (good) {
-        if (plan.n < 1 || plan.n > KBI_CASES || plan.groups < 1 || plan.groups > plan.n) abort();
+        int least = o.shards > 1 ? 0 : 1; // a shard may have nothing to do
+        if (plan.n < least || plan.n > KBI_CASES || plan.groups < least || plan.groups > plan.n) abort();
         for (int i = 0, end; i < plan.n; i = end) {
             end = kbi_group_end(&plan, i);
-            if (end <= i || !(kbi_group_seconds(&o, end - i) >= 0)) abort();
+            if (end <= i || !(kbi_group_seconds(&o, o.max_time, end - i) >= 0)) abort();
         }
         if (!kbi_list(&list, &plan, &o)) kbi_list_cases(&list, &plan);
         for (size_t i = 0; i < list.n; i++)
