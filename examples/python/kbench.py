@@ -1297,6 +1297,8 @@ def main(argv: Optional[Sequence[str]] = None) -> None:
     if (not again or sys.argv[0] == "-") and "--no-isolate" not in words:
         words.append("--no-isolate")
     words[0] = words[0] or "kbench"
+    if again and os.path.isfile(str(again)):
+        os.environ["KBENCH_SCRIPT"] = os.path.abspath(str(again))  # of which program the records are
     sys.exit(_call_main(words))
 
 

@@ -35,6 +35,16 @@ run "$PYTHON" examples/python/example.py --iters 20 --json "$tmp/example.json"
 check_rc "the example" 0
 check_out "the example" '4 cases: 4 ok'
 
+# --- a script is a program of its own: edited, it has no records yet
+cp examples/python/example.py "$tmp/edited.py"
+run "$PYTHON" "$tmp/edited.py" --iters 5 --jsonl "$tmp/edited.jsonl" -q
+check_rc "a script" 0
+run "$PYTHON" "$tmp/edited.py" --iters 5 --jsonl "$tmp/edited.jsonl" --resume --list
+check_same "the same script: nothing is left" "$(wc -l < "$out" | tr -d ' ')" 0
+echo "# edited" >> "$tmp/edited.py"
+run "$PYTHON" "$tmp/edited.py" --iters 5 --jsonl "$tmp/edited.jsonl" --resume --list
+check_same "an edited script: all is left" "$(wc -l < "$out" | tr -d ' ')" 4
+
 # --- the judge's command line: one JSON verdict on stdout, exit codes 0, 1, 2
 task=tests/cli/python/task.py
 run "$PYTHON" -m kbench judge tests/cli/python/honest.py:another_order --task $task --max-time 0.1 --seed 7

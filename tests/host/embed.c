@@ -104,7 +104,7 @@ static void test_contest(void) {
     for (int i = 0; i < RIVALS; i++) {
         CHECK_INT(r[i].verified, 1);
         CHECK_INT(g.jobs[i].checks, i ? 2 : 3); // before any time is taken, and when all is; its equal's is nobody's
-        CHECK(r[i].samples > 10 && g.jobs[i].runs > r[i].samples);
+        CHECK(r[i].samples >= 3 && g.jobs[i].runs > r[i].samples);
     }
     CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // its equal rival is itself once more
     game_free(&g);
@@ -145,7 +145,7 @@ static void test_resets(void) {
     for (int i = 0; i < RIVALS; i++) {
         CHECK_INT(g.jobs[i].stale, 0);
         CHECK_INT(g.jobs[i].resets, g.jobs[i].runs);
-        CHECK(g.results[i].samples > 10);
+        CHECK(g.results[i].samples >= 3);
     }
     game_free(&g);
 }

@@ -458,7 +458,8 @@ static void test_table(void) {
     int word = 0, withheld_time = 0, time = 0;
     while (f && fgets(line, sizeof line, f)) { // an operation's lines follow the one that begins with its name
         if (line[0] != ' ') snprintf(operation, sizeof operation, "%.*s", (int)strcspn(line, " \n"), line);
-        int shows = strstr(line, " ns") || strstr(line, " us") || strstr(line, " ms");
+        double number;
+        int shows = sscanf(line, "%*s %lf", &number) == 1;
         if (strcmp(operation, "steady") == 0) time |= shows;
         if (strcmp(operation, "above_roof") != 0) continue;
         withheld_time |= shows;

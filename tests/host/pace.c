@@ -20,7 +20,7 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
     char* argv[4] = { word, word, NULL, NULL };
     snprintf(word, sizeof word, "%s", options);
     CHECK(kbi_options_parse(&o, *options ? 2 : 1, argv));
-    double allowed = kbi_group_seconds(&o, n), at = 0, end = 0, shown = -1;
+    double allowed = kbi_group_seconds(&o, o.max_time, n), at = 0, end = 0, shown = -1;
     kbi_pace p;
     played r = { 0, -1, NAN, true };
     memset(&p, 0, sizeof p);

@@ -752,7 +752,8 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
     if (IS("null")) of->blocks = (int)gx; // a mark, where there are several
     bool one = IS("gate") || IS("clock") || (IS("null") && !getenv("VIRTUAL_LAUNCHES")),
-         as_the_block_s = strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // a thread; any shape
+         as_the_block_s =
+             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // a thread; any shape
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
         printf("wrong launch of %s: %ux%ux%u, %ux%ux%u\n", of->name, gx, gy, gz, bx, by, bz);

@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# A file of examples/ and kbench.h, alone in a folder: the command in its head builds it there, it runs, and its check
+# finds a kernel that is wrong. Templates are short, and mark the lines to change in one way.
+. tests/lib.sh
+
+# alone NAME.EXT OPTIONS: what its head says builds it, in a folder where nothing else is; leaves $dir and $exe
+alone() {
+    dir=$tmp/$1.d
+    mkdir -p "$dir"
+    cp kbench.h "examples/$1" "$dir"
+    line=$(sed -nE 's,^    (cc|nvcc) (.*) && \./.*,\1 \2,p' "examples/$1" | sed 's,-I\. examples/,,')
+    exe=$dir/$(echo "$line" | sed -nE 's/.* -o ([^ ]*).*/\1/p')
+    case $line in
+    cc\ *) line="$CC ${line#cc } -std=c11 -Wall -Wextra -Wpedantic -Werror" ;;
+    nvcc\ *) line="$NVCC ${line#nvcc }" ;;
+    *) fail "examples/$1: no command that builds it in its head" && return 1 ;;
+    esac
+    check "examples/$1, alone in a folder, compiles" sh -c "cd '$dir' && $line $2"
+}
+
+for name in template_c.c template.cu template_sweep.cu; do
+    n=$(wc -l < examples/$name) marks=$(grep -c '// <- yours' examples/$name)
+    if [ "$n" -le 45 ]; then pass; else fail "examples/$name has $n lines, bound 45"; fi
+    if [ "$marks" -ge 8 ] && [ "$marks" -le 20 ]; then pass; else fail "examples/$name marks $marks lines"; fi
+    check_same "examples/$name: marks, and the head's word for them" "$(grep -ci 'yours' examples/$name)" $((marks + 1))
+done
+
+if alone template_c.c ''; then
+    run "$exe" --fast --no-progress
+    check_rc "template_c.c" 0
+    check_not_out "template_c.c: a check looked" UNVERIFIED
+    check "a wrong function compiles" sh -c "cd '$dir' && sed 's/y\[i\] = x\[i\] \* x\[i\]/y[i] = x[i] + x[i]/' template_c.c > wrong.c &&
+        ! cmp -s wrong.c template_c.c && $CC -O1 wrong.c -o wrong $libs"
+    run "$dir/wrong" --fast --no-progress
+    check_rc "template_c.c, another function" 1
+    check_out "template_c.c, another function" '^ n=1024 +VERIFY_FAIL'
+fi
+
+if alone 04_loop_orders.c ''; then
+    run "$exe" -a side=5,16,50,300 --fast --no-progress --html "$dir/loop_orders.html" # multiples of a tile and others
+    check_rc "04_loop_orders.c" 0
+    check_not_out "04_loop_orders.c: a check looked" UNVERIFIED
+    check_same "04_loop_orders.c: contests" "$(grep -cE '^ (down|across|tiles) ' "$out")" 12
+    if [ -s "$dir/loop_orders.html" ]; then pass; else fail "04_loop_orders.c: no page"; fi
+fi
+
+gpu=
+if nvidia-smi -L 2> /dev/null | grep -q '^GPU '; then gpu=yes; fi
+for name in template template_sweep; do
+    if [ -z "$NVCC" ]; then skip "examples/$name.cu: no nvcc" && continue; fi
+    options="$(if [ -n "$gpu" ]; then echo "$ARCHFLAGS"; else echo -arch=sm_80; fi) -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror"
+    alone $name.cu "$options" || continue
+    if [ -n "$gpu" ]; then
+        run "$exe" --fast --no-progress
+        check_rc "$name.cu" 0
+        check_not_out "$name.cu: a check looked" UNVERIFIED
+    else
+        skip "examples/$name.cu: no GPU to run it on"
+        run "$exe" --fast --no-progress
+        check_rc "$name.cu without a GPU" 77
+        check_err "$name.cu without a GPU" 'nothing was measured: no GPU'
+    fi
+done
+finish
