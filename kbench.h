@@ -411,8 +411,8 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
     x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
     x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
-    x(DECLARED_BYTES, WARN,  "mend the formula of kb_bytes, by what the counters saw move")                      \
-    x(DECLARED_FLOPS, WARN,  "mend the formula of kb_flops, by what the counters saw done")                      \
+    x(DECLARED_BYTES,  WARN,  "check the formula of kb_bytes: --counters has what moved")           \
+    x(DECLARED_FLOPS,  WARN,  "check the formula of kb_flops: --counters has what was done")           \
     x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
     x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
     x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
@@ -614,7 +614,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(params,  counters,              rate,    "by name: what kb_count, --counters, ncu and nsys counted")            \
+    x(params,  counters,              rate,    "by name: kb_count, --counters, what ncu and nsys saw")              \
     x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
     x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
@@ -1883,10 +1883,10 @@ static const struct {
     { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
     { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
-    { "DECLARED_BYTES", "BY", "kb_bytes says over 10 % more than the counters saw move",
-      "GB/s is that much too high" },
-    { "DECLARED_FLOPS", "OP", "kb_flops says over 10 % more than the counters saw done",
-      "FLOP/s is that much too high" },
+    { "DECLARED_BYTES", "DY", "kb_bytes says over 10 % more than the counters saw move",
+      "GB/s and % of the roof rest on it" },
+    { "DECLARED_FLOPS", "DL", "kb_flops says over 10 % more than the counters saw done",
+      "GFLOP/s and % of the roof rest on it" },
     { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
     { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
     { "DEBUG_BUILD", "DB", "compiled without optimisation",
@@ -3280,9 +3280,9 @@ typedef struct kbi_recipe {
     kbi_timing timing;
     bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
     bool fresh;                 // ask it with other inputs, too
+    bool looked;                // nothing is timed: a profiler looks on
     unsigned inside;            // kbi_wish: nothing is timed, the block is looked into
     const char* counters;       // which: few, usual, all, or names of metrics; NULL: usual
-    bool looked;                // nothing is timed: a profiler looks on
     unsigned expect;            // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -4671,9 +4671,9 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold,    KBI_OPTION_hot,   KBI_OPTION_rotate,
-                                       KBI_OPTION_timer,   KBI_OPTION_ncu,   KBI_OPTION_nsys,
-                                       KBI_OPTION_profile, KBI_OPTION_trace, KBI_OPTION_sass };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold,  KBI_OPTION_hot,     KBI_OPTION_rotate,
+                                       KBI_OPTION_timer, KBI_OPTION_profile, KBI_OPTION_trace,
+                                       KBI_OPTION_sass,  KBI_OPTION_ncu,     KBI_OPTION_nsys };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -4768,10 +4768,10 @@ static const int kbi_report_options[] = { KBI_OPTION_load,
                                           KBI_OPTION_ignore_env,
                                           KBI_OPTION_goal,
                                           KBI_OPTION_race,
-                                          KBI_OPTION_trace,
-                                          KBI_OPTION_sass,
                                           KBI_OPTION_ncu,
-                                          KBI_OPTION_nsys };
+                                          KBI_OPTION_nsys,
+                                          KBI_OPTION_trace,
+                                          KBI_OPTION_sass };
 
 static bool kbi_option_left_out(int id) {
     return !KBI_REPORT && kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options));
@@ -6527,8 +6527,8 @@ typedef struct kbi_body_call { // of the body
     bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
-    uint64_t shown;            // to profilers: the range of the phase
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
+    uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -9199,8 +9199,8 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 // CUPTI's.
 typedef enum kbi_range_call {
     KBI_RANGE_INIT,
-    KBI_RANGE_SUPPORTED,   // 2, halves: device, supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
-    KBI_RANGE_CHIP,        // 2: device; 3: its name
+    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
+    KBI_RANGE_CHIP,      // 2: device; 3: its name
     KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
     KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
     KBI_RANGE_METRIC,      // 2: object; 3: name
@@ -9211,7 +9211,7 @@ typedef enum kbi_range_call {
     KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
     KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
     KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
-    KBI_RANGE_SET, // 2: profiler; 3 to 6: config, data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: target
+    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
     KBI_RANGE_START, // 2: profiler
     KBI_RANGE_PUSH,  // 2: profiler; 3: name
     KBI_RANGE_POP,
@@ -9253,7 +9253,7 @@ static const struct {
 static const struct {
     const char *name, *metric, *unit;
     int set; // 0: few, 1: usual, 2: all
-} kbi_range_metrics[] = {
+} kbi_chip_metrics[] = {
     { "gpu_time_ns", "gpu__time_duration.sum", "ns", 0 }, // at the profiler's clocks: no time to be reported
     { "dram_bytes", "dram__bytes.sum", "B", 0 },
     { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
@@ -9359,9 +9359,9 @@ static bool kbi_range_choose(const char* set) {
     bool named = set && strstr(set, "__");
     int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2, n = 0;
     kbi_ranging.n = 0;
-    for (int i = 0; !named && i < KBI_COUNT(kbi_range_metrics); i++)
-        if (kbi_range_metrics[i].set <= most)
-            kbi_range_offer(kbi_range_metrics[i].metric, kbi_range_metrics[i].name, kbi_range_metrics[i].unit);
+    for (int i = 0; !named && i < KBI_COUNT(kbi_chip_metrics); i++)
+        if (kbi_chip_metrics[i].set <= most)
+            kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit);
     snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
     for (char* p = kbi_ranging.own; *p && kbi_ranging.n < KBI_METRICS;) {
         char* name = p;
@@ -10093,7 +10093,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
     if (!kbi_gpu_open(m, recipe->device)) return false;
-    if (recipe->inside || recipe->looked) return true;
+    if (recipe->looked || recipe->inside) return true;
     kbi_measure_memory(m);
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
@@ -10880,16 +10880,6 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
-// A call of its own for those who look into the block, and time nothing: to be freed.
-static kbi_inside* kbi_inside_call(kbi_run* run) {
-    kbi_insight_clear();
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
-    kbi_call_function(run);
-    kbi_body_ended(run);
-    kbi_nvtx_end(&run->range);
-    return kbi_inside_take(run);
-}
-
 #if KBI_REPORT
 // For a profiler: the block once more in a call of its own, hot behind a first run.
 static void kbi_look_call(kbi_run* run, int number) {
@@ -10900,6 +10890,15 @@ static void kbi_look_call(kbi_run* run, int number) {
     kbi_body_ended(run);
 }
 #endif
+// A call of its own for those who look into the block, and time nothing: to be freed.
+static kbi_inside* kbi_inside_call(kbi_run* run) {
+    kbi_insight_clear();
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    kbi_call_function(run);
+    kbi_body_ended(run);
+    kbi_nvtx_end(&run->range);
+    return kbi_inside_take(run);
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
@@ -11903,8 +11902,9 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
               Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Bytes: where the data is many times L2 and was not in it, what DRAM moved and what may still lie in L2; else what
-// went through L2, as all of it has to. More than declared is honest: of data that is read twice, once is compulsory.
+// Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
+// went through L2, as all of it has to. More than declared is honest: of data that is read twice only once is
+// compulsory.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->mode, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
@@ -13027,8 +13027,8 @@ static size_t kbi_hash_file(uint64_t* h, int file) {
     return all;
 }
 
-// The hash of this process's executable, of all its bytes; "" where it cannot be read. Of an interpreter it says nothing
-// of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then counts, too.
+// The hash of this process's executable, of all its bytes; "" where it cannot be read. That of an interpreter says
+// nothing of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     const char* script = getenv("KBENCH_SCRIPT");
@@ -14594,8 +14594,8 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet;
-    bool inside, counters;      // what was found inside of cases, and counted, stands below them
+    bool colour, utf8, verbose, quiet, inside,
+        counters;               // what was found inside of cases, and counted, stands below them
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
@@ -20102,9 +20102,9 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     const struct {
         const char *option, *path;
         kbi_render render;
-    } files[] = { { "csv", o->csv, kbi_csv },      { "md", o->md, kbi_md },   { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go },         { "html", o->html, NULL }, { "svg", o->svg, NULL },
-                  { "trace", o->trace, kbi_trace } };
+    } files[] = { { "csv", o->csv, kbi_csv }, { "md", o->md, kbi_md },          { "gbench", o->gbench, kbi_gbench },
+                  { "go", o->go, kbi_go },    { "trace", o->trace, kbi_trace }, { "html", o->html, NULL },
+                  { "svg", o->svg, NULL } };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);
