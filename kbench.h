@@ -15801,8 +15801,9 @@ static void kbi_changes_grounds(kbi_table* t, const kbi_assessment* a, const kbi
         if (!a->grounds[g]) continue;
         kbi_putf(&line, "%s%s", line.n ? "; " : "intervals rest on ", words[g]);
         if (g == KBI_GROUND_SAMPLES)
-            kbi_putf(&line, ", widened by %s (--noise) for what processes differ by",
-                     kbi_show_percent(rules->noise, noise));
+            kbi_putf(&line, ", widened by %s (--noise) for what processes differ by%s",
+                     kbi_show_percent(rules->noise, noise),
+                     a->open ? ", which --procs 5 in both runs finds out" : "");
         if (a->grounds[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->grounds[g]);
     }
     if (line.n) kbi_table_wrap(t, 0, line.s);
