@@ -1903,6 +1903,7 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_OVERRUN)
         return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
     if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
+    if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
     return kbi_flag_table[flag].advice;
 }
 
@@ -6036,11 +6037,18 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
     if (o->impl.n && !kbi_any_lists(&o->impl, e->implementation)) return true;
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+    const kb_axis* a = e->axes;
+    for (; a && a->type != KB_AXIS_END; a++) {
         if (a->type != KB_AXIS_SIZE) continue;
         sized = true;
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
+    if (a && a->name) // KBENCH(op, impl) in C: what is no axis became the name of the list's end
+        return kbi_error(
+                   "%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
+                   "names an implementation",
+                   e->operation, e->implementation, e->operation),
+               false;
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
 }
 
@@ -15458,7 +15466,8 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
     kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
     kbi_puts(&t->text, word);
     kbi_table_colour(t, "\033[0m");
-    if (r->message) kbi_clean(&why, r->message);
+    bool known = kbi_is(r->message, r->no_gpu); // the line above the table says it for all
+    if (r->message && !known) kbi_clean(&why, r->message);
     if (why.n && t->label + 3 + (int)strlen(word) + kbi_width(why.s, why.n) <= t->how.width)
         kbi_putf(&t->text, ": %s\n", why.s);
     else
@@ -15889,8 +15898,9 @@ static void kbi_changes_grounds(kbi_table* t, const kbi_assessment* a, const kbi
         if (!a->grounds[g]) continue;
         kbi_putf(&line, "%s%s", line.n ? "; " : "intervals rest on ", words[g]);
         if (g == KBI_GROUND_SAMPLES)
-            kbi_putf(&line, ", widened by %s (--noise) for what processes differ by",
-                     kbi_show_percent(rules->noise, noise));
+            kbi_putf(&line, ", widened by %s (--noise) for what processes differ by%s",
+                     kbi_show_percent(rules->noise, noise),
+                     a->open ? ", which --procs 5 in both runs finds out" : "");
         if (a->grounds[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->grounds[g]);
     }
     if (line.n) kbi_table_wrap(t, 0, line.s);
@@ -23863,7 +23873,7 @@ static void kbi_bar_scale(kbi_bars* b) {
     for (int i = 1; i < b->n; i++) { // the first is too short for the loop's own cost not to show
         const kbi_seen_result* s = &b->seen[i];
         double each = s->least / strtod(strstr(s->name, "cycles=") + 7, NULL);
-        noisy += s->flags >> KB_FLAG_NOISY & 1;
+        noisy += (s->flags >> KB_FLAG_NOISY & 1) != 0;
         lost += !kbi_finite(each);
         if (!kbi_finite(each) || s->flags >> KB_FLAG_NOISY & 1) continue;
         n++;

@@ -7,7 +7,7 @@
     the same additions and are held to the same result; only the order differs. What to look at:
 
     1. The smallest matrix (16 KiB) lies in the first cache, the next two in the second and third, the last one in
-       memory. Where does which order begin to lose, and where has the page's line of GB/s over side its steps?
+       memory. Where does which order begin to lose? The page shows it under "Over size", best in GB/s.
     2. down uses 4 of the 64 bytes of a line before others push it out; tiles takes all 16 columns of a line at once,
        and across never leaves the row. What is left of that where everything lies in the first cache?
     3. -a side=1000,1024: columns of rows of 4096 bytes fall into the same few sets of a cache, of 4000 they do not.

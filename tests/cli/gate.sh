@@ -35,6 +35,7 @@ at -- --baseline first
 check_rc "the same again" 0
 check_out "the same again" "^The same: no case of 10 changed by more than 5"
 check_out "what its intervals rest on" "own samples, widened by 3.0% \(--noise\)"
+check_not_out "nothing is open: no advice" "--procs 5"
 at -- --baseline first.json
 check_rc "by its file" 0
 
@@ -55,6 +56,9 @@ check_out "--fail-on never still says so" "REGRESSED"
 at SLOWER=7 -- --baseline first
 check_rc "7 % that are not surely above 5" 0
 check_out "7 % are SLOWER all the same" " SLOWER  .*n=3"
+at SLOWER=6 -- --baseline first
+tr '\n' ' ' < "$out" > "$tmp/flat" && cp "$tmp/flat" "$out"
+check_out "what makes an open case certain" "processes differ by, which --procs 5 in both runs finds out"
 at SLOWER=7 -- --baseline first --noise 0.5
 check_rc "7 % where processes differ by 0.5 %" 3
 at SLOWER=15 -- --baseline first --threshold 20
