@@ -4278,7 +4278,9 @@ static const struct {
                      { "seed", NULL, KBI_ENV_TOLD } };
 
 static const char* kbi_env_value(const kb_result* r, int key, char number[40]) { // NULL: not known
-    const kbi_key* k = kbi_key_named(kbi_env_keys[key].key);
+    static const kbi_key* keys[KBI_COUNT(kbi_env_keys)]; // of many records the search would take most of the time
+    if (!keys[key]) keys[key] = kbi_key_named(kbi_env_keys[key].key);
+    const kbi_key* k = keys[key];
     double x = kbi_field_number(r, k);
     const char* words = kbi_field_words(r, k);
     return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
@@ -4306,6 +4308,7 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
     size_t before = what->n;
     for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
         char one[40], other[40];
+        if (kbi_env_keys[i].how == KBI_ENV_TOLD) continue;
         const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
         if (!kbi_env_off(i, x, y)) continue;
         bool build = kbi_env_keys[i].how == KBI_ENV_OPTIMISED;
