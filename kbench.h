@@ -4278,7 +4278,7 @@ static const struct {
                      { "seed", NULL, KBI_ENV_TOLD } };
 
 static const char* kbi_env_value(const kb_result* r, int key, char number[40]) { // NULL: not known
-    static const kbi_key* keys[KBI_COUNT(kbi_env_keys)]; // of many records the search would take most of the time
+    static const kbi_key* keys[32]; // of many records the search would take most of the time
     if (!keys[key]) keys[key] = kbi_key_named(kbi_env_keys[key].key);
     const kbi_key* k = keys[key];
     double x = kbi_field_number(r, k);

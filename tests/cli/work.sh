@@ -29,7 +29,7 @@ right kept
 check "launches_per_sample: the calls that the clock needs" test "$(of honest launches_per_sample)" -gt 1
 check_same "stage_shared: nobody to share it with" "$(of honest stage_shared)" null
 run "$tmp/work" own
-check_out "without a registry" "^embedded_once STALE$"
+check_out "without a registry" "^embedded_once/impl=default STALE$"
 check "launches_per_sample: the calls that the clock needs" test "$(of honest launches_per_sample)" -gt 1
 check_same "stage_shared: nobody to share it with" "$(of honest stage_shared)" null
 run "$tmp/work" --fast --no-verify --op once --json "$tmp/none.json"
