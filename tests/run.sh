@@ -16,7 +16,7 @@
 # "N passed, N failed, N skipped". A test that does not compile, or ends without that line, is one failure.
 # The last line printed here adds everything up; exit code 1 when anything failed.
 
-: "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=150}"
+: "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}"
 export CC CXX NVCC ARCHFLAGS BUILD
 sanitize= no_skip= quick= tool= wanted=
 while [ $# -gt 0 ]; do
