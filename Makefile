@@ -54,7 +54,7 @@ EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examp
 
 .PHONY: help run tool test test-gpu examples sanitize format clean FORCE
 help:
-	@echo 'make run         build the suite and run a part of it, 3 minutes at most: results.json, report.html'
+	@echo 'make run         build the suite and run a part of it, planned for 3 minutes: results.json, report.html'
 	@echo '                 make run ARGS=--all                      everything'
 	@echo '                 make run ARGS="--fast --op layernorm"    of your choice: $(BUILD)/results.json'
 	@echo '                 make run ARGS=--list-ops                 make run ARGS=--help    only look: no records'
