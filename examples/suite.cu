@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /*  The kernel library run through the harness: every operation, every variant, every element type.
 
-    make run                                     build/suite with what is there, a part planned for 3 minutes: results.json
+    make run                                     with what is there, a part planned for 3 minutes: results.json
     make run ARGS=--all                          all of it
     make run ARGS="--fast --op layernorm"        any option of the harness
     make run ARGS="--op softmax -a batch_size=16:128:*2 -a sequence_length=256:2048:*2 -a tensor_dimension=64:512:*2"
