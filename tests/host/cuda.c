@@ -21,10 +21,11 @@ KBENCH_IMPL(known, one, KB_AXIS("ns", 600, 900, 2000, 5600, 20000, 600000), KB_A
     int64_t ns = kb_int(kb, "ns"), bytes = kb_int(kb, "bytes");
     KB_TIME(kb) { kernel((double)ns, (size_t)bytes, kb->stream); }
 }
-KBENCH_IMPL(shaped, one, KB_AXIS("shape", 0, 1, 2, 3, 4, 5), KB_AXIS("ns", 2000, 8000)) {
-    static function of[6] = { { "shaped", 24, 132, 32, 0, 1, false },   { "shaped", 24, 4000, 256, 0, 1, false },
+KBENCH_IMPL(shaped, one, KB_AXIS("shape", 0, 1, 2, 3, 4, 5, 6), KB_AXIS("ns", 2000, 8000)) {
+    static function of[7] = { { "shaped", 24, 132, 32, 0, 1, false },   { "shaped", 24, 4000, 256, 0, 1, false },
                               { "shaped", 24, 132, 1024, 0, 1, false }, { "shaped", 24, 8, 256, 163840, 1, false },
-                              { "shaped", 24, 128, 256, 0, 8, false },  { "shaped", 24, 132, 128, 0, 1, true } };
+                              { "shaped", 24, 128, 256, 0, 8, false },  { "shaped", 24, 132, 128, 0, 1, true },
+                              { "shaped", 0, 132, 128, 0, 1, true } }; // the last one has no parameters
     operation o = { KERNEL, &of[kb_int(kb, "shape")], (double)kb_int(kb, "ns"), NULL, NULL, NULL };
     KB_TIME(kb) { submit(kb->stream, o); }
 }
@@ -383,6 +384,22 @@ KBENCH(isolated) { refused(kb, cudaErrorStreamCaptureIsolation, cudaErrorStreamC
 KBENCH(unjoined) { refused(kb, cudaSuccess, cudaErrorStreamCaptureUnjoined); }
 KBENCH(invalidates) { refused(kb, cudaSuccess, cudaErrorStreamCaptureInvalidated); }
 KBENCH(errs) { refused(kb, cudaErrorInvalidValue, cudaSuccess); }
+// the host's processor was somebody else's, once; or the device is at work beside the stream, each time
+KBENCH(delayed, KB_AXIS("at", 1, 2)) {
+    static int runs[2];
+    int64_t at = kb_int(kb, "at");
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        gpu.preempted = ++runs[at - 1] == at;
+    }
+}
+KBENCH(beside_it) {
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        gpu.busy = true;
+    }
+    gpu.busy = false;
+}
 KBENCH(leaves_audit) {
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
@@ -1021,6 +1038,16 @@ static void test_audit(void) {
                 CHECK_THAT(fabs(ns - want) < 50, "%s: %g ns, not %g", name, ns, want);
         }
     }
+    for (int audit = 0; audit < 2; audit++) { // two looks have to find it; one is long when the host was away
+        run(audit ? "--fast --op delayed,beside_it" : "--fast --op delayed,beside_it --no-audit");
+        CHECK_INT(file.n, 3);
+        for (int i = 0; i < file.n; i++) {
+            bool beside = strstr(text(i, "name"), "beside") != NULL;
+            CHECK_THAT((strstr(text(i, "flags"), "SIDE_STREAM") != NULL) == beside, "%s: flags %s", text(i, "name"),
+                       text(i, "flags"));
+            CHECK_STR(text(i, "status"), beside ? "\"failed\"" : "\"ok\"");
+        }
+    }
     check_word("--op several --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
     run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");
@@ -1067,8 +1094,8 @@ int main(int argc, char** argv) {
     self = argv[0];
     check_known("--op known --fast", 24);
     check_known("--op known --fast --hot", 24);
-    check_known("--op shaped --fast", 12);
-    check_known("--op shaped --fast --hot", 12);
+    check_known("--op shaped --fast", 14);
+    check_known("--op shaped --fast --hot", 14);
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
     check_known("--op known --fast --no-isolate -a bytes=24", 6);
     // the first kernel's start to the last one's end: 3 us, the way from one to the next, 4 us
