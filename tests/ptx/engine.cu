@@ -344,6 +344,7 @@ extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_
 // counter as it found it: rivals that are slower by a known time are the same code as those that are equal.
 
 static __device__ void ending(uint32_t* ended, uint64_t wait) {
+    __threadfence(); // what a block wrote has arrived: the wait would otherwise pass beside atomics on their way
     __syncthreads();
     if (threadIdx.x || atomicInc(ended, gridDim.x - 1) != gridDim.x - 1) return;
     uint64_t begin = cycle();
