@@ -2,9 +2,10 @@
 """How far times are from the truth on launch shapes that fitted nothing: shapes.py PROGRAM [OPTION...] [-- ARGUMENT...]
 
 Runs tests/gpu/shapes.cu, built, cold and hot, with its default timer and with --timer cupti, and compares the medians
-over processes: kernels of one launch with CUPTI's durations, bodies of several with their own stamps. What lies before
-the first stamp and after the last is added to those: CUPTI's duration less the stamps of the same launches, of the
-body of one such kernel.
+over processes, each with its buffers in another place (the same one for both timers). Kernels of one launch are held
+against CUPTI's durations; bodies of several, and kernels of more blocks than are resident at once, which tracing makes
+slower, against their own stamps in untraced runs. What lies before the first stamp and after the last is added to
+those: CUPTI's duration less the stamps of the same launches, of a body of several that of one such kernel.
 
     --processes N    of each of the four kinds; 3
     --keep FOLDER    leaves the records there, and uses those that already are
@@ -38,9 +39,9 @@ def usage():
     return options
 
 
-def run(options, path, way, timer):
+def run(options, path, way, timer, place):
     command = [options.program, f"--{way}", *timer, *options.arguments, "--no-progress", "--json", path]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "SHAPES_PLACE": str(place)})
     if "libcupti.so is not found" in done.stdout + done.stderr:
         sys.exit("libcupti.so is not found; LD_LIBRARY_PATH can name its folder")
     if not os.path.exists(path):
@@ -55,7 +56,7 @@ def collect(options, folder):
             for kind, timer in ((way, []), (f"cupti_{way}", ["--timer", "cupti"])):
                 path = os.path.join(folder, f"{kind}.{i + 1}.json")
                 if not os.path.exists(path):
-                    run(options, path, way, timer)
+                    run(options, path, way, timer, i)
                 for r in json.load(open(path)):
                     stamps = re.findall(r"stamps ([0-9.]+) ns", r["message"] or "")
                     us = None if r["time_ms"] is None else 1000 * r["time_ms"]
@@ -76,7 +77,7 @@ def median(rows, column):
 
 
 def edge_of(name, traced):
-    """CUPTI's duration less the stamps, of the body of one kernel that NAME's are like; None where there is none."""
+    """CUPTI's duration less the stamps of the same launches, of one kernel of NAME's; None where there is none."""
     alone = re.sub(r"kernels=\d+", "kernels=1", name)
     rows = [r for r in traced.get(alone, []) if r[0] is not None and r[1] is not None]
     return statistics.median(r[0] - r[1] for r in rows) if rows else None
@@ -89,7 +90,7 @@ def compare(kinds, way):
         kernels = re.search(r"kernels=(\d+)", name)
         several = bool(kernels) and int(kernels[1]) > 1
         cupti, time, stamps = median(traced.get(name), 0), median(rows, 0), median(rows, 1)
-        edge = edge_of(name, traced) if kernels else None
+        edge = edge_of(name, traced)
         stamped = None if stamps is None or edge is None else stamps + edge
         yield {
             "name": name,
@@ -99,7 +100,8 @@ def compare(kinds, way):
             "stamps_us": stamps,
             "stamps_traced_us": median(traced.get(name), 1),
             "edge_us": edge,
-            "truth_us": stamped if several else cupti,
+            "truth_us": stamped if several or stamped is not None else cupti,
+            "slowed_us": None if several or stamped is None or cupti is None else cupti - stamped,
             "time_us": time,
             "time_us_each": [r[0] for r in rows],
             "cupti_us_each": [r[0] for r in traced.get(name, [])],
@@ -118,24 +120,14 @@ def number(value, form="9.3f"):
     return f"{'-':>{form.split('.')[0].strip('+')}}" if value is None else f"{value:{form}}"
 
 
-def table(rows, several):
-    what, truth = ("body", "stamps") if several else ("kernel", "CUPTI")
-    head = f"{what:36}      {truth:>9} {'kbench':>9} {'error':>8} units"
-    print(head + (f" {'stamps':>9} {'edge':>7} {'CUPTI':>9}" if several else ""))
+def table(rows, what):
+    print(f"{what:36}      {'truth':>9} {'kbench':>9} {'error':>8} units "
+          f"{'stamps':>9} {'edge':>7} {'CUPTI':>9} {'slowed':>7}")
     for r in sorted(rows, key=lambda r: -r["units"]):
         line = f"{r['name']:36} {r['way']:4} {number(r['truth_us'])} {number(r['time_us'])} "
-        line += f"{number(r['error_us'], '+8.3f')} {r['units']:5.2f}"
-        if several:
-            line += f" {number(r['stamps_us'])} {number(r['edge_us'], '+7.3f')} {number(r['cupti_us'])}"
+        line += f"{number(r['error_us'], '+8.3f')} {r['units']:5.2f} {number(r['stamps_us'])} "
+        line += f"{number(r['edge_us'], '+7.3f')} {number(r['cupti_us'])} {number(r['slowed_us'], '+7.3f')}"
         print(line + (f"  {r['word'][:80]}" if r["error_us"] is None else ""))
-
-
-def edges(rows):
-    """Where the edge is from, and how far it would be another one had the stamps of untraced processes been taken."""
-    for r in rows:
-        if r["edge_us"] is not None and r["stamps_us"] is not None:
-            print(f"edge of {r['name']}, {r['way']}: {r['edge_us']:.3f} us; "
-                  f"CUPTI's duration less untraced stamps: {r['cupti_us'] - r['stamps_us']:.3f} us")
 
 
 def summary(rows, what):
@@ -154,11 +146,10 @@ def main():
         kinds = collect(options, folder)
     rows = [judged(r) for way in ("cold", "hot") for r in compare(kinds, way) if not r["word"].startswith("skipped")]
     singles, bodies = [r for r in rows if not r["several"]], [r for r in rows if r["several"]]
-    table(singles, False)
+    table(singles, "kernel")
     print()
-    table(bodies, True)
-    print("stamps are those of untraced processes; truth adds the edge; CUPTI is the traced span, gaps included\n")
-    edges(singles)
+    table(bodies, "body")
+    print("truth: the stamps of untraced processes and the edge, without stamps CUPTI's durations; slowed: by tracing\n")
     for what, of in (("kernels", singles), ("bodies of several", bodies)):
         for way in ("cold", "hot"):
             summary([r for r in of if r["way"] == way], f"{what}, {way}")
