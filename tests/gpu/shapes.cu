@@ -125,9 +125,10 @@ __device__ unsigned long long nanoseconds() {
 }
 __device__ unsigned this_block() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
 __device__ bool first_thread() { return (threadIdx.x | threadIdx.y | threadIdx.z) == 0; }
-__device__ void begins(unsigned slot) {
-    if (!first_thread() || this_block()) return;
-    stamps[slot][0] = nanoseconds();
+__device__ void begins(unsigned slot) { // of all blocks that may be the first one
+    if (!first_thread() || this_block() >= 264) return;
+    atomicMin(&stamps[slot][0], nanoseconds());
+    if (this_block()) return;
     stamps[(slot + RING / 2) % RING][0] = ~0ull;
     stamps[(slot + RING / 2) % RING][1] = 0;
 }
