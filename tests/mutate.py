@@ -20,7 +20,8 @@ build would not. Python's standard library, gcc, gcov; the CUDA back end where C
 import argparse, concurrent.futures, glob, hashlib, json, os, random, re, selectors, shutil, signal, subprocess, sys
 import threading, time
 
-NOT_O0 = {"host/coverage": "-O1", "host/judge": "-O1", "cli/work": "-O2"}  # tests of what only optimised code does
+NOT_O0 = {"host/coverage": "-O1", "host/judge": "-O1", "host/procs": "-O1", "host/roofs": "-O1",
+          "cli/work": "-O2"}  # tests of what only optimised code does
 KINDS = "plus times less equal logic not number bool return break index swap delete minmax".split()
 REPLACED = {"+": ("plus", "-"), "-": ("plus", "+"), "+=": ("plus", "-="), "-=": ("plus", "+="), "++": ("plus", "--"),
             "--": ("plus", "++"), "*": ("times", "/"), "/": ("times", "*"), "*=": ("times", "/="),
