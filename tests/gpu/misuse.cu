@@ -3,6 +3,8 @@
 // word each must get; none may print a number, and none may take the good ones with it.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include <assert.h>
+#include <signal.h>
 
 static const int N = 1 << 20;
 template <class T> __global__ void twice(const T* x, T* y, int n) {
@@ -12,6 +14,9 @@ template <class T> __global__ void store(T* p, long long at) { p[at] = T(1); }
 template <class T> __global__ void trap(T* p) {
     *p = T(1);
     __trap();
+}
+template <class T> __global__ void holds(const T* y, int n, int wanted) {
+    if (y) assert(n == wanted);
 }
 template <class T> __global__ void forever(volatile T* p) {
     while (*p != T(7)) {}
@@ -168,6 +173,21 @@ FAULT(illegal_address_late) { // the first runs are right
 FAULT(launch_failure) {
     data d = make(kb);
     KB_TIME(kb) { trap<<<1, 1, 0, kb->stream>>>(d.y); }
+}
+FAULT(misaligned) {
+    data d = make(kb);
+    KB_TIME(kb) { store<<<1, 1, 0, kb->stream>>>((float*)((char*)d.y + 2), 0); }
+}
+FAULT(device_assert) {
+    data d = make(kb);
+    KB_TIME(kb) { holds<<<1, 1, 0, kb->stream>>>(d.y, N, 0); }
+}
+FAULT(host_crash) {
+    data d = make(kb);
+    KB_TIME(kb) {
+        LAUNCH(d, kb->stream);
+        raise(SIGSEGV);
+    }
 }
 FAULT(out_of_memory) {
     char* p = KB_ALLOC(kb, char, (int64_t)1 << 45);

@@ -53,6 +53,9 @@ fault too_much_shared CUDA_ERROR
 fault illegal_address CUDA_ERROR
 fault illegal_address_late CUDA_ERROR
 fault launch_failure CUDA_ERROR
+fault misaligned CUDA_ERROR
+fault device_assert CUDA_ERROR
+fault host_crash CRASHED
 fault out_of_memory OOM
 fault write_after OVERRUN
 fault write_before OVERRUN
@@ -99,6 +102,26 @@ for n in 1 20; do
         done
     done
 done
+
+# killed at several moments, worker, supervisor and both, and resumed: each case once
+lines=$tmp/killed.jsonl
+for kill in all:1.4 supervisor:1.8 all:0.5 supervisor:2.3 worker:1; do
+    setsid "$tmp/misuse" --fast --no-progress --filter /impl=good --jsonl "$lines" --resume > "$out" 2> "$err" < /dev/null &
+    supervisor=$!
+    sleep "${kill#*:}"
+    case $kill in
+    worker*) pkill -KILL -P $supervisor ;;
+    supervisor*) kill -KILL $supervisor 2> /dev/null ;;
+    *) pkill -KILL -P $supervisor && kill -KILL $supervisor 2> /dev/null ;;
+    esac
+    wait $supervisor 2> /dev/null
+done
+run "$tmp/misuse" --fast --no-progress --filter /impl=good --jsonl "$lines" --resume
+check_rc "killed five times: the last run" 0
+sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' "$lines" | sort > "$tmp/once"
+"$tmp/misuse" --list --filter /impl=good | sort > "$tmp/every"
+check "killed five times: each case once" cmp "$tmp/once" "$tmp/every"
+check_same "killed five times: every one has a time" "$(grep -c '"time_ms": *[0-9]' "$lines")" "$(wc -l < "$tmp/every" | tr -d ' ')"
 
 # without isolation a wrong case still costs only itself, where the device survives it
 run "$tmp/misuse" --fast --no-progress --no-isolate --op copy_async,last

@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# On a GPU with PyTorch: kbench.py reads of a kernel what a C program reads, calls equal functions equal, and what a
+# function must not do gets its word. PYTHON is the interpreter.
+. tests/lib.sh
+
+: "${PYTHON:=python3}"
+if ! "$PYTHON" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
+    skip "no PyTorch with CUDA ($PYTHON)"
+    finish
+fi
+build "a program" $NVCC -O3 $ARCHFLAGS -I. -DPROGRAM tests/gpu/python_kernel.cu -o "$tmp/program"
+build "a library" $NVCC -O3 $ARCHFLAGS -Xcompiler -fPIC -shared tests/gpu/python_kernel.cu -o "$tmp/kernel.so"
+run "$tmp/program" --no-progress --json "$tmp/c.json"
+check_rc "the program" 0
+XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
+export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE
+run "$PYTHON" tests/gpu/python.py "$tmp/kernel.so" "$tmp/c.json"
+cat "$out" "$err"
+case $(tail -n 1 "$out") in
+*" passed, "*" failed")
+    n=$(tail -n 1 "$out")
+    passed=$((passed + ${n%% passed*}))
+    n=${n#*passed, }
+    failed=$((failed + ${n%% failed*}))
+    ;;
+*) fail "python.py ended early; $(said)" ;;
+esac
+finish
