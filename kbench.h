@@ -5253,7 +5253,6 @@ static bool kbi_options_beside(const kbi_options* o) {
 // Options of a gate want one that they can be of.
 static bool kbi_options_gate_agree(const kbi_options* o) {
     static const int of_times[] = { KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha };
-    static const int of_files[] = { KBI_OPTION_noise, KBI_OPTION_ignore_env };
     static const int of_runs[] = { KBI_OPTION_save_baseline, KBI_OPTION_baseline, KBI_OPTION_history, KBI_OPTION_goal,
                                    KBI_OPTION_budget };
     bool files = o->baseline || o->compare[0], any = files || o->race.n;
@@ -5262,11 +5261,12 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
             return kbi_error("--%s: there is nothing to compare with; it goes with --baseline, --compare or --race",
                              kbi_options_table[of_times[i]].name),
                    false;
-    for (int i = 0; i < KBI_COUNT(of_files) && !files; i++)
-        if (o->on[of_files[i]])
-            return kbi_error("--%s: there is nothing to compare with; it goes with --baseline or --compare",
-                             kbi_options_table[of_files[i]].name),
-                   false;
+    if (o->on[KBI_OPTION_noise] && !files)
+        return kbi_error("--noise: there is nothing to compare with; it goes with --baseline or --compare"), false;
+    if (o->on[KBI_OPTION_ignore_env] && !files && !o->n_load)
+        return kbi_error(
+                   "--ignore-env: there is nothing to compare with; it goes with --baseline, --compare or --load"),
+               false;
     if (o->fail_on && !any && !o->goal.n)
         return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
     if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
@@ -22599,6 +22599,23 @@ static void kbi_load_absent(const kbi_records* r) {
     kbi_set_free(&there);
 }
 
+// Shards are parts of one sweep, and a sweep is of one GPU.
+static bool kbi_load_alike(const kbi_options* o, const kbi_records* r) {
+    const kb_result* first = NULL;
+    for (int64_t i = 0; i < r->n && !o->on[KBI_OPTION_ignore_env]; i++) {
+        const kb_result* x = &r->of[i];
+        if (!x->shard || !x->gpu) continue;
+        if (!first) first = x;
+        if (!kbi_is(x->gpu, first->gpu))
+            return kbi_error(
+                       "--load: shard %s is of %s, and shard %s of %s: parts of one sweep that cannot be compared; "
+                       "load those of each GPU by themselves, or all with --ignore-env",
+                       first->shard, first->gpu, x->shard, x->gpu),
+                   false;
+    }
+    return true;
+}
+
 // --jsonl appends: to a file that was read it would add what it has.
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
@@ -22615,7 +22632,7 @@ static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     if (!r->n)
         return kbi_error("%s: no record is there; --json FILE or --jsonl FILE of a run writes them", o->load[0]),
                false;
-    if (!kbi_load_choose(o, r)) return false;
+    if (!kbi_load_choose(o, r) || !kbi_load_alike(o, r)) return false;
     kbi_load_order(r);
     kbi_load_absent(r);
     kbi_load_warn(r);

@@ -92,6 +92,15 @@ for bad in 0/3 4/3 3 /3 1/ 1/0 a/b 1/3/5 -1/3 "1 /3" 1/99999999 ""; do
 done
 run "$prog" --list --shard 1/2 --shard 2/2
 check_rc "twice" 2
+# parts of one sweep are of one GPU, unless somebody insists
+for k in 1 2; do sed "s/\"gpu\": [^,]*,/\"gpu\": \"GPU $k\",/" "$tmp/$k.jsonl" > "$tmp/gpu$k.jsonl"; done
+run "$prog" --load "$tmp/gpu1.jsonl" "$tmp/gpu2.jsonl"
+check_rc "shards of two GPUs" 2
+check_err "shards of two GPUs" 'shard 1/3 is of GPU 1, and shard 2/3 of GPU 2: .*--ignore-env'
+run "$prog" --load "$tmp/gpu1.jsonl" "$tmp/gpu2.jsonl" --ignore-env
+check_rc "shards of two GPUs, all the same" 0
+run "$prog" --load "$tmp/gpu1.jsonl"
+check_rc "shards of one GPU" 0
 run "$prog" --load "$tmp/1.jsonl" --shard 1/2
 check_rc "--load" 2
 run "$prog" --dry-run --shard 2/3
