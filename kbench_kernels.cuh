@@ -1463,10 +1463,11 @@ __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
 __device__ __forceinline__ void kbki_bar_arrive(uint64_t* bar) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
 }
-// At the barrier that lies in the same place in CTA `rank` of the cluster, which may be this one.
+// At the barrier that lies in the same place in CTA `rank` of the cluster, which may be this one. Tells of no ordinary
+// accesses to memory: a release for the whole cluster would first wait for all of the thread's.
 __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank) {
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(kbki_shared(bar)),
+                 "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(kbki_shared(bar)),
                  "r"(rank)
                  : "memory");
 }
@@ -1730,10 +1731,14 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
     elements by 64 k, panel after panel; the first stride leads to the next panel, the second eight k on, and 16 k are
     2048 bytes. Both ways 64 elements on are 8192 bytes on. */
 template <bool Along> struct kbki_wg_operand {
-    static constexpr uint64_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
-    static __device__ __forceinline__ uint64_t at(const void* p) {
-        return (uint64_t)1 << 62 | (uint64_t)(1024 / 16) << 32 | (uint64_t)(Along ? 1 : 8192 / 16) << 16 |
-               (kbki_shared(p) & 0x3FFFF) >> 4;
+    static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
+    uint32_t low; // the half that changes on the way
+    __device__ __forceinline__ void set(const void* p) {
+        low = (uint32_t)(Along ? 1 : 8192 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
+        asm volatile("" : "+r"(low)); // kept: made up anew for each product otherwise
+    }
+    __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on` 16-byte packs further
+        return (uint64_t)(1u << 30 | 1024 / 16) << 32 | (low + on);
     }
 };
 /*  d (64 x Width, f32) = a (64 x 16) b (16 x Width), or += where keep is not 0. TransA, TransB: 1 for panels. Of d,
@@ -9326,22 +9331,29 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
             kbki_tma_load<(Plan::pair > 1)>(b + x * 128, &maps.b, full, j0 + x, k0, All);
     }
 }
-// A warpgroup's products of one stage, as one group that the tensor cores work through on their own.
-template <class T, class Plan, bool AlongA, bool AlongB>
-__device__ __forceinline__ void kbki_wg_multiply(const char* stage, int group, int keep,
-                                                 float (*d)[Plan::tile_n / 2]) {
+/*  A warpgroup's way through the stages; its products of one of them are one group, which the tensor cores work
+    through on their own. */
+template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
     typedef kbki_wg_operand<AlongA> A;
     typedef kbki_wg_operand<AlongB> B;
-    uint64_t a = A::at(stage) + group * Plan::blocks * A::block64, b = B::at(stage + Plan::a_bytes);
-    kbki_wg_fence();
+    A a;
+    B b;
+    __device__ __forceinline__ void set(const char* stages, int group) {
+        a.set(stages + group * Plan::blocks * 8192), b.set(stages + Plan::a_bytes);
+    }
+    __device__ __forceinline__ void multiply(int slot, int keep, float (*d)[Plan::tile_n / 2]) const {
+        uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
+        kbki_wg_fence();
 #pragma unroll
-    for (int step = 0; step < 4; step++)
+        for (int step = 0; step < 4; step++)
 #pragma unroll
-        for (int block = 0; block < Plan::blocks; block++)
-            kbki_wgmma<T, Plan::tile_n>::template shared<!AlongA, !AlongB>(
-                d[block], a + step * A::step16 + block * A::block64, b + step * B::step16, step ? 1 : keep);
-    kbki_wg_commit();
-}
+            for (int block = 0; block < Plan::blocks; block++)
+                kbki_wgmma<T, Plan::tile_n>::template shared<!AlongA, !AlongB>(
+                    d[block], a.at(on + step * A::step16 + block * A::block64), b.at(on + step * B::step16),
+                    step ? 1 : keep);
+        kbki_wg_commit();
+    }
+};
 // 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
 template <class T, int TileN>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d) {
@@ -9441,13 +9453,15 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
                                                 kbki_wg_ring<Plan> ring, int first, int jump, int rank, int group) {
     int tiles = kbki_wg_tiles<Plan>(io), depth = (int)io.k, i0, j0;
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
+    kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
+    factors.set(ring.stages, group);
     for (int tile = first; tile < tiles; tile += jump) {
         int before = 0;
 #pragma unroll 1
         for (int k = 0; k < depth; k += 64) {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
-            kbki_wg_multiply<T, Plan, AlongA, AlongB>(ring.stage(), group, k, d);
+            factors.multiply(ring.slot, k, d);
             kbki_wg_wait<1>();
             if (k) ring.release(before);
             before = ring.slot, ring.next();
@@ -9476,8 +9490,10 @@ __global__ void __launch_bounds__(128)
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[2];
     char* stages = kbki_wg_align(kbki_mm_ring);
+    kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
     int depth = (int)io.k, i0, j0;
+    factors.set(stages, 0);
     kbki_wg_where<Plan>(io, (int)blockIdx.x, 0, &i0, &j0);
     if (threadIdx.x == 0) {
         kbki_bar_init(full, 1), kbki_bar_init(full + 1, 1), kbki_bar_ready();
@@ -9489,13 +9505,13 @@ __global__ void __launch_bounds__(128)
 #pragma unroll 1
     for (int k = 0; k < depth; k += 64) {
         int slot = k / 64 % 2;
-        char* stage = stages + slot * Plan::stage_bytes;
         kbki_bar_wait(full + slot, k / 128 % 2);
-        kbki_wg_multiply<T, Plan, AlongA, AlongB>(stage, 0, k, d);
+        factors.multiply(slot, k, d);
         kbki_wg_wait<0>();
         __syncthreads();
         if (threadIdx.x == 0 && k + 128 < depth)
-            kbki_wg_load<Plan, AlongA, AlongB>(maps, stage, full + slot, i0, j0, k + 128, 0);
+            kbki_wg_load<Plan, AlongA, AlongB>(maps, stages + slot * Plan::stage_bytes, full + slot, i0, j0, k + 128,
+                                               0);
     }
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) {
@@ -9511,7 +9527,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
     kbki_wg_ring<Plan> ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
-    int rank = Plan::pair > 1 ? (int)kbki_cluster_rank() : 0, group = (int)threadIdx.x / 128 - 1;
+    int rank = Plan::pair > 1 ? (int)kbki_cluster_rank() : 0,
+        group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
     int first = (int)blockIdx.x / Plan::pair, jump = (int)gridDim.x / Plan::pair;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++)
