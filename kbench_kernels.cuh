@@ -21,7 +21,7 @@
 
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length.
+   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 of matmul say so.
 
    THE TABLE
 
@@ -8341,7 +8341,7 @@ KBK_FN size_t kbki_mm_copies(const kbk_shape* s) { // bytes, of one product of a
 KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, const char* variant) {
     int64_t splits = kbki_mm_splits(s);
     if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    bool copies = strcmp(variant, "mmapipe") == 0 || strcmp(variant, "select") == 0;
+    int copies = strcmp(variant, "mmapipe") == 0 || strcmp(variant, "select") == 0;
     if (copies && kbki_mm_copies(s)) return KBK_TICKETS + kbki_mm_copies(s);
     if (strcmp(variant, "warptile") || splits == 1) return 0;
     return KBK_TICKETS + (size_t)(splits * s->rows * s->cols) * sizeof(float);
