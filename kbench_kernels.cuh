@@ -1586,17 +1586,17 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
 /*  The map that key asks for. Making one takes the driver about as long as a launch does, so the
     last ones are kept; what is kept depends on nothing but the key. */
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
-    enum { KEPT = 64 };
+    constexpr int many = 64;
     static thread_local struct {
         kbki_map_key key;
         kbki_map map;
-    } kept[KEPT];
+    } kept[many];
     static kbki_map_fn encode;
     static const uint32_t step[3] = { 1, 1, 1 };
     uint64_t mix = (uint64_t)(uintptr_t)key->base * 0x9E3779B97F4A7C15ull;
     mix ^= (key->size[0] * 3 + key->size[1] * 5 + key->size[2] * 7 + key->box[1] * 11) * 0xC2B2AE3D27D4EB4Full;
     auto* at = &kept[mix >> 58];
-    static_assert(KEPT == 64, "six bits of the mix");
+    static_assert(many == 64, "six bits of the mix");
     if (memcmp(&at->key, key, sizeof *key) == 0) return *map = at->map, (const char*)NULL;
     if (!encode) encode = kbki_map_encoder();
     if (!encode) return "the driver is too old for tensor maps (CUDA 12 or later)";
@@ -9334,10 +9334,8 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
 /*  A warpgroup's way through the stages; its products of one of them are one group, which the tensor cores work
     through on their own. */
 template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
-    typedef kbki_wg_operand<AlongA> A;
-    typedef kbki_wg_operand<AlongB> B;
-    A a;
-    B b;
+    kbki_wg_operand<AlongA> a;
+    kbki_wg_operand<AlongB> b;
     __device__ __forceinline__ void set(const char* stages, int group) {
         a.set(stages + group * Plan::blocks * 8192), b.set(stages + Plan::a_bytes);
     }
@@ -9349,7 +9347,7 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
 #pragma unroll
             for (int block = 0; block < Plan::blocks; block++)
                 kbki_wgmma<T, Plan::tile_n>::template shared<!AlongA, !AlongB>(
-                    d[block], a.at(on + step * A::step16 + block * A::block64), b.at(on + step * B::step16),
+                    d[block], a.at(on + step * a.step16 + block * a.block64), b.at(on + step * b.step16),
                     step ? 1 : keep);
         kbki_wg_commit();
     }
