@@ -21,7 +21,7 @@
 
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length.
+   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 of matmul say so.
 
    THE TABLE
 
@@ -106,6 +106,7 @@
        >>numbers        Philox, rounding to 16 bits and back, reproducible inputs
        >>verify         compares a result with its oracle
        >>device         packs, reductions, the running softmax pair, tickets, launch helpers
+       >>hopper         barriers, tensor copies, clusters and wgmma of compute capability 9.0
        >>elementwise    add, mul, div, and the ladder of every element-wise operation
        >>memory         copy, fill, read, triad: how fast memory is
        >>access         strided, gather, chase: what an access pattern costs
@@ -130,6 +131,7 @@
        >>matmul_simt    matrix product without tensor cores
        >>matmul_tile    matrix product with cp.async and warp tiles
        >>matmul_mma     matrix product with mma.sync
+       >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_vendor  matrix product by the vendor's library
        >>bmm            batched matrix product
        >>attention_simt attention without tensor cores, and through the vendor's matrix products
@@ -154,7 +156,9 @@
       KBK_NO_REGISTRY       no tables: only launchers that are called are compiled
       KBK_CUBLAS            the vendor's rows; needs cublas_v2.h to build, and opens libcublas when first
                             launched
-      KBK_NO_CUBLAS         wins over KBK_CUBLAS */
+      KBK_NO_CUBLAS         wins over KBK_CUBLAS
+      KBK_TRAP_AFTER=2      to look for an error of mine or yours: a kernel that waits for bytes or for another warp
+                            more than so many seconds (of 2e9 clocks) traps, instead of waiting for ever */
 
 #include <math.h>
 #include <stddef.h>
@@ -524,10 +528,19 @@
 #define KBK_TABLE_MATMUL_MMA(row)                                                                                \
     row(matmul,    fwd,  mma,      7,  KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
     row(matmul,    fwd,  mmapipe,  8,  KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
+#define KBK_TABLE_MATMUL_HOPPER(row)                                                                             \
+    row(matmul,    fwd,  wgmma,    9,  KBK_HALF, 90a, KBK_OWN,  "TMA, two buffers, wgmma from shared memory")     \
+    row(matmul,    fwd,  ws,       10, KBK_HALF, 90a, KBK_OWN,  "one warp loads a ring, four multiply")           \
+    row(matmul,    fwd,  coop,     11, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two warpgroups multiply")       \
+    row(matmul,    fwd,  persist,  12, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM, bands of tiles")                   \
+    row(matmul,    fwd,  multicast, 13, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")             \
+    row(matmul,    fwd,  tma,      14, KBK_HALF, 90a, KBK_OWN,  "C leaves by TMA, under the next tile")           \
+    row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")
 #else
 #define KBK_OPS_MATMUL(row)
 #define KBK_TABLE_MATMUL_SIMT(row)
 #define KBK_TABLE_MATMUL_MMA(row)
+#define KBK_TABLE_MATMUL_HOPPER(row)
 #endif
 #if defined(KBK_CUBLAS) && !defined(KBK_NO_MATMUL)
 #define KBK_TABLE_MATMUL_VENDOR(row)                                                                             \
@@ -585,8 +598,9 @@
     KBK_TABLE_ACTIVATION(row) KBK_TABLE_DROPOUT(row) KBK_TABLE_SOFTMAX(row) KBK_TABLE_LAYERNORM(row)             \
     KBK_TABLE_RMSNORM(row) KBK_TABLE_REDUCTION(row) KBK_TABLE_MSE(row) KBK_TABLE_WSUM(row)                       \
     KBK_TABLE_TRANSPOSE(row) KBK_TABLE_CROSS_ENTROPY(row) KBK_TABLE_EMBEDDING(row)                               \
-    KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_MMA(row) KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row)         \
-    KBK_TABLE_BMM_VENDOR(row) KBK_TABLE_ATTENTION(row) KBK_TABLE_ATTENTION_VENDOR(row)
+    KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_MMA(row) KBK_TABLE_MATMUL_HOPPER(row)                            \
+    KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row) KBK_TABLE_BMM_VENDOR(row) KBK_TABLE_ATTENTION(row)           \
+    KBK_TABLE_ATTENTION_VENDOR(row)
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
@@ -1324,54 +1338,6 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  Bulk copies (sm 90): one thread moves kilobytes between memory and shared memory, and neither registers
-    nor the other threads wait for them. An mbarrier counts the bytes that arrive; its parity flips each time
-    it is full. Addresses and sizes are multiples of 16. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-__device__ __forceinline__ unsigned kbki_shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
-__device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
-}
-// After the last init, before the barrier that shows them to the other threads.
-__device__ __forceinline__ void kbki_bar_ready() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-// Arrives, and says how many bytes are to come in this phase.
-__device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
-                 : "memory");
-}
-__device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
-    unsigned done = 0;
-    while (!done)
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
-                     "selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(kbki_shared(bar)), "r"(parity)
-                     : "memory");
-}
-__device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsigned bytes, uint64_t* bar) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(kbki_shared(to)),
-                 "l"(from), "r"(bytes), "r"(kbki_shared(bar))
-                 : "memory");
-}
-// A store and the end of its group. Shared memory written by ordinary stores: kbki_bulk_fence by each writer,
-// then a barrier, then this.
-__device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n\t"
-                 "cp.async.bulk.commit_group;" ::"l"(to),
-                 "r"(kbki_shared(from)), "r"(bytes)
-                 : "memory");
-}
-__device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// Until at most Pending of this thread's stores have yet to read their shared memory; until all are done.
-template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
-    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
-}
-__device__ __forceinline__ void kbki_bulk_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-#endif
-
 // --- launching
 // What a call of the runtime's says, which keeps it as well: the next launcher would take it for its own.
 KBK_FN const char* kbki_error(cudaError_t e) { return cudaGetLastError(), cudaGetErrorString(e); }
@@ -1467,6 +1433,362 @@ template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* 
     return s[0];
 }
 
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
+               and products by four warps at once (wgmma), which 9.0 alone has.
+               Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
+               >>cross_entropy_both, >>matmul_hopper
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+/*  Bulk copies (sm 90): one thread moves kilobytes between memory and shared memory, and neither registers
+    nor the other threads wait for them. An mbarrier counts the bytes that arrive; its parity flips each time
+    it is full. Addresses and sizes are multiples of 16. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+__device__ __forceinline__ unsigned kbki_shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
+}
+// After the last init, before the barrier that shows them to the other threads.
+__device__ __forceinline__ void kbki_bar_ready() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+// Arrives, and says how many bytes are to come in this phase.
+__device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void kbki_bar_arrive(uint64_t* bar) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
+}
+// At the barrier that lies in the same place in CTA `rank` of the cluster, which may be this one. Tells of no ordinary
+// accesses to memory: a release for the whole cluster would first wait for all of the thread's.
+__device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank) {
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
+                 "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(kbki_shared(bar)),
+                 "r"(rank)
+                 : "memory");
+}
+// Whether the phase of this parity is over, having waited a while for it. A new barrier says so of parity 1.
+__device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
+    unsigned done;
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+                 "selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(kbki_shared(bar)), "r"(parity)
+                 : "memory");
+    return done;
+}
+__device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
+#ifdef KBK_TRAP_AFTER
+    long long start = clock64();
+    while (!kbki_bar_try(bar, parity))
+        if (clock64() - start > (KBK_TRAP_AFTER)*2000000000LL) __trap();
+#else
+    while (!kbki_bar_try(bar, parity)) {}
+#endif
+}
+__device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsigned bytes, uint64_t* bar) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(kbki_shared(to)),
+                 "l"(from), "r"(bytes), "r"(kbki_shared(bar))
+                 : "memory");
+}
+__device__ __forceinline__ void kbki_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+// A store and the end of its group. Shared memory written by ordinary stores: kbki_bulk_fence by each writer,
+// then a barrier, then this.
+__device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(kbki_shared(from)),
+                 "r"(bytes)
+                 : "memory");
+    kbki_bulk_commit();
+}
+__device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// Until at most Pending of this thread's stores have yet to read their shared memory; until all are done.
+template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+__device__ __forceinline__ void kbki_bulk_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+#endif
+
+// --- clusters: CTAs that see each other's shared memory
+__device__ __forceinline__ unsigned kbki_cluster_rank() {
+    unsigned r = 0;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+#endif
+    return r;
+}
+__device__ __forceinline__ unsigned kbki_cluster_size() {
+    unsigned r = 1;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(r));
+#endif
+    return r;
+}
+// Together: nobody writes to a CTA that has not begun. Orders no memory, so what is on its way stays so.
+__device__ __forceinline__ void kbki_cluster_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void kbki_cluster_begun() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void kbki_cluster_barrier() { // also makes shared memory written before it visible
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+
+/*  Tensor maps: the driver's description of a tensor in memory and of the box of it that one copy moves (128 opaque
+    bytes, CUtensorMap in cuda.h). A box reaches past the tensor's edge at will: what is not there is read as 0, and
+    counts among the bytes that arrive; it is not written. Boxes are 64 elements of 16 bits wide here, which is
+    128 bytes, and lie in shared memory line after line, 16-byte pack p of line l in place p ^ l % 8: eight lines, a
+    multiple of 1024 bytes, repeat the pattern, and wgmma reads it without bank conflicts. */
+struct alignas(64) kbki_map {
+    uint64_t opaque[16];
+};
+struct kbki_map_key { // no padding: compared as bytes
+    const void* base;
+    uint64_t size[3], stride[2]; // elements, innermost first; bytes
+    uint32_t box[3];
+    int32_t what; // element type, and dimensions * 256
+};
+#define KBKI_MAP_WIDE 64 // elements: width of a box
+#define KBKI_MAP_16F 6   // CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _BFLOAT16
+#define KBKI_MAP_16BF 9
+#define KBKI_MAP_SWIZZLE_128 3 // CU_TENSOR_MAP_SWIZZLE_128B
+#define KBKI_MAP_L2_256 3      // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+typedef int (*kbki_map_fn)(kbki_map* map, int type, uint32_t rank, void* base, const uint64_t* size,
+                           const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
+                           int swizzle, int promotion, int fill);
+// cuTensorMapEncodeTiled, asked for through the runtime, so that nothing is linked; NULL where it is not to be had.
+KBK_FN kbki_map_fn kbki_map_encoder(void) {
+    void* found = NULL;
+#if CUDART_VERSION >= 12000
+    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    cudaError_t e =
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+#else
+    cudaError_t e = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result);
+#endif
+    if (e != cudaSuccess) cudaGetLastError();
+    if (e != cudaSuccess || result != cudaDriverEntryPointSuccess) found = NULL;
+#endif
+    return (kbki_map_fn)found;
+}
+/*  The map that key asks for. Making one takes the driver about as long as a launch does, so the
+    last ones are kept; what is kept depends on nothing but the key. */
+KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
+    constexpr int many = 64;
+    static thread_local struct {
+        kbki_map_key key;
+        kbki_map map;
+    } kept[many];
+    static kbki_map_fn encode;
+    static const uint32_t step[3] = { 1, 1, 1 };
+    uint64_t mix = (uint64_t)(uintptr_t)key->base * 0x9E3779B97F4A7C15ull;
+    mix ^= (key->size[0] * 3 + key->size[1] * 5 + key->size[2] * 7 + key->box[1] * 11) * 0xC2B2AE3D27D4EB4Full;
+    auto* at = &kept[mix >> 58];
+    static_assert(many == 64, "six bits of the mix");
+    if (memcmp(&at->key, key, sizeof *key) == 0) return *map = at->map, (const char*)NULL;
+    if (!encode) encode = kbki_map_encoder();
+    if (!encode) return "the driver is too old for tensor maps (CUDA 12 or later)";
+    memset(&at->key, 0, sizeof at->key);
+    if (encode(&at->map, key->what & 255, (uint32_t)key->what >> 8, (void*)key->base, key->size, key->stride,
+               key->box, step, 0, KBKI_MAP_SWIZZLE_128, KBKI_MAP_L2_256, 0))
+        return "the driver refuses a tensor map of these addresses and dimensions";
+    at->key = *key, *map = at->map;
+    return NULL;
+}
+// A row-major matrix of `lines` lines, ld elements apart, and boxes of `high` lines.
+template <class T>
+const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t ld, int high, kbki_map* map) {
+    static_assert(sizeof(T) == 2, "16 bits");
+    kbki_map_key key;
+    memset(&key, 0, sizeof key);
+    key.base = base, key.what = 2 << 8 | (kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF);
+    key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = 1;
+    key.stride[0] = key.stride[1] = (uint64_t)ld * sizeof(T);
+    key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
+    return kbki_map_make(&key, map);
+}
+// The same of `deep` matrices, `apart` elements from one to the next, and boxes of one of them.
+template <class T>
+const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
+                            int high, kbki_map* map) {
+    static_assert(sizeof(T) == 2, "16 bits");
+    kbki_map_key key;
+    memset(&key, 0, sizeof key);
+    key.base = base, key.what = 3 << 8 | (kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF);
+    key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
+    key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
+    key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
+    return kbki_map_make(&key, map);
+}
+
+// NULL, or why code for 9.0 alone is not to be had. Of the kernel that is asked, its threads tell how it was built.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define KBKI_HOPPER_THREADS 96
+#else
+#define KBKI_HOPPER_THREADS 32
+#endif
+template <class> __global__ void __launch_bounds__(KBKI_HOPPER_THREADS) kbki_hopper_k() {}
+KBK_FN const char* kbki_needs_hopper(void) {
+    static int known[16]; // per device: 1: it has
+    int device = 0, major = 0, minor = 0;
+    cudaFuncAttributes built = {};
+    if (cudaGetDevice(&device) == cudaSuccess && device < 16 && known[device]) return NULL;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (major != 9 || minor != 0) return "this variant needs compute capability 9.0, and no other";
+    if (cudaFuncGetAttributes(&built, kbki_hopper_k<void>) != cudaSuccess)
+        return cudaGetErrorString(cudaGetLastError());
+    if (built.maxThreadsPerBlock != 96)
+        return "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
+    if (device < 16) known[device] = 1;
+    return NULL;
+}
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// --- tensor copies: the box at (x, y) or (x, y, z), x innermost. Multicast: to the same place in every CTA of the
+//     mask, each of whose barriers is told of the bytes that it got.
+template <bool Multicast>
+__device__ __forceinline__ void kbki_tma_load(void* to, const kbki_map* map, uint64_t* bar, int x, int y,
+                                              unsigned mask = 0) {
+    if constexpr (Multicast)
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                     "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(kbki_shared(to)),
+                     "l"(map), "r"(x), "r"(y), "r"(kbki_shared(bar)), "h"((unsigned short)mask)
+                     : "memory");
+    else
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3}], [%4];" ::"r"(kbki_shared(to)),
+                     "l"(map), "r"(x), "r"(y), "r"(kbki_shared(bar))
+                     : "memory");
+}
+template <bool Multicast>
+__device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, uint64_t* bar, int x, int y, int z,
+                                                 unsigned mask = 0) {
+    if constexpr (Multicast)
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                     "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(kbki_shared(to)),
+                     "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar)), "h"((unsigned short)mask)
+                     : "memory");
+    else
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(kbki_shared(to)),
+                     "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
+                     : "memory");
+}
+// A store and the end of its group; what goes before it: see kbki_bulk_store.
+__device__ __forceinline__ void kbki_tma_store(const kbki_map* map, const void* from, int x, int y) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
+                 "r"(y), "r"(kbki_shared(from))
+                 : "memory");
+    kbki_bulk_commit();
+}
+__device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const void* from, int x, int y, int z) {
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map), "r"(x),
+                 "r"(y), "r"(z), "r"(kbki_shared(from))
+                 : "memory");
+    kbki_bulk_commit();
+}
+__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // the map itself
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+// --- a warpgroup: four warps, the first of which is a multiple of four
+template <int Registers> __device__ __forceinline__ void kbki_wg_take() { // each of its threads; waits for them
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+template <int Threads> __device__ __forceinline__ void kbki_wg_barrier(int id) { // 0 is __syncthreads'
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
+}
+// Before the first product of a group: orders accesses to the registers of its operands.
+__device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int Pending> __device__ __forceinline__ void kbki_wg_wait() { // until at most so many groups are not done
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+// The compiler may move no use of d from after this to before it; it knows of no product that is on its way.
+template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
+#pragma unroll
+    for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
+}
+/*  What wgmma is told of an operand in shared memory: address / 16 in bits 0 to 13, two strides / 16 in bits 16 to 29
+    and 32 to 45, and the pattern, 1 for that of 128 bytes, in bits 62 and 63. Along: lines of 64 k, line after line;
+    the first stride is not used, the second leads eight lines on, and 16 k are 32 bytes. Otherwise panels of 64
+    elements by 64 k, panel after panel; the first stride leads to the next panel, the second eight k on, and 16 k are
+    2048 bytes. Both ways 64 elements on are 8192 bytes on. */
+template <bool Along> struct kbki_wg_operand {
+    static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
+    uint32_t low; // the half that changes on the way
+    __device__ __forceinline__ void set(const void* p) {
+        low = (uint32_t)(Along ? 1 : 8192 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
+        asm volatile("" : "+r"(low)); // kept: made up anew for each product otherwise
+    }
+    __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on` 16-byte packs further
+        return (uint64_t)(1u << 30 | 1024 / 16) << 32 | (low + on);
+    }
+};
+/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width), or += where keep is not 0. TransA, TransB: 1 for panels. Of d,
+    lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 in d[i]; of an a in
+    registers, two elements each: the four quarters of warp w's 16 x 16 in the order of mma.sync, which is that of
+    a d rounded to 16 bits, pair by pair. */
+template <class T, int Width> struct kbki_wgmma;
+// clang-format off
+#define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
+                        "+f"(d[i+6]), "+f"(d[i+7])
+#define KBKI_WG_32(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
+#define KBKI_WG_64(d) KBKI_WG_32(d, 0)
+#define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_32(d, 32)
+#define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_32(d, 64)
+#define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_32(d, 96)
+#define KBKI_WG_NAMES_64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
+                         "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define KBKI_WG_NAMES_128 KBKI_WG_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
+                          "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define KBKI_WG_NAMES_192 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
+                          "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
+                          "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
+                          "%123, %124, %125, %126, %127"
+// p0 to p6: the numbers of the operands behind those of d
+#define KBKI_WGMMA_TEXT(type, width) "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." type "." type             \
+    " {" KBKI_WG_NAMES_##width "}, "
+#define KBKI_WGMMA(T, type, width, p0, p1, p2, p3, p4, p5, p6)                                                       \
+    template <> struct kbki_wgmma<T, width> {                                                                        \
+        template <int TransA, int TransB>                                                                            \
+        static __device__ __forceinline__ void shared(float* d, uint64_t a, uint64_t b, int keep) {                  \
+            asm volatile("{ .reg .pred keep; setp.ne.b32 keep, %" #p2 ", 0; " KBKI_WGMMA_TEXT(type, width)           \
+                         "%" #p0 ", %" #p1 ", keep, 1, 1, %" #p3 ", %" #p4 "; }"                                     \
+                         : KBKI_WG_##width(d) : "l"(a), "l"(b), "r"(keep), "n"(TransA), "n"(TransB));                \
+        }                                                                                                            \
+        template <int TransB>                                                                                        \
+        static __device__ __forceinline__ void registers(float* d, const uint32_t* a, uint64_t b, int keep) {        \
+            asm volatile("{ .reg .pred keep; setp.ne.b32 keep, %" #p5 ", 0; " KBKI_WGMMA_TEXT(type, width)           \
+                         "{%" #p0 ", %" #p1 ", %" #p2 ", %" #p3 "}, %" #p4 ", keep, 1, 1, %" #p6 "; }"               \
+                         : KBKI_WG_##width(d) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep),       \
+                           "n"(TransB));                                                                             \
+        }                                                                                                            \
+    };
+#define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
+KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
+KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
+KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
+KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
+// clang-format on
+#endif // __CUDA_ARCH_FEAT_SM90_ALL
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -3260,37 +3582,6 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
     }
 }
 
-// --- clusters: CTAs that see each other's shared memory
-__device__ __forceinline__ unsigned kbki_cluster_rank() {
-    unsigned r = 0;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
-#endif
-    return r;
-}
-__device__ __forceinline__ unsigned kbki_cluster_size() {
-    unsigned r = 1;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(r));
-#endif
-    return r;
-}
-// Together: nobody writes to a CTA that has not begun. Orders no memory, so what is on its way stays so.
-__device__ __forceinline__ void kbki_cluster_begin() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void kbki_cluster_begun() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void kbki_cluster_barrier() { // also makes shared memory written before it visible
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
-#endif
-}
 /*  Joins one value of 8 bytes per CTA; every thread has its CTA's value and gets the cluster's, joined in
     order of rank. Calls take turns with two sets of slots: whoever comes to the next barrier has read this
     one's. */
@@ -8010,7 +8301,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
                bands; K split where tiles are few
                                                  <- 128 FMAs per six 16-byte reads that nothing waits for;
                a band's rows and columns stay in L2; a small product fills the device too
-    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 15 are kept for wgmma, which is not here yet
+    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 15: >>matmul_hopper: through wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -8050,7 +8341,8 @@ KBK_FN size_t kbki_mm_copies(const kbk_shape* s) { // bytes, of one product of a
 KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, const char* variant) {
     int64_t splits = kbki_mm_splits(s);
     if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    if (strcmp(variant, "mmapipe") == 0 && kbki_mm_copies(s)) return KBK_TICKETS + kbki_mm_copies(s);
+    int copies = strcmp(variant, "mmapipe") == 0 || strcmp(variant, "select") == 0;
+    if (copies && kbki_mm_copies(s)) return KBK_TICKETS + kbki_mm_copies(s);
     if (strcmp(variant, "warptile") || splits == 1) return 0;
     return KBK_TICKETS + (size_t)(splits * s->rows * s->cols) * sizeof(float);
 }
@@ -8949,6 +9241,418 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, kb
 template <class T> const char* kbk_matmul_fwd_mma(const kbk_args* a, kbk_stream st) { return kbki_mma<T>(a, 1, st); }
 template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
     return kbki_mmapipe<T>(a, 1, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_hopper     Matrix product of 16-bit types through wgmma and tensor copies: rungs 9 to 15 of matmul, for
+                      compute capability 9.0 alone.
+                      Public: kbk_matmul_fwd_wgmma, _ws, _coop, _persist, _multicast, _tma, _select
+                      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
+    9 wgmma      128 x 128 tile, 64 deep, two buffers; one thread starts the copies, four warps multiply what has
+                 arrived and then wait for one another
+                 <- operands go from shared memory into the tensor cores, through no register and by one
+                 instruction for 64 x 128 x 16; addresses, edges and swizzle are the copy engine's work
+    10 ws        a thread of other warps keeps a ring of four stages full; barriers say which are full, which empty
+                 <- nobody who multiplies waits for anything but data, and the next 16 products are in the queue
+                 when the last are done
+    11 coop      128 x 256 tile, a warpgroup for each half of its rows, registers taken from the one that loads
+                 <- 128 x 256 needs three quarters of the shared memory traffic that 128 x 128 needs per FLOP
+    12 persist   one CTA per SM, which goes through the tiles in bands of 16 rows of them
+                 <- the ring stays full from tile to tile while results are written; a band's operands stay in L2
+    13 multicast pairs of CTAs, one below the other: each loads half of a tile of B, for both
+                 <- two thirds of the traffic between L2 and shared memory
+    14 tma       results go to shared memory, 64 columns at a time, and from there by tensor copies
+                 <- whole lines are written, nobody waits for them, and the next tile is multiplied meanwhile
+    15 select    14 for large products, 128 x 128 tiles without pairs where those are too few to fill the device;
+                 8 where lines do not start on 16 bytes (workspace: as there)
+    bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power that they draw
+
+    9 to 14 take A and B of any size whose lines all start on 16 bytes, which is what tensor copies can do, and refuse
+    others; C may lie anywhere (14 writes it as 13 does where its lines do not start on 16 bytes). Edges are
+    multiplied as zeros. */
+#define KBKI_TEXT_TMA "TMA wants A and B with lines that all start on 16 bytes: use mmapipe or select"
+#ifdef __CUDACC__
+
+/*  How a product is cut: tiles of 128 x TileN, by 1 or 2 warpgroups, Stages of 64 k under way at once; Persist: CTAs
+    that stay; Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by TMA. */
+template <int TileN, int Groups, int Stages, bool Persist, int Pair, bool Store> struct kbki_wg_plan {
+    static constexpr int tile_m = 128, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
+    static constexpr bool persist = Persist, store = Store;
+    static constexpr int blocks = tile_m / 64 / Groups; // of 64 rows, that a warpgroup has
+    static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
+    static constexpr int a_bytes = tile_m * 64 * 2, b_bytes = TileN * 64 * 2, stage_bytes = a_bytes + b_bytes;
+    static constexpr int staging = Store ? 2 * 64 * 64 * 2 : 0;                  // per warpgroup
+    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: to align
+    static constexpr int keep = 240, spare = 24; // registers: 128 * (24 + 2 * 240) of 65536
+};
+struct kbki_wg_maps {
+    kbki_map a, b, c;
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+__device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
+// Tile number `index`, down bands of 16 rows of tiles; number of a pair of tiles where CTAs are in pairs.
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_wg_where(const kbki_mm<T>& io, int index, int rank, int* i0, int* j0) {
+    constexpr int High = KBKI_MM_BAND / Plan::pair;
+    int across = (int)io.across, down = ((int)io.down + Plan::pair - 1) / Plan::pair;
+    int band = index / (High * across), in = index - band * (High * across);
+    int high = min(High, down - band * High), column = in / high;
+    *i0 = ((band * High + in - column * high) * Plan::pair + rank) * Plan::tile_m, *j0 = column * Plan::tile_n;
+}
+template <class Plan, class T> __device__ __forceinline__ int kbki_wg_tiles(const kbki_mm<T>& io) {
+    return ((int)io.down + Plan::pair - 1) / Plan::pair * (int)io.across;
+}
+/*  Starts the copies of one stage, k0 on: all of A's tile, and this CTA's share of B's, for all of the pair. Full
+    boxes arrive, whatever of them is in the tensor, and B's other share comes from the other CTA. */
+template <class Plan, bool AlongA, bool AlongB>
+__device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
+                                             int k0, int rank) {
+    constexpr int Share = Plan::tile_n / Plan::pair;
+    constexpr unsigned All = (1u << Plan::pair) - 1;
+    char* b = stage + Plan::a_bytes + rank * Share * 128;
+    j0 += rank * Share;
+    kbki_bar_expect(full, Plan::stage_bytes);
+    if (AlongA) {
+        kbki_tma_load<false>(stage, &maps.a, full, k0, i0);
+    } else {
+#pragma unroll
+        for (int x = 0; x < Plan::tile_m; x += 64) kbki_tma_load<false>(stage + x * 128, &maps.a, full, i0 + x, k0);
+    }
+    if (AlongB) {
+        kbki_tma_load<(Plan::pair > 1)>(b, &maps.b, full, k0, j0, All);
+    } else {
+#pragma unroll
+        for (int x = 0; x < Share; x += 64)
+            kbki_tma_load<(Plan::pair > 1)>(b + x * 128, &maps.b, full, j0 + x, k0, All);
+    }
+}
+/*  A warpgroup's way through the stages; its products of one of them are one group, which the tensor cores work
+    through on their own. */
+template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
+    kbki_wg_operand<AlongA> a;
+    kbki_wg_operand<AlongB> b;
+    __device__ __forceinline__ void set(const char* stages, int group) {
+        a.set(stages + group * Plan::blocks * 8192), b.set(stages + Plan::a_bytes);
+    }
+    __device__ __forceinline__ void multiply(int slot, int keep, float (*d)[Plan::tile_n / 2]) const {
+        uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < 4; step++)
+#pragma unroll
+            for (int block = 0; block < Plan::blocks; block++)
+                kbki_wgmma<T, Plan::tile_n>::template shared<!AlongA, !AlongB>(
+                    d[block], a.at(on + step * a.step16 + block * a.block64), b.at(on + step * b.step16),
+                    step ? 1 : keep);
+        kbki_wg_commit();
+    }
+};
+// 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
+template <class T, int TileN>
+__device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d) {
+    bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
+    int q = threadIdx.x % 4;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
+        T* out = io.c + i * io.n;
+        if (wide) {
+#pragma unroll
+            for (int x = 0; x < TileN / 8; x += 4) {
+                int64_t j = j0 + (x + q) * 8;
+                uint32_t w[4];
+#pragma unroll
+                for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + (x + e) * 4 + half * 2);
+                uint4 v = kbki_mma_quad(w);
+                if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
+            }
+        } else {
+#pragma unroll
+            for (int x = 0; x < TileN / 4; x++) {
+                int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
+                if (i < io.m && j < io.n) out[j] = kbki_type<T>::from(d[x / 2 * 4 + half * 2 + x % 2]);
+            }
+        }
+    }
+}
+// Four 8 x 8 matrices of 16-bit numbers to shared memory; lane l gives the address of line l % 8 of matrix l / 8.
+__device__ __forceinline__ void kbki_wg_stmatrix(char* to, const uint32_t* r) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(kbki_shared(to)), "r"(r[0]),
+                 "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+/*  The same by tensor copies, 64 columns at a time through two buffers of the warpgroup's own: a buffer is free when
+    the copy before the last has read it, which the thread that started it knows; its lines are written with the
+    swizzle that the copy takes out again. The copies are not waited for. */
+template <class T, int TileN>
+__device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0,
+                                              const float* d) {
+    int t = threadIdx.x % 128, lane = t % 32, line = t / 32 * 16 + lane % 16, high = lane / 16;
+#pragma unroll
+    for (int piece = 0; piece < TileN / 64; piece++) {
+        char* buffer = staging + piece % 2 * 8192;
+        if (t == 0) kbki_bulk_read<1>();
+        kbki_wg_barrier<128>(1 + group);
+#pragma unroll
+        for (int x = 0; x < 8; x += 2) { // packs of eight columns
+            const float* f = d + (piece * 8 + x) * 4;
+            uint32_t w[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, f + e * 2);
+            kbki_wg_stmatrix(buffer + line * 128 + ((x + high) ^ line % 8) * 16, w);
+        }
+        kbki_bulk_fence();
+        kbki_wg_barrier<128>(1 + group);
+        if (t == 0) kbki_tma_store(c, buffer, j0 + piece * 64, i0);
+    }
+}
+
+// What a CTA's two sides share.
+template <class Plan> struct kbki_wg_ring {
+    char* stages;
+    uint64_t *full, *empty;
+    int slot;
+    unsigned parity;
+    __device__ __forceinline__ void next() {
+        if (++slot == Plan::stages) slot = 0, parity ^= 1;
+    }
+    __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
+    // A warpgroup is done with a slot; every CTA that may write to it has to know.
+    __device__ __forceinline__ void release(int which) const {
+        unsigned t = threadIdx.x % 128;
+        if (Plan::pair == 1 && t == 0) kbki_bar_arrive(empty + which);
+        if (Plan::pair > 1 && t < Plan::pair) kbki_bar_arrive_at(empty + which, t);
+    }
+};
+// One thread: fills the ring, tile after tile.
+template <class T, class Plan, bool AlongA, bool AlongB>
+__device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const kbki_mm<T>& io,
+                                                kbki_wg_ring<Plan> ring, int first, int jump, int rank) {
+    int tiles = kbki_wg_tiles<Plan>(io), depth = (int)io.k, i0, j0;
+    for (int tile = first; tile < tiles; tile += jump) {
+        kbki_wg_where<Plan>(io, tile, rank, &i0, &j0);
+#pragma unroll 1
+        for (int k = 0; k < depth; k += 64) {
+            kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
+            kbki_wg_load<Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, i0, j0, k, rank);
+            ring.next();
+        }
+    }
+}
+// A warpgroup: multiplies what is in the ring. The group of products before the last is done when the last is
+// queued behind it, and frees its slot.
+template <class T, class Plan, bool AlongA, bool AlongB>
+__device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const kbki_mm<T>& io,
+                                                kbki_wg_ring<Plan> ring, int first, int jump, int rank, int group) {
+    int tiles = kbki_wg_tiles<Plan>(io), depth = (int)io.k, i0, j0;
+    char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
+    kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
+    float d[Plan::blocks][Plan::tile_n / 2];
+    factors.set(ring.stages, group);
+    for (int tile = first; tile < tiles; tile += jump) {
+        int before = 0;
+#pragma unroll 1
+        for (int k = 0; k < depth; k += 64) {
+            kbki_bar_wait(ring.full + ring.slot, ring.parity);
+            factors.multiply(ring.slot, k, d);
+            kbki_wg_wait<1>();
+            if (k) ring.release(before);
+            before = ring.slot, ring.next();
+        }
+        kbki_wg_wait<0>();
+        ring.release(before);
+        kbki_wg_where<Plan>(io, tile, rank, &i0, &j0);
+        i0 += group * Plan::blocks * 64;
+#pragma unroll
+        for (int block = 0; block < Plan::blocks; block++) {
+            kbki_wg_hold<Plan::tile_n / 2>(d[block]);
+            if constexpr (Plan::store)
+                kbki_wg_store<T, Plan::tile_n>(&maps.c, staging, group, i0 + block * 64, j0, d[block]);
+            else
+                kbki_wg_finish<T, Plan::tile_n>(io, i0 + block * 64, j0, d[block]);
+        }
+    }
+    if (Plan::store && threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory goes with the CTA
+}
+#endif // __CUDA_ARCH_FEAT_SM90_ALL
+
+template <class T, bool AlongA, bool AlongB, class Plan>
+__global__ void __launch_bounds__(128)
+    kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[2];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
+    float d[Plan::blocks][Plan::tile_n / 2];
+    int depth = (int)io.k, i0, j0;
+    factors.set(stages, 0);
+    kbki_wg_where<Plan>(io, (int)blockIdx.x, 0, &i0, &j0);
+    if (threadIdx.x == 0) {
+        kbki_bar_init(full, 1), kbki_bar_init(full + 1, 1), kbki_bar_ready();
+        for (int k = 0; k < depth && k < 128; k += 64)
+            kbki_wg_load<Plan, AlongA, AlongB>(maps, stages + k / 64 * Plan::stage_bytes, full + k / 64, i0, j0, k,
+                                               0);
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int k = 0; k < depth; k += 64) {
+        int slot = k / 64 % 2;
+        kbki_bar_wait(full + slot, k / 128 % 2);
+        factors.multiply(slot, k, d);
+        kbki_wg_wait<0>();
+        __syncthreads();
+        if (threadIdx.x == 0 && k + 128 < depth)
+            kbki_wg_load<Plan, AlongA, AlongB>(maps, stages + slot * Plan::stage_bytes, full + slot, i0, j0, k + 128,
+                                               0);
+    }
+#pragma unroll
+    for (int block = 0; block < Plan::blocks; block++) {
+        kbki_wg_hold<Plan::tile_n / 2>(d[block]);
+        kbki_wg_finish<T, Plan::tile_n>(io, i0 + block * 64, j0, d[block]);
+    }
+#endif
+}
+template <class T, bool AlongA, bool AlongB, class Plan>
+__global__ void __launch_bounds__(Plan::threads, 1)
+    kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    kbki_wg_ring<Plan> ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
+    int rank = Plan::pair > 1 ? (int)kbki_cluster_rank() : 0,
+        group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
+    int first = (int)blockIdx.x / Plan::pair, jump = (int)gridDim.x / Plan::pair;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Plan::stages; i++)
+            kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Plan::groups * Plan::pair);
+        kbki_bar_ready();
+        kbki_tma_prefetch(&maps.a), kbki_tma_prefetch(&maps.b);
+    }
+    __syncwarp();
+    if (Plan::pair > 1)
+        kbki_cluster_barrier();
+    else
+        __syncthreads();
+    if (group < 0) {
+        if constexpr (Plan::groups > 1) kbki_wg_give<Plan::spare>();
+        if (threadIdx.x == 0) kbki_wg_produce<T, Plan, AlongA, AlongB>(maps, io, ring, first, jump, rank);
+    } else {
+        if constexpr (Plan::groups > 1) kbki_wg_take<Plan::keep>();
+        kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, io, ring, first, jump, rank, group);
+    }
+    if (Plan::pair > 1) { // nobody leaves while the other may still arrive at its barriers
+        __syncwarp();
+        kbki_cluster_barrier();
+    }
+#endif
+}
+
+// How many CTAs of a kernel, in pairs, the device holds at once; asked once per kernel and device.
+template <class Plan, class Kernel>
+const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int64_t* ctas) {
+    static int
+        known[16]; // per instance: the kernel's type and Plan do not tell its layouts apart, but those are alike
+    int device = 0, n = 0;
+    if (cudaGetDevice(&device) == cudaSuccess && device < 16) n = known[device];
+    if (n == 0) {
+        cudaError_t e = cudaOccupancyMaxActiveClusters(&n, kernel, cfg);
+        if (e != cudaSuccess) return kbki_error(e);
+        if (n < 1) return "the device holds no such cluster";
+        if (device < 16) known[device] = n;
+    }
+    *ctas = (int64_t)n * Plan::pair;
+    return NULL;
+}
+template <class T, class Plan, class Kernel>
+const char* kbki_wg_launch(Kernel* kernel, int threads, const kbki_wg_maps& maps, const kbki_mm<T>& io,
+                           kbk_stream st) {
+    int64_t ctas = kbki_ceil(io.down, Plan::pair) * io.across * Plan::pair, most = ctas;
+    size_t bytes = Plan::bytes;
+    const char* why = kbki_want_shared(kernel, &bytes);
+    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = Plan::pair, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3(Plan::pair), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes;
+    cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
+    if (Plan::persist && (why = kbki_wg_resident<Plan>(kernel, &cfg, &most)) != NULL) return why;
+    cfg.gridDim = dim3((unsigned)(ctas < most ? ctas : most));
+    cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+// The maps of a product, or why it is not for TMA.
+template <class T, class Plan> const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, kbki_wg_maps* maps) {
+    bool along_a = layout != KBK_TN, along_b = layout == KBK_NT;
+    const char* why;
+    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return KBKI_TEXT_TMA;
+    why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
+                  : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &maps->a);
+    if (why) return why;
+    why = along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
+                  : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &maps->b);
+    if (why || !Plan::store) return why;
+    return kbki_map_lines(io.c, io.m, io.n, io.n, 64, &maps->c);
+}
+// Everything but the kernel, which `run` launches.
+template <class T, class Plan, class Run> const char* kbki_wg_product(const kbk_args* a, kbk_stream st, Run run) {
+    kbki_mm<T> io;
+    kbki_wg_maps maps = {};
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs_hopper()) != NULL) return why;
+    if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
+    if (!kbki_grid_ok(ctas + io.across)) return KBKI_TEXT_GRID;
+    if (io.k == 0) {
+        cudaMemsetAsync(io.c, 0, (size_t)(io.m * io.n) * sizeof(T), st);
+        return kbki_launched();
+    }
+    if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, &maps)) != NULL) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
+}
+template <class T, class Plan> const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_product<T, Plan>(a, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
+        return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, maps, io, st);
+    });
+}
+template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
+    typedef kbki_wg_plan<128, 1, 2, false, 1, false> Plan;
+    return kbki_wg_product<T, Plan>(a, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
+        return kbki_wg_launch<T, Plan>(kbk_matmul_fwd_wgmma_k<T, l.a, l.b, Plan>, 128, maps, io, st);
+    });
+}
+template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_ring_run<T, kbki_wg_plan<128, 1, 4, false, 1, false>>(a, st);
+}
+template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_ring_run<T, kbki_wg_plan<256, 2, 4, false, 1, false>>(a, st);
+}
+template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_ring_run<T, kbki_wg_plan<256, 2, 4, true, 1, false>>(a, st);
+}
+template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_ring_run<T, kbki_wg_plan<256, 2, 4, true, 2, false>>(a, st);
+}
+template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
+    if (a->s.cols % KBKI_WIDTH(T) || !kbki_aligned(a->out[0], 16)) return kbk_matmul_fwd_multicast<T>(a, st);
+    return kbki_wg_ring_run<T, kbki_wg_plan<256, 2, 4, true, 2, true>>(a, st);
+}
+template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
+    const kbk_shape* s = &a->s;
+    int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
+    if (!kbki_mm_wide((const T*)a->in[0], lda) || !kbki_mm_wide((const T*)a->in[1], ldb))
+        return kbk_matmul_fwd_mmapipe<T>(a, st);
+    if (kbki_ceil(s->rows, 128) * kbki_ceil(s->cols, 256) * 3 >= kbki_sms() * 2) return kbk_matmul_fwd_tma<T>(a, st);
+    if (s->cols % KBKI_WIDTH(T) || !kbki_aligned(a->out[0], 16))
+        return kbki_wg_ring_run<T, kbki_wg_plan<128, 2, 6, true, 1, false>>(a, st);
+    return kbki_wg_ring_run<T, kbki_wg_plan<128, 2, 6, true, 1, true>>(a, st);
 }
 #endif // __CUDACC__
 

@@ -2,7 +2,7 @@
 /* What it proves: every variant in the table of kbench_kernels.cuh, for every element type, gives what its
    oracle gives: on odd shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large
    means; that it writes its outputs whole and nothing else, leaves its inputs alone, can be captured into a
-   graph, and repeats itself bit for bit.
+   graph, and repeats itself bit for bit; and that what cannot take a case refuses it.
 
    nvcc -std=c++17 -O2 -arch=native -I. tests/gpu/kernels.cu -o kernels && ./kernels [OPTION...]
    (with the vendor's rows: -DKBK_CUBLAS, and -ldl on an old glibc)
@@ -251,6 +251,13 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
     printf("\n");
 }
 
+// Tensor copies want lines that start on 16 bytes: what else the variants that are made of them have to refuse.
+static int refuses(const kbk_variant* v, const kbk_args* a) {
+    const kbk_shape* s = &a->s;
+    if (v->sm != KBK_SM_90a || strcmp(v->op->name, "matmul") || !strcmp(v->name, "select") || s->depth == 0) return 0;
+    int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
+    return lda % 8 || ldb % 8 || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
+}
 // One variant on one prepared job at one pair of offsets: launched directly, and once more to compare bits.
 static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     kbk_args a;
@@ -266,6 +273,13 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     }
     place(j, v, shift, &a);
     const char* why = kbk_launch(v, j->dtype, &a, stream);
+    if (refuses(v, &a)) {
+        if (why)
+            passed++;
+        else
+            complain(j, v, shift, "took what it cannot take", 0, NULL);
+        return;
+    }
     if (!why)
         why = inspect(j, shift, &r, &which);
     else
@@ -307,6 +321,7 @@ static void try_graph(job* j, const kbk_variant* v) {
     arena_at = mark;
     if (j->work_bytes && !j->work) return; // counted by try_variant
     place(j, v, 0, &a);
+    if (refuses(v, &a)) return; // try_variant looked
     CUDA(cudaStreamSynchronize(stream));
     CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     const char* why = kbk_launch(v, j->dtype, &a, stream);
@@ -367,7 +382,8 @@ static const char* lacks(const kbk_variant* v) {
         if (!library.create) return "libcublas";
     }
 #endif
-    if (kbk_runs_on(v, capability)) return NULL;
+    if (kbk_runs_on(v, capability))
+        return v->sm & KBK_SM_EXACT && kbki_needs_hopper() ? "to be compiled for sm_90a" : NULL;
     snprintf(text, sizeof text, "compute capability %d.%d", sm / 10, sm % 10);
     return text;
 }

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-BEST = "vec,unroll,approx,bulk,online,onepass,persist,shared,cluster,warp,ticket,fused,block,padded,sorted,warptile,mmapipe,flashmma,cublas,cudart"
+BEST = "vec,unroll,approx,bulk,online,onepass,persist,shared,cluster,warp,ticket,fused,block,padded,sorted,warptile,mmapipe,tma,select,flashmma,cublas,cudart"
 ROWS = "softmax,layernorm,rmsnorm"
 
 

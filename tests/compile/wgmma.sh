@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# The kernels that multiply through wgmma, as ptxas sees them: it serialises products that it cannot follow, and spills,
+# with a note that is no warning, and either costs more than half the speed. Other architectures build without them.
+. tests/lib.sh
+
+if [ -z "$NVCC" ]; then skip "no nvcc" && finish; fi
+if ! $NVCC --list-gpu-code 2> /dev/null | grep -qx sm_90; then skip "this nvcc does not know sm_90a" && finish; fi
+strict="-std=c++17 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I."
+cat > "$tmp/products.cu" << 'EOT'
+#define KBK_NO_REGISTRY
+#include "kbench_kernels.cuh"
+const char* all(const kbk_args* a) {
+    const char* why = NULL;
+    if (!why) why = kbk_matmul_fwd_wgmma<__nv_bfloat16>(a, 0);
+    if (!why) why = kbk_matmul_fwd_ws<__nv_bfloat16>(a, 0);
+    if (!why) why = kbk_matmul_fwd_coop<__nv_bfloat16>(a, 0);
+    if (!why) why = kbk_matmul_fwd_persist<__nv_bfloat16>(a, 0);
+    if (!why) why = kbk_matmul_fwd_select<__nv_bfloat16>(a, 0); // 13 and 14 too
+    return why;
+}
+EOT
+# What must not be: the results used while the product is on its way.
+cat > "$tmp/planted.cu" << 'EOT'
+#define KBK_NO_REGISTRY
+#include "kbench_kernels.cuh"
+__global__ void __launch_bounds__(128) planted(float* out, int n) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    __shared__ __align__(1024) char s[16384];
+    kbki_wg_operand<true> a, b;
+    float d[32] = {};
+    a.set(s), b.set(s + 8192);
+    for (int i = 0; i < n; i++) {
+        kbki_wg_fence();
+        kbki_wgmma<__nv_bfloat16, 64>::shared<0, 0>(d, a.at(0), b.at(0), 1);
+        kbki_wg_commit();
+        for (int e = 0; e < 32; e++) d[e] *= 2;
+        kbki_wg_wait<0>();
+    }
+    for (int e = 0; e < 32; e++) out[threadIdx.x * 32 + e] = d[e];
+#endif
+}
+EOT
+# notes FILE: what ptxas has to say of it, for sm_90a
+notes() {
+    run $NVCC $strict -O3 -gencode=arch=compute_90a,code=sm_90a -Xptxas -v -c "$tmp/$1.cu" -o "$tmp/$1.o"
+    check_rc "$1.cu for sm_90a" 0
+    cat "$out" "$err" > "$tmp/$1.log"
+}
+serialised='C75(08|1[0-5]|17|19|20)|[Ss]erializ'
+notes products
+if grep -qE "$serialised" "$tmp/products.log"; then fail "wgmma: $(grep -E "$serialised" "$tmp/products.log" | head -n 3)"; else pass; fi
+kernels=$(grep -cE "Compiling entry function '.*(kbki_wg_ring_k|kbk_matmul_fwd_wgmma_k)" "$tmp/products.log")
+if [ "$kernels" -ge 24 ]; then pass; else fail "only $kernels kernels with wgmma were seen"; fi
+spilling=$(awk '/Function properties for/ { name = $0 } /spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { print name }' "$tmp/products.log" | grep -cE 'kbki_wg_ring_k|kbk_matmul_fwd_wgmma_k')
+check_same "kernels with wgmma that spill" "$spilling" 0
+notes planted
+if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not seen"; fi
+for arch in sm_80 sm_90 sm_100; do
+    $NVCC --list-gpu-code 2> /dev/null | grep -qx $arch || continue
+    check "products.cu for $arch" $NVCC $strict -O1 -arch=$arch -c "$tmp/products.cu" -o "$tmp/other.o"
+done
+finish
