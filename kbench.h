@@ -76,6 +76,7 @@ CONTENTS (search for the tag)
     >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
     >>calibrate    measure: what events read too much, against what an empty kernel takes
     >>audit        measure: the timed block seen once under stream capture, where nothing executes
+    >>energy       measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times
     >>activity     measure: the block's kernels, copies and calls, run by run, from CUPTI's records
     >>counters     measure: the hardware's counters over the block, through CUPTI's range profiler
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
@@ -150,13 +151,12 @@ HOW A MEASUREMENT WORKS
     addresses. A kernel that remembers a result, or leaves alone what is already there, is wrong then. What kb_check
     expects has to follow from kb_fill or kb->seed. (kb_open calls no function: call it again with another seed.)
 
-    Implementations of one operation are measured in rounds, each in its turn, on one stage: the same memory
-    for all of them (what each left there is swapped out and in, untimed; with --rotate all copies of its data),
-    since where a buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn, which belong
-    to the one before, do not count; who follows whom is balanced; and the baseline plays once more as a rival
-    of itself, the noise floor. The stage holds what KB_ALLOC gave, if it is no more than 4 GiB, on the CPU
-    64 MiB. Where one of two did not share it (stage_shared: it called no KB_ALLOC, allocated otherwise when it
-    was called again, or is too large), the noise floor is at least 3 %: neither is FASTER or SLOWER by less,
+    Implementations of one operation are measured in rounds, each in its turn, on one stage: the same memory for all of
+    them (what each left there is swapped out and in, untimed; with --rotate all copies of its data), since where a
+    buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn do not count; who follows whom is
+    balanced; and the baseline plays once more as a rival of itself, the noise floor. The stage holds what KB_ALLOC
+    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (stage_shared: no KB_ALLOC,
+    another one in its second call, or too large), the noise floor is at least 3 %: neither is FASTER or SLOWER by less,
     and PLACEMENT stands where that withheld a verdict. EQUIVALENT then is said of the data where it lay.
 
     A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits in the
@@ -181,12 +181,11 @@ HOW A MEASUREMENT WORKS
     loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight
     Compute or valgrind it is one process; a few launches of every case run and are checked, and nothing is timed.
 
-    time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance
-    Evaluation, 2010), for as many values as the samples are worth, given how they hang together. A flag stands
-    beside a time where that may lie outside its own interval, so that something can be done about it; samples
-    that only look odd raise none.
-    gpu_efficiency is the larger of bytes a second over bandwidth and operations a second over the rate of arithmetic,
-    both measured on this very device, not a data sheet's (CPU: one core's); roof says which, >>roofs says how.
+    time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
+    2010), for as many values as the samples are worth, given how they hang together. A flag stands beside a time that
+    may lie outside its own interval; samples that only look odd raise none. gpu_efficiency is the larger of bytes a
+    second over bandwidth and operations a second over the rate of arithmetic, both measured on this very device, not a
+    data sheet's (CPU: one core's); roof says which, >>roofs says how.
 
 COMMAND LINE
 
@@ -196,7 +195,7 @@ COMMAND LINE
     none; 130 interrupted, with all that finished written
 
     The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order:
-    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, +-, speedup; names are cut in their middle.
+    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, energy, +-, speedup; names are cut in their middle.
 
     What changed: --baseline NAME|FILE holds a run against an earlier one (--save-baseline NAME, .kbench/NAME.json),
     --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
@@ -221,6 +220,8 @@ COMMAND LINE
     fails there says why and costs no time. By counters the record says what binds a case (bound, with the reason in
     message); more by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the
     counters and not the profile. NVTX ranges (domain kbench) name each case and phase to any profiler.
+    --energy: by NVML's counter, over 2 s of launches back to back (what fits stays in L2, in every mode) after 0.5 s
+    of rest; what the idle GPU takes is in it.
 
 MEMORY RULES
 
@@ -228,9 +229,8 @@ MEMORY RULES
     are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are guarded; a write there is reported
     as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that rivals share at one of 512, from 1 MiB on 4
     KiB behind one of 2 MiB, on the CPU as on the GPU: there two large blocks have the same address modulo a page, as
-    two large ones of malloc's have. What the function allocates itself it frees itself; what it does not free is
-    reported as leaked. Where nothing can be allocated the pointer is NULL, the case is marked OOM, and every later kb_
-    call of this case does nothing.
+    malloc's have. What the function allocates itself it frees itself; what it does not free is reported as leaked.
+    Where nothing can be allocated the pointer is NULL, the case OOM, and later kb_ calls of it do nothing.
 
 THE RECORD
 
@@ -614,6 +614,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
+    x(real,    flops_per_joule,       rate,    "operations a joule, by kb_flops and energy_mj")                       \
+    x(real,    bytes_per_joule,       rate,    "bytes a joule, by kb_bytes and energy_mj")                            \
     x(params,  counters,              rate,    "by name: kb_count, --counters, what ncu and nsys saw")              \
     x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
@@ -659,7 +661,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    memory_clock_mhz,      machine, "MHz")                                                                 \
     x(truth,   clocks_locked,         machine, "whether somebody fixed the clocks")                                   \
     x(real,    power_w,               machine, "W at the end of the samples")                                         \
-    x(real,    energy_mj,             machine, "mJ a launch")                                                         \
+    x(real,    energy_mj,             machine, "mJ a launch, launches back to back: --energy")                        \
+    x(real,    idle_power_w,          machine, "W before that, with nothing at work; energy_mj has it, too")          \
     x(real,    temperature_c,         machine, "degrees Celsius")                                                     \
     x(text,    throttle,              machine, "why the clock was lowered")                                           \
     x(whole,   l2_bytes,              machine, "of the cache that all multiprocessors share")                          \
@@ -983,11 +986,9 @@ KBI_X(short, KB_I16) KBI_X(unsigned short, KB_U16) KBI_X(int, KB_I32) KBI_X(unsi
 KBI_X(long, sizeof(long) == 8 ? KB_I64 : KB_I32) KBI_X(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32)
 KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
-    // clang-format on
-    template <class T>
-    void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) {
-    kbi_fill(kb, p, kbi_type<T>::value, n, kind);
-}
+template <class T>
+void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
+// clang-format on
 template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
     return kb_check_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
 }
@@ -3279,12 +3280,12 @@ typedef struct kbi_recipe {
     int device; // which GPU
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
-    bool fresh;                 // ask it with other inputs, too
-    bool looked;                // nothing is timed: a profiler looks on
-    unsigned inside;            // kbi_wish: nothing is timed, the block is looked into
-    const char* counters;       // which: few, usual, all, or names of metrics; NULL: usual
-    unsigned expect;            // kb_expectation
+    bool verify, audit;   // ask kb_check; look into the timed block
+    bool fresh;           // ask it with other inputs, too
+    bool looked;          // nothing is timed: a profiler looks on
+    unsigned inside;      // kbi_wish: nothing is timed, the block is looked into
+    const char* counters; // which: few, usual, all, or names of metrics; NULL: usual
+    unsigned expect;      // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
     int64_t warmup_samples;                            // negative: until settled
@@ -3313,7 +3314,7 @@ static void kbi_recipe_default(kbi_recipe* r) {
 // From measuring to looking into what has been measured, and was found right.
 static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
     r->inside = wishes;
-    if (wishes) r->verify = r->fresh = r->energy = false;
+    if (wishes) r->verify = r->fresh = false;
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
@@ -3405,7 +3406,7 @@ typedef struct kbi_measured {
     char kernel[256];
     int32_t grid[3], block[3];
     int64_t registers, shared_bytes, local_bytes;
-    double occupancy, energy;                          // percent; mJ a launch
+    double occupancy;                                  // percent
     double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
     double clock_low, clock_high;                      // of the SM clock over the samples
     char throttle[96];
@@ -3451,7 +3452,7 @@ static void kbi_measured_clear(kbi_measured* m) {
     m->settled = 1;
     m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
     m->bias_error_ns = 0;
-    m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = m->energy = NAN;
+    m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = NAN;
     m->sm_clock = m->memory_clock = m->power = m->temperature = m->clock_low = m->clock_high = NAN;
     m->cpu_clock = m->cpu_waited = m->cpu_stolen = NAN;
     m->preemptions = KB_NONE;
@@ -3550,7 +3551,11 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
               Public: none      Used by: >>plan, measure, >>counted, >>record, >>reader, >>profile, program
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_wish { KBI_WISH_ACTIVITY = 1, KBI_WISH_COUNTERS = 2 } kbi_wish; // what is to be looked for, as bits
+typedef enum kbi_wish {
+    KBI_WISH_ACTIVITY = 1,
+    KBI_WISH_COUNTERS = 2,
+    KBI_WISH_ENERGY = 4
+} kbi_wish; // what is to be looked for, as bits
 
 typedef enum kbi_event_kind {
     KBI_EVENT_RUN,
@@ -3592,7 +3597,8 @@ typedef struct kbi_inside {
     int64_t events, gauges, counters, texts; // how many
     int64_t dropped;                         // records that found no room
     int32_t runs, device;
-    char message[400]; // why something that was asked for is not here; "": nothing
+    double energy_mj, idle_w; // of a launch; with nothing at work. 0: not known
+    char message[400];        // why something that was asked for is not here; "": nothing
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
@@ -3616,6 +3622,7 @@ static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
     for (int i = 0; i < KBI_COUNT(counts); i++)
         if (counts[i] < 0 || counts[i] > KBI_MOST) return false;
     if (kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
+    if (!(in->energy_mj >= 0) || !(in->idle_w >= 0)) return false;
     if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
     for (int64_t i = 0; i < in->counters; i++) {
         const kbi_counter* c = &kbi_counters_of(in)[i];
@@ -3860,6 +3867,9 @@ enum {
     KBI_COLUMN_ROOF,
     KBI_COLUMN_BAR,
     KBI_COLUMN_MEMORY,
+    KBI_COLUMN_ENERGY,
+    KBI_COLUMN_FLOP_J,
+    KBI_COLUMN_BYTE_J,
     KBI_COLUMN_SAMPLES,
     KBI_COLUMN_SPEEDUP,
     KBI_COLUMN_INTERVAL
@@ -3876,6 +3886,9 @@ static const struct {
                     { "roof", "gpu_efficiency", 6 },
                     { "bar", "gpu_efficiency", 10 },
                     { "memory", "memory_bytes", 8 },
+                    { "energy", "energy_mj", 8 },
+                    { "FLOP/J", "flops_per_joule", 8 },
+                    { "B/J", "bytes_per_joule", 8 },
                     { "samples", "samples", 7 },
                     { "speedup", "speedup", 8 },
                     { "interval", "speedup_low", 14 } };
@@ -3894,6 +3907,16 @@ static const struct {
                   { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
                   { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 },
                   { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 },
+                  { KBI_COLUMN_ENERGY, "uJ", 1e3 },
+                  { KBI_COLUMN_ENERGY, "mJ", 1 },
+                  { KBI_COLUMN_ENERGY, "J", 1e-3 },
+                  { KBI_COLUMN_FLOP_J, "FLOP/J", 1 },
+                  { KBI_COLUMN_FLOP_J, "MFLOP/J", 1e-6 },
+                  { KBI_COLUMN_FLOP_J, "GFLOP/J", 1e-9 },
+                  { KBI_COLUMN_FLOP_J, "TFLOP/J", 1e-12 },
+                  { KBI_COLUMN_BYTE_J, "B/J", 1 },
+                  { KBI_COLUMN_BYTE_J, "MB/J", 1e-6 },
+                  { KBI_COLUMN_BYTE_J, "GB/J", 1e-9 },
                   { KBI_COLUMN_MEMORY, "mem B", 1 },
                   { KBI_COLUMN_MEMORY, "mem KiB", 1.0 / 1024 },
                   { KBI_COLUMN_MEMORY, "mem MiB", 1.0 / 1048576 },
@@ -4581,6 +4604,7 @@ enum {
     x(profile,        "profile",      NULL,            "look inside", "kernels, copies, calls of each block (CUPTI)") \
     x(counters,       "counters",     "[=SET]",        "look inside", "hardware counters: few, usual, all or names") \
     x(trace,          "trace",        "FILE",          "look inside", "the same as a timeline for Perfetto")         \
+    x(energy,         "energy",       NULL,            "look inside", "joules of a launch, by NVML: 3 s a case more") \
     x(sass,           "sass",         NULL,            "look inside", "machine code of what takes most, by cuobjdump") \
     x(ncu,            "ncu",          "[=SET]",        "look inside", "counters by ncu: a set of its, or metrics A,B") \
     x(nsys,           "nsys",         "[=FILE]",       "look inside", "kernels and copies by nsys; keeps its report") \
@@ -4675,9 +4699,9 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold,  KBI_OPTION_hot,     KBI_OPTION_rotate,
-                                       KBI_OPTION_timer, KBI_OPTION_profile, KBI_OPTION_trace,
-                                       KBI_OPTION_sass,  KBI_OPTION_ncu,     KBI_OPTION_nsys };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold,    KBI_OPTION_hot,   KBI_OPTION_rotate, KBI_OPTION_timer,
+                                       KBI_OPTION_profile, KBI_OPTION_trace, KBI_OPTION_sass,   KBI_OPTION_energy,
+                                       KBI_OPTION_ncu,     KBI_OPTION_nsys };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -5281,11 +5305,11 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
 
 // What looks at a GPU's work wants a GPU, one, and cases that are measured.
 static bool kbi_options_look_agree(const kbi_options* o) {
-    static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys };
+    static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys, KBI_OPTION_energy };
     for (int i = 0; i < KBI_COUNT(looks); i++) {
         const char *name = kbi_options_table[looks[i]].name, *why = NULL;
         if (!o->on[looks[i]]) continue;
-        if (kbi_is(o->device, "all"))
+        if (kbi_is(o->device, "all") && looks[i] != KBI_OPTION_energy)
             why = "it looks at one GPU: --device N says which";
         else if (kbi_is(o->device, "cpu"))
             why = "it looks at a GPU's work, and --device cpu uses none";
@@ -5693,7 +5717,8 @@ typedef struct kbi_plan {
 // which the baseline of a comparison has twice as many.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
-    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout);
+    double energy = o->on[KBI_OPTION_energy] ? 3 : 0; // in a process of its own
+    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * energy;
 }
 
 // Where a group begins, and where the next does.
@@ -6272,7 +6297,6 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->verify = !o->on[KBI_OPTION_no_verify];
     r->fresh = o->on[KBI_OPTION_fresh];
     r->audit = !o->on[KBI_OPTION_no_audit];
-    r->energy = o->on[KBI_OPTION_thorough];
     r->seed = o->seed;
     r->precision = o->precision;
     r->min_time = o->min_time;
@@ -6291,7 +6315,8 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
 // What is to be looked into when the cases have been measured; kbi_wish.
 static unsigned kbi_wishes_of(const kbi_options* o) {
     bool activity = o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] || o->on[KBI_OPTION_sass];
-    return (activity ? KBI_WISH_ACTIVITY : 0) | (o->on[KBI_OPTION_counters] ? KBI_WISH_COUNTERS : 0);
+    return (activity ? KBI_WISH_ACTIVITY : 0) | (o->on[KBI_OPTION_counters] ? KBI_WISH_COUNTERS : 0) |
+           (o->on[KBI_OPTION_energy] ? KBI_WISH_ENERGY : 0);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6430,10 +6455,9 @@ typedef struct kbi_backend {
     struct {
         double (*clock)(void);                         // of the SMs, in MHz; NaN: not known
         void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
-        double (*energy)(struct kbi_run* run);         // mJ a launch; NaN: cannot be told
         void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
     } sensors;
-    const kbi_instrument* instruments[4]; // up to the first NULL
+    const kbi_instrument* instruments[5]; // up to the first NULL
 } kbi_backend;
 
 enum { KBI_READ_WORDS = 16 };
@@ -6868,7 +6892,8 @@ typedef struct kbi_insight { // what is being looked into
     kbi_text events, gauges, counters, texts;
     kbi_map names; // where in the texts they are
     char message[400];
-    int runs, passes; // that count: the first one may load code; of counters
+    int runs, passes;         // that count: the first one may load code; of counters
+    double energy_mj, idle_w; // 0: not known
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
 } kbi_insight;
 
@@ -7353,8 +7378,8 @@ static const kbi_backend kbi_cpu = {
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    { KBI_PERF, NULL, NULL, NULL }
+    { NULL, NULL, NULL },
+    { KBI_PERF, NULL, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -7398,8 +7423,8 @@ static const kbi_backend kbi_scripted = {
     KBI_HOST_MEMORY,
     { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL }
+    { NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -8949,6 +8974,144 @@ static void kbi_gpu_compare(kbi_run* run) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>energy    measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times.
+              Public: none      Used by: >>cuda
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+typedef struct kbi_joules { // the counter, and when it stood there
+    double mj;
+    int64_t at, launches; // ns; so many were done
+} kbi_joules;
+
+// The counter goes up in steps, every 20 to 100 ms: what lies between two steps is known well, what lies between two
+// readings is not. So only readings count in which it has just gone up.
+static struct kbi_energy { // one case's
+    cudaGraphExec_t many;  // the block many times in a row; NULL: it runs by itself
+    bool capturing, failed;
+    double last, batch_ns;    // the latest reading; what the latest batch took
+    int64_t began, launches;  // ns; done since then
+    int64_t each;             // launches of a batch, some 10 ms
+    kbi_joules first, latest; // steps; at 0: not seen yet
+} kbi_energy;
+
+static bool kbi_energy_read(double* mj) {
+    unsigned long long now = 0;
+    const kbi_nvml* n = &kbi_lab.nvml;
+    if (!n->device || !n->energy || n->energy(n->device, &now) != 0) return false;
+    return *mj = (double)now, true;
+}
+
+// Looks whether the counter has gone up; of what happened in so many ns after the begin nothing counts.
+static void kbi_energy_note(int64_t skip) {
+    struct kbi_energy* e = &kbi_energy;
+    kbi_joules step = { NAN, 0, e->launches };
+    if (!kbi_energy_read(&step.mj)) e->failed = true;
+    step.at = kbi_now();
+    if (e->failed || !(step.mj > e->last)) return;
+    e->last = step.mj;
+    if (step.at - e->began < skip) return;
+    *(e->first.at ? &e->latest : &e->first) = step;
+}
+
+static void kbi_energy_restart(void) {
+    struct kbi_energy* e = &kbi_energy;
+    memset(&e->first, 0, sizeof e->first);
+    memset(&e->latest, 0, sizeof e->latest);
+    e->launches = 0;
+    e->failed = !kbi_energy_read(&e->last);
+    e->began = kbi_now();
+}
+
+static double kbi_energy_span(void) { // ns between the steps that count
+    const struct kbi_energy* e = &kbi_energy;
+    return e->latest.at ? (double)(e->latest.at - e->first.at) : 0;
+}
+
+// The GPU at rest; its clocks have some time to fall.
+static void kbi_energy_idle(void) {
+    enum { KBI_FALLS = 100000000, KBI_REST = 500000000, KBI_PATIENCE = 2000000000 };
+    struct timespec pause = { 0, 5000000 };
+    cudaDeviceSynchronize();
+    kbi_energy_restart();
+    while (!kbi_energy.failed && kbi_energy_span() < KBI_REST && kbi_now() - kbi_energy.began < KBI_PATIENCE) {
+        nanosleep(&pause, NULL);
+        kbi_energy_note(KBI_FALLS);
+    }
+    if (kbi_energy_span() > 0)
+        kbi_lab.insight.idle_w = (kbi_energy.latest.mj - kbi_energy.first.mj) / kbi_energy_span() * 1e6;
+}
+
+static bool kbi_energy_open(kbi_run* run) {
+    struct kbi_energy* e = &kbi_energy;
+    memset(e, 0, sizeof *e);
+    if (run->call.sampled)
+        return kbi_insight_say("the energy of a block with KB_SAMPLE cannot be told from that of its resets"), false;
+    if (!kbi_energy_read(&e->last))
+        return kbi_insight_say("this GPU has no counter of its energy: NVML tells it of whole GPUs, Volta and later"),
+               false;
+    kbi_energy_idle();
+    e->capturing = kbi_graph_repeats(run, 1) > 0;
+    kbi_energy_restart();
+    return true;
+}
+
+static int64_t kbi_energy_begin(kbi_run* run) {
+    enum { KBI_BATCH_NS = 10000000, KBI_MOST = 1000 };
+    kbi_graph* g = (kbi_graph*)run->work.graph;
+    if (kbi_energy.capturing) {
+        kbi_graph_capture_begin();
+        return kbi_energy.each = g->launches;
+    }
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1);
+    return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
+}
+
+// A batch is under way: whether another one is wanted when it has ended. Long ones want a longer window.
+static bool kbi_energy_batch(int64_t launches) {
+    enum { KBI_WARMS = 300000000, KBI_BATCHES = 20 };
+    struct kbi_energy* e = &kbi_energy;
+    const double window = 2e9, most = 10e9;
+    int64_t began = kbi_now();
+    kbi_energy_note(KBI_WARMS);
+    if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) e->failed = true;
+    e->launches += launches;
+    e->batch_ns = (double)(kbi_now() - began);
+    double wanted = KBI_MAX(window, KBI_MIN(KBI_BATCHES * e->batch_ns, most));
+    return !e->failed && kbi_energy_span() < wanted && (double)(kbi_now() - e->began) < 2 * wanted + 1e9;
+}
+
+static bool kbi_energy_end(kbi_run* run) {
+    enum { KBI_GRAPHS = 50 };
+    struct kbi_energy* e = &kbi_energy;
+    (void)run;
+    if (!e->capturing) return kbi_energy_batch(e->each);
+    e->capturing = false;
+    e->many = kbi_graph_capture_end();
+    kbi_energy_restart();
+    if (!e->many) return true;
+    do
+        for (int i = 0; i < KBI_GRAPHS; i++) cudaGraphLaunch(e->many, kbi_lab.gpu.stream);
+    while (kbi_energy_batch(KBI_GRAPHS * e->each));
+    return false;
+}
+
+static void kbi_energy_close(kbi_run* run) {
+    const struct kbi_energy* e = &kbi_energy;
+    double mj = e->latest.mj - e->first.mj, launches = (double)(e->latest.launches - e->first.launches);
+    if (e->many) cudaGraphExecDestroy(e->many);
+    if (kbi_failed(run)) return;
+    if (e->failed || !(kbi_energy_span() >= 2e9) || !(launches > 0))
+        kbi_insight_say("NVML's counter of energy %s", e->failed ? "failed while the block ran" : "stood still");
+    else
+        kbi_lab.insight.energy_mj = mj / launches;
+}
+
+static const kbi_instrument kbi_energy_instrument = { KBI_WISH_ENERGY,  false,          kbi_energy_open,
+                                                      kbi_energy_begin, kbi_energy_end, kbi_energy_close };
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
   >>activity  measure: the block's kernels, copies and calls, run by run, from CUPTI's records.
               Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
@@ -10072,21 +10235,6 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Energy of a launch, from the GPU's counter over two seconds of graphs: it is too slow a counter for less.
-static double kbi_gpu_energy(kbi_run* run) {
-    kbi_graph* g = (kbi_graph*)run->work.graph;
-    unsigned long long before = 0, after = 0;
-    int64_t began, launches = 0;
-    if (!g || !g->many[1] || !kbi_lab.nvml.energy) return NAN; // only --hot and --rotate have such graphs
-    if (kbi_lab.nvml.energy(kbi_lab.nvml.device, &before) != 0) return NAN;
-    for (began = kbi_now(); kbi_now() - began < 2000000000;) {
-        for (int i = 0; i < 16; i++) cudaGraphLaunch(g->many[1], kbi_lab.gpu.stream);
-        launches += 32 * g->launches;
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return NAN;
-    }
-    return kbi_lab.nvml.energy(kbi_lab.nvml.device, &after) == 0 ? (double)(after - before) / (double)launches : NAN;
-}
-
 // Before anything else is allocated, so that all of it comes to lie on other pages than in other processes. They are
 // kept as long as the process lives. What goes wrong here goes wrong again when the GPU is opened, and is said there.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
@@ -10118,8 +10266,8 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
-    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy, kbi_gpu_mark },
-    { &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
+    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark },
+    { &kbi_energy_instrument, &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
 };
 // clang-format on
 #endif
@@ -10282,6 +10430,7 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
     head.texts = (int64_t)in->texts.n;
     head.dropped = in->dropped;
+    head.energy_mj = in->energy_mj, head.idle_w = in->idle_w;
     memcpy(head.message, in->message, sizeof head.message);
     kbi_text all = { NULL, 0, 0 };
     const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
@@ -10463,7 +10612,6 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
             kbi_sense(run);
             kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
         }
-        if (run->recipe->energy && run->backend->sensors.energy) run->m.energy = run->backend->sensors.energy(run);
         kbi_look_for_shrinking(run);
         kbi_phase_enter(run, KBI_PHASE_TURNS);
     } else if (run->sampling.timer->alone)
@@ -11464,8 +11612,7 @@ static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
 // Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
 static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
     const kbi_recipe* r = c->recipe;
-    bool rotate = r->mode == KBI_ROTATE, energy = r->mode == KBI_HOT && r->energy;
-    bool many = (rotate || energy) && a->run.backend->capture.repeats && !a->run.work.host;
+    bool many = r->mode == KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
     a->run.place.in_turn = c->n > 1 || many;
     a->run.place.fiber = a->run.place.in_turn && !a->run.work.called ? &a->fiber : NULL;
     a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
@@ -11475,7 +11622,7 @@ static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
     else
         kbi_go_on(c, a);
     if (many && !a->over) {
-        if (rotate) kbi_arm_replicate(c, a);
+        kbi_arm_replicate(c, a);
         kbi_arm_capture(c, a);
         a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
         kbi_go_on(c, a);
@@ -11986,9 +12133,19 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     kbi_text_free(&why);
 }
 
+static void kbi_judge_energy(kb_result* r, const kbi_inside* in) {
+    if (!(in->energy_mj > 0)) return;
+    r->energy_mj = in->energy_mj;
+    if (in->idle_w > 0) r->idle_power_w = in->idle_w;
+    if (r->flops > 0) r->flops_per_joule = r->flops / (in->energy_mj * 1e-3);
+    if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
+}
+
 // Of a case that has a time.
 static void kbi_judge_inside(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
-    if (r->status != KB_OK || !in->counters) return;
+    if (r->status != KB_OK) return;
+    kbi_judge_energy(r, in);
+    if (!in->counters) return;
     r->occupancy_achieved = kbi_counted(in, "occupancy_pct");
     kbi_judge_declared_bytes(r, in, machine);
     kbi_judge_declared_flops(r, in);
@@ -12875,7 +13032,7 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
     r->occupancy_theoretical = m->occupancy;
     r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
-    r->power_w = m->power, r->temperature_c = m->temperature, r->energy_mj = m->energy;
+    r->power_w = m->power, r->temperature_c = m->temperature;
     r->cpu_clock_mhz = m->cpu_clock, r->cpu_waited = m->cpu_waited, r->cpu_stolen = m->cpu_stolen;
     r->preemptions = m->preemptions;
     if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
@@ -14721,6 +14878,10 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
         kbi_putf(s, "%lld", (long long)p->i);
 }
 
+static bool kbi_roof_is_memory(const char* roof) {
+    return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
+}
+
 // --- a column under a heading ---
 
 typedef struct kbi_cell { // a column under the heading above
@@ -15112,6 +15273,7 @@ typedef struct kbi_table {
     bool alone;                  // the heading above is that of operations with one case each
     bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
+    bool energy;                 // a number of it was shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
     int n_cells, label;     // label: width of the first column
@@ -15218,6 +15380,12 @@ static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE 
 
 // --- columns ---
 
+// Whether a joule is told in operations: where these are what limits, or all that is known. Else in bytes.
+static bool kbi_table_by_flops(const kb_result* r) {
+    bool memory = r->roof && kbi_roof_is_memory(r->roof);
+    return kbi_finite(r->flops_per_joule) && !(memory && kbi_finite(r->bytes_per_joule));
+}
+
 // Which of the table's own columns these records have something for.
 static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
     unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
@@ -15230,6 +15398,9 @@ static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows
         if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
         if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF | (unsigned)wide << KBI_COLUMN_BAR;
         if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
+        if (kbi_finite(r->energy_mj)) wanted |= 1u << KBI_COLUMN_ENERGY;
+        if (kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_FLOP_J;
+        if (kbi_finite(r->bytes_per_joule) && !kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_BYTE_J;
         if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
         if (kbi_finite(r->speedup_low)) wanted |= (unsigned)wide << KBI_COLUMN_INTERVAL;
         if (r->baseline) wanted |= KBI_CONTEST;
@@ -15273,7 +15444,8 @@ static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* co
                               int need) {
     static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
                                  KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_ROOF,     KBI_COLUMN_GBPS,
-                                 KBI_COLUMN_SPREAD,  KBI_COLUMN_SPEEDUP };
+                                 KBI_COLUMN_BYTE_J,  KBI_COLUMN_FLOP_J, KBI_COLUMN_ENERGY,   KBI_COLUMN_SPREAD,
+                                 KBI_COLUMN_SPEEDUP };
     need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
@@ -15434,6 +15606,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_puts(&t->text, " ");
         used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
         compared |= column == KBI_COLUMN_SPEEDUP;
+        t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
@@ -15669,8 +15842,11 @@ static void kbi_summary_signs(kbi_table* t) {
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
     bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || intervals) kbi_puts(&t->text, "\n");
+    if (t->equivalent || t->unresolved || t->energy || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
+    if (t->energy && !t->how.quiet)
+        kbi_table_wrap(t, 0,
+                       "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
     if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
     if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
 }
@@ -16228,8 +16404,9 @@ static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncm
 
 // A table of cases of one operation, in columns that some of them have something for.
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
-    static const int columns[] = { KBI_COLUMN_TIME,  KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
-                                   KBI_COLUMN_ITEMS, KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_SPEEDUP };
+    static const int columns[] = { KBI_COLUMN_TIME,   KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
+                                   KBI_COLUMN_ITEMS,  KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_ENERGY,
+                                   KBI_COLUMN_FLOP_J, KBI_COLUMN_BYTE_J, KBI_COLUMN_SPEEDUP };
     kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
     int count = 0, counters;
     const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
@@ -17888,10 +18065,6 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 #if KBI_REPORT
 // --- speed of light: how near a case is to each of its two roofs ---
-
-static bool kbi_roof_is_memory(const char* roof) {
-    return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
-}
 
 // Percent of the bandwidth and of the arithmetic that were measured; NAN where one is not known.
 static void kbi_light_of(const kb_result* r, double out[2]) {

@@ -388,6 +388,49 @@ static void test_counters(void) {
     }
 }
 
+// Energy: the virtual GPU takes 1 kW at work and 80 W at rest. A graph's kernels have 400 ns of gaps behind them.
+static void test_energy(void) {
+    run("--op one,declares --energy --no-isolate"); // in one process as well, and without CUPTI
+    CHECK_INT(code, 0);
+    CHECK_REAL(atof(text(0, "energy_mj")), 5.4, 1e-3);
+    CHECK_REAL(atof(text(0, "idle_power_w")), 80, 0.1);
+    CHECK_STR(text(0, "flops_per_joule"), "null"); // not declared
+    CHECK_STR(text(0, "bytes_per_joule"), "null");
+    CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
+    CHECK_REAL(atof(text(1, "energy_mj")), 1000.4, 1e-3);
+    CHECK_REAL(atof(text(1, "flops_per_joule")), 1e9 / 1.0004, 1e-3);
+    CHECK_REAL(atof(text(1, "bytes_per_joule")), 1e9 / 1.0004, 1e-3);
+    said("time us +- mJ"), said(" J MB/J");
+    said("J: of a launch, launches back to back over 2 s");
+    run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // what no graph can hold runs by itself
+    CHECK_STR(text(0, "energy_mj"), "null");
+    CHECK_HAS(text(0, "message"), "cannot be told from that of its resets");
+    CHECK_STR(text(1, "energy_mj"), "null"); // wrong: not looked into
+    CHECK_REAL(atof(text(2, "energy_mj")), 6.4, 1e-3);
+    CHECK_REAL(atof(text(3, "energy_mj")), 5, 1e-3);
+    said("plain 8 40.00 us 100%");
+    run("--op one"); // nobody asked
+    CHECK_STR(text(0, "energy_mj"), "null");
+    not_said("J:");
+    static const struct {
+        const char *how, *line;
+    } rows[] = { { "none", "this GPU has no counter of its energy" },
+                 { "stuck", "NVML's counter of energy stood still" },
+                 { "breaks", "NVML's counter of energy failed while the block ran" } };
+    for (int i = 0; i < 3; i++) {
+        char arguments[200];
+        snprintf(arguments, sizeof arguments, "VIRTUAL_ENERGY=%s --op one --energy", rows[i].how);
+        run(arguments);
+        CHECK_INT(code, 0);
+        said("one/impl=default is not looked into: "), said(rows[i].line);
+        CHECK_STR(text(0, "energy_mj"), "null");
+        CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
+    }
+    start("--op one --energy --device cpu");
+    CHECK_INT(code, 2);
+    said("--energy: it looks at a GPU's work, and --device cpu uses none");
+}
+
 // Whatever goes wrong, the times stand, and one line says what mends it.
 static void test_failures(void) {
     static const struct {
@@ -427,6 +470,7 @@ int main(int argc, char** argv) {
     test_trace();
     test_code();
     test_counters();
+    test_energy();
     test_failures();
     return test_end();
 }
