@@ -110,6 +110,7 @@ CONTENTS (search for the tag)
     >>views        render: which records belong into one picture, and along which axes they lie there
     >>sweeps       render: how a number goes with size: lines, fitted powers, heat maps
     >>figures      render: what each case reaches of the machine, how it was sampled, and how it stands to another
+    >>roofline     render: operations a second by operations a byte, under the roofs that were measured
     >>page         render: the kinds of figures; one as a file of its own; what a page needs beside its content
     >>cases        render: what a page says first: verdict, what to know before trusting it, the table of all cases
     >>html         render: a page of one file: what it says first, figures, machine, and the records themselves
@@ -12081,13 +12082,17 @@ static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const k
 
 // Operations: as many as the instructions can have done at most; of comparisons, roots and exponentials nobody knows
 // how they were counted. What tensor cores do is not held against anything.
+static double kbi_counted_flops(const kbi_inside* in) { // of f32 and f64: that many are sure
+    return kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") + kbi_counted(in, "dadd") +
+           kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
+}
+
 static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
     double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
     double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
                   32 * kbi_counted(in, "xu_instructions");
-    double sure = kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") +
-                  kbi_counted(in, "dadd") + kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
+    double sure = kbi_counted_flops(in);
     char said[40], seen[40];
     bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
     if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || whole) return;
@@ -12131,6 +12136,25 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
                       kbi_is(bound, "latency") ? ": nothing is busy enough" : "");
     }
     kbi_text_free(&why);
+}
+
+// Operations a byte of each level of memory: those declared, else those counted, if nearly all are. How many levels.
+static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
+    static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
+    double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
+    bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions"); // some go by the tensor pipe
+    double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
+    int n = 0;
+    if (r->status != KB_OK || !(flops > 0)) return 0;
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        double bytes = kbi_counted(in, names[i][1]);
+        if (!(bytes > 0)) continue;
+        memset(&out[n], 0, sizeof out[n]);
+        snprintf(out[n].name, sizeof out[n].name, "%s", names[i][0]);
+        snprintf(out[n].unit, sizeof out[n].unit, "FLOP/B");
+        out[n++].value = flops / bytes;
+    }
+    return n;
 }
 
 static void kbi_judge_energy(kb_result* r, const kbi_inside* in) {
@@ -18121,222 +18145,6 @@ static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
     return height + 4;
 }
 
-// --- roofline (Williams, Waterman and Patterson, 2009), of roofs that were measured ---
-
-typedef struct kbi_ceiling {
-    const char* name;
-    double of; // GB/s or GFLOP/s
-} kbi_ceiling;
-typedef struct kbi_ceilings { // of one machine
-    kbi_ceiling memory[8], compute[16];
-    int n_memory, n_compute;
-} kbi_ceilings;
-
-static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name, double x) {
-    int k = 0;
-    if (!name || !kbi_finite(x) || !(x > 0)) return;
-    while (k < *n && !kbi_is(of[k].name, name)) k++;
-    if (k == most) return;
-    if (k == *n) of[k].of = 0, of[k].name = name, ++*n;
-    of[k].of = KBI_MAX(of[k].of, x);
-}
-
-// All that the records of a machine say of its roofs; older ones say only how near each case is to the nearest.
-static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
-    memset(c, 0, sizeof *c);
-    for (int64_t i = 0; i < lot.n; i++) {
-        const kb_result* r = lot.of[i];
-        const char* names[] = { "copy", "read", "write" };
-        const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
-        for (int k = 0; k < KBI_COUNT(names); k++)
-            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), names[k], gbps[k]);
-        if (!r->roof && kbi_is(r->bound, "memory"))
-            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), "memory",
-                            100 * r->throughput_gbps / r->gpu_efficiency);
-        kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->compute_roof, r->compute_roof_gflops);
-        if (r->roof && !r->compute_roof && !kbi_roof_is_memory(r->roof))
-            kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->roof,
-                            100 * r->gflops / r->gpu_efficiency);
-    }
-}
-
-static double kbi_ceiling_most(const kbi_ceiling* of, int n) {
-    double most = 0;
-    for (int i = 0; i < n; i++) most = KBI_MAX(most, of[i].of);
-    return most;
-}
-
-static bool kbi_roofline_has(const kb_result* r) {
-    return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
-}
-
-// Scales that hold all cases and the corner of the lowest and the highest roofs.
-static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
-    double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        if (!kbi_roofline_has(r)) continue;
-        lo = KBI_MIN(lo, r->flops / r->bytes), hi = KBI_MAX(hi, r->flops / r->bytes);
-        low = KBI_MIN(low, r->gflops), high = KBI_MAX(high, r->gflops);
-    }
-    double fast = kbi_ceiling_most(c->memory, c->n_memory), most = kbi_ceiling_most(c->compute, c->n_compute);
-    if (fast > 0 && most > 0) lo = KBI_MIN(lo, most / fast / 8), hi = KBI_MAX(hi, most / fast * 8);
-    if (!(hi >= lo)) lo = 0.1, hi = 100;
-    lo /= 2, hi *= 2;
-    if (most > 0) high = KBI_MAX(high, most);
-    if (fast > 0)
-        high = KBI_MAX(high, most > 0 ? most : fast * hi / 4), low = KBI_MIN(low, KBI_MAX(high / 1e4, fast * lo));
-    if (!(high >= low)) low = 1, high = 100;
-    f->x = kbi_scale_of(lo, hi, 0, true);
-    f->y = kbi_scale_of(low / 1.6, high * 2, 0, true);
-}
-
-static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* f) {
-    double most = kbi_ceiling_most(c->compute, c->n_compute);
-    double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
-           per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
-    char number[40];
-    for (int i = 0; i < c->n_memory; i++) { // y = GB/s x, from where it enters at the left or from below
-        double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
-        double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
-        double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
-        kbi_text name = { NULL, 0, 0 };
-        if (!(until > from)) continue;
-        kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
-        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
-        kbi_putf(&name, "%s %s %s", c->memory[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        kbi_draw(t, "<text class='dim halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
-                 y - 14 * per_y / per_x - 5 + 16 * (i > 0), -atan(per_y / per_x) * 57.29577951308232, name.s);
-        kbi_text_free(&name);
-    }
-}
-
-// Whether a text there would stand on a mark.
-static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        if (!kbi_roofline_has(r)) continue;
-        double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
-        if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
-    }
-    return false;
-}
-
-static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, const kbi_frame* f) {
-    double fast = kbi_ceiling_most(c->memory, c->n_memory), last = -1e9;
-    char number[40];
-    for (int i = 0; i < c->n_compute; i++) {
-        double of = c->compute[i].of, from = fast > 0 ? of / fast : f->x.lo, y = kbi_at(&f->y, of);
-        double x = kbi_at(&f->x, KBI_MAX(from, f->x.lo));
-        kbi_text name = { NULL, 0, 0 };
-        kbi_draw_line(t, x, y, f->x.to, y, "roof");
-        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
-        kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
-        double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
-        int at = 0; // above the line or below, at its right end or its left
-        while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
-        if (fabs(y - last) > 11)
-            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
-                last = y;
-        kbi_text_free(&name);
-    }
-}
-
-typedef struct kbi_box {
-    double x, y, w;
-} kbi_box;
-
-// Names of operations beside one of their marks each, where there is room.
-static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
-    kbi_set said = { NULL, 0, 0 };
-    int64_t n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        kbi_box mark = { kbi_at(&f->x, r->flops / r->bytes) - 5, kbi_at(&f->y, r->gflops) + 5, 10 };
-        if (kbi_roofline_has(r)) taken[n++] = mark;
-    }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        const char* name = kbi_case_text(s, r, false);
-        uint64_t key = kbi_hash(14695981039346656037u, name);
-        bool free_ = kbi_roofline_has(r);
-        kbi_box box = { kbi_at(&f->x, r->flops / r->bytes) + 8, kbi_at(&f->y, r->gflops) + 4,
-                        5.8 * kbi_width(name, strlen(name)) };
-        for (int64_t k = 0; k < n && free_; k++)
-            free_ = box.x > taken[k].x + taken[k].w || taken[k].x > box.x + box.w || fabs(box.y - taken[k].y) > 10;
-        if (!free_ || box.x + box.w > f->x.to || !kbi_set_add(&said, key)) continue;
-        taken[n++] = box;
-        kbi_draw_text(t, box.x, box.y, "start", "halo", name);
-    }
-    kbi_set_free(&said);
-    KBENCH_FREE(taken);
-}
-
-// A thin line through the sizes of one implementation of an operation, from few operations a byte to many.
-static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    for (int64_t i = 0; i < lots; i++) {
-        int64_t n = 0;
-        for (int64_t k = 0; k < of[i].n; k++)
-            if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
-        if (n < 2) continue;
-        qsort(at, (size_t)n, sizeof *at, kbi_order_points);
-        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // one above the other: a line would say nothing
-        kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
-        for (int64_t k = 0; k < n; k++)
-            kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
-        kbi_puts(t, "'/>");
-    }
-    KBENCH_FREE(at);
-}
-
-static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
-    double height = KBI_MAX(250.0, KBI_MIN(width * 0.5, 400.0));
-    kbi_ceilings c;
-    kbi_frame f;
-    int64_t n = 0;
-    (void)metric;
-    kbi_ceilings_of(p->lot, &c);
-    kbi_roofline_scales(p, &c, &f);
-    kbi_draw_titles(t, p, width);
-    f.x.from = 52, f.x.to = width - 8;
-    f.y.from = height, f.y.to = 46;
-    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, f.y.hi);
-    kbi_draw_y(t, &f, unit.scale, unit.name);
-    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
-    kbi_draw_roofs(t, &c, &f);
-    kbi_draw_ceilings(t, p, &c, &f);
-    kbi_draw_roofline_paths(t, s, p, &f);
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        int who = kbi_scene_who(s, r);
-        if (!kbi_roofline_has(r)) continue;
-        kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
-                      width > 500 ? kbi_tip(s, r) : NULL);
-        shown[who] = true;
-        n++;
-    }
-    kbi_draw_roofline_names(t, s, p, &f);
-    if (!n)
-        kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
-                      "no case says both kb_bytes and kb_flops");
-    double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
-    char missing[80];
-    end += 6;
-    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
-    if (n && n < p->lot.n) kbi_draw_text(t, 4, end, "start", "dim", missing), end += 16;
-    if (!c.n_memory) kbi_draw_text(t, 4, end, "start", "dim", "no bandwidth is in these records"), end += 16;
-    if (!c.n_compute)
-        kbi_draw_text(t, 4, end, "start", "dim", "no roof of arithmetic is in these records"), end += 16;
-    return end;
-}
-
 // --- samples: in the order they were taken, and how they are distributed, over one scale ---
 
 enum { KBI_DRAWN_SAMPLES = 100, KBI_QUANTILES = 41 };
@@ -18551,6 +18359,291 @@ static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, dou
     return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
 }
 
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>roofline  render: operations a second by operations a byte, under the roofs that were measured.
+              Public: none      Used by: >>page
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// Williams, Waterman and Patterson, 2009.
+
+typedef struct kbi_ceiling {
+    const char* name;
+    double of; // GB/s or GFLOP/s
+} kbi_ceiling;
+typedef struct kbi_ceilings { // of one machine
+    kbi_ceiling memory[8], compute[16];
+    int n_memory, n_compute;
+} kbi_ceilings;
+
+static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name, double x) {
+    int k = 0;
+    if (!name || !kbi_finite(x) || !(x > 0)) return;
+    while (k < *n && !kbi_is(of[k].name, name)) k++;
+    if (k == most) return;
+    if (k == *n) of[k].of = 0, of[k].name = name, ++*n;
+    of[k].of = KBI_MAX(of[k].of, x);
+}
+
+// All that the records of a machine say of its roofs; older ones say only how near each case is to the nearest.
+static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
+    memset(c, 0, sizeof *c);
+    for (int64_t i = 0; i < lot.n; i++) {
+        const kb_result* r = lot.of[i];
+        const char* names[] = { "copy", "read", "write" };
+        const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
+        for (int k = 0; k < KBI_COUNT(names); k++)
+            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), names[k], gbps[k]);
+        if (!r->roof && kbi_is(r->bound, "memory"))
+            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), "memory",
+                            100 * r->throughput_gbps / r->gpu_efficiency);
+        kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->compute_roof, r->compute_roof_gflops);
+        if (r->roof && !r->compute_roof && !kbi_roof_is_memory(r->roof))
+            kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->roof,
+                            100 * r->gflops / r->gpu_efficiency);
+    }
+}
+
+static double kbi_ceiling_most(const kbi_ceiling* of, int n) {
+    double most = 0;
+    for (int i = 0; i < n; i++) most = KBI_MAX(most, of[i].of);
+    return most;
+}
+
+static bool kbi_roofline_has(const kb_result* r) {
+    return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
+}
+
+// Where a case lies by the bytes that L2 and DRAM moved, as counted: the operations are the same.
+typedef struct kbi_levels {
+    double x[2], y; // operations a byte, of L2 and of DRAM, and a second; x 0: not known
+} kbi_levels;
+
+static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
+    static const char* const names[][2] = { { "intensity_l2", "l2_bytes" }, { "intensity_dram", "dram_bytes" } };
+    const double most = 1e4; // what nearly all comes from cache says nothing of DRAM
+    memset(l, 0, sizeof *l);
+    for (int i = 0; i < 2 && r->counters.n && r->time_ms > 0; i++) {
+        double x = kbi_object_number(&r->counters, names[i][0]), y = x * kbi_object_number(&r->counters, names[i][1]);
+        if (!kbi_finite(x) || !kbi_finite(y) || !(x > 0) || x > most || !(y > 0)) continue;
+        l->x[i] = x;
+        l->y = y / r->time_ms * 1e-6;
+    }
+    return l->y > 0;
+}
+
+// Scales that hold all cases and the corner of the lowest and the highest roofs.
+static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
+    double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        if (!kbi_roofline_has(r)) continue;
+        lo = KBI_MIN(lo, r->flops / r->bytes), hi = KBI_MAX(hi, r->flops / r->bytes);
+        low = KBI_MIN(low, r->gflops), high = KBI_MAX(high, r->gflops);
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        kbi_levels l;
+        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
+        for (int k = 0; k < 2; k++)
+            if (l.x[k] > 0) lo = KBI_MIN(lo, l.x[k]), hi = KBI_MAX(hi, l.x[k]);
+        low = KBI_MIN(low, l.y), high = KBI_MAX(high, l.y);
+    }
+    double fast = kbi_ceiling_most(c->memory, c->n_memory), most = kbi_ceiling_most(c->compute, c->n_compute);
+    if (fast > 0 && most > 0) lo = KBI_MIN(lo, most / fast / 8), hi = KBI_MAX(hi, most / fast * 8);
+    if (!(hi >= lo)) lo = 0.1, hi = 100;
+    lo /= 2, hi *= 2;
+    if (most > 0) high = KBI_MAX(high, most);
+    if (fast > 0)
+        high = KBI_MAX(high, most > 0 ? most : fast * hi / 4), low = KBI_MIN(low, KBI_MAX(high / 1e4, fast * lo));
+    if (!(high >= low)) low = 1, high = 100;
+    f->x = kbi_scale_of(lo, hi, 0, true);
+    f->y = kbi_scale_of(low / 1.6, high * 2, 0, true);
+}
+
+static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* f) {
+    double most = kbi_ceiling_most(c->compute, c->n_compute);
+    double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
+           per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
+    char number[40];
+    for (int i = 0; i < c->n_memory; i++) { // y = GB/s x, from where it enters at the left or from below
+        double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
+        double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
+        double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
+        kbi_text name = { NULL, 0, 0 };
+        if (!(until > from)) continue;
+        kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
+        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
+        kbi_putf(&name, "%s %s %s", c->memory[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
+        kbi_draw(t, "<text class='dim halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
+                 y - 14 * per_y / per_x - 5 + 16 * (i > 0), -atan(per_y / per_x) * 57.29577951308232, name.s);
+        kbi_text_free(&name);
+    }
+}
+
+// Whether a text there would stand on a mark.
+static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        if (!kbi_roofline_has(r)) continue;
+        double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
+        if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
+    }
+    return false;
+}
+
+static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, const kbi_frame* f) {
+    double fast = kbi_ceiling_most(c->memory, c->n_memory), last = -1e9;
+    char number[40];
+    for (int i = 0; i < c->n_compute; i++) {
+        double of = c->compute[i].of, from = fast > 0 ? of / fast : f->x.lo, y = kbi_at(&f->y, of);
+        double x = kbi_at(&f->x, KBI_MAX(from, f->x.lo));
+        kbi_text name = { NULL, 0, 0 };
+        kbi_draw_line(t, x, y, f->x.to, y, "roof");
+        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
+        kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
+        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
+        double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
+        int at = 0; // above the line or below, at its right end or its left
+        while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
+        if (fabs(y - last) > 11)
+            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
+                last = y;
+        kbi_text_free(&name);
+    }
+}
+
+typedef struct kbi_box {
+    double x, y, w;
+} kbi_box;
+
+// Names of operations beside one of their marks each, where there is room.
+static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
+    kbi_set said = { NULL, 0, 0 };
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        kbi_box mark = { kbi_at(&f->x, r->flops / r->bytes) - 5, kbi_at(&f->y, r->gflops) + 5, 10 };
+        if (kbi_roofline_has(r)) taken[n++] = mark;
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        const char* name = kbi_case_text(s, r, false);
+        uint64_t key = kbi_hash(14695981039346656037u, name);
+        bool free_ = kbi_roofline_has(r);
+        kbi_box box = { kbi_at(&f->x, r->flops / r->bytes) + 8, kbi_at(&f->y, r->gflops) + 4,
+                        5.8 * kbi_width(name, strlen(name)) };
+        for (int64_t k = 0; k < n && free_; k++)
+            free_ = box.x > taken[k].x + taken[k].w || taken[k].x > box.x + box.w || fabs(box.y - taken[k].y) > 10;
+        if (!free_ || box.x + box.w > f->x.to || !kbi_set_add(&said, key)) continue;
+        taken[n++] = box;
+        kbi_draw_text(t, box.x, box.y, "start", "halo", name);
+    }
+    kbi_set_free(&said);
+    KBENCH_FREE(taken);
+}
+
+// A thin line through the sizes of one implementation of an operation, from few operations a byte to many.
+static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    for (int64_t i = 0; i < lots; i++) {
+        int64_t n = 0;
+        for (int64_t k = 0; k < of[i].n; k++)
+            if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
+        if (n < 2) continue;
+        qsort(at, (size_t)n, sizeof *at, kbi_order_points);
+        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // one above the other: a line would say nothing
+        kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
+        for (int64_t k = 0; k < n; k++)
+            kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
+        kbi_puts(t, "'/>");
+    }
+    KBENCH_FREE(at);
+}
+
+// A ring for L2 and a dot for DRAM, where x is not negative.
+static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double y) {
+    if (x[0] >= 0 && x[1] >= 0) kbi_draw(t, "<path class='thin k^' d='M~ ~L~ ~'/>", hue, x[0], y, x[1], y);
+    if (x[0] >= 0)
+        kbi_draw(t, "<path class='mk k^ hollow' d='M~ ~a2 2 0 1 0 4 0a2 2 0 1 0-4 0z'/>", hue, x[0] - 2, y);
+    if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
+}
+
+// Whether any case has such.
+static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
+    bool any = false;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        int who = kbi_scene_who(s, p->lot.of[i]);
+        kbi_levels l;
+        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
+        const double x[] = { l.x[0] > 0 ? kbi_at(&f->x, l.x[0]) : -1, l.x[1] > 0 ? kbi_at(&f->x, l.x[1]) : -1 };
+        kbi_draw_level_pair(t, who % KBI_HUES, x, kbi_at(&f->y, l.y));
+        any = shown[who] = true;
+    }
+    return any;
+}
+
+// What the picture does not say by itself, from y on; how far down that reaches.
+static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, int64_t n, bool levels,
+                                      double y) {
+    double down = 6;
+    const double pair[] = { 8, 24 };
+    char missing[80];
+    if (levels) {
+        kbi_draw_level_pair(t, KBI_HUES - 1, pair, y - 4);
+        kbi_draw_text(t, 32, y, "start", "dim", "ring and dot: by the bytes that L2 and DRAM moved, as counted");
+        down += 16;
+    }
+    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
+    if (n && n < p->lot.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
+    if (!c->n_memory)
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no bandwidth is in these records"), down += 16;
+    if (!c->n_compute)
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no roof of arithmetic is in these records"), down += 16;
+    return down;
+}
+
+static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
+    double height = KBI_MAX(250.0, KBI_MIN(width * 0.5, 400.0));
+    kbi_ceilings c;
+    kbi_frame f;
+    int64_t n = 0;
+    (void)metric;
+    kbi_ceilings_of(p->lot, &c);
+    kbi_roofline_scales(p, &c, &f);
+    kbi_draw_titles(t, p, width);
+    f.x.from = 52, f.x.to = width - 8;
+    f.y.from = height, f.y.to = 46;
+    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, f.y.hi);
+    kbi_draw_y(t, &f, unit.scale, unit.name);
+    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
+    kbi_draw_roofs(t, &c, &f);
+    kbi_draw_ceilings(t, p, &c, &f);
+    kbi_draw_roofline_paths(t, s, p, &f);
+    bool levels = kbi_draw_levels(t, s, p, &f, shown);
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        int who = kbi_scene_who(s, r);
+        if (!kbi_roofline_has(r)) continue;
+        kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
+                      width > 500 ? kbi_tip(s, r) : NULL);
+        shown[who] = true;
+        n++;
+    }
+    kbi_draw_roofline_names(t, s, p, &f);
+    if (!n && !levels)
+        kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
+                      "no case says both kb_bytes and kb_flops");
+    double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
+    end += kbi_draw_roofline_notes(t, p, &c, n, levels, end + 6);
+    return end;
+}
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -21222,6 +21315,13 @@ static void kbi_lap_stands(kbi_supervisor* s, const kbi_lap* lap, int* stands) {
     kbi_pool_settle(&s->pools.times, kbi_beside);
 }
 
+static void kbi_lap_looked(const kbi_supervisor* s, const kbi_inside* in, kb_result* r) {
+    kbi_counter levels[2];
+    kbi_judge_inside(r, in, &s->machine);
+    kbi_record_inside(r, in);
+    kbi_record_counters(r, levels, kbi_judge_levels(r, in, levels));
+}
+
 // The cases' own records; those of single processes go.
 static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results) {
     kb_result* each[KBI_PROCESSES];
@@ -21234,8 +21334,7 @@ static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* st
                 kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
             else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
                 kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
-            if (lap->inside[i]) kbi_judge_inside(&results[i], lap->inside[i], &s->machine);
-            if (lap->inside[i]) kbi_record_inside(&results[i], lap->inside[i]);
+            if (lap->inside[i]) kbi_lap_looked(s, lap->inside[i], &results[i]);
         }
         if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
         for (int p = 0; p < lap->processes; p++)

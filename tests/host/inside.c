@@ -336,6 +336,20 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_REAL(counted(0, "ffma"), 5e8, 0);
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // as declared
+    CHECK(isnan(counted(0, "intensity_l2")));       // nothing went through it
+    CHECK_HAS(text(0, "counter_units"), "\"intensity_dram\": \"FLOP/B\"");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,lts__t_bytes.sum:2000000000" FP32
+        "500000000 --op one --counters");
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // nothing is declared: as counted
+    CHECK_REAL(counted(0, "intensity_l2"), 0.5, 0);
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA
+        "500000000,sm__inst_executed_pipe_tensor.sum:2,smsp__sass_thread_inst_executed_op_fp16_pred_on.sum:64" FP32
+        "500000000 --op one --counters");
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // moves by the tensor pipe
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,sm__inst_executed_pipe_tensor.sum:600000" FP32
+        "500000000 --op one --counters");
+    CHECK(isnan(counted(0, "intensity_dram"))); // what tensor cores did is not counted
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "250000000" FP32 "250000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_FLOPS");
     CHECK_HAS(text(0, "message"),
