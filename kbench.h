@@ -3430,6 +3430,8 @@ typedef struct kbi_machine {
     double quantum, empty_pair;   // ns, of events
     char truth[64];               // what the bias was held against
     double cold;                  // share of an L2's worth of data that the eviction pushes out; NaN: not known
+    double counted_cold;          // percent, by the counters; NaN: not known, nobody asked, or
+    char counted_why[200];        // why
     char tool[24];                // that changes how launches run: nothing is timed under it; "": none
     int32_t simulated;            // host work as well
     char cpus[200], governor[32]; // that this process may run on; what chooses their clock; "": not known
@@ -7341,7 +7343,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     if (kbi_lab.told) m->roofs = kbi_lab.roofs, m->core = kbi_lab.core;
     for (int i = 0; i < 3; i++) m->floor[i] = NAN;
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
-    m->quantum = m->empty_pair = m->fitted = m->cold = NAN;
+    m->quantum = m->empty_pair = m->fitted = m->cold = m->counted_cold = NAN;
     m->boost = -1;
     m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
@@ -9476,6 +9478,8 @@ static struct kbi_ranging { // one case's
     char own[512]; // metrics by name
     int n, passes;
     bool begun, failed;
+    bool cold_asked; // once in a process
+    double cold;     // what kbi_range_cold said then
     kbi_text availability, config, data;
 } kbi_ranging;
 
@@ -9592,22 +9596,22 @@ static void kbi_range_end(void) {
 }
 
 // The profiler of this context, set to one range of the block's own that is run again for each pass.
-static bool kbi_range_begin(kbi_run* run) {
+static bool kbi_range_begin(int device, const char* set_of) {
     enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
     struct kbi_ranging* r = &kbi_ranging;
     int (*current)(void**) = NULL;
     void *p = kbi_driver_function("cuCtxGetCurrent", 4000), *context = NULL;
-    uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)run->machine->device, 0 };
+    uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
     memcpy(&current, &p, sizeof p);
     if (current) current(&context);
     r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
-    if (!r->begun || !kbi_range_supported(run->machine->device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
+    if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
     kbi_range_room(&r->availability, room[3]);
     room[4] = KBI_WORD(r->availability.s);
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
-    if (!kbi_range_configure((const char*)(uintptr_t)chip[3], run->recipe->counters)) return false;
+    if (!kbi_range_configure((const char*)(uintptr_t)chip[3], set_of)) return false;
     if (!kbi_range(KBI_RANGE_ENABLE, enable)) return false;
     r->profiler = enable[3];
     uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD(r->metrics), (uint64_t)r->n, 1, 1, 0 };
@@ -9629,7 +9633,32 @@ static bool kbi_range_begin(kbi_run* run) {
     return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
 }
 
-static bool kbi_counters_open(kbi_run* run) {
+// One pass: everything between these two is counted. When it is over: whether another pass is needed.
+static void kbi_range_pass(void) {
+    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
+}
+
+static bool kbi_range_passed(int passes) {
+    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
+    cudaDeviceSynchronize();
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
+    return !kbi_ranging.failed && !(stop[5] & 0xff) && passes < KBI_PASSES;
+}
+
+static bool kbi_range_values(double values[KBI_METRICS]) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t decode[4] = { 0, 0, r->profiler, 0 };
+    uint64_t value[9] = {
+        0, 0, r->host, KBI_WORD(r->data.s), r->data.n, 0, KBI_WORD(r->metrics), (uint64_t)r->n, KBI_WORD(values)
+    };
+    for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
+    return !r->failed && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value);
+}
+
+static bool kbi_range_library(void) {
     kbi_ranging.failed = false;
     if (!kbi_cupti_load()) {
         kbi_insight_say("libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its "
@@ -9637,41 +9666,74 @@ static bool kbi_counters_open(kbi_run* run) {
         return false;
     }
     kbi_range_find(kbi_lab.cupti.library);
+    return true;
+}
+
+static void kbi_range_evict(void) {
+    if (kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
+    kbi_evict();
+}
+
+// The second witness of coldness: of an L2's worth of data that was just read, and then evicted, the percent that a
+// read of it has to bring from DRAM. NaN: not known; insight says why.
+static double kbi_range_cold(const kbi_machine* m) {
+    size_t size = (size_t)KBI_MAX(m->l2, (int64_t)0) & ~(size_t)4095;
+    char* probe = NULL;
+    double values[KBI_METRICS];
+    bool good = size && kbi_range_library() && cudaMalloc((void**)&probe, size) == cudaSuccess;
+    if (good) kbi_gpu_fill(probe, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    good = good && kbi_range_begin(m->device, "dram__bytes.sum");
+    int passes = 0;
+    for (bool more = good; more;) {
+        kbi_gpu_read(probe, size);
+        kbi_range_evict();
+        kbi_range_pass();
+        kbi_gpu_read(probe, size);
+        more = kbi_range_passed(++passes);
+    }
+    good = good && kbi_range_values(values);
+    kbi_range_end();
+    cudaFree(probe);
+    cudaGetLastError();
+    return good ? 100 * values[0] / (double)size : (double)NAN;
+}
+
+// For people who ask what the machine does.
+static void kbi_measure_counted_cold(kbi_machine* m) {
+    m->counted_cold = kbi_range_cold(m);
+    snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_lab.insight.message);
+}
+
+static bool kbi_counters_open(kbi_run* run) {
     kbi_lab.insight.passes = 0;
-    bool good = kbi_range_begin(run);
+    kbi_look_persisting();
+    if (!kbi_range_library()) return false;
+    bool good = kbi_range_begin(run->machine->device, run->recipe->counters);
     if (!good) kbi_range_end();
     return good;
 }
 
 static int64_t kbi_counters_begin(kbi_run* run) {
-    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
-    if (run->recipe->mode != KBI_HOT) kbi_evict();
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
-    if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
+    if (run->recipe->mode != KBI_HOT) kbi_range_evict();
+    kbi_range_pass();
     return 1;
 }
 
 static bool kbi_counters_end(kbi_run* run) {
-    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
     (void)run;
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
-    cudaDeviceSynchronize();
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
-    kbi_lab.insight.passes++;
-    return !kbi_ranging.failed && !(stop[5] & 0xff) && kbi_lab.insight.passes < KBI_PASSES;
+    return kbi_range_passed(++kbi_lab.insight.passes);
 }
 
 static void kbi_counters_close(kbi_run* run) {
     struct kbi_ranging* r = &kbi_ranging;
     double values[KBI_METRICS];
-    uint64_t decode[4] = { 0, 0, r->profiler, 0 };
-    uint64_t value[9] = {
-        0, 0, r->host, KBI_WORD(r->data.s), r->data.n, 0, KBI_WORD(r->metrics), (uint64_t)r->n, KBI_WORD(values)
-    };
-    for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
-    if (!r->failed && !kbi_failed(run) && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value))
-        for (int i = 0; i < r->n; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
+    bool good = !kbi_failed(run) && kbi_range_values(values);
+    for (int i = 0; i < r->n && good; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
     kbi_range_end();
+    if (!good || run->recipe->mode != KBI_COLD) return;
+    if (!r->cold_asked) r->cold = kbi_range_cold(run->machine);
+    r->cold_asked = true;
+    kbi_insight_count("evicted_pct", "%", r->cold);
 }
 
 static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false,
@@ -10290,8 +10352,12 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
     return b;
 }
 
-// For people who ask what the machine reaches.
-static void kbi_measure_all_roofs(const kbi_backend* b, kbi_machine* m) {
+// For people who ask what the machine reaches; counted: and what the hardware's counters say of its cache.
+static void kbi_measure_all(const kbi_backend* b, kbi_machine* m, bool counted) {
+#if KBI_CUDA
+    if (counted && m->gpu_present) kbi_measure_counted_cold(m);
+#endif
+    (void)counted;
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
         if (kbi_nan(m->core.of[i]) && !b->stands_in) kbi_core_roof(&m->core, i);
@@ -12157,6 +12223,18 @@ static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counte
     return n;
 }
 
+// A cold time is one only where the counters agree that the eviction works.
+static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
+    const double enough = 90;
+    double gone = kbi_counted(in, "evicted_pct");
+    if (!kbi_is(r->mode, "cold") || !kbi_finite(gone) || gone >= enough) return;
+    kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
+    kbi_judge_say(r, "after the eviction a read of as much as L2 holds brought %.0f %% of it from DRAM, as counted",
+                  gone);
+    r->status = KB_FAILED;
+    kbi_judge_withdraw(r);
+}
+
 static void kbi_judge_energy(kb_result* r, const kbi_inside* in) {
     if (!(in->energy_mj > 0)) return;
     r->energy_mj = in->energy_mj;
@@ -12167,6 +12245,7 @@ static void kbi_judge_energy(kb_result* r, const kbi_inside* in) {
 
 // Of a case that has a time.
 static void kbi_judge_inside(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
+    if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
     if (r->status != KB_OK) return;
     kbi_judge_energy(r, in);
     if (!in->counters) return;
@@ -20235,7 +20314,7 @@ static int kbi_worker_main(const kbi_options* o) {
             recipe.placement = job.process;
             kbi_recipe_inside(&recipe, job.inside);
             b = kbi_backend_open(&recipe, &machine);
-            if (o->on[KBI_OPTION_env]) kbi_measure_all_roofs(b, &machine);
+            if (o->on[KBI_OPTION_env]) kbi_measure_all(b, &machine, o->on[KBI_OPTION_counters]);
             if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
         recipe.max_time = job.max_time;
@@ -20965,7 +21044,7 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
         if (s->has_truth) kbi_truth_set(&s->truth);
         s->recipe.device = device;
         s->backend = kbi_backend_open(&s->recipe, &s->machine);
-        if (s->o->on[KBI_OPTION_env]) kbi_measure_all_roofs(s->backend, &s->machine);
+        if (s->o->on[KBI_OPTION_env]) kbi_measure_all(s->backend, &s->machine, s->o->on[KBI_OPTION_counters]);
         s->known = true;
         return true;
     }
@@ -22074,7 +22153,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_recipe_of(&s->recipe, o);
     s->collect = collect;
     s->collect_to = to;
-    s->inside = collect ? 0 : kbi_wishes_of(o);
+    s->inside = kbi_wishes_of(o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
@@ -22243,6 +22322,10 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
            m->clocks_locked == 1 ? "locked" : "not locked");
     kbi_env_roofs(&m->roofs, "");
     kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
+    if (m->counted_why[0])
+        printf("  %-34s %s\n", "    by the counters of DRAM", m->counted_why);
+    else if (kbi_finite(m->counted_cold))
+        kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
     kbi_env_line("empty pair of events", m->empty_pair, "ns");
     for (int mode = 0; mode < 2; mode++) {
@@ -24011,6 +24094,7 @@ static void kbi_selftest_register(void) {
 typedef struct kbi_seen_result { // what the self-test keeps of a result
     char name[96], operation[32], implementation[16], message[200];
     double ms, least, speedup, low, high, noise; // least: of the samples
+    double evicted;                              // percent, by the counters
     uint64_t flags;
     kb_status status;
     kb_verdict verdict;
@@ -24033,6 +24117,7 @@ static void kbi_bars_collect(void* to, const kb_result* r) {
     snprintf(s->message, sizeof s->message, "%s", r->message ? r->message : "");
     s->ms = r->time_ms, s->least = r->time_ms_min;
     s->speedup = r->speedup, s->low = r->speedup_low, s->high = r->speedup_high, s->noise = r->noise_floor;
+    s->evicted = kbi_object_number(&r->counters, "evicted_pct");
     s->flags = r->flags;
     s->status = r->status;
     s->verdict = r->verdict;
@@ -24265,6 +24350,18 @@ static bool kbi_mistake_found(const kbi_seen_result* s) {
     return s->status == KB_SKIPPED || (flagged && s->status == KB_FAILED && !kbi_finite(s->ms));
 }
 
+// The same by another witness: what a read behind the eviction moves, by the counters of DRAM.
+static void kbi_bar_counted_cold(kbi_bars* b) {
+    static const char what[] = "evicted, by the counters";
+    if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
+    const kbi_seen_result* s = &b->seen[0];
+    const char* why = strstr(s->message, "not looked into: ");
+    if (s->status == KB_SKIPPED || (!kbi_finite(s->evicted) && why))
+        kbi_bar(b, KBI_NOT_HELD, what, "%s", why ? why : s->message);
+    else
+        kbi_bar(b, s->evicted >= 90, what, "%.1f %% of L2's size came from DRAM; at least 90 %%", s->evicted);
+}
+
 // Every planted mistake must get its word, and no number. Whether a cold launch is cold is looked at in the same run.
 static void kbi_bar_mistakes(kbi_bars* b) {
     int good = 0, n = 0;
@@ -24291,6 +24388,7 @@ static int kbi_selftest(const kbi_options* o) {
     fflush(stdout);
     kbi_bar_mistakes(&b);
     if (!b.n && !kbi_desk.interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
+    kbi_bar_counted_cold(&b);
     if (b.gpu) {
         kbi_bar_accuracy(&b, "");
         kbi_bar_accuracy(&b, "--hot");

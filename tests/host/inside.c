@@ -322,6 +322,27 @@ static void test_counters(void) {
               "bound by memory: DRAM 91 %, L2 30 %, tensor cores 0 %, issue slots 0 %, 52 % of the warps");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
     said("dram_bytes 1000000000 B"); // without -v
+    // a second witness that a cold launch finds its data gone: who is not cold has no time
+    CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
+    run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
+    CHECK(isnan(counted(0, "evicted_pct"))); // nothing is evicted
+    run("VIRTUAL_CUPTI=1 VIRTUAL_WARM=1 --op one,rivals --counters=few");
+    CHECK_INT(code, 1);
+    CHECK_INT(file.n, 4);
+    for (int i = 0; i < file.n; i++) {
+        CHECK_STR(text(i, "status"), "\"failed\"");
+        CHECK_STR(text(i, "time_ms"), "null");
+        bool wrong = strstr(text(i, "name"), "wrong") != NULL; // that one has another reason
+        CHECK_HAS(text(i, "flags"), wrong ? "VERIFY_FAIL" : "NOT_COLD");
+        CHECK_HAS(text(i, "message"), wrong ? "" : "brought 50 % of it from DRAM, as counted");
+    }
+    start("VIRTUAL_CUPTI=1 --env --counters");
+    said("share of L2 that eviction empties 100.0 %"), said("by the counters of DRAM 100.0 %");
+    start("--env --counters");
+    said("by the counters of DRAM libcupti.so is not found");
+    start("VIRTUAL_CUPTI=1 --env");
+    not_said("by the counters");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     // bytes: twice as many declared as moved, and half as many
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
