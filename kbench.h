@@ -7071,7 +7071,7 @@ static void kbi_nvtx_end(uint64_t* range) {
 
 #if defined(__linux__) && defined(SYS_perf_event_open)
 enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 }; // linux/perf_event.h's
-enum { KBI_PERF_EVENTS = 8 };
+enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, KBI_PERF_MEMORY, KBI_PERF_ALL };
 
 static const struct {
     const char* name;
@@ -7082,19 +7082,49 @@ static const struct {
                                        { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
                                        { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
 
+// Where the kernel says what the processor's own events are called: that of slots leads the two others' group.
+static const char* const kbi_perf_cores[] = { "cpu", "cpu_core" };
+static const char* const kbi_perf_slots[] = { "slots", "topdown-be-bound", "topdown-mem-bound" };
+
 static struct kbi_perf {
-    int files[KBI_PERF_EVENTS]; // -1: not to be had
+    int files[KBI_PERF_ALL]; // -1: not to be had
     int64_t runs, began;
 } kbi_perf;
 
 // Of this thread, and of those that it starts; user code only, which needs no right on most systems.
-static int kbi_perf_event(uint32_t type, uint64_t event) {
+static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
     enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
     struct { // the first version of perf_event_attr
         uint32_t type, size;
         uint64_t config, period, sample, read, flags, wakeup, breakpoint;
     } a = { type, KBI_PERF_SIZE, event, 0, 0, KBI_TIMES, KBI_OFF | KBI_INHERIT | KBI_USER, 0, 0 };
-    return (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);
+    return (int)syscall(SYS_perf_event_open, &a, 0, -1, leader, 0);
+}
+
+// "event=0x00,umask=0x83"; false: nothing of the kind.
+static bool kbi_perf_config(const char* text, uint64_t* event) {
+    unsigned code = 0, mask = 0;
+    const char *at = strstr(text, "event="), *more = strstr(text, "umask=");
+    if (!at || sscanf(at, "event=%x", &code) != 1 || (more && sscanf(more, "umask=%x", &mask) != 1)) return false;
+    return *event = code | (uint64_t)mask << 8, code < 256 && mask < 256;
+}
+
+// How many of the slots in which the processor could have done something waited for memory, or for whatever else.
+static void kbi_perf_open_slots(void) {
+    static const char root[] = "/sys/bus/event_source/devices";
+    char path[160], line[160];
+    uint64_t event = 0;
+    for (int core = 0; core < KBI_COUNT(kbi_perf_cores) && kbi_perf.files[KBI_PERF_SLOTS] < 0; core++) {
+        snprintf(path, sizeof path, "%s/%s/type", root, kbi_perf_cores[core]);
+        uint32_t type = kbi_first_line(path, line, (int)sizeof line) ? (uint32_t)strtoul(line, NULL, 10) : 0;
+        for (int i = 0; i < KBI_COUNT(kbi_perf_slots) && type; i++) {
+            int leader = i ? kbi_perf.files[KBI_PERF_SLOTS] : -1;
+            snprintf(path, sizeof path, "%s/%s/events/%s", root, kbi_perf_cores[core], kbi_perf_slots[i]);
+            if ((i && leader < 0) || !kbi_first_line(path, line, (int)sizeof line) || !kbi_perf_config(line, &event))
+                continue;
+            kbi_perf.files[KBI_PERF_SLOTS + i] = kbi_perf_event(type, event, leader);
+        }
+    }
 }
 
 static void kbi_perf_say(int error) {
@@ -7112,17 +7142,19 @@ static bool kbi_perf_open(kbi_run* run) {
     int error = 0, n = 0;
     (void)run;
     for (int i = 0; i < KBI_PERF_EVENTS; i++) {
-        kbi_perf.files[i] = kbi_perf_event(kbi_perf_events[i].type, kbi_perf_events[i].event);
+        kbi_perf.files[i] = kbi_perf_event(kbi_perf_events[i].type, kbi_perf_events[i].event, -1);
         if (kbi_perf.files[i] < 0 && !error) error = errno;
         n += kbi_perf.files[i] >= 0 && kbi_perf_events[i].type == 0;
     }
     if (!n) kbi_perf_say(error);
+    for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
+    if (n) kbi_perf_open_slots();
     kbi_perf.runs = 1;
     return true; // what there is, is told
 }
 
 static void kbi_perf_all(unsigned long call) {
-    for (int i = 0; i < KBI_PERF_EVENTS; i++)
+    for (int i = 0; i < KBI_PERF_ALL; i++)
         if (kbi_perf.files[i] >= 0) ioctl(kbi_perf.files[i], call, 0);
 }
 
@@ -7143,15 +7175,21 @@ static bool kbi_perf_end(kbi_run* run) {
 }
 
 static void kbi_perf_close(kbi_run* run) {
+    double values[KBI_PERF_ALL];
     (void)run;
-    for (int i = 0; i < KBI_PERF_EVENTS; i++) {
+    for (int i = 0; i < KBI_PERF_ALL; i++) {
         uint64_t read[3] = { 0, 0, 0 }; // value; ns that it was wanted, and at work: there may be fewer than events
+        values[i] = NAN;
         if (kbi_perf.files[i] < 0) continue;
         if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
-            kbi_insight_count(kbi_perf_events[i].name, "",
-                              (double)read[0] * ((double)read[1] / (double)read[2]) / (double)kbi_perf.runs);
+            values[i] = (double)read[0] * ((double)read[1] / (double)read[2]) / (double)kbi_perf.runs;
+        if (i < KBI_PERF_EVENTS) kbi_insight_count(kbi_perf_events[i].name, "", values[i]);
         close(kbi_perf.files[i]);
     }
+    double slots = values[KBI_PERF_SLOTS], cycles = values[0], stalled = values[6];
+    if (slots > 0) kbi_insight_count("memory_bound_pct", "%", 100 * values[KBI_PERF_MEMORY] / slots);
+    if (slots > 0) kbi_insight_count("backend_bound_pct", "%", 100 * values[KBI_PERF_BACKEND] / slots);
+    if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles); // unless it is known
 }
 
 static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,         kbi_perf_open,
@@ -12243,6 +12281,22 @@ static void kbi_judge_energy(kb_result* r, const kbi_inside* in) {
     if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
 }
 
+// Of host work: how much of the processor waited, where it counts that. From misses nothing follows: most of them are
+// under way beside other work.
+static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
+    double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
+    if (!kbi_finite(kbi_counted(in, "cycles"))) return;
+    if (kbi_finite(memory))
+        kbi_judge_say(r, "bound by memory for %.0f %% of what the processor could have done", memory);
+    else if (kbi_finite(backend))
+        kbi_judge_say(r,
+                      "bound by memory, or by units that compute, for %.0f %% of what the processor could have done",
+                      backend);
+    else
+        kbi_judge_say(r, "how far memory binds it is not known: this processor counts neither topdown-be-bound nor "
+                         "stalled-cycles-backend");
+}
+
 // Of a case that has a time.
 static void kbi_judge_inside(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
@@ -12253,6 +12307,7 @@ static void kbi_judge_inside(kb_result* r, const kbi_inside* in, const kbi_machi
     kbi_judge_declared_bytes(r, in, machine);
     kbi_judge_declared_flops(r, in);
     kbi_judge_bound(r, in);
+    kbi_judge_host_bound(r, in);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
