@@ -15499,6 +15499,93 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
 
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
+// --- what was counted of a case, below its row ---
+
+// What is remarked of it; on a line of its own, and first, what binds it.
+static void kbi_table_message(kbi_table* t, const char* message) {
+    static const char bound[] = "; bound by ";
+    const char* at = strncmp(message, bound + 2, sizeof bound - 3) == 0 ? message : strstr(message, bound);
+    kbi_text first = { NULL, 0, 0 }, others = { NULL, 0, 0 };
+    if (at) {
+        const char *begin = at == message ? at : at + 2, *end = strstr(begin, "; ");
+        kbi_put(&first, begin, end ? (size_t)(end - begin) : strlen(begin));
+        kbi_put(&others, message, (size_t)(at - message));
+        if (end) kbi_puts(&others, end + (others.n ? 0 : 2));
+        kbi_table_wrap(t, 4, first.s);
+    } else
+        kbi_puts(&others, message);
+    if (others.n) kbi_table_wrap(t, 4, others.s);
+    kbi_text_free(&first);
+    kbi_text_free(&others);
+}
+
+// Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
+static void kbi_table_count(kbi_text* s, double x, const char* unit) {
+    static const char prefixes[] = " kMGTPE";
+    char out[40];
+    int k = 0;
+    bool bytes = kbi_is(unit, "B") || kbi_is(unit, "byte"), plain = !unit || !*unit;
+    if (kbi_is(unit, "ns"))
+        kbi_puts(s, kbi_show_time(x * 1e-6, out));
+    else if (kbi_is(unit, "%") && x > 0 && x < 0.0995)
+        kbi_puts(s, "<0.1 %");
+    else if (kbi_is(unit, "%") || kbi_is(unit, "FLOP/B"))
+        kbi_putf(s, "%s %s", kbi_digits(x, 3, out), unit);
+    else if ((!bytes && !plain) || fabs(x) < (bytes ? 1e3 : 1e7))
+        kbi_putf(s, "%s%s%s", kbi_show_count(x, out), plain ? "" : " ", plain ? "" : unit);
+    else {
+        for (; fabs(x) * (1 + 5e-4) >= 1e3 && prefixes[k + 1]; k++) x *= 1e-3;
+        kbi_putf(s, "%s %c%s", kbi_digits(x, 3, out), prefixes[k], bytes ? "B" : "");
+    }
+}
+
+typedef struct kbi_cells { // in columns, each from top to bottom
+    kbi_text *names, *values;
+    int n, name, value; // name, value: the widest ones
+} kbi_cells;
+
+static void kbi_table_cells(kbi_table* t, const kbi_cells* c) {
+    enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
+    int name = KBI_MIN(c->name, KBI_MAX(t->how.width - KBI_INDENT - 1 - c->value, 8));
+    int columns = (t->how.width - KBI_INDENT + KBI_GAP) / (name + 1 + c->value + KBI_GAP);
+    columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
+    int rows = (c->n + columns - 1) / columns;
+    for (int i = 0; i < rows; i++) {
+        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
+        for (int k = i; k < c->n; k += rows) {
+            kbi_text cut = { NULL, 0, 0 };
+            kbi_cut(&cut, c->names[k].s, name);
+            kbi_table_pad(t, -name, cut.s);
+            kbi_puts(&t->text, " ");
+            kbi_table_pad(t, c->value, c->values[k].s);
+            kbi_putf(&t->text, "%*s", (int)KBI_GAP, "");
+            kbi_text_free(&cut);
+        }
+        kbi_table_line_end(t);
+    }
+}
+
+// Those that are not 0.
+static void kbi_table_counters(kbi_table* t, const kb_result* r) {
+    size_t size = sizeof(kbi_text) * (size_t)(r->counters.n + 1);
+    kbi_cells c = { (kbi_text*)kbi_grow(NULL, size), (kbi_text*)kbi_grow(NULL, size), 0, 0, 0 };
+    memset(c.names, 0, size), memset(c.values, 0, size);
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char* name = r->counters.of[i].name;
+        double x = kbi_object_number(&r->counters, name);
+        if (!kbi_finite(x) || !(fabs(x) > 0) || !*name) continue;
+        kbi_clean(&c.names[c.n], name);
+        kbi_table_count(&c.values[c.n], x, kbi_object_text(&r->counter_units, name));
+        c.name = KBI_MAX(c.name, kbi_width(c.names[c.n].s, c.names[c.n].n));
+        c.value = KBI_MAX(c.value, kbi_width(c.values[c.n].s, c.values[c.n].n));
+        c.n++;
+    }
+    if (c.n) kbi_table_cells(t, &c);
+    for (int i = 0; i < c.n; i++) kbi_text_free(&c.names[i]), kbi_text_free(&c.values[i]);
+    KBENCH_FREE(c.names);
+    KBENCH_FREE(c.values);
+}
+
 /*---------------------------------------------------------------------------------------------------------------
   >>table     render: the terminal table: groups, columns and rows.
               Public: none      Used by: render, >>laps, >>load
@@ -15739,19 +15826,6 @@ static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
     if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
 }
 
-static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    kbi_text line = { NULL, 0, 0 };
-    for (int64_t i = 0; i < r->counters.n; i++) {
-        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
-        double x = kbi_object_number(&r->counters, name);
-        char out[40];
-        kbi_putf(&line, "%s%s %s%s%s", line.n ? ", " : "", name, kbi_finite(x) ? kbi_show_count(x, out) : "-",
-                 unit ? " " : "", unit ? unit : "");
-    }
-    if (line.n) kbi_table_wrap(t, 4, line.s);
-    kbi_text_free(&line);
-}
-
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->label;
@@ -15782,8 +15856,8 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     kbi_table_marks(t, r, used);
     kbi_table_line_end(t);
+    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_message(t, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
-    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_wrap(t, 4, r->message);
     if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }
 

@@ -321,7 +321,12 @@ static void test_counters(void) {
     CHECK_HAS(text(0, "message"),
               "bound by memory: DRAM 91 %, L2 30 %, tensor cores 0 %, issue slots 0 %, 52 % of the warps");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
-    said("dram_bytes 1000000000 B"); // without -v
+    // without -v, in scaled units; what binds it first, and no zeros
+    said("\n bound by memory: DRAM 91 %, L2 30 %, tensor cores 0 %, issue slots 0 %, 52 % of the warps there\n");
+    CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " gpu_time_ns"), "the order in: %s", output);
+    said("\n mine 5 dram_bytes 1.00 GB occupancy_pct 51.5 % evicted_pct 100 %\n"
+         " gpu_time_ns 1.000 us dram_pct 91.0 % l2_pct 30.0 % intensity_dram 1.00 FLOP/B\n");
+    not_said("tensor_pct"), not_said("ffma");
     // a second witness that a cold launch finds its data gone: who is not cold has no time
     CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
     run("VIRTUAL_CUPTI=1 --op declares --counters --hot");

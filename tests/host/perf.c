@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
         CHECK(strtod(json_get(&file, i, "time_ms"), NULL) > 0);
     }
     CHECK(!strstr(output, "not looked into"));
-    said("instructions 202");
+    said(" cycles "), said(" 202");
     // how far memory binds it: as the processor counts it, and never guessed
     said("how far memory binds it is not known: this processor counts neither topdown-be-bound nor");
     CHECK(isnan(counted(0, "backend_bound_pct")));
