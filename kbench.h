@@ -14505,9 +14505,16 @@ typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's
     int n;
 } kbi_look;
 
+typedef struct kbi_api_sum { // calls of one function of CUDA's, by the whole process
+    const char* name;
+    double calls, ns;
+} kbi_api_sum;
+
 typedef struct kbi_looks { // a case's stand together, all of its kernels first
     kbi_look* of;
     int n;
+    kbi_api_sum* api;
+    int n_api;
     kbi_arena text;
 } kbi_looks;
 
@@ -14516,6 +14523,7 @@ typedef struct kbi_looks { // a case's stand together, all of its kernels first
 static void kbi_looks_free(kbi_looks* l) {
     for (int i = 0; i < l->n; i++) KBENCH_FREE(l->of[i].of);
     KBENCH_FREE(l->of);
+    KBENCH_FREE(l->api);
     kbi_arena_free(&l->text);
     memset(l, 0, sizeof *l);
 }
@@ -14846,9 +14854,26 @@ static void kbi_nsys_record(kbi_reading* r) {
     r->ended = end;
 }
 
+// A row a function, added up over the reports that are read.
+static void kbi_api_record(kbi_reading* r) {
+    const char* name = kbi_cell_of(r, "Name");
+    kbi_looks* l = r->to;
+    kbi_api_sum x = { NULL, kbi_headed(r, "Num Calls"), kbi_headed(r, "Total Time") };
+    int i = 0;
+    if (!*name || !(x.calls > 0) || !(x.ns >= 0)) return;
+    while (i < l->n_api && !kbi_is(l->api[i].name, name)) i++;
+    if (i == l->n_api) {
+        if (i % 16 == 0) l->api = (kbi_api_sum*)kbi_grow(l->api, sizeof x * (size_t)(i + 16));
+        x.name = kbi_arena_text(&l->text, name);
+        l->api[l->n_api++] = x;
+        return;
+    }
+    l->api[i].calls += x.calls, l->api[i].ns += x.ns;
+}
+
 // Adds what the text of a file has. false: it is no such file.
 static bool kbi_looks_read(kbi_looks* to, const char* text) {
-    static const char* const heads[] = { "\"ID\"", "Start" };
+    static const char* const heads[] = { "\"ID\"", "Start", "Time (%),", "Time(%)," }; // without a blank until 2021
     kbi_reading r;
     const char* begin = NULL;
     int nsys = 0;
@@ -14861,18 +14886,19 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
     if (!begin) return false;
     memset(&r, 0, sizeof r);
     r.to = to;
-    for (int pass = nsys; pass < 2; pass++) { // ncu's numbers follow a locale: first to see which one
+    for (int pass = nsys > 0; pass < 2; pass++) { // ncu's numbers follow a locale: first to see which one
         char* copy = kbi_keep_text(begin);
         r.at = copy;
         r.counts = pass == 0;
         r.inside = -1;
         for (bool head = true; kbi_record_next(&r); head = false) {
             if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
-            if (!head && nsys) kbi_nsys_record(&r);
+            if (!head && nsys == 1) kbi_nsys_record(&r);
+            if (!head && nsys > 1) kbi_api_record(&r);
             if (!head && !nsys) kbi_ncu_record(&r);
             // what tools and programs print in between is no record
-            while (*r.at && *r.at != '"' && !isdigit((unsigned char)*r.at))
-                r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n';
+            for (r.at += strspn(r.at, " "); *r.at && *r.at != '"' && !isdigit((unsigned char)*r.at);)
+                r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n', r.at += strspn(r.at, " ");
         }
         kbi_launch_over(&r);
         KBENCH_FREE(r.units);
@@ -21831,9 +21857,10 @@ static void kbi_nsys_stats(kbi_vendor* v, const char* report) {
 }
 
 // As a shell would be given it, for people.
-static void kbi_vendor_say(const kbi_vendor* v) {
+static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
     kbi_text line = { NULL, 0, 0 };
-    kbi_putf(&line, " LC_ALL=C %s=%s", KBI_LOOK, v->told);
+    kbi_puts(&line, " LC_ALL=C");
+    if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
     const char* word = v->command.s;
     for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
         bool plain = *word && !word[strcspn(word, " \t\n\\'\"$`*?[]{}()<>|&;#~!")];
@@ -21953,16 +21980,26 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
 
 // --- a look ---
 
-static void kbi_vendor_read(kbi_vendor* v) {
-    static const char* const reports[] = { "cuda_gpu_trace", "gputrace" }; // the second until 2022
-    bool nsys = kbi_is(v->name, "nsys"), read = false;
-    for (int i = 0; i < (nsys ? KBI_COUNT(reports) : 1) && !read && !kbi_desk.interrupted; i++) {
+// What a tool wrote, or makes of its report under one of these names, the second until 2022.
+static void kbi_vendor_report(kbi_vendor* v, const char* const names[2], bool say) {
+    bool read = false;
+    for (int i = 0; i < 2 && !read && !kbi_desk.interrupted; i++) {
         kbi_text csv = { NULL, 0, 0 };
-        if (nsys) kbi_nsys_stats(v, reports[i]);
-        if (nsys) kbi_vendor_run(v, v->csv, false);
+        if (names) kbi_nsys_stats(v, names[i]);
+        if (names) kbi_vendor_run(v, v->csv, false);
         if (kbi_file_text(v->csv, &csv)) read = kbi_looks_read(v->looks, csv.s);
+        if (read && names && say) kbi_vendor_say(v, false);
         kbi_text_free(&csv);
+        if (!names) return;
     }
+}
+
+static void kbi_vendor_read(kbi_vendor* v, bool say) {
+    static const char* const launches[] = { "cuda_gpu_trace", "gputrace" };
+    static const char* const calls[] = { "cuda_api_sum", "cudaapisum" };
+    bool nsys = kbi_is(v->name, "nsys");
+    kbi_vendor_report(v, nsys ? launches : NULL, say);
+    if (nsys && v->looks->n) kbi_vendor_report(v, calls, say);
 }
 
 // Once, and once more behind each case that ended the program. false: the tool saw nothing.
@@ -21976,10 +22013,10 @@ static bool kbi_vendor_look(kbi_vendor* v) {
         else
             kbi_nsys_words(v);
         kbi_vendor_self(v);
-        if (before < 0) kbi_vendor_say(v);
+        if (before < 0) kbi_vendor_say(v, true);
         int status = kbi_vendor_run(v, v->words, true);
         if (kbi_desk.interrupted) return true;
-        kbi_vendor_read(v);
+        kbi_vendor_read(v, before < 0);
         at = kbi_look_told(v->told, &over);
         if (over && at < 0) return true; // no GPU, and the run says so
         if (over && status == 0 && v->looks->n) return true;
@@ -22069,6 +22106,31 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, u
     kbi_text_free(&name);
 }
 
+static int kbi_api_order(const void* a, const void* b) {
+    const kbi_api_sum *x = (const kbi_api_sum*)a, *y = (const kbi_api_sum*)b;
+    return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : strcmp(x->name, y->name);
+}
+
+// Calls have no marks around them: those of set-up and checks are among them.
+static void kbi_api_show(kbi_table* t, const kbi_looks* looks) {
+    enum { KBI_API_ROWS = 12 };
+    double all = 0;
+    char out[40];
+    if (!looks->n_api) return;
+    qsort(looks->api, (size_t)looks->n_api, sizeof(kbi_api_sum), kbi_api_order);
+    for (int i = 0; i < looks->n_api; i++) all += looks->api[i].ns;
+    kbi_puts(&t->text, "calls of the whole process, set-up and checks as well\n");
+    for (int i = 0; i < looks->n_api && i < KBI_API_ROWS; i++) {
+        const kbi_api_sum* x = &looks->api[i];
+        kbi_table_pad(t, 7, kbi_show_count(x->calls, out));
+        kbi_table_pad(t, 12, kbi_show_time(x->ns * 1e-6, out));
+        kbi_table_pad(t, 8, kbi_show_percent(x->ns / all, out));
+        kbi_table_pad(t, 12, kbi_show_time(x->ns / x->calls * 1e-6, out));
+        kbi_putf(&t->text, " each  %.100s\n", x->name);
+    }
+    if (looks->n_api > KBI_API_ROWS) kbi_putf(&t->text, "        and %d others\n", looks->n_api - KBI_API_ROWS);
+}
+
 static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
     unsigned wanted = 0; // a bit for each of kbi_look_columns
     int cases = 0;
@@ -22087,6 +22149,7 @@ static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* 
         kbi_putf(&t->text, "%s%s\n", plan->cases[i].name, word);
         for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
     }
+    kbi_api_show(t, looks);
 }
 
 static void kbi_vendors_show(kbi_supervisor* s) {
