@@ -211,18 +211,19 @@ COMMAND LINE
     every case the same share of that time, within what --max-time and --min-time say; what had none is not run. --part
     3m runs as many cases of each operation as that takes, from all of its sizes.
 
-    Looked into by NVIDIA's tools: --ncu and --nsys start ncu or nsys on this program before it measures, by a command
-    that is printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which
-    case's it is. What they saw of its kernels is added up (shares and rates by time), and stands in a table and in the
-    record's counters. Where a tool fails the times stand, a line says what helps, and the exit code is 2.
+    Looked into by NVIDIA's tools: --ncu and --nsys start them on this program before it measures, by commands that are
+    printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which case's it
+    is. What they saw of its kernels (shares and rates by time) stands in a table, of nsys with the calls of the
+    process, and in the counters. Where a tool fails the times stand, a line says what helps; the exit code is 2.
     Without them: --profile (kernels, copies and calls of the block, below its row), --trace FILE (as a timeline) and
-    --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the blocks again when they have
-    been measured, as cold as they are timed: nothing that looks on is ever loaded where times are taken, and what
-    fails there says why and costs no time. By counters the record says what binds a case (bound, with the reason in
-    message); more by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the
-    counters and not the profile. NVTX ranges (domain kbench) name each case and phase to any profiler.
-    --energy: by NVML's counter, over 2 s of launches back to back (what fits stays in L2, in every mode) after 0.5 s
-    of rest; what the idle GPU takes is in it.
+    --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the measured blocks again, as
+    cold: nothing that looks on is ever loaded where times are taken, and what fails there says why. By counters the
+    record says what binds a case (bound, with the reason in message), and its operations a byte of DRAM and of L2
+    (intensity_dram, intensity_l2), which the roofline draws. Where a read behind the eviction brings less than 90 %
+    from DRAM (evicted_pct) it is NOT_COLD; more by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES,
+    DECLARED_FLOPS. Files keep the counters and not the profile. NVTX ranges (domain kbench) name each case and phase to
+    any profiler. --energy: by NVML's counter, over 2 s of launches back to back (what fits stays in L2) after 0.5 s of
+    rest; what the idle GPU takes is in it.
 
 MEMORY RULES
 
