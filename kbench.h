@@ -217,13 +217,12 @@ COMMAND LINE
     process, and in the counters. Where a tool fails the times stand, a line says what helps; the exit code is 2.
     Without them: --profile (kernels, copies and calls of the block, below its row), --trace FILE (as a timeline) and
     --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the measured blocks again, as
-    cold: nothing that looks on is ever loaded where times are taken, and what fails there says why. By counters the
-    record says what binds a case (bound, with the reason in message), and its operations a byte of DRAM and of L2
-    (intensity_dram, intensity_l2), which the roofline draws. Where a read behind the eviction brings less than 90 %
-    from DRAM (evicted_pct) it is NOT_COLD; more by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES,
-    DECLARED_FLOPS. Files keep the counters and not the profile. NVTX ranges (domain kbench) name each case and phase to
-    any profiler. --energy: by NVML's counter, over 2 s of launches back to back (what fits stays in L2) after 0.5 s of
-    rest; what the idle GPU takes is in it.
+    cold: nothing that looks on is loaded where times are taken. By counters the record says what binds a case (bound,
+    with the reason in message), and its operations a byte of DRAM and of L2 (intensity_dram, intensity_l2), which the
+    roofline draws. Where a read behind the eviction brings less than 90 % from DRAM (evicted_pct) it is NOT_COLD; more
+    by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the counters and not
+    the profile. NVTX ranges (domain kbench) name each case and phase to any profiler. --energy: by NVML's counter, over
+    2 s of launches back to back (what fits stays in L2) after 0.5 s of rest; what the idle GPU takes is in it.
 
 MEMORY RULES
 
