@@ -76,6 +76,7 @@ CONTENTS (search for the tag)
     >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
     >>calibrate    measure: what events read too much, against what an empty kernel takes
     >>audit        measure: the timed block seen once under stream capture, where nothing executes
+    >>energy       measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times
     >>activity     measure: the block's kernels, copies and calls, run by run, from CUPTI's records
     >>counters     measure: the hardware's counters over the block, through CUPTI's range profiler
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
@@ -109,6 +110,7 @@ CONTENTS (search for the tag)
     >>views        render: which records belong into one picture, and along which axes they lie there
     >>sweeps       render: how a number goes with size: lines, fitted powers, heat maps
     >>figures      render: what each case reaches of the machine, how it was sampled, and how it stands to another
+    >>roofline     render: operations a second by operations a byte, under the roofs that were measured
     >>page         render: the kinds of figures; one as a file of its own; what a page needs beside its content
     >>cases        render: what a page says first: verdict, what to know before trusting it, the table of all cases
     >>html         render: a page of one file: what it says first, figures, machine, and the records themselves
@@ -150,13 +152,12 @@ HOW A MEASUREMENT WORKS
     addresses. A kernel that remembers a result, or leaves alone what is already there, is wrong then. What kb_check
     expects has to follow from kb_fill or kb->seed. (kb_open calls no function: call it again with another seed.)
 
-    Implementations of one operation are measured in rounds, each in its turn, on one stage: the same memory
-    for all of them (what each left there is swapped out and in, untimed; with --rotate all copies of its data),
-    since where a buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn, which belong
-    to the one before, do not count; who follows whom is balanced; and the baseline plays once more as a rival
-    of itself, the noise floor. The stage holds what KB_ALLOC gave, if it is no more than 4 GiB, on the CPU
-    64 MiB. Where one of two did not share it (stage_shared: it called no KB_ALLOC, allocated otherwise when it
-    was called again, or is too large), the noise floor is at least 3 %: neither is FASTER or SLOWER by less,
+    Implementations of one operation are measured in rounds, each in its turn, on one stage: the same memory for all of
+    them (what each left there is swapped out and in, untimed; with --rotate all copies of its data), since where a
+    buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn do not count; who follows whom is
+    balanced; and the baseline plays once more as a rival of itself, the noise floor. The stage holds what KB_ALLOC
+    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (stage_shared: no KB_ALLOC,
+    another one in its second call, or too large), the noise floor is at least 3 %: neither is FASTER or SLOWER by less,
     and PLACEMENT stands where that withheld a verdict. EQUIVALENT then is said of the data where it lay.
 
     A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits in the
@@ -181,12 +182,11 @@ HOW A MEASUREMENT WORKS
     loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight
     Compute or valgrind it is one process; a few launches of every case run and are checked, and nothing is timed.
 
-    time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance
-    Evaluation, 2010), for as many values as the samples are worth, given how they hang together. A flag stands
-    beside a time where that may lie outside its own interval, so that something can be done about it; samples
-    that only look odd raise none.
-    gpu_efficiency is the larger of bytes a second over bandwidth and operations a second over the rate of arithmetic,
-    both measured on this very device, not a data sheet's (CPU: one core's); roof says which, >>roofs says how.
+    time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
+    2010), for as many values as the samples are worth, given how they hang together. A flag stands beside a time that
+    may lie outside its own interval; samples that only look odd raise none. gpu_efficiency is the larger of bytes a
+    second over bandwidth and operations a second over the rate of arithmetic, both measured on this very device, not a
+    data sheet's (CPU: one core's); roof says which, >>roofs says how.
 
 COMMAND LINE
 
@@ -196,7 +196,7 @@ COMMAND LINE
     none; 130 interrupted, with all that finished written
 
     The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order:
-    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, +-, speedup; names are cut in their middle.
+    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, energy, +-, speedup; names are cut in their middle.
 
     What changed: --baseline NAME|FILE holds a run against an earlier one (--save-baseline NAME, .kbench/NAME.json),
     --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
@@ -211,16 +211,18 @@ COMMAND LINE
     every case the same share of that time, within what --max-time and --min-time say; what had none is not run. --part
     3m runs as many cases of each operation as that takes, from all of its sizes.
 
-    Looked into by NVIDIA's tools: --ncu and --nsys start ncu or nsys on this program before it measures, by a command
-    that is printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which
-    case's it is. What they saw of its kernels is added up (shares and rates by time), and stands in a table and in the
-    record's counters. Where a tool fails the times stand, a line says what helps, and the exit code is 2.
+    Looked into by NVIDIA's tools: --ncu and --nsys start them on this program before it measures, by commands that are
+    printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which case's it
+    is. What they saw of its kernels (shares and rates by time) stands in a table, of nsys with the calls of the
+    process, and in the counters. Where a tool fails the times stand, a line says what helps; the exit code is 2.
     Without them: --profile (kernels, copies and calls of the block, below its row), --trace FILE (as a timeline) and
-    --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the blocks again when they have
-    been measured, as cold as they are timed: nothing that looks on is ever loaded where times are taken, and what
-    fails there says why and costs no time. By counters the record says what binds a case (bound, with the reason in
-    message); more by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the
-    counters and not the profile. NVTX ranges (domain kbench) name each case and phase to any profiler.
+    --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the measured blocks again, as
+    cold: nothing that looks on is loaded where times are taken. By counters the record says what binds a case (bound,
+    with the reason in message), and its operations a byte of DRAM and of L2 (intensity_dram, intensity_l2), which the
+    roofline draws. Where a read behind the eviction brings less than 90 % from DRAM (evicted_pct) it is NOT_COLD; more
+    by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the counters and not
+    the profile. NVTX ranges (domain kbench) name each case and phase to any profiler. --energy: by NVML's counter, over
+    2 s of launches back to back (what fits stays in L2) after 0.5 s of rest; what the idle GPU takes is in it.
 
 MEMORY RULES
 
@@ -228,9 +230,8 @@ MEMORY RULES
     are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are guarded; a write there is reported
     as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that rivals share at one of 512, from 1 MiB on 4
     KiB behind one of 2 MiB, on the CPU as on the GPU: there two large blocks have the same address modulo a page, as
-    two large ones of malloc's have. What the function allocates itself it frees itself; what it does not free is
-    reported as leaked. Where nothing can be allocated the pointer is NULL, the case is marked OOM, and every later kb_
-    call of this case does nothing.
+    malloc's have. What the function allocates itself it frees itself; what it does not free is reported as leaked.
+    Where nothing can be allocated the pointer is NULL, the case OOM, and later kb_ calls of it do nothing.
 
 THE RECORD
 
@@ -614,6 +615,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
     x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
     x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
+    x(real,    flops_per_joule,       rate,    "operations a joule, by kb_flops and energy_mj")                       \
+    x(real,    bytes_per_joule,       rate,    "bytes a joule, by kb_bytes and energy_mj")                            \
     x(params,  counters,              rate,    "by name: kb_count, --counters, what ncu and nsys saw")              \
     x(params,  counter_units,         rate,    "their units, where one was given")                                    \
     x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
@@ -659,7 +662,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    memory_clock_mhz,      machine, "MHz")                                                                 \
     x(truth,   clocks_locked,         machine, "whether somebody fixed the clocks")                                   \
     x(real,    power_w,               machine, "W at the end of the samples")                                         \
-    x(real,    energy_mj,             machine, "mJ a launch")                                                         \
+    x(real,    energy_mj,             machine, "mJ a launch, launches back to back: --energy")                        \
+    x(real,    idle_power_w,          machine, "W before that, with nothing at work; energy_mj has it, too")          \
     x(real,    temperature_c,         machine, "degrees Celsius")                                                     \
     x(text,    throttle,              machine, "why the clock was lowered")                                           \
     x(whole,   l2_bytes,              machine, "of the cache that all multiprocessors share")                          \
@@ -983,11 +987,9 @@ KBI_X(short, KB_I16) KBI_X(unsigned short, KB_U16) KBI_X(int, KB_I32) KBI_X(unsi
 KBI_X(long, sizeof(long) == 8 ? KB_I64 : KB_I32) KBI_X(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32)
 KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
-    // clang-format on
-    template <class T>
-    void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) {
-    kbi_fill(kb, p, kbi_type<T>::value, n, kind);
-}
+template <class T>
+void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
+// clang-format on
 template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
     return kb_check_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
 }
@@ -3279,12 +3281,12 @@ typedef struct kbi_recipe {
     int device; // which GPU
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit, energy; // ask kb_check; look into the timed block; count the energy of a launch
-    bool fresh;                 // ask it with other inputs, too
-    bool looked;                // nothing is timed: a profiler looks on
-    unsigned inside;            // kbi_wish: nothing is timed, the block is looked into
-    const char* counters;       // which: few, usual, all, or names of metrics; NULL: usual
-    unsigned expect;            // kb_expectation
+    bool verify, audit;   // ask kb_check; look into the timed block
+    bool fresh;           // ask it with other inputs, too
+    bool looked;          // nothing is timed: a profiler looks on
+    unsigned inside;      // kbi_wish: nothing is timed, the block is looked into
+    const char* counters; // which: few, usual, all, or names of metrics; NULL: usual
+    unsigned expect;      // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
     int64_t warmup_samples;                            // negative: until settled
@@ -3313,7 +3315,7 @@ static void kbi_recipe_default(kbi_recipe* r) {
 // From measuring to looking into what has been measured, and was found right.
 static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
     r->inside = wishes;
-    if (wishes) r->verify = r->fresh = r->energy = false;
+    if (wishes) r->verify = r->fresh = false;
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
@@ -3405,7 +3407,7 @@ typedef struct kbi_measured {
     char kernel[256];
     int32_t grid[3], block[3];
     int64_t registers, shared_bytes, local_bytes;
-    double occupancy, energy;                          // percent; mJ a launch
+    double occupancy;                                  // percent
     double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
     double clock_low, clock_high;                      // of the SM clock over the samples
     char throttle[96];
@@ -3428,6 +3430,8 @@ typedef struct kbi_machine {
     double quantum, empty_pair;   // ns, of events
     char truth[64];               // what the bias was held against
     double cold;                  // share of an L2's worth of data that the eviction pushes out; NaN: not known
+    double counted_cold;          // percent, by the counters; NaN: not known, nobody asked, or
+    char counted_why[200];        // why
     char tool[24];                // that changes how launches run: nothing is timed under it; "": none
     int32_t simulated;            // host work as well
     char cpus[200], governor[32]; // that this process may run on; what chooses their clock; "": not known
@@ -3451,7 +3455,7 @@ static void kbi_measured_clear(kbi_measured* m) {
     m->settled = 1;
     m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
     m->bias_error_ns = 0;
-    m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = m->energy = NAN;
+    m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = NAN;
     m->sm_clock = m->memory_clock = m->power = m->temperature = m->clock_low = m->clock_high = NAN;
     m->cpu_clock = m->cpu_waited = m->cpu_stolen = NAN;
     m->preemptions = KB_NONE;
@@ -3550,7 +3554,11 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
               Public: none      Used by: >>plan, measure, >>counted, >>record, >>reader, >>profile, program
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_wish { KBI_WISH_ACTIVITY = 1, KBI_WISH_COUNTERS = 2 } kbi_wish; // what is to be looked for, as bits
+typedef enum kbi_wish {
+    KBI_WISH_ACTIVITY = 1,
+    KBI_WISH_COUNTERS = 2,
+    KBI_WISH_ENERGY = 4
+} kbi_wish; // what is to be looked for, as bits
 
 typedef enum kbi_event_kind {
     KBI_EVENT_RUN,
@@ -3592,7 +3600,8 @@ typedef struct kbi_inside {
     int64_t events, gauges, counters, texts; // how many
     int64_t dropped;                         // records that found no room
     int32_t runs, device;
-    char message[400]; // why something that was asked for is not here; "": nothing
+    double energy_mj, idle_w; // of a launch; with nothing at work. 0: not known
+    char message[400];        // why something that was asked for is not here; "": nothing
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
@@ -3616,6 +3625,7 @@ static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
     for (int i = 0; i < KBI_COUNT(counts); i++)
         if (counts[i] < 0 || counts[i] > KBI_MOST) return false;
     if (kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
+    if (!(in->energy_mj >= 0) || !(in->idle_w >= 0)) return false;
     if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
     for (int64_t i = 0; i < in->counters; i++) {
         const kbi_counter* c = &kbi_counters_of(in)[i];
@@ -3860,6 +3870,9 @@ enum {
     KBI_COLUMN_ROOF,
     KBI_COLUMN_BAR,
     KBI_COLUMN_MEMORY,
+    KBI_COLUMN_ENERGY,
+    KBI_COLUMN_FLOP_J,
+    KBI_COLUMN_BYTE_J,
     KBI_COLUMN_SAMPLES,
     KBI_COLUMN_SPEEDUP,
     KBI_COLUMN_INTERVAL
@@ -3876,6 +3889,9 @@ static const struct {
                     { "roof", "gpu_efficiency", 6 },
                     { "bar", "gpu_efficiency", 10 },
                     { "memory", "memory_bytes", 8 },
+                    { "energy", "energy_mj", 8 },
+                    { "FLOP/J", "flops_per_joule", 8 },
+                    { "B/J", "bytes_per_joule", 8 },
                     { "samples", "samples", 7 },
                     { "speedup", "speedup", 8 },
                     { "interval", "speedup_low", 14 } };
@@ -3894,6 +3910,16 @@ static const struct {
                   { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
                   { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 },
                   { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 },
+                  { KBI_COLUMN_ENERGY, "uJ", 1e3 },
+                  { KBI_COLUMN_ENERGY, "mJ", 1 },
+                  { KBI_COLUMN_ENERGY, "J", 1e-3 },
+                  { KBI_COLUMN_FLOP_J, "FLOP/J", 1 },
+                  { KBI_COLUMN_FLOP_J, "MFLOP/J", 1e-6 },
+                  { KBI_COLUMN_FLOP_J, "GFLOP/J", 1e-9 },
+                  { KBI_COLUMN_FLOP_J, "TFLOP/J", 1e-12 },
+                  { KBI_COLUMN_BYTE_J, "B/J", 1 },
+                  { KBI_COLUMN_BYTE_J, "MB/J", 1e-6 },
+                  { KBI_COLUMN_BYTE_J, "GB/J", 1e-9 },
                   { KBI_COLUMN_MEMORY, "mem B", 1 },
                   { KBI_COLUMN_MEMORY, "mem KiB", 1.0 / 1024 },
                   { KBI_COLUMN_MEMORY, "mem MiB", 1.0 / 1048576 },
@@ -4581,6 +4607,7 @@ enum {
     x(profile,        "profile",      NULL,            "look inside", "kernels, copies, calls of each block (CUPTI)") \
     x(counters,       "counters",     "[=SET]",        "look inside", "hardware counters: few, usual, all or names") \
     x(trace,          "trace",        "FILE",          "look inside", "the same as a timeline for Perfetto")         \
+    x(energy,         "energy",       NULL,            "look inside", "joules of a launch, by NVML: 3 s a case more") \
     x(sass,           "sass",         NULL,            "look inside", "machine code of what takes most, by cuobjdump") \
     x(ncu,            "ncu",          "[=SET]",        "look inside", "counters by ncu: a set of its, or metrics A,B") \
     x(nsys,           "nsys",         "[=FILE]",       "look inside", "kernels and copies by nsys; keeps its report") \
@@ -4675,9 +4702,9 @@ static bool kbi_option_any(const bool* on, const int* ids, int n) {
 static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
                                         KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
 // What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold,  KBI_OPTION_hot,     KBI_OPTION_rotate,
-                                       KBI_OPTION_timer, KBI_OPTION_profile, KBI_OPTION_trace,
-                                       KBI_OPTION_sass,  KBI_OPTION_ncu,     KBI_OPTION_nsys };
+static const int kbi_gpu_options[] = { KBI_OPTION_cold,    KBI_OPTION_hot,   KBI_OPTION_rotate, KBI_OPTION_timer,
+                                       KBI_OPTION_profile, KBI_OPTION_trace, KBI_OPTION_sass,   KBI_OPTION_energy,
+                                       KBI_OPTION_ncu,     KBI_OPTION_nsys };
 
 // What has a say in what --load shows.
 static const int kbi_load_options[] = { KBI_OPTION_load,
@@ -5281,11 +5308,11 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
 
 // What looks at a GPU's work wants a GPU, one, and cases that are measured.
 static bool kbi_options_look_agree(const kbi_options* o) {
-    static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys };
+    static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys, KBI_OPTION_energy };
     for (int i = 0; i < KBI_COUNT(looks); i++) {
         const char *name = kbi_options_table[looks[i]].name, *why = NULL;
         if (!o->on[looks[i]]) continue;
-        if (kbi_is(o->device, "all"))
+        if (kbi_is(o->device, "all") && looks[i] != KBI_OPTION_energy)
             why = "it looks at one GPU: --device N says which";
         else if (kbi_is(o->device, "cpu"))
             why = "it looks at a GPU's work, and --device cpu uses none";
@@ -5693,7 +5720,8 @@ typedef struct kbi_plan {
 // which the baseline of a comparison has twice as many.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
-    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout);
+    double energy = o->on[KBI_OPTION_energy] ? 3 : 0; // in a process of its own
+    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * energy;
 }
 
 // Where a group begins, and where the next does.
@@ -6272,7 +6300,6 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->verify = !o->on[KBI_OPTION_no_verify];
     r->fresh = o->on[KBI_OPTION_fresh];
     r->audit = !o->on[KBI_OPTION_no_audit];
-    r->energy = o->on[KBI_OPTION_thorough];
     r->seed = o->seed;
     r->precision = o->precision;
     r->min_time = o->min_time;
@@ -6291,7 +6318,8 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
 // What is to be looked into when the cases have been measured; kbi_wish.
 static unsigned kbi_wishes_of(const kbi_options* o) {
     bool activity = o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] || o->on[KBI_OPTION_sass];
-    return (activity ? KBI_WISH_ACTIVITY : 0) | (o->on[KBI_OPTION_counters] ? KBI_WISH_COUNTERS : 0);
+    return (activity ? KBI_WISH_ACTIVITY : 0) | (o->on[KBI_OPTION_counters] ? KBI_WISH_COUNTERS : 0) |
+           (o->on[KBI_OPTION_energy] ? KBI_WISH_ENERGY : 0);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6430,10 +6458,9 @@ typedef struct kbi_backend {
     struct {
         double (*clock)(void);                         // of the SMs, in MHz; NaN: not known
         void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
-        double (*energy)(struct kbi_run* run);         // mJ a launch; NaN: cannot be told
         void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
     } sensors;
-    const kbi_instrument* instruments[4]; // up to the first NULL
+    const kbi_instrument* instruments[5]; // up to the first NULL
 } kbi_backend;
 
 enum { KBI_READ_WORDS = 16 };
@@ -6869,7 +6896,8 @@ typedef struct kbi_insight { // what is being looked into
     kbi_text events, gauges, counters, texts;
     kbi_map names; // where in the texts they are
     char message[400];
-    int runs, passes; // that count: the first one may load code; of counters
+    int runs, passes;         // that count: the first one may load code; of counters
+    double energy_mj, idle_w; // 0: not known
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
 } kbi_insight;
 
@@ -7044,7 +7072,7 @@ static void kbi_nvtx_end(uint64_t* range) {
 
 #if defined(__linux__) && defined(SYS_perf_event_open)
 enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 }; // linux/perf_event.h's
-enum { KBI_PERF_EVENTS = 8 };
+enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, KBI_PERF_MEMORY, KBI_PERF_ALL };
 
 static const struct {
     const char* name;
@@ -7055,19 +7083,49 @@ static const struct {
                                        { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
                                        { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
 
+// Where the kernel says what the processor's own events are called: that of slots leads the two others' group.
+static const char* const kbi_perf_cores[] = { "cpu", "cpu_core" };
+static const char* const kbi_perf_slots[] = { "slots", "topdown-be-bound", "topdown-mem-bound" };
+
 static struct kbi_perf {
-    int files[KBI_PERF_EVENTS]; // -1: not to be had
+    int files[KBI_PERF_ALL]; // -1: not to be had
     int64_t runs, began;
 } kbi_perf;
 
 // Of this thread, and of those that it starts; user code only, which needs no right on most systems.
-static int kbi_perf_event(uint32_t type, uint64_t event) {
+static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
     enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
     struct { // the first version of perf_event_attr
         uint32_t type, size;
         uint64_t config, period, sample, read, flags, wakeup, breakpoint;
     } a = { type, KBI_PERF_SIZE, event, 0, 0, KBI_TIMES, KBI_OFF | KBI_INHERIT | KBI_USER, 0, 0 };
-    return (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);
+    return (int)syscall(SYS_perf_event_open, &a, 0, -1, leader, 0);
+}
+
+// "event=0x00,umask=0x83"; false: nothing of the kind.
+static bool kbi_perf_config(const char* text, uint64_t* event) {
+    unsigned code = 0, mask = 0;
+    const char *at = strstr(text, "event="), *more = strstr(text, "umask=");
+    if (!at || sscanf(at, "event=%x", &code) != 1 || (more && sscanf(more, "umask=%x", &mask) != 1)) return false;
+    return *event = code | (uint64_t)mask << 8, code < 256 && mask < 256;
+}
+
+// How many of the slots in which the processor could have done something waited for memory, or for whatever else.
+static void kbi_perf_open_slots(void) {
+    static const char root[] = "/sys/bus/event_source/devices";
+    char path[160], line[160];
+    uint64_t event = 0;
+    for (int core = 0; core < KBI_COUNT(kbi_perf_cores) && kbi_perf.files[KBI_PERF_SLOTS] < 0; core++) {
+        snprintf(path, sizeof path, "%s/%s/type", root, kbi_perf_cores[core]);
+        uint32_t type = kbi_first_line(path, line, (int)sizeof line) ? (uint32_t)strtoul(line, NULL, 10) : 0;
+        for (int i = 0; i < KBI_COUNT(kbi_perf_slots) && type; i++) {
+            int leader = i ? kbi_perf.files[KBI_PERF_SLOTS] : -1;
+            snprintf(path, sizeof path, "%s/%s/events/%s", root, kbi_perf_cores[core], kbi_perf_slots[i]);
+            if ((i && leader < 0) || !kbi_first_line(path, line, (int)sizeof line) || !kbi_perf_config(line, &event))
+                continue;
+            kbi_perf.files[KBI_PERF_SLOTS + i] = kbi_perf_event(type, event, leader);
+        }
+    }
 }
 
 static void kbi_perf_say(int error) {
@@ -7085,17 +7143,19 @@ static bool kbi_perf_open(kbi_run* run) {
     int error = 0, n = 0;
     (void)run;
     for (int i = 0; i < KBI_PERF_EVENTS; i++) {
-        kbi_perf.files[i] = kbi_perf_event(kbi_perf_events[i].type, kbi_perf_events[i].event);
+        kbi_perf.files[i] = kbi_perf_event(kbi_perf_events[i].type, kbi_perf_events[i].event, -1);
         if (kbi_perf.files[i] < 0 && !error) error = errno;
         n += kbi_perf.files[i] >= 0 && kbi_perf_events[i].type == 0;
     }
     if (!n) kbi_perf_say(error);
+    for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
+    if (n) kbi_perf_open_slots();
     kbi_perf.runs = 1;
     return true; // what there is, is told
 }
 
 static void kbi_perf_all(unsigned long call) {
-    for (int i = 0; i < KBI_PERF_EVENTS; i++)
+    for (int i = 0; i < KBI_PERF_ALL; i++)
         if (kbi_perf.files[i] >= 0) ioctl(kbi_perf.files[i], call, 0);
 }
 
@@ -7116,15 +7176,21 @@ static bool kbi_perf_end(kbi_run* run) {
 }
 
 static void kbi_perf_close(kbi_run* run) {
+    double values[KBI_PERF_ALL];
     (void)run;
-    for (int i = 0; i < KBI_PERF_EVENTS; i++) {
+    for (int i = 0; i < KBI_PERF_ALL; i++) {
         uint64_t read[3] = { 0, 0, 0 }; // value; ns that it was wanted, and at work: there may be fewer than events
+        values[i] = NAN;
         if (kbi_perf.files[i] < 0) continue;
         if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
-            kbi_insight_count(kbi_perf_events[i].name, "",
-                              (double)read[0] * ((double)read[1] / (double)read[2]) / (double)kbi_perf.runs);
+            values[i] = (double)read[0] * ((double)read[1] / (double)read[2]) / (double)kbi_perf.runs;
+        if (i < KBI_PERF_EVENTS) kbi_insight_count(kbi_perf_events[i].name, "", values[i]);
         close(kbi_perf.files[i]);
     }
+    double slots = values[KBI_PERF_SLOTS], cycles = values[0], stalled = values[6];
+    if (slots > 0) kbi_insight_count("memory_bound_pct", "%", 100 * values[KBI_PERF_MEMORY] / slots);
+    if (slots > 0) kbi_insight_count("backend_bound_pct", "%", 100 * values[KBI_PERF_BACKEND] / slots);
+    if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles); // unless it is known
 }
 
 static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,         kbi_perf_open,
@@ -7316,7 +7382,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     if (kbi_lab.told) m->roofs = kbi_lab.roofs, m->core = kbi_lab.core;
     for (int i = 0; i < 3; i++) m->floor[i] = NAN;
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
-    m->quantum = m->empty_pair = m->fitted = m->cold = NAN;
+    m->quantum = m->empty_pair = m->fitted = m->cold = m->counted_cold = NAN;
     m->boost = -1;
     m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
@@ -7354,8 +7420,8 @@ static const kbi_backend kbi_cpu = {
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    { KBI_PERF, NULL, NULL, NULL }
+    { NULL, NULL, NULL },
+    { KBI_PERF, NULL, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -7399,8 +7465,8 @@ static const kbi_backend kbi_scripted = {
     KBI_HOST_MEMORY,
     { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL }
+    { NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL }
 };
 // clang-format on
 
@@ -8957,6 +9023,144 @@ static void kbi_gpu_compare(kbi_run* run) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>energy    measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times.
+              Public: none      Used by: >>cuda
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+typedef struct kbi_joules { // the counter, and when it stood there
+    double mj;
+    int64_t at, launches; // ns; so many were done
+} kbi_joules;
+
+// The counter goes up in steps, every 20 to 100 ms: what lies between two steps is known well, what lies between two
+// readings is not. So only readings count in which it has just gone up.
+static struct kbi_energy { // one case's
+    cudaGraphExec_t many;  // the block many times in a row; NULL: it runs by itself
+    bool capturing, failed;
+    double last, batch_ns;    // the latest reading; what the latest batch took
+    int64_t began, launches;  // ns; done since then
+    int64_t each;             // launches of a batch, some 10 ms
+    kbi_joules first, latest; // steps; at 0: not seen yet
+} kbi_energy;
+
+static bool kbi_energy_read(double* mj) {
+    unsigned long long now = 0;
+    const kbi_nvml* n = &kbi_lab.nvml;
+    if (!n->device || !n->energy || n->energy(n->device, &now) != 0) return false;
+    return *mj = (double)now, true;
+}
+
+// Looks whether the counter has gone up; of what happened in so many ns after the begin nothing counts.
+static void kbi_energy_note(int64_t skip) {
+    struct kbi_energy* e = &kbi_energy;
+    kbi_joules step = { NAN, 0, e->launches };
+    if (!kbi_energy_read(&step.mj)) e->failed = true;
+    step.at = kbi_now();
+    if (e->failed || !(step.mj > e->last)) return;
+    e->last = step.mj;
+    if (step.at - e->began < skip) return;
+    *(e->first.at ? &e->latest : &e->first) = step;
+}
+
+static void kbi_energy_restart(void) {
+    struct kbi_energy* e = &kbi_energy;
+    memset(&e->first, 0, sizeof e->first);
+    memset(&e->latest, 0, sizeof e->latest);
+    e->launches = 0;
+    e->failed = !kbi_energy_read(&e->last);
+    e->began = kbi_now();
+}
+
+static double kbi_energy_span(void) { // ns between the steps that count
+    const struct kbi_energy* e = &kbi_energy;
+    return e->latest.at ? (double)(e->latest.at - e->first.at) : 0;
+}
+
+// The GPU at rest; its clocks have some time to fall.
+static void kbi_energy_idle(void) {
+    enum { KBI_FALLS = 100000000, KBI_REST = 500000000, KBI_PATIENCE = 2000000000 };
+    struct timespec pause = { 0, 5000000 };
+    cudaDeviceSynchronize();
+    kbi_energy_restart();
+    while (!kbi_energy.failed && kbi_energy_span() < KBI_REST && kbi_now() - kbi_energy.began < KBI_PATIENCE) {
+        nanosleep(&pause, NULL);
+        kbi_energy_note(KBI_FALLS);
+    }
+    if (kbi_energy_span() > 0)
+        kbi_lab.insight.idle_w = (kbi_energy.latest.mj - kbi_energy.first.mj) / kbi_energy_span() * 1e6;
+}
+
+static bool kbi_energy_open(kbi_run* run) {
+    struct kbi_energy* e = &kbi_energy;
+    memset(e, 0, sizeof *e);
+    if (run->call.sampled)
+        return kbi_insight_say("the energy of a block with KB_SAMPLE cannot be told from that of its resets"), false;
+    if (!kbi_energy_read(&e->last))
+        return kbi_insight_say("this GPU has no counter of its energy: NVML tells it of whole GPUs, Volta and later"),
+               false;
+    kbi_energy_idle();
+    e->capturing = kbi_graph_repeats(run, 1) > 0;
+    kbi_energy_restart();
+    return true;
+}
+
+static int64_t kbi_energy_begin(kbi_run* run) {
+    enum { KBI_BATCH_NS = 10000000, KBI_MOST = 1000 };
+    kbi_graph* g = (kbi_graph*)run->work.graph;
+    if (kbi_energy.capturing) {
+        kbi_graph_capture_begin();
+        return kbi_energy.each = g->launches;
+    }
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1);
+    return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
+}
+
+// A batch is under way: whether another one is wanted when it has ended. Long ones want a longer window.
+static bool kbi_energy_batch(int64_t launches) {
+    enum { KBI_WARMS = 300000000, KBI_BATCHES = 20 };
+    struct kbi_energy* e = &kbi_energy;
+    const double window = 2e9, most = 10e9;
+    int64_t began = kbi_now();
+    kbi_energy_note(KBI_WARMS);
+    if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) e->failed = true;
+    e->launches += launches;
+    e->batch_ns = (double)(kbi_now() - began);
+    double wanted = KBI_MAX(window, KBI_MIN(KBI_BATCHES * e->batch_ns, most));
+    return !e->failed && kbi_energy_span() < wanted && (double)(kbi_now() - e->began) < 2 * wanted + 1e9;
+}
+
+static bool kbi_energy_end(kbi_run* run) {
+    enum { KBI_GRAPHS = 50 };
+    struct kbi_energy* e = &kbi_energy;
+    (void)run;
+    if (!e->capturing) return kbi_energy_batch(e->each);
+    e->capturing = false;
+    e->many = kbi_graph_capture_end();
+    kbi_energy_restart();
+    if (!e->many) return true;
+    do
+        for (int i = 0; i < KBI_GRAPHS; i++) cudaGraphLaunch(e->many, kbi_lab.gpu.stream);
+    while (kbi_energy_batch(KBI_GRAPHS * e->each));
+    return false;
+}
+
+static void kbi_energy_close(kbi_run* run) {
+    const struct kbi_energy* e = &kbi_energy;
+    double mj = e->latest.mj - e->first.mj, launches = (double)(e->latest.launches - e->first.launches);
+    if (e->many) cudaGraphExecDestroy(e->many);
+    if (kbi_failed(run)) return;
+    if (e->failed || !(kbi_energy_span() >= 2e9) || !(launches > 0))
+        kbi_insight_say("NVML's counter of energy %s", e->failed ? "failed while the block ran" : "stood still");
+    else
+        kbi_lab.insight.energy_mj = mj / launches;
+}
+
+static const kbi_instrument kbi_energy_instrument = { KBI_WISH_ENERGY,  false,          kbi_energy_open,
+                                                      kbi_energy_begin, kbi_energy_end, kbi_energy_close };
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
   >>activity  measure: the block's kernels, copies and calls, run by run, from CUPTI's records.
               Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
@@ -9320,6 +9524,8 @@ static struct kbi_ranging { // one case's
     char own[512]; // metrics by name
     int n, passes;
     bool begun, failed;
+    bool cold_asked; // once in a process
+    double cold;     // what kbi_range_cold said then
     kbi_text availability, config, data;
 } kbi_ranging;
 
@@ -9436,22 +9642,22 @@ static void kbi_range_end(void) {
 }
 
 // The profiler of this context, set to one range of the block's own that is run again for each pass.
-static bool kbi_range_begin(kbi_run* run) {
+static bool kbi_range_begin(int device, const char* set_of) {
     enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
     struct kbi_ranging* r = &kbi_ranging;
     int (*current)(void**) = NULL;
     void *p = kbi_driver_function("cuCtxGetCurrent", 4000), *context = NULL;
-    uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)run->machine->device, 0 };
+    uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
     memcpy(&current, &p, sizeof p);
     if (current) current(&context);
     r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
-    if (!r->begun || !kbi_range_supported(run->machine->device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
+    if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
     kbi_range_room(&r->availability, room[3]);
     room[4] = KBI_WORD(r->availability.s);
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
-    if (!kbi_range_configure((const char*)(uintptr_t)chip[3], run->recipe->counters)) return false;
+    if (!kbi_range_configure((const char*)(uintptr_t)chip[3], set_of)) return false;
     if (!kbi_range(KBI_RANGE_ENABLE, enable)) return false;
     r->profiler = enable[3];
     uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD(r->metrics), (uint64_t)r->n, 1, 1, 0 };
@@ -9473,7 +9679,32 @@ static bool kbi_range_begin(kbi_run* run) {
     return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
 }
 
-static bool kbi_counters_open(kbi_run* run) {
+// One pass: everything between these two is counted. When it is over: whether another pass is needed.
+static void kbi_range_pass(void) {
+    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
+}
+
+static bool kbi_range_passed(int passes) {
+    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
+    cudaDeviceSynchronize();
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
+    return !kbi_ranging.failed && !(stop[5] & 0xff) && passes < KBI_PASSES;
+}
+
+static bool kbi_range_values(double values[KBI_METRICS]) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t decode[4] = { 0, 0, r->profiler, 0 };
+    uint64_t value[9] = {
+        0, 0, r->host, KBI_WORD(r->data.s), r->data.n, 0, KBI_WORD(r->metrics), (uint64_t)r->n, KBI_WORD(values)
+    };
+    for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
+    return !r->failed && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value);
+}
+
+static bool kbi_range_library(void) {
     kbi_ranging.failed = false;
     if (!kbi_cupti_load()) {
         kbi_insight_say("libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its "
@@ -9481,41 +9712,74 @@ static bool kbi_counters_open(kbi_run* run) {
         return false;
     }
     kbi_range_find(kbi_lab.cupti.library);
+    return true;
+}
+
+static void kbi_range_evict(void) {
+    if (kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
+    kbi_evict();
+}
+
+// The second witness of coldness: of an L2's worth of data that was just read, and then evicted, the percent that a
+// read of it has to bring from DRAM. NaN: not known; insight says why.
+static double kbi_range_cold(const kbi_machine* m) {
+    size_t size = (size_t)KBI_MAX(m->l2, (int64_t)0) & ~(size_t)4095;
+    char* probe = NULL;
+    double values[KBI_METRICS];
+    bool good = size && kbi_range_library() && cudaMalloc((void**)&probe, size) == cudaSuccess;
+    if (good) kbi_gpu_fill(probe, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    good = good && kbi_range_begin(m->device, "dram__bytes.sum");
+    int passes = 0;
+    for (bool more = good; more;) {
+        kbi_gpu_read(probe, size);
+        kbi_range_evict();
+        kbi_range_pass();
+        kbi_gpu_read(probe, size);
+        more = kbi_range_passed(++passes);
+    }
+    good = good && kbi_range_values(values);
+    kbi_range_end();
+    cudaFree(probe);
+    cudaGetLastError();
+    return good ? 100 * values[0] / (double)size : (double)NAN;
+}
+
+// For people who ask what the machine does.
+static void kbi_measure_counted_cold(kbi_machine* m) {
+    m->counted_cold = kbi_range_cold(m);
+    snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_lab.insight.message);
+}
+
+static bool kbi_counters_open(kbi_run* run) {
     kbi_lab.insight.passes = 0;
-    bool good = kbi_range_begin(run);
+    kbi_look_persisting();
+    if (!kbi_range_library()) return false;
+    bool good = kbi_range_begin(run->machine->device, run->recipe->counters);
     if (!good) kbi_range_end();
     return good;
 }
 
 static int64_t kbi_counters_begin(kbi_run* run) {
-    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
-    if (run->recipe->mode != KBI_HOT) kbi_evict();
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
-    if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
+    if (run->recipe->mode != KBI_HOT) kbi_range_evict();
+    kbi_range_pass();
     return 1;
 }
 
 static bool kbi_counters_end(kbi_run* run) {
-    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
     (void)run;
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
-    cudaDeviceSynchronize();
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
-    kbi_lab.insight.passes++;
-    return !kbi_ranging.failed && !(stop[5] & 0xff) && kbi_lab.insight.passes < KBI_PASSES;
+    return kbi_range_passed(++kbi_lab.insight.passes);
 }
 
 static void kbi_counters_close(kbi_run* run) {
     struct kbi_ranging* r = &kbi_ranging;
     double values[KBI_METRICS];
-    uint64_t decode[4] = { 0, 0, r->profiler, 0 };
-    uint64_t value[9] = {
-        0, 0, r->host, KBI_WORD(r->data.s), r->data.n, 0, KBI_WORD(r->metrics), (uint64_t)r->n, KBI_WORD(values)
-    };
-    for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
-    if (!r->failed && !kbi_failed(run) && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value))
-        for (int i = 0; i < r->n; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
+    bool good = !kbi_failed(run) && kbi_range_values(values);
+    for (int i = 0; i < r->n && good; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
     kbi_range_end();
+    if (!good || run->recipe->mode != KBI_COLD) return;
+    if (!r->cold_asked) r->cold = kbi_range_cold(run->machine);
+    r->cold_asked = true;
+    kbi_insight_count("evicted_pct", "%", r->cold);
 }
 
 static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false,
@@ -10080,21 +10344,6 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Energy of a launch, from the GPU's counter over two seconds of graphs: it is too slow a counter for less.
-static double kbi_gpu_energy(kbi_run* run) {
-    kbi_graph* g = (kbi_graph*)run->work.graph;
-    unsigned long long before = 0, after = 0;
-    int64_t began, launches = 0;
-    if (!g || !g->many[1] || !kbi_lab.nvml.energy) return NAN; // only --hot and --rotate have such graphs
-    if (kbi_lab.nvml.energy(kbi_lab.nvml.device, &before) != 0) return NAN;
-    for (began = kbi_now(); kbi_now() - began < 2000000000;) {
-        for (int i = 0; i < 16; i++) cudaGraphLaunch(g->many[1], kbi_lab.gpu.stream);
-        launches += 32 * g->launches;
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return NAN;
-    }
-    return kbi_lab.nvml.energy(kbi_lab.nvml.device, &after) == 0 ? (double)(after - before) / (double)launches : NAN;
-}
-
 // Before anything else is allocated, so that all of it comes to lie on other pages than in other processes. They are
 // kept as long as the process lives. What goes wrong here goes wrong again when the GPU is opened, and is said there.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
@@ -10126,8 +10375,8 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
-    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_energy, kbi_gpu_mark },
-    { &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
+    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark },
+    { &kbi_energy_instrument, &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
 };
 // clang-format on
 #endif
@@ -10149,8 +10398,12 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
     return b;
 }
 
-// For people who ask what the machine reaches.
-static void kbi_measure_all_roofs(const kbi_backend* b, kbi_machine* m) {
+// For people who ask what the machine reaches; counted: and what the hardware's counters say of its cache.
+static void kbi_measure_all(const kbi_backend* b, kbi_machine* m, bool counted) {
+#if KBI_CUDA
+    if (counted && m->gpu_present) kbi_measure_counted_cold(m);
+#endif
+    (void)counted;
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
         if (kbi_nan(m->core.of[i]) && !b->stands_in) kbi_core_roof(&m->core, i);
@@ -10290,6 +10543,7 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
     head.texts = (int64_t)in->texts.n;
     head.dropped = in->dropped;
+    head.energy_mj = in->energy_mj, head.idle_w = in->idle_w;
     memcpy(head.message, in->message, sizeof head.message);
     kbi_text all = { NULL, 0, 0 };
     const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
@@ -10471,7 +10725,6 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
             kbi_sense(run);
             kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
         }
-        if (run->recipe->energy && run->backend->sensors.energy) run->m.energy = run->backend->sensors.energy(run);
         kbi_look_for_shrinking(run);
         kbi_phase_enter(run, KBI_PHASE_TURNS);
     } else if (run->sampling.timer->alone)
@@ -11473,8 +11726,7 @@ static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
 // Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
 static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
     const kbi_recipe* r = c->recipe;
-    bool rotate = r->mode == KBI_ROTATE, energy = r->mode == KBI_HOT && r->energy;
-    bool many = (rotate || energy) && a->run.backend->capture.repeats && !a->run.work.host;
+    bool many = r->mode == KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
     a->run.place.in_turn = c->n > 1 || many;
     a->run.place.fiber = a->run.place.in_turn && !a->run.work.called ? &a->fiber : NULL;
     a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
@@ -11484,7 +11736,7 @@ static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
     else
         kbi_go_on(c, a);
     if (many && !a->over) {
-        if (rotate) kbi_arm_replicate(c, a);
+        kbi_arm_replicate(c, a);
         kbi_arm_capture(c, a);
         a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
         kbi_go_on(c, a);
@@ -11943,13 +12195,17 @@ static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const k
 
 // Operations: as many as the instructions can have done at most; of comparisons, roots and exponentials nobody knows
 // how they were counted. What tensor cores do is not held against anything.
+static double kbi_counted_flops(const kbi_inside* in) { // of f32 and f64: that many are sure
+    return kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") + kbi_counted(in, "dadd") +
+           kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
+}
+
 static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
     double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
     double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
                   32 * kbi_counted(in, "xu_instructions");
-    double sure = kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") +
-                  kbi_counted(in, "dadd") + kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
+    double sure = kbi_counted_flops(in);
     char said[40], seen[40];
     bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
     if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || whole) return;
@@ -11995,13 +12251,72 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     kbi_text_free(&why);
 }
 
+// Operations a byte of each level of memory: those declared, else those counted, if nearly all are. How many levels.
+static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
+    static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
+    double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
+    bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions"); // some go by the tensor pipe
+    double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
+    int n = 0;
+    if (r->status != KB_OK || !(flops > 0)) return 0;
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        double bytes = kbi_counted(in, names[i][1]);
+        if (!(bytes > 0)) continue;
+        memset(&out[n], 0, sizeof out[n]);
+        snprintf(out[n].name, sizeof out[n].name, "%s", names[i][0]);
+        snprintf(out[n].unit, sizeof out[n].unit, "FLOP/B");
+        out[n++].value = flops / bytes;
+    }
+    return n;
+}
+
+// A cold time is one only where the counters agree that the eviction works.
+static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
+    const double enough = 90;
+    double gone = kbi_counted(in, "evicted_pct");
+    if (!kbi_is(r->mode, "cold") || !kbi_finite(gone) || gone >= enough) return;
+    kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
+    kbi_judge_say(r, "after the eviction a read of as much as L2 holds brought %.0f %% of it from DRAM, as counted",
+                  gone);
+    r->status = KB_FAILED;
+    kbi_judge_withdraw(r);
+}
+
+static void kbi_judge_energy(kb_result* r, const kbi_inside* in) {
+    if (!(in->energy_mj > 0)) return;
+    r->energy_mj = in->energy_mj;
+    if (in->idle_w > 0) r->idle_power_w = in->idle_w;
+    if (r->flops > 0) r->flops_per_joule = r->flops / (in->energy_mj * 1e-3);
+    if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
+}
+
+// Of host work: how much of the processor waited, where it counts that. From misses nothing follows: most of them are
+// under way beside other work.
+static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
+    double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
+    if (!kbi_finite(kbi_counted(in, "cycles"))) return;
+    if (kbi_finite(memory))
+        kbi_judge_say(r, "bound by memory for %.0f %% of what the processor could have done", memory);
+    else if (kbi_finite(backend))
+        kbi_judge_say(r,
+                      "bound by memory, or by units that compute, for %.0f %% of what the processor could have done",
+                      backend);
+    else
+        kbi_judge_say(r, "how far memory binds it is not known: this processor counts neither topdown-be-bound nor "
+                         "stalled-cycles-backend");
+}
+
 // Of a case that has a time.
 static void kbi_judge_inside(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
-    if (r->status != KB_OK || !in->counters) return;
+    if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
+    if (r->status != KB_OK) return;
+    kbi_judge_energy(r, in);
+    if (!in->counters) return;
     r->occupancy_achieved = kbi_counted(in, "occupancy_pct");
     kbi_judge_declared_bytes(r, in, machine);
     kbi_judge_declared_flops(r, in);
     kbi_judge_bound(r, in);
+    kbi_judge_host_bound(r, in);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -12884,7 +13199,7 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
     r->occupancy_theoretical = m->occupancy;
     r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
-    r->power_w = m->power, r->temperature_c = m->temperature, r->energy_mj = m->energy;
+    r->power_w = m->power, r->temperature_c = m->temperature;
     r->cpu_clock_mhz = m->cpu_clock, r->cpu_waited = m->cpu_waited, r->cpu_stolen = m->cpu_stolen;
     r->preemptions = m->preemptions;
     if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
@@ -14199,9 +14514,16 @@ typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's
     int n;
 } kbi_look;
 
+typedef struct kbi_api_sum { // calls of one function of CUDA's, by the whole process
+    const char* name;
+    double calls, ns;
+} kbi_api_sum;
+
 typedef struct kbi_looks { // a case's stand together, all of its kernels first
     kbi_look* of;
     int n;
+    kbi_api_sum* api;
+    int n_api;
     kbi_arena text;
 } kbi_looks;
 
@@ -14210,6 +14532,7 @@ typedef struct kbi_looks { // a case's stand together, all of its kernels first
 static void kbi_looks_free(kbi_looks* l) {
     for (int i = 0; i < l->n; i++) KBENCH_FREE(l->of[i].of);
     KBENCH_FREE(l->of);
+    KBENCH_FREE(l->api);
     kbi_arena_free(&l->text);
     memset(l, 0, sizeof *l);
 }
@@ -14540,9 +14863,26 @@ static void kbi_nsys_record(kbi_reading* r) {
     r->ended = end;
 }
 
+// A row a function, added up over the reports that are read.
+static void kbi_api_record(kbi_reading* r) {
+    const char* name = kbi_cell_of(r, "Name");
+    kbi_looks* l = r->to;
+    kbi_api_sum x = { NULL, kbi_headed(r, "Num Calls"), kbi_headed(r, "Total Time") };
+    int i = 0;
+    if (!*name || !(x.calls > 0) || !(x.ns >= 0)) return;
+    while (i < l->n_api && !kbi_is(l->api[i].name, name)) i++;
+    if (i == l->n_api) {
+        if (i % 16 == 0) l->api = (kbi_api_sum*)kbi_grow(l->api, sizeof x * (size_t)(i + 16));
+        x.name = kbi_arena_text(&l->text, name);
+        l->api[l->n_api++] = x;
+        return;
+    }
+    l->api[i].calls += x.calls, l->api[i].ns += x.ns;
+}
+
 // Adds what the text of a file has. false: it is no such file.
 static bool kbi_looks_read(kbi_looks* to, const char* text) {
-    static const char* const heads[] = { "\"ID\"", "Start" };
+    static const char* const heads[] = { "\"ID\"", "Start", "Time (%),", "Time(%)," }; // without a blank until 2021
     kbi_reading r;
     const char* begin = NULL;
     int nsys = 0;
@@ -14555,18 +14895,19 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
     if (!begin) return false;
     memset(&r, 0, sizeof r);
     r.to = to;
-    for (int pass = nsys; pass < 2; pass++) { // ncu's numbers follow a locale: first to see which one
+    for (int pass = nsys > 0; pass < 2; pass++) { // ncu's numbers follow a locale: first to see which one
         char* copy = kbi_keep_text(begin);
         r.at = copy;
         r.counts = pass == 0;
         r.inside = -1;
         for (bool head = true; kbi_record_next(&r); head = false) {
             if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
-            if (!head && nsys) kbi_nsys_record(&r);
+            if (!head && nsys == 1) kbi_nsys_record(&r);
+            if (!head && nsys > 1) kbi_api_record(&r);
             if (!head && !nsys) kbi_ncu_record(&r);
             // what tools and programs print in between is no record
-            while (*r.at && *r.at != '"' && !isdigit((unsigned char)*r.at))
-                r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n';
+            for (r.at += strspn(r.at, " "); *r.at && *r.at != '"' && !isdigit((unsigned char)*r.at);)
+                r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n', r.at += strspn(r.at, " ");
         }
         kbi_launch_over(&r);
         KBENCH_FREE(r.units);
@@ -14728,6 +15069,10 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
         kbi_puts(s, kbi_number(p->r, number));
     else
         kbi_putf(s, "%lld", (long long)p->i);
+}
+
+static bool kbi_roof_is_memory(const char* roof) {
+    return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
 // --- a column under a heading ---
@@ -15121,6 +15466,7 @@ typedef struct kbi_table {
     bool alone;                  // the heading above is that of operations with one case each
     bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
+    bool energy;                 // a number of it was shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
     int n_cells, label;     // label: width of the first column
@@ -15188,6 +15534,93 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
 
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
+// --- what was counted of a case, below its row ---
+
+// What is remarked of it; on a line of its own, and first, what binds it.
+static void kbi_table_message(kbi_table* t, const char* message) {
+    static const char bound[] = "; bound by ";
+    const char* at = strncmp(message, bound + 2, sizeof bound - 3) == 0 ? message : strstr(message, bound);
+    kbi_text first = { NULL, 0, 0 }, others = { NULL, 0, 0 };
+    if (at) {
+        const char *begin = at == message ? at : at + 2, *end = strstr(begin, "; ");
+        kbi_put(&first, begin, end ? (size_t)(end - begin) : strlen(begin));
+        kbi_put(&others, message, (size_t)(at - message));
+        if (end) kbi_puts(&others, end + (others.n ? 0 : 2));
+        kbi_table_wrap(t, 4, first.s);
+    } else
+        kbi_puts(&others, message);
+    if (others.n) kbi_table_wrap(t, 4, others.s);
+    kbi_text_free(&first);
+    kbi_text_free(&others);
+}
+
+// Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
+static void kbi_table_count(kbi_text* s, double x, const char* unit) {
+    static const char prefixes[] = " kMGTPE";
+    char out[40];
+    int k = 0;
+    bool bytes = kbi_is(unit, "B") || kbi_is(unit, "byte"), plain = !unit || !*unit;
+    if (kbi_is(unit, "ns"))
+        kbi_puts(s, kbi_show_time(x * 1e-6, out));
+    else if (kbi_is(unit, "%") && x > 0 && x < 0.0995)
+        kbi_puts(s, "<0.1 %");
+    else if (kbi_is(unit, "%") || kbi_is(unit, "FLOP/B"))
+        kbi_putf(s, "%s %s", kbi_digits(x, 3, out), unit);
+    else if ((!bytes && !plain) || fabs(x) < (bytes ? 1e3 : 1e7))
+        kbi_putf(s, "%s%s%s", kbi_show_count(x, out), plain ? "" : " ", plain ? "" : unit);
+    else {
+        for (; fabs(x) * (1 + 5e-4) >= 1e3 && prefixes[k + 1]; k++) x *= 1e-3;
+        kbi_putf(s, "%s %c%s", kbi_digits(x, 3, out), prefixes[k], bytes ? "B" : "");
+    }
+}
+
+typedef struct kbi_cells { // in columns, each from top to bottom
+    kbi_text *names, *values;
+    int n, name, value; // name, value: the widest ones
+} kbi_cells;
+
+static void kbi_table_cells(kbi_table* t, const kbi_cells* c) {
+    enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
+    int name = KBI_MIN(c->name, KBI_MAX(t->how.width - KBI_INDENT - 1 - c->value, 8));
+    int columns = (t->how.width - KBI_INDENT + KBI_GAP) / (name + 1 + c->value + KBI_GAP);
+    columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
+    int rows = (c->n + columns - 1) / columns;
+    for (int i = 0; i < rows; i++) {
+        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
+        for (int k = i; k < c->n; k += rows) {
+            kbi_text cut = { NULL, 0, 0 };
+            kbi_cut(&cut, c->names[k].s, name);
+            kbi_table_pad(t, -name, cut.s);
+            kbi_puts(&t->text, " ");
+            kbi_table_pad(t, c->value, c->values[k].s);
+            kbi_putf(&t->text, "%*s", (int)KBI_GAP, "");
+            kbi_text_free(&cut);
+        }
+        kbi_table_line_end(t);
+    }
+}
+
+// Those that are not 0.
+static void kbi_table_counters(kbi_table* t, const kb_result* r) {
+    size_t size = sizeof(kbi_text) * (size_t)(r->counters.n + 1);
+    kbi_cells c = { (kbi_text*)kbi_grow(NULL, size), (kbi_text*)kbi_grow(NULL, size), 0, 0, 0 };
+    memset(c.names, 0, size), memset(c.values, 0, size);
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char* name = r->counters.of[i].name;
+        double x = kbi_object_number(&r->counters, name);
+        if (!kbi_finite(x) || !(fabs(x) > 0) || !*name) continue;
+        kbi_clean(&c.names[c.n], name);
+        kbi_table_count(&c.values[c.n], x, kbi_object_text(&r->counter_units, name));
+        c.name = KBI_MAX(c.name, kbi_width(c.names[c.n].s, c.names[c.n].n));
+        c.value = KBI_MAX(c.value, kbi_width(c.values[c.n].s, c.values[c.n].n));
+        c.n++;
+    }
+    if (c.n) kbi_table_cells(t, &c);
+    for (int i = 0; i < c.n; i++) kbi_text_free(&c.names[i]), kbi_text_free(&c.values[i]);
+    KBENCH_FREE(c.names);
+    KBENCH_FREE(c.values);
+}
+
 /*---------------------------------------------------------------------------------------------------------------
   >>table     render: the terminal table: groups, columns and rows.
               Public: none      Used by: render, >>laps, >>load
@@ -15227,6 +15660,12 @@ static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE 
 
 // --- columns ---
 
+// Whether a joule is told in operations: where these are what limits, or all that is known. Else in bytes.
+static bool kbi_table_by_flops(const kb_result* r) {
+    bool memory = r->roof && kbi_roof_is_memory(r->roof);
+    return kbi_finite(r->flops_per_joule) && !(memory && kbi_finite(r->bytes_per_joule));
+}
+
 // Which of the table's own columns these records have something for.
 static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
     unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
@@ -15239,6 +15678,9 @@ static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows
         if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
         if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF | (unsigned)wide << KBI_COLUMN_BAR;
         if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
+        if (kbi_finite(r->energy_mj)) wanted |= 1u << KBI_COLUMN_ENERGY;
+        if (kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_FLOP_J;
+        if (kbi_finite(r->bytes_per_joule) && !kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_BYTE_J;
         if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
         if (kbi_finite(r->speedup_low)) wanted |= (unsigned)wide << KBI_COLUMN_INTERVAL;
         if (r->baseline) wanted |= KBI_CONTEST;
@@ -15282,7 +15724,8 @@ static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* co
                               int need) {
     static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
                                  KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_ROOF,     KBI_COLUMN_GBPS,
-                                 KBI_COLUMN_SPREAD,  KBI_COLUMN_SPEEDUP };
+                                 KBI_COLUMN_BYTE_J,  KBI_COLUMN_FLOP_J, KBI_COLUMN_ENERGY,   KBI_COLUMN_SPREAD,
+                                 KBI_COLUMN_SPEEDUP };
     need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
@@ -15418,19 +15861,6 @@ static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
     if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
 }
 
-static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    kbi_text line = { NULL, 0, 0 };
-    for (int64_t i = 0; i < r->counters.n; i++) {
-        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
-        double x = kbi_object_number(&r->counters, name);
-        char out[40];
-        kbi_putf(&line, "%s%s %s%s%s", line.n ? ", " : "", name, kbi_finite(x) ? kbi_show_count(x, out) : "-",
-                 unit ? " " : "", unit ? unit : "");
-    }
-    if (line.n) kbi_table_wrap(t, 4, line.s);
-    kbi_text_free(&line);
-}
-
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->label;
@@ -15443,6 +15873,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_puts(&t->text, " ");
         used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
         compared |= column == KBI_COLUMN_SPEEDUP;
+        t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
@@ -15460,8 +15891,8 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     kbi_table_marks(t, r, used);
     kbi_table_line_end(t);
+    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_message(t, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
-    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_wrap(t, 4, r->message);
     if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }
 
@@ -15678,8 +16109,11 @@ static void kbi_summary_signs(kbi_table* t) {
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
     bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || intervals) kbi_puts(&t->text, "\n");
+    if (t->equivalent || t->unresolved || t->energy || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
+    if (t->energy && !t->how.quiet)
+        kbi_table_wrap(t, 0,
+                       "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
     if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
     if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
 }
@@ -16237,8 +16671,9 @@ static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncm
 
 // A table of cases of one operation, in columns that some of them have something for.
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
-    static const int columns[] = { KBI_COLUMN_TIME,  KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
-                                   KBI_COLUMN_ITEMS, KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_SPEEDUP };
+    static const int columns[] = { KBI_COLUMN_TIME,   KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
+                                   KBI_COLUMN_ITEMS,  KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_ENERGY,
+                                   KBI_COLUMN_FLOP_J, KBI_COLUMN_BYTE_J, KBI_COLUMN_SPEEDUP };
     kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
     int count = 0, counters;
     const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
@@ -17898,10 +18333,6 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 #if KBI_REPORT
 // --- speed of light: how near a case is to each of its two roofs ---
 
-static bool kbi_roof_is_memory(const char* roof) {
-    return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
-}
-
 // Percent of the bandwidth and of the arithmetic that were measured; NAN where one is not known.
 static void kbi_light_of(const kb_result* r, double out[2]) {
     // the first schema says what is the nearest roof by what binds
@@ -17955,222 +18386,6 @@ static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
     for (int64_t i = 0; i < p->lot.n; i++)
         kbi_draw_light_row(t, s, p->lot.of[i], top + row * (double)i, x0, x1, wide);
     return height + 4;
-}
-
-// --- roofline (Williams, Waterman and Patterson, 2009), of roofs that were measured ---
-
-typedef struct kbi_ceiling {
-    const char* name;
-    double of; // GB/s or GFLOP/s
-} kbi_ceiling;
-typedef struct kbi_ceilings { // of one machine
-    kbi_ceiling memory[8], compute[16];
-    int n_memory, n_compute;
-} kbi_ceilings;
-
-static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name, double x) {
-    int k = 0;
-    if (!name || !kbi_finite(x) || !(x > 0)) return;
-    while (k < *n && !kbi_is(of[k].name, name)) k++;
-    if (k == most) return;
-    if (k == *n) of[k].of = 0, of[k].name = name, ++*n;
-    of[k].of = KBI_MAX(of[k].of, x);
-}
-
-// All that the records of a machine say of its roofs; older ones say only how near each case is to the nearest.
-static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
-    memset(c, 0, sizeof *c);
-    for (int64_t i = 0; i < lot.n; i++) {
-        const kb_result* r = lot.of[i];
-        const char* names[] = { "copy", "read", "write" };
-        const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
-        for (int k = 0; k < KBI_COUNT(names); k++)
-            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), names[k], gbps[k]);
-        if (!r->roof && kbi_is(r->bound, "memory"))
-            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), "memory",
-                            100 * r->throughput_gbps / r->gpu_efficiency);
-        kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->compute_roof, r->compute_roof_gflops);
-        if (r->roof && !r->compute_roof && !kbi_roof_is_memory(r->roof))
-            kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->roof,
-                            100 * r->gflops / r->gpu_efficiency);
-    }
-}
-
-static double kbi_ceiling_most(const kbi_ceiling* of, int n) {
-    double most = 0;
-    for (int i = 0; i < n; i++) most = KBI_MAX(most, of[i].of);
-    return most;
-}
-
-static bool kbi_roofline_has(const kb_result* r) {
-    return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
-}
-
-// Scales that hold all cases and the corner of the lowest and the highest roofs.
-static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
-    double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        if (!kbi_roofline_has(r)) continue;
-        lo = KBI_MIN(lo, r->flops / r->bytes), hi = KBI_MAX(hi, r->flops / r->bytes);
-        low = KBI_MIN(low, r->gflops), high = KBI_MAX(high, r->gflops);
-    }
-    double fast = kbi_ceiling_most(c->memory, c->n_memory), most = kbi_ceiling_most(c->compute, c->n_compute);
-    if (fast > 0 && most > 0) lo = KBI_MIN(lo, most / fast / 8), hi = KBI_MAX(hi, most / fast * 8);
-    if (!(hi >= lo)) lo = 0.1, hi = 100;
-    lo /= 2, hi *= 2;
-    if (most > 0) high = KBI_MAX(high, most);
-    if (fast > 0)
-        high = KBI_MAX(high, most > 0 ? most : fast * hi / 4), low = KBI_MIN(low, KBI_MAX(high / 1e4, fast * lo));
-    if (!(high >= low)) low = 1, high = 100;
-    f->x = kbi_scale_of(lo, hi, 0, true);
-    f->y = kbi_scale_of(low / 1.6, high * 2, 0, true);
-}
-
-static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* f) {
-    double most = kbi_ceiling_most(c->compute, c->n_compute);
-    double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
-           per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
-    char number[40];
-    for (int i = 0; i < c->n_memory; i++) { // y = GB/s x, from where it enters at the left or from below
-        double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
-        double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
-        double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
-        kbi_text name = { NULL, 0, 0 };
-        if (!(until > from)) continue;
-        kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
-        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
-        kbi_putf(&name, "%s %s %s", c->memory[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        kbi_draw(t, "<text class='dim halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
-                 y - 14 * per_y / per_x - 5 + 16 * (i > 0), -atan(per_y / per_x) * 57.29577951308232, name.s);
-        kbi_text_free(&name);
-    }
-}
-
-// Whether a text there would stand on a mark.
-static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        if (!kbi_roofline_has(r)) continue;
-        double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
-        if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
-    }
-    return false;
-}
-
-static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, const kbi_frame* f) {
-    double fast = kbi_ceiling_most(c->memory, c->n_memory), last = -1e9;
-    char number[40];
-    for (int i = 0; i < c->n_compute; i++) {
-        double of = c->compute[i].of, from = fast > 0 ? of / fast : f->x.lo, y = kbi_at(&f->y, of);
-        double x = kbi_at(&f->x, KBI_MAX(from, f->x.lo));
-        kbi_text name = { NULL, 0, 0 };
-        kbi_draw_line(t, x, y, f->x.to, y, "roof");
-        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
-        kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
-        double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
-        int at = 0; // above the line or below, at its right end or its left
-        while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
-        if (fabs(y - last) > 11)
-            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
-                last = y;
-        kbi_text_free(&name);
-    }
-}
-
-typedef struct kbi_box {
-    double x, y, w;
-} kbi_box;
-
-// Names of operations beside one of their marks each, where there is room.
-static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
-    kbi_set said = { NULL, 0, 0 };
-    int64_t n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        kbi_box mark = { kbi_at(&f->x, r->flops / r->bytes) - 5, kbi_at(&f->y, r->gflops) + 5, 10 };
-        if (kbi_roofline_has(r)) taken[n++] = mark;
-    }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        const char* name = kbi_case_text(s, r, false);
-        uint64_t key = kbi_hash(14695981039346656037u, name);
-        bool free_ = kbi_roofline_has(r);
-        kbi_box box = { kbi_at(&f->x, r->flops / r->bytes) + 8, kbi_at(&f->y, r->gflops) + 4,
-                        5.8 * kbi_width(name, strlen(name)) };
-        for (int64_t k = 0; k < n && free_; k++)
-            free_ = box.x > taken[k].x + taken[k].w || taken[k].x > box.x + box.w || fabs(box.y - taken[k].y) > 10;
-        if (!free_ || box.x + box.w > f->x.to || !kbi_set_add(&said, key)) continue;
-        taken[n++] = box;
-        kbi_draw_text(t, box.x, box.y, "start", "halo", name);
-    }
-    kbi_set_free(&said);
-    KBENCH_FREE(taken);
-}
-
-// A thin line through the sizes of one implementation of an operation, from few operations a byte to many.
-static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    for (int64_t i = 0; i < lots; i++) {
-        int64_t n = 0;
-        for (int64_t k = 0; k < of[i].n; k++)
-            if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
-        if (n < 2) continue;
-        qsort(at, (size_t)n, sizeof *at, kbi_order_points);
-        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // one above the other: a line would say nothing
-        kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
-        for (int64_t k = 0; k < n; k++)
-            kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
-        kbi_puts(t, "'/>");
-    }
-    KBENCH_FREE(at);
-}
-
-static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
-    double height = KBI_MAX(250.0, KBI_MIN(width * 0.5, 400.0));
-    kbi_ceilings c;
-    kbi_frame f;
-    int64_t n = 0;
-    (void)metric;
-    kbi_ceilings_of(p->lot, &c);
-    kbi_roofline_scales(p, &c, &f);
-    kbi_draw_titles(t, p, width);
-    f.x.from = 52, f.x.to = width - 8;
-    f.y.from = height, f.y.to = 46;
-    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, f.y.hi);
-    kbi_draw_y(t, &f, unit.scale, unit.name);
-    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
-    kbi_draw_roofs(t, &c, &f);
-    kbi_draw_ceilings(t, p, &c, &f);
-    kbi_draw_roofline_paths(t, s, p, &f);
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        int who = kbi_scene_who(s, r);
-        if (!kbi_roofline_has(r)) continue;
-        kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
-                      width > 500 ? kbi_tip(s, r) : NULL);
-        shown[who] = true;
-        n++;
-    }
-    kbi_draw_roofline_names(t, s, p, &f);
-    if (!n)
-        kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
-                      "no case says both kb_bytes and kb_flops");
-    double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
-    char missing[80];
-    end += 6;
-    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
-    if (n && n < p->lot.n) kbi_draw_text(t, 4, end, "start", "dim", missing), end += 16;
-    if (!c.n_memory) kbi_draw_text(t, 4, end, "start", "dim", "no bandwidth is in these records"), end += 16;
-    if (!c.n_compute)
-        kbi_draw_text(t, 4, end, "start", "dim", "no roof of arithmetic is in these records"), end += 16;
-    return end;
 }
 
 // --- samples: in the order they were taken, and how they are distributed, over one scale ---
@@ -18387,6 +18602,291 @@ static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, dou
     return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
 }
 
+#endif // KBI_REPORT
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>roofline  render: operations a second by operations a byte, under the roofs that were measured.
+              Public: none      Used by: >>page
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_REPORT
+// Williams, Waterman and Patterson, 2009.
+
+typedef struct kbi_ceiling {
+    const char* name;
+    double of; // GB/s or GFLOP/s
+} kbi_ceiling;
+typedef struct kbi_ceilings { // of one machine
+    kbi_ceiling memory[8], compute[16];
+    int n_memory, n_compute;
+} kbi_ceilings;
+
+static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name, double x) {
+    int k = 0;
+    if (!name || !kbi_finite(x) || !(x > 0)) return;
+    while (k < *n && !kbi_is(of[k].name, name)) k++;
+    if (k == most) return;
+    if (k == *n) of[k].of = 0, of[k].name = name, ++*n;
+    of[k].of = KBI_MAX(of[k].of, x);
+}
+
+// All that the records of a machine say of its roofs; older ones say only how near each case is to the nearest.
+static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
+    memset(c, 0, sizeof *c);
+    for (int64_t i = 0; i < lot.n; i++) {
+        const kb_result* r = lot.of[i];
+        const char* names[] = { "copy", "read", "write" };
+        const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
+        for (int k = 0; k < KBI_COUNT(names); k++)
+            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), names[k], gbps[k]);
+        if (!r->roof && kbi_is(r->bound, "memory"))
+            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), "memory",
+                            100 * r->throughput_gbps / r->gpu_efficiency);
+        kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->compute_roof, r->compute_roof_gflops);
+        if (r->roof && !r->compute_roof && !kbi_roof_is_memory(r->roof))
+            kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->roof,
+                            100 * r->gflops / r->gpu_efficiency);
+    }
+}
+
+static double kbi_ceiling_most(const kbi_ceiling* of, int n) {
+    double most = 0;
+    for (int i = 0; i < n; i++) most = KBI_MAX(most, of[i].of);
+    return most;
+}
+
+static bool kbi_roofline_has(const kb_result* r) {
+    return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
+}
+
+// Where a case lies by the bytes that L2 and DRAM moved, as counted: the operations are the same.
+typedef struct kbi_levels {
+    double x[2], y; // operations a byte, of L2 and of DRAM, and a second; x 0: not known
+} kbi_levels;
+
+static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
+    static const char* const names[][2] = { { "intensity_l2", "l2_bytes" }, { "intensity_dram", "dram_bytes" } };
+    const double most = 1e4; // what nearly all comes from cache says nothing of DRAM
+    memset(l, 0, sizeof *l);
+    for (int i = 0; i < 2 && r->counters.n && r->time_ms > 0; i++) {
+        double x = kbi_object_number(&r->counters, names[i][0]), y = x * kbi_object_number(&r->counters, names[i][1]);
+        if (!kbi_finite(x) || !kbi_finite(y) || !(x > 0) || x > most || !(y > 0)) continue;
+        l->x[i] = x;
+        l->y = y / r->time_ms * 1e-6;
+    }
+    return l->y > 0;
+}
+
+// Scales that hold all cases and the corner of the lowest and the highest roofs.
+static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
+    double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        if (!kbi_roofline_has(r)) continue;
+        lo = KBI_MIN(lo, r->flops / r->bytes), hi = KBI_MAX(hi, r->flops / r->bytes);
+        low = KBI_MIN(low, r->gflops), high = KBI_MAX(high, r->gflops);
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        kbi_levels l;
+        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
+        for (int k = 0; k < 2; k++)
+            if (l.x[k] > 0) lo = KBI_MIN(lo, l.x[k]), hi = KBI_MAX(hi, l.x[k]);
+        low = KBI_MIN(low, l.y), high = KBI_MAX(high, l.y);
+    }
+    double fast = kbi_ceiling_most(c->memory, c->n_memory), most = kbi_ceiling_most(c->compute, c->n_compute);
+    if (fast > 0 && most > 0) lo = KBI_MIN(lo, most / fast / 8), hi = KBI_MAX(hi, most / fast * 8);
+    if (!(hi >= lo)) lo = 0.1, hi = 100;
+    lo /= 2, hi *= 2;
+    if (most > 0) high = KBI_MAX(high, most);
+    if (fast > 0)
+        high = KBI_MAX(high, most > 0 ? most : fast * hi / 4), low = KBI_MIN(low, KBI_MAX(high / 1e4, fast * lo));
+    if (!(high >= low)) low = 1, high = 100;
+    f->x = kbi_scale_of(lo, hi, 0, true);
+    f->y = kbi_scale_of(low / 1.6, high * 2, 0, true);
+}
+
+static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* f) {
+    double most = kbi_ceiling_most(c->compute, c->n_compute);
+    double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
+           per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
+    char number[40];
+    for (int i = 0; i < c->n_memory; i++) { // y = GB/s x, from where it enters at the left or from below
+        double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
+        double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
+        double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
+        kbi_text name = { NULL, 0, 0 };
+        if (!(until > from)) continue;
+        kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
+        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
+        kbi_putf(&name, "%s %s %s", c->memory[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
+        kbi_draw(t, "<text class='dim halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
+                 y - 14 * per_y / per_x - 5 + 16 * (i > 0), -atan(per_y / per_x) * 57.29577951308232, name.s);
+        kbi_text_free(&name);
+    }
+}
+
+// Whether a text there would stand on a mark.
+static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        if (!kbi_roofline_has(r)) continue;
+        double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
+        if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
+    }
+    return false;
+}
+
+static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, const kbi_frame* f) {
+    double fast = kbi_ceiling_most(c->memory, c->n_memory), last = -1e9;
+    char number[40];
+    for (int i = 0; i < c->n_compute; i++) {
+        double of = c->compute[i].of, from = fast > 0 ? of / fast : f->x.lo, y = kbi_at(&f->y, of);
+        double x = kbi_at(&f->x, KBI_MAX(from, f->x.lo));
+        kbi_text name = { NULL, 0, 0 };
+        kbi_draw_line(t, x, y, f->x.to, y, "roof");
+        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
+        kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
+        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
+        double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
+        int at = 0; // above the line or below, at its right end or its left
+        while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
+        if (fabs(y - last) > 11)
+            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
+                last = y;
+        kbi_text_free(&name);
+    }
+}
+
+typedef struct kbi_box {
+    double x, y, w;
+} kbi_box;
+
+// Names of operations beside one of their marks each, where there is room.
+static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
+    kbi_set said = { NULL, 0, 0 };
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        kbi_box mark = { kbi_at(&f->x, r->flops / r->bytes) - 5, kbi_at(&f->y, r->gflops) + 5, 10 };
+        if (kbi_roofline_has(r)) taken[n++] = mark;
+    }
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        const char* name = kbi_case_text(s, r, false);
+        uint64_t key = kbi_hash(14695981039346656037u, name);
+        bool free_ = kbi_roofline_has(r);
+        kbi_box box = { kbi_at(&f->x, r->flops / r->bytes) + 8, kbi_at(&f->y, r->gflops) + 4,
+                        5.8 * kbi_width(name, strlen(name)) };
+        for (int64_t k = 0; k < n && free_; k++)
+            free_ = box.x > taken[k].x + taken[k].w || taken[k].x > box.x + box.w || fabs(box.y - taken[k].y) > 10;
+        if (!free_ || box.x + box.w > f->x.to || !kbi_set_add(&said, key)) continue;
+        taken[n++] = box;
+        kbi_draw_text(t, box.x, box.y, "start", "halo", name);
+    }
+    kbi_set_free(&said);
+    KBENCH_FREE(taken);
+}
+
+// A thin line through the sizes of one implementation of an operation, from few operations a byte to many.
+static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
+    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
+    int64_t lots;
+    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    for (int64_t i = 0; i < lots; i++) {
+        int64_t n = 0;
+        for (int64_t k = 0; k < of[i].n; k++)
+            if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
+        if (n < 2) continue;
+        qsort(at, (size_t)n, sizeof *at, kbi_order_points);
+        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // one above the other: a line would say nothing
+        kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
+        for (int64_t k = 0; k < n; k++)
+            kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
+        kbi_puts(t, "'/>");
+    }
+    KBENCH_FREE(at);
+}
+
+// A ring for L2 and a dot for DRAM, where x is not negative.
+static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double y) {
+    if (x[0] >= 0 && x[1] >= 0) kbi_draw(t, "<path class='thin k^' d='M~ ~L~ ~'/>", hue, x[0], y, x[1], y);
+    if (x[0] >= 0)
+        kbi_draw(t, "<path class='mk k^ hollow' d='M~ ~a2 2 0 1 0 4 0a2 2 0 1 0-4 0z'/>", hue, x[0] - 2, y);
+    if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
+}
+
+// Whether any case has such.
+static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
+    bool any = false;
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        int who = kbi_scene_who(s, p->lot.of[i]);
+        kbi_levels l;
+        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
+        const double x[] = { l.x[0] > 0 ? kbi_at(&f->x, l.x[0]) : -1, l.x[1] > 0 ? kbi_at(&f->x, l.x[1]) : -1 };
+        kbi_draw_level_pair(t, who % KBI_HUES, x, kbi_at(&f->y, l.y));
+        any = shown[who] = true;
+    }
+    return any;
+}
+
+// What the picture does not say by itself, from y on; how far down that reaches.
+static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, int64_t n, bool levels,
+                                      double y) {
+    double down = 6;
+    const double pair[] = { 8, 24 };
+    char missing[80];
+    if (levels) {
+        kbi_draw_level_pair(t, KBI_HUES - 1, pair, y - 4);
+        kbi_draw_text(t, 32, y, "start", "dim", "ring and dot: by the bytes that L2 and DRAM moved, as counted");
+        down += 16;
+    }
+    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
+    if (n && n < p->lot.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
+    if (!c->n_memory)
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no bandwidth is in these records"), down += 16;
+    if (!c->n_compute)
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no roof of arithmetic is in these records"), down += 16;
+    return down;
+}
+
+static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
+    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
+    double height = KBI_MAX(250.0, KBI_MIN(width * 0.5, 400.0));
+    kbi_ceilings c;
+    kbi_frame f;
+    int64_t n = 0;
+    (void)metric;
+    kbi_ceilings_of(p->lot, &c);
+    kbi_roofline_scales(p, &c, &f);
+    kbi_draw_titles(t, p, width);
+    f.x.from = 52, f.x.to = width - 8;
+    f.y.from = height, f.y.to = 46;
+    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, f.y.hi);
+    kbi_draw_y(t, &f, unit.scale, unit.name);
+    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
+    kbi_draw_roofs(t, &c, &f);
+    kbi_draw_ceilings(t, p, &c, &f);
+    kbi_draw_roofline_paths(t, s, p, &f);
+    bool levels = kbi_draw_levels(t, s, p, &f, shown);
+    for (int64_t i = 0; i < p->lot.n; i++) {
+        const kb_result* r = p->lot.of[i];
+        int who = kbi_scene_who(s, r);
+        if (!kbi_roofline_has(r)) continue;
+        kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
+                      width > 500 ? kbi_tip(s, r) : NULL);
+        shown[who] = true;
+        n++;
+    }
+    kbi_draw_roofline_names(t, s, p, &f);
+    if (!n && !levels)
+        kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
+                      "no case says both kb_bytes and kb_flops");
+    double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
+    end += kbi_draw_roofline_notes(t, p, &c, n, levels, end + 6);
+    return end;
+}
 #endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -19978,7 +20478,7 @@ static int kbi_worker_main(const kbi_options* o) {
             recipe.placement = job.process;
             kbi_recipe_inside(&recipe, job.inside);
             b = kbi_backend_open(&recipe, &machine);
-            if (o->on[KBI_OPTION_env]) kbi_measure_all_roofs(b, &machine);
+            if (o->on[KBI_OPTION_env]) kbi_measure_all(b, &machine, o->on[KBI_OPTION_counters]);
             if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
         recipe.max_time = job.max_time;
@@ -20708,7 +21208,7 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
         if (s->has_truth) kbi_truth_set(&s->truth);
         s->recipe.device = device;
         s->backend = kbi_backend_open(&s->recipe, &s->machine);
-        if (s->o->on[KBI_OPTION_env]) kbi_measure_all_roofs(s->backend, &s->machine);
+        if (s->o->on[KBI_OPTION_env]) kbi_measure_all(s->backend, &s->machine, s->o->on[KBI_OPTION_counters]);
         s->known = true;
         return true;
     }
@@ -21058,6 +21558,13 @@ static void kbi_lap_stands(kbi_supervisor* s, const kbi_lap* lap, int* stands) {
     kbi_pool_settle(&s->pools.times, kbi_beside);
 }
 
+static void kbi_lap_looked(const kbi_supervisor* s, const kbi_inside* in, kb_result* r) {
+    kbi_counter levels[2];
+    kbi_judge_inside(r, in, &s->machine);
+    kbi_record_inside(r, in);
+    kbi_record_counters(r, levels, kbi_judge_levels(r, in, levels));
+}
+
 // The cases' own records; those of single processes go.
 static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results) {
     kb_result* each[KBI_PROCESSES];
@@ -21070,8 +21577,7 @@ static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* st
                 kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
             else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
                 kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
-            if (lap->inside[i]) kbi_judge_inside(&results[i], lap->inside[i], &s->machine);
-            if (lap->inside[i]) kbi_record_inside(&results[i], lap->inside[i]);
+            if (lap->inside[i]) kbi_lap_looked(s, lap->inside[i], &results[i]);
         }
         if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
         for (int p = 0; p < lap->processes; p++)
@@ -21360,9 +21866,10 @@ static void kbi_nsys_stats(kbi_vendor* v, const char* report) {
 }
 
 // As a shell would be given it, for people.
-static void kbi_vendor_say(const kbi_vendor* v) {
+static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
     kbi_text line = { NULL, 0, 0 };
-    kbi_putf(&line, " LC_ALL=C %s=%s", KBI_LOOK, v->told);
+    kbi_puts(&line, " LC_ALL=C");
+    if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
     const char* word = v->command.s;
     for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
         bool plain = *word && !word[strcspn(word, " \t\n\\'\"$`*?[]{}()<>|&;#~!")];
@@ -21482,16 +21989,26 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
 
 // --- a look ---
 
-static void kbi_vendor_read(kbi_vendor* v) {
-    static const char* const reports[] = { "cuda_gpu_trace", "gputrace" }; // the second until 2022
-    bool nsys = kbi_is(v->name, "nsys"), read = false;
-    for (int i = 0; i < (nsys ? KBI_COUNT(reports) : 1) && !read && !kbi_desk.interrupted; i++) {
+// What a tool wrote, or makes of its report under one of these names, the second until 2022.
+static void kbi_vendor_report(kbi_vendor* v, const char* const names[2], bool say) {
+    bool read = false;
+    for (int i = 0; i < 2 && !read && !kbi_desk.interrupted; i++) {
         kbi_text csv = { NULL, 0, 0 };
-        if (nsys) kbi_nsys_stats(v, reports[i]);
-        if (nsys) kbi_vendor_run(v, v->csv, false);
+        if (names) kbi_nsys_stats(v, names[i]);
+        if (names) kbi_vendor_run(v, v->csv, false);
         if (kbi_file_text(v->csv, &csv)) read = kbi_looks_read(v->looks, csv.s);
+        if (read && names && say) kbi_vendor_say(v, false);
         kbi_text_free(&csv);
+        if (!names) return;
     }
+}
+
+static void kbi_vendor_read(kbi_vendor* v, bool say) {
+    static const char* const launches[] = { "cuda_gpu_trace", "gputrace" };
+    static const char* const calls[] = { "cuda_api_sum", "cudaapisum" };
+    bool nsys = kbi_is(v->name, "nsys");
+    kbi_vendor_report(v, nsys ? launches : NULL, say);
+    if (nsys && v->looks->n) kbi_vendor_report(v, calls, say);
 }
 
 // Once, and once more behind each case that ended the program. false: the tool saw nothing.
@@ -21505,10 +22022,10 @@ static bool kbi_vendor_look(kbi_vendor* v) {
         else
             kbi_nsys_words(v);
         kbi_vendor_self(v);
-        if (before < 0) kbi_vendor_say(v);
+        if (before < 0) kbi_vendor_say(v, true);
         int status = kbi_vendor_run(v, v->words, true);
         if (kbi_desk.interrupted) return true;
-        kbi_vendor_read(v);
+        kbi_vendor_read(v, before < 0);
         at = kbi_look_told(v->told, &over);
         if (over && at < 0) return true; // no GPU, and the run says so
         if (over && status == 0 && v->looks->n) return true;
@@ -21598,6 +22115,31 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, u
     kbi_text_free(&name);
 }
 
+static int kbi_api_order(const void* a, const void* b) {
+    const kbi_api_sum *x = (const kbi_api_sum*)a, *y = (const kbi_api_sum*)b;
+    return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : strcmp(x->name, y->name);
+}
+
+// Calls have no marks around them: those of set-up and checks are among them.
+static void kbi_api_show(kbi_table* t, const kbi_looks* looks) {
+    enum { KBI_API_ROWS = 12 };
+    double all = 0;
+    char out[40];
+    if (!looks->n_api) return;
+    qsort(looks->api, (size_t)looks->n_api, sizeof(kbi_api_sum), kbi_api_order);
+    for (int i = 0; i < looks->n_api; i++) all += looks->api[i].ns;
+    kbi_puts(&t->text, "calls of the whole process, set-up and checks as well\n");
+    for (int i = 0; i < looks->n_api && i < KBI_API_ROWS; i++) {
+        const kbi_api_sum* x = &looks->api[i];
+        kbi_table_pad(t, 7, kbi_show_count(x->calls, out));
+        kbi_table_pad(t, 12, kbi_show_time(x->ns * 1e-6, out));
+        kbi_table_pad(t, 8, kbi_show_percent(x->ns / all, out));
+        kbi_table_pad(t, 12, kbi_show_time(x->ns / x->calls * 1e-6, out));
+        kbi_putf(&t->text, " each  %.100s\n", x->name);
+    }
+    if (looks->n_api > KBI_API_ROWS) kbi_putf(&t->text, "        and %d others\n", looks->n_api - KBI_API_ROWS);
+}
+
 static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
     unsigned wanted = 0; // a bit for each of kbi_look_columns
     int cases = 0;
@@ -21616,6 +22158,7 @@ static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* 
         kbi_putf(&t->text, "%s%s\n", plan->cases[i].name, word);
         for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
     }
+    kbi_api_show(t, looks);
 }
 
 static void kbi_vendors_show(kbi_supervisor* s) {
@@ -21811,7 +22354,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_recipe_of(&s->recipe, o);
     s->collect = collect;
     s->collect_to = to;
-    s->inside = collect ? 0 : kbi_wishes_of(o);
+    s->inside = kbi_wishes_of(o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
@@ -21980,6 +22523,10 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
            m->clocks_locked == 1 ? "locked" : "not locked");
     kbi_env_roofs(&m->roofs, "");
     kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
+    if (m->counted_why[0])
+        printf("  %-34s %s\n", "    by the counters of DRAM", m->counted_why);
+    else if (kbi_finite(m->counted_cold))
+        kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
     kbi_env_line("empty pair of events", m->empty_pair, "ns");
     for (int mode = 0; mode < 2; mode++) {
@@ -23765,6 +24312,7 @@ static void kbi_selftest_register(void) {
 typedef struct kbi_seen_result { // what the self-test keeps of a result
     char name[96], operation[32], implementation[16], message[200];
     double ms, least, speedup, low, high, noise; // least: of the samples
+    double evicted;                              // percent, by the counters
     uint64_t flags;
     kb_status status;
     kb_verdict verdict;
@@ -23787,6 +24335,7 @@ static void kbi_bars_collect(void* to, const kb_result* r) {
     snprintf(s->message, sizeof s->message, "%s", r->message ? r->message : "");
     s->ms = r->time_ms, s->least = r->time_ms_min;
     s->speedup = r->speedup, s->low = r->speedup_low, s->high = r->speedup_high, s->noise = r->noise_floor;
+    s->evicted = kbi_object_number(&r->counters, "evicted_pct");
     s->flags = r->flags;
     s->status = r->status;
     s->verdict = r->verdict;
@@ -24020,6 +24569,18 @@ static bool kbi_mistake_found(const kbi_seen_result* s) {
     return s->status == KB_SKIPPED || (flagged && s->status == KB_FAILED && !kbi_finite(s->ms));
 }
 
+// The same by another witness: what a read behind the eviction moves, by the counters of DRAM.
+static void kbi_bar_counted_cold(kbi_bars* b) {
+    static const char what[] = "evicted, by the counters";
+    if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
+    const kbi_seen_result* s = &b->seen[0];
+    const char* why = strstr(s->message, "not looked into: ");
+    if (s->status == KB_SKIPPED || (!kbi_finite(s->evicted) && why))
+        kbi_bar(b, KBI_NOT_HELD, what, "%s", why ? why : s->message);
+    else
+        kbi_bar(b, s->evicted >= 90, what, "%.1f %% of L2's size came from DRAM; at least 90 %%", s->evicted);
+}
+
 // Every planted mistake must get its word, and no number. Whether a cold launch is cold is looked at in the same run.
 static void kbi_bar_mistakes(kbi_bars* b) {
     int good = 0, n = 0;
@@ -24046,6 +24607,7 @@ static int kbi_selftest(const kbi_options* o) {
     fflush(stdout);
     kbi_bar_mistakes(&b);
     if (!b.n && !kbi_desk.interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
+    kbi_bar_counted_cold(&b);
     if (b.gpu) {
         kbi_bar_accuracy(&b, "");
         kbi_bar_accuracy(&b, "--hot");

@@ -194,6 +194,28 @@ def numbers_drawn():
     assert power, 'the power is not found: %s' % re.findall(r'n</span><sup>.*?</sup>', text)
 
 
+def levels():
+    """What counters saw of L2 and DRAM: a ring and a dot on a line; nothing of it where there are none."""
+    records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, 9. * n) for n in (1024, 16384)]
+    assert 'ring and dot' not in look('without levels', records), 'nothing was counted'
+    for r, l2 in zip(records, (2, .5)):  # x of L2, and 16 operations a byte of DRAM; the second declares no bytes
+        flops = r['flops']
+        r['counters'] = {'dram_bytes': flops / 16, 'l2_bytes': flops / l2, 'intensity_dram': 16, 'intensity_l2': l2}
+    records[1].update(bytes=None, throughput_gbps=None, gflops=None)
+    records.append(case('o', 'i', {'n': 1 << 20}, 1, 8e6))  # all of it from cache: DRAM says nothing
+    records[2]['counters'] = {'dram_bytes': 1, 'l2_bytes': 1e6, 'intensity_dram': 8e6, 'intensity_l2': 8}
+    look('levels', records)
+    svg = run('%s/set.json' % folder, '--svg', '-', '--plot', 'roofline')
+    pairs = re.findall(r"<path class='thin k\d' d='M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)'/><path class='mk k\d hollow' d='M([\d.]+) "
+                       r"[^>]*/><path class='pt k\d' d='M([\d.]+) ", svg)
+    assert len(pairs) == 3, 'a pair a case, one in the legend: %s' % pairs
+    for x0, y0, x1, y1, ring, dot in pairs[:2]:
+        assert y0 == y1 and float(x0) < float(x1) and abs(float(ring) + 2 - float(x0)) < .1 and dot == x1, pairs
+    assert pairs[0][2] == pairs[1][2], 'the same DRAM, the same place: %s' % pairs
+    assert svg.count('hollow') == 5, svg.count('hollow')
+    assert 'ring and dot: by the bytes that L2 and DRAM moved' in svg
+
+
 def cache():
     """Where the memory of a case passes the size of L2 is marked, once in each picture, between the sizes around it."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, memory_bytes=n * 1024) for n in (1024, 16384, 262144, 4194304)]
@@ -204,7 +226,7 @@ def cache():
 
 failed = False
 for name, test in [(n, lambda n=n: look(n, SETS[n])) for n in SETS] + [('200 cases', large), ('500 cases', many),
-                   ('missing', missing), ('a power', numbers_drawn), ('a cache', cache)]:
+                   ('missing', missing), ('a power', numbers_drawn), ('a cache', cache), ('levels', levels)]:
     try:
         test()
         print('ok', name)

@@ -85,6 +85,8 @@ what=$1
 shift
 if [ "$what" = stats ]; then
     for file; do :; done # the last word
+    case "$*" in *cuda_api_sum*) [ "${FAKE_ILL-}" = old ] && echo "ERROR: Report 'cuda_api_sum' could not be found." && exit 1 ;; esac
+    case "$*" in *cuda_api_sum*|*cudaapisum*) cat "$FAKE.api" && exit 0 ;; esac
     case "$*" in *cuda_gpu_trace*) [ "${FAKE_ILL-}" = old ] && echo "ERROR: Report 'cuda_gpu_trace' could not be found." && exit 1 ;; esac
     echo "Generating SQLite file ${file%.*}.sqlite from $file"
     echo "Processing [$file] with [/opt/nsys/reports/cuda_gpu_trace.py]..."
@@ -107,6 +109,7 @@ cp "$FAKE.launches" "$report.$([ "${FAKE_ILL-}" = old ] && echo qdrep || echo ns
 exit $code
 END
 chmod +x "$folder/bin/ncu" "$folder/bin/nsys"
+cp tests/fixtures/nsys_api.csv "$FAKE.api"
 # launches of the cases 0 and 1 of the script's programs
 {
     printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t2000\nscale\t64\t3000\t4000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n'
@@ -165,6 +168,10 @@ check_rc "--nsys" 0
 check_err "the command" "$folder/bin/nsys profile --trace=cuda,nvtx .*--output [^ ]* $prog --device script"
 check_out "heading" '^nsys, one run of each timed block: 2 of 2 cases$'
 check_out "kernel" '^ +2 +6\.000 us +100% +24\.00  scale'
+check_err "the report's commands" "--nsys: LC_ALL=C $folder/bin/nsys stats --format csv --force-export=true --report cuda_gpu_trace [^ ]*/report.nsys-rep$"
+check_err "the calls' command" "--nsys: LC_ALL=C $folder/bin/nsys stats .*--report cuda_api_sum [^ ]*/report.nsys-rep$"
+check_out "calls" '^ +2000 +8\.000 ms +20\.0% +4\.000 us each  cudaLaunchKernel$'
+check_same "calls: what takes most first" "$(sed -n '/^calls of the whole/{n;s/.* //p;}' "$out")" cudaMalloc
 check_same "nsys leaves nothing" "$(ls "$TMPDIR")" ""
 try half --ncu
 check_rc "half" 2
@@ -172,6 +179,8 @@ check_out "half: what was not seen to its end" '^op/impl=two: not seen$'
 try old --nsys="$tmp/kept.nsys-rep"
 check_rc "an older nsys" 0
 check_out "an older nsys" '^nsys, one run of each timed block: 2 of 3 cases$'
+check_err "an older nsys: the calls" '--report cudaapisum '
+check_out "an older nsys: the calls" ' cudaLaunchKernel$'
 check "an older nsys: its report is kept" test -s "$tmp/kept.qdrep"
 try "" --ncu --nsys --quiet
 check_rc "both" 0

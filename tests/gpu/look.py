@@ -3,6 +3,7 @@
 """What --counters says of the kernels of look.cu, held against what is known of them; and times with and without.
 
     look.py LOOKED.json PLAIN.json    a line "good ..." or "BAD ..." for each; the numbers are in it
+    look.py --energy ENERGY.json      the same of --energy
 """
 import json
 import sys
@@ -17,6 +18,14 @@ def by_operation(path):
         return {r['operation'] + ''.join('/%s' % v for v in r['params'].values()): r for r in json.load(f)}
 
 
+if sys.argv[1] == '--energy':
+    for name, r in by_operation(sys.argv[2]).items():
+        mj, idle = r['energy_mj'] or 0, r['idle_power_w'] or 0
+        watts = mj / r['time_ms']
+        told(5 < idle < 300 and idle < watts < 1500, '%s: %.4g mJ a launch, %.0f W at work, %.0f W at rest' % (name, mj, watts, idle))
+        if r['bytes']:
+            told(abs(r['bytes_per_joule'] * mj * 1e-3 / r['bytes'] - 1) < 1e-9, '%s: %.4g GB/J' % (name, r['bytes_per_joule'] * 1e-9))
+    sys.exit()
 looked, plain = by_operation(sys.argv[1]), by_operation(sys.argv[2])
 for name, r in looked.items():
     told(r['status'] == 'ok', '%s: %s' % (name, r['message']))
@@ -37,6 +46,12 @@ told(abs(c['again']['l2_hit_pct'] - 87.5) <= 5, 'again: %.1f %% of L2 hits, of 8
 told(c['conflicts/1']['bank_conflicts'] < 0.01 * c['conflicts/32']['bank_conflicts'],
      'conflicts: %d without, %d with' % (c['conflicts/1']['bank_conflicts'], c['conflicts/32']['bank_conflicts']))
 told(abs(c['chains']['occupancy_pct'] - 12.5) <= 5, 'chains: %.1f %% of the warps, of 12.5' % c['chains']['occupancy_pct'])
+for name, r in looked.items():
+    if r['mode'] == 'cold':
+        told(c[name]['evicted_pct'] >= 90, '%s: %.1f %% of what L2 holds came from DRAM behind the eviction' % (name, c[name]['evicted_pct']))
+level = c['triad/2048']
+told(abs(level['intensity_dram'] * level['dram_bytes'] / t['flops'] - 1) < 1e-9 and level['intensity_l2'] < level['intensity_dram'],
+     'triad: %.3g operations a byte of L2, %.3g of DRAM' % (level['intensity_l2'], level['intensity_dram']))
 for name, r in looked.items():  # timed samples are unmoved: in processes that never loaded CUPTI
     a, b = r['time_ms'], plain[name]['time_ms']
     near = max(0.01 * b, 3 * (r['precision'] * a + plain[name]['precision'] * b))

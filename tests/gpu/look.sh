@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: what --counters, --profile and --trace say of kernels that are known, and that no time moves by it. Prints the
-# tables, for the log; under two minutes. Where counters are forbidden it says so, and holds the rest.
+# On a GPU: what --counters, --profile, --trace and --energy say of kernels that are known, and that no time moves by it.
+# Prints the tables, for the log; under two minutes. Where counters are forbidden it says so, and holds the rest.
 . tests/lib.sh
 
 build "look.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/look.cu -o "$tmp/look"
@@ -37,6 +37,22 @@ grep '^BAD' "$out" > "$tmp/bad"
 while read -r line; do fail "${line#BAD }"; done < "$tmp/bad"
 if [ "$rc" -ne 0 ]; then fail "look.py ended with $rc"; fi
 
+# joules, and whether what they give as power is one that a GPU can take
+run "$tmp/look" $fast --energy --filter '^(triad|chains|again)/' --json "$tmp/energy.json"
+check_rc "energy" 0
+cat "$out" "$err"
+if grep -q 'no counter of its energy' "$err"; then
+    skip "$(sed -n 's/.*is not looked into: //p' "$err" | head -n 1)"
+else
+    run python3 tests/gpu/look.py --energy "$tmp/energy.json"
+    cat "$out" "$err"
+    passed=$((passed + $(grep -c '^good' "$out")))
+    grep '^BAD' "$out" > "$tmp/bad"
+    while read -r line; do fail "${line#BAD }"; done < "$tmp/bad"
+    if [ "$rc" -ne 0 ]; then fail "look.py --energy ended with $rc"; fi
+fi
+run "$tmp/look" --env --counters
+check_out "the second witness of coldness" 'by the counters of DRAM +(9[0-9]|1[0-9][0-9])'
 # all counters: whether tensor operations count a multiply-add as two is read off here
 run "$tmp/look" $fast --counters=all --filter '^(triad|chains)/' --json "$tmp/all.json"
 check_rc "all counters" 0

@@ -942,18 +942,21 @@ static void test_selftest(void) {
         snprintf(line, sizeof line, "pass  %-30s ", bars[i]);
         check_output(line);
     }
+    check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; at least 90 %");
     check_output("100 % of what persists in 32 MiB was gone; without the reset 0 %");
     check_output("12 of 12 within max(0.15 us, 1 %)");
     // this device has no other streams: those mistakes are not seen on it, and said so
     check_output("      SIDE_STREAM/impl=side_stream: not found");
     check_output("FAIL  planted mistakes");
     CHECK_INT(code, 1);
-    start("VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 VIRTUAL_LATE=1 VIRTUAL_SKEW=1 VIRTUAL_BLUNT=1 VIRTUAL_STICKY=1 "
-          "--selftest --fast");
+    start(
+        "VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 VIRTUAL_LATE=1 VIRTUAL_SKEW=1 VIRTUAL_BLUNT=1 VIRTUAL_STICKY=1 VIRTUAL_WARM=1 "
+        "--selftest --fast");
     for (int i = 1; i < 10; i++) {
         snprintf(line, sizeof line, "FAIL  %-30s ", bars[i]);
         check_output(line);
     }
+    check_output("FAIL  evicted, by the counters       50.0 % of L2's size came from DRAM; at least 90 %");
     check_output("100 % of what persists in 32 MiB was still there");
     check_output("      gather/impl=same_1/n=1048576 ");
     check_output("      product/impl=slower_2/n=384 ");
@@ -961,6 +964,7 @@ static void test_selftest(void) {
     start("VIRTUAL_LIGHT=1 VIRTUAL_NO_ASIDE=1 --selftest --fast");
     check_output("skip  evicted, L2 set aside          this GPU sets nothing of L2 aside");
     check_output("skip  agrees with CUPTI, cold        --timer cupti: libcupti.so is not found");
+    check_output("skip  evicted, by the counters       not looked into: libcupti.so is not found");
 }
 
 // What a record says of the kernel, the memory and the machine.

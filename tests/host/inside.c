@@ -321,7 +321,33 @@ static void test_counters(void) {
     CHECK_HAS(text(0, "message"),
               "bound by memory: DRAM 91 %, L2 30 %, tensor cores 0 %, issue slots 0 %, 52 % of the warps");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
-    said("dram_bytes 1000000000 B"); // without -v
+    // without -v, in scaled units; what binds it first, and no zeros
+    said("\n bound by memory: DRAM 91 %, L2 30 %, tensor cores 0 %, issue slots 0 %, 52 % of the warps there\n");
+    CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " gpu_time_ns"), "the order in: %s", output);
+    said("\n mine 5 dram_bytes 1.00 GB occupancy_pct 51.5 % evicted_pct 100 %\n"
+         " gpu_time_ns 1.000 us dram_pct 91.0 % l2_pct 30.0 % intensity_dram 1.00 FLOP/B\n");
+    not_said("tensor_pct"), not_said("ffma");
+    // a second witness that a cold launch finds its data gone: who is not cold has no time
+    CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
+    run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
+    CHECK(isnan(counted(0, "evicted_pct"))); // nothing is evicted
+    run("VIRTUAL_CUPTI=1 VIRTUAL_WARM=1 --op one,rivals --counters=few");
+    CHECK_INT(code, 1);
+    CHECK_INT(file.n, 4);
+    for (int i = 0; i < file.n; i++) {
+        CHECK_STR(text(i, "status"), "\"failed\"");
+        CHECK_STR(text(i, "time_ms"), "null");
+        bool wrong = strstr(text(i, "name"), "wrong") != NULL; // that one has another reason
+        CHECK_HAS(text(i, "flags"), wrong ? "VERIFY_FAIL" : "NOT_COLD");
+        CHECK_HAS(text(i, "message"), wrong ? "" : "brought 50 % of it from DRAM, as counted");
+    }
+    start("VIRTUAL_CUPTI=1 --env --counters");
+    said("share of L2 that eviction empties 100.0 %"), said("by the counters of DRAM 100.0 %");
+    start("--env --counters");
+    said("by the counters of DRAM libcupti.so is not found");
+    start("VIRTUAL_CUPTI=1 --env");
+    not_said("by the counters");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     // bytes: twice as many declared as moved, and half as many
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
@@ -336,6 +362,20 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_REAL(counted(0, "ffma"), 5e8, 0);
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // as declared
+    CHECK(isnan(counted(0, "intensity_l2")));       // nothing went through it
+    CHECK_HAS(text(0, "counter_units"), "\"intensity_dram\": \"FLOP/B\"");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,lts__t_bytes.sum:2000000000" FP32
+        "500000000 --op one --counters");
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // nothing is declared: as counted
+    CHECK_REAL(counted(0, "intensity_l2"), 0.5, 0);
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA
+        "500000000,sm__inst_executed_pipe_tensor.sum:2,smsp__sass_thread_inst_executed_op_fp16_pred_on.sum:64" FP32
+        "500000000 --op one --counters");
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // moves by the tensor pipe
+    run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,sm__inst_executed_pipe_tensor.sum:600000" FP32
+        "500000000 --op one --counters");
+    CHECK(isnan(counted(0, "intensity_dram"))); // what tensor cores did is not counted
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "250000000" FP32 "250000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_FLOPS");
     CHECK_HAS(text(0, "message"),
@@ -388,6 +428,49 @@ static void test_counters(void) {
     }
 }
 
+// Energy: the virtual GPU takes 1 kW at work and 80 W at rest. A graph's kernels have 400 ns of gaps behind them.
+static void test_energy(void) {
+    run("--op one,declares --energy --no-isolate"); // in one process as well, and without CUPTI
+    CHECK_INT(code, 0);
+    CHECK_REAL(atof(text(0, "energy_mj")), 5.4, 1e-3);
+    CHECK_REAL(atof(text(0, "idle_power_w")), 80, 0.1);
+    CHECK_STR(text(0, "flops_per_joule"), "null"); // not declared
+    CHECK_STR(text(0, "bytes_per_joule"), "null");
+    CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
+    CHECK_REAL(atof(text(1, "energy_mj")), 1000.4, 1e-3);
+    CHECK_REAL(atof(text(1, "flops_per_joule")), 1e9 / 1.0004, 1e-3);
+    CHECK_REAL(atof(text(1, "bytes_per_joule")), 1e9 / 1.0004, 1e-3);
+    said("time us +- mJ"), said(" J MB/J");
+    said("J: of a launch, launches back to back over 2 s");
+    run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // what no graph can hold runs by itself
+    CHECK_STR(text(0, "energy_mj"), "null");
+    CHECK_HAS(text(0, "message"), "cannot be told from that of its resets");
+    CHECK_STR(text(1, "energy_mj"), "null"); // wrong: not looked into
+    CHECK_REAL(atof(text(2, "energy_mj")), 6.4, 1e-3);
+    CHECK_REAL(atof(text(3, "energy_mj")), 5, 1e-3);
+    said("plain 8 40.00 us 100%");
+    run("--op one"); // nobody asked
+    CHECK_STR(text(0, "energy_mj"), "null");
+    not_said("J:");
+    static const struct {
+        const char *how, *line;
+    } rows[] = { { "none", "this GPU has no counter of its energy" },
+                 { "stuck", "NVML's counter of energy stood still" },
+                 { "breaks", "NVML's counter of energy failed while the block ran" } };
+    for (int i = 0; i < 3; i++) {
+        char arguments[200];
+        snprintf(arguments, sizeof arguments, "VIRTUAL_ENERGY=%s --op one --energy", rows[i].how);
+        run(arguments);
+        CHECK_INT(code, 0);
+        said("one/impl=default is not looked into: "), said(rows[i].line);
+        CHECK_STR(text(0, "energy_mj"), "null");
+        CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
+    }
+    start("--op one --energy --device cpu");
+    CHECK_INT(code, 2);
+    said("--energy: it looks at a GPU's work, and --device cpu uses none");
+}
+
 // Whatever goes wrong, the times stand, and one line says what mends it.
 static void test_failures(void) {
     static const struct {
@@ -427,6 +510,7 @@ int main(int argc, char** argv) {
     test_trace();
     test_code();
     test_counters();
+    test_energy();
     test_failures();
     return test_end();
 }

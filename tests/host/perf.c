@@ -17,7 +17,7 @@ static struct {
 } opened[16];
 static int n_opened;
 
-static long virtual_perf(const uint32_t* attribute) {
+static long virtual_perf(const uint32_t* attribute, int group) {
     const char* how = getenv("VIRTUAL_PERF");
     char path[] = "/tmp/kbench_perf_XXXXXX";
     uint64_t event = *(const uint64_t*)(const void*)(attribute + 2);
@@ -25,24 +25,44 @@ static long virtual_perf(const uint32_t* attribute) {
     if (strcmp(how, "forbids") == 0) return errno = EACCES, -1;
     if (strcmp(how, "hides") == 0 && attribute[0] == 0) return errno = ENOENT, -1;
     if (strcmp(how, "lacks") == 0) return errno = ENOSYS, -1;
-    if (event == 8) return errno = ENOENT, -1; // few processors count stalls
+    if (event == 8 && strcmp(how, "stalls") != 0) return errno = ENOENT, -1; // few processors count stalls
+    if (attribute[0] == 4 && group < 0 && event != 0x400) return errno = EINVAL, -1; // slots lead the others
     int file = mkstemp(path);
     unlink(path);
     opened[n_opened % 16].file = file;
-    opened[n_opened++ % 16].event = attribute[0] ? 0 : event;
+    opened[n_opened++ % 16].event = attribute[0] == 4 ? (event == 0x400 ? 900 : event == 0x8300 ? 400 : 200)
+                                    : attribute[0]    ? 0
+                                                      : event;
     return file;
 }
-static long virtual_syscall(long number, uintptr_t a, uintptr_t b) {
-    (void)b; // pinning is nothing here
-    return number == SYS_perf_event_open ? virtual_perf((const uint32_t*)a) : (errno = ENOSYS, -1);
+static long virtual_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t group) {
+    (void)b, (void)c; // pinning is nothing here
+    return number == SYS_perf_event_open ? virtual_perf((const uint32_t*)a, (int)group) : (errno = ENOSYS, -1);
 }
 static int virtual_ioctl(int file, unsigned long call, void* argument);
-#define syscall(number, a, b, ...) virtual_syscall((number), (uintptr_t)(a), (uintptr_t)(b))
+// What this kernel says of the processor's own events, where there are some.
+static FILE* virtual_fopen(const char* path, const char* mode) {
+    static const char* const files[][2] = { { "cpu_core/type", "4\n" },
+                                            { "cpu_core/events/slots", "event=0x00,umask=0x4\n" },
+                                            { "cpu_core/events/topdown-be-bound", "event=0x00,umask=0x83\n" },
+                                            { "cpu_core/events/topdown-mem-bound", "event=0x00,umask=0x87\n" } };
+    static const char root[] = "/sys/bus/event_source/devices/";
+    const char* how = getenv("VIRTUAL_PERF");
+    if (strncmp(path, root, sizeof root - 1) != 0) return fopen(path, mode);
+    for (int i = 0; i < 4 && how && strncmp(how, "slots", 5) == 0; i++)
+        if (strcmp(path + sizeof root - 1, files[i][0]) == 0 && !(i == 3 && strcmp(how, "slots_old") == 0))
+            return fmemopen((void*)(uintptr_t)files[i][1], strlen(files[i][1]), "r");
+    return errno = ENOENT, NULL;
+}
+#define FIFTH(a, b, c, d, ...) (uintptr_t)(a), (uintptr_t)(b), (uintptr_t)(c), (uintptr_t)(d)
+#define syscall(number, ...) virtual_syscall((number), FIFTH(__VA_ARGS__, 0, 0, 0, 0))
+#define fopen virtual_fopen
 #define ioctl(file, call, argument) virtual_ioctl((file), (unsigned long)(call), (void*)(uintptr_t)(argument))
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #undef ioctl
 #undef syscall
+#undef fopen
 
 // At the end of its runs a counter stands at 100 and its event's number for each of them; half of the time it had to make
 // room for others.
@@ -77,7 +97,7 @@ static void run(const char* how, const char* arguments) {
     remove("build/test/host/perf.json");
     snprintf(
         command, sizeof command,
-        "env VIRTUAL_PERF=%s '%s' --fast --no-progress --json build/test/host/perf.json %s > build/test/host/perf.out "
+        "env COLUMNS=200 VIRTUAL_PERF=%s '%s' --fast --no-progress --json build/test/host/perf.json %s > build/test/host/perf.out "
         "2>&1",
         how, self, arguments);
     CHECK_INT(system(command), 0);
@@ -110,7 +130,22 @@ int main(int argc, char** argv) {
         CHECK(strtod(json_get(&file, i, "time_ms"), NULL) > 0);
     }
     CHECK(!strstr(output, "not looked into"));
-    said("instructions 202");
+    said(" cycles "), said(" 202");
+    // how far memory binds it: as the processor counts it, and never guessed
+    said("how far memory binds it is not known: this processor counts neither topdown-be-bound nor");
+    CHECK(isnan(counted(0, "backend_bound_pct")));
+    run("stalls", "--op sum --counters");
+    CHECK_REAL(counted(0, "stalled_cycles"), 216, 1e-9);
+    CHECK_REAL(counted(0, "backend_bound_pct"), 108, 1e-9);
+    said("bound by memory, or by units that compute, for 108 %");
+    run("slots", "--op sum --counters");
+    CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9); // 500 of 1000 slots
+    CHECK_REAL(counted(0, "memory_bound_pct"), 30, 1e-9);
+    said("bound by memory for 30 % of what the processor could have done");
+    run("slots_old", "--op sum --counters");
+    CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9);
+    CHECK(isnan(counted(0, "memory_bound_pct")));
+    said("or by units that compute, for 50 %");
     run("good", "--op sum");
     CHECK(isnan(counted(0, "cycles"))); // nobody asked
     static const char* const rows[][2] = { { "forbids", "kernel.perf_event_paranoid=2" },

@@ -30,7 +30,7 @@ static void test_record(void) {
     snprintf(m.kernel, sizeof m.kernel, "of_mine"), snprintf(m.mode, sizeof m.mode, "hot");
     snprintf(m.throttle, sizeof m.throttle, "too warm");
     m.registers = 17, m.shared_bytes = 18, m.local_bytes = 19, m.occupancy = 20.5;
-    m.sm_clock = 21, m.memory_clock = 22, m.power = 23, m.temperature = 24, m.energy = 25;
+    m.sm_clock = 21, m.memory_clock = 22, m.power = 23, m.temperature = 24;
     m.wall_ns = 26e6, m.bytes = 27, m.flops = 28, m.n = 29, m.retaken = 30, m.launches = 31, m.rounds = 32,
     m.stage = 1;
     machine.gpu_present = 1, machine.device = 2, machine.sm = 103;
@@ -46,7 +46,7 @@ static void test_record(void) {
     CHECK_INT(r.registers, 17), CHECK_INT(r.shared_bytes, 18), CHECK_INT(r.local_bytes, 19);
     CHECK_REAL(r.occupancy_theoretical, 20.5, 0);
     CHECK_REAL(r.sm_clock_mhz, 21, 0), CHECK_REAL(r.memory_clock_mhz, 22, 0), CHECK_REAL(r.power_w, 23, 0);
-    CHECK_REAL(r.temperature_c, 24, 0), CHECK_REAL(r.energy_mj, 25, 0), CHECK_REAL(r.wall_ms, 26, 1e-15);
+    CHECK_REAL(r.temperature_c, 24, 0), CHECK_REAL(r.wall_ms, 26, 1e-15);
     CHECK_REAL(r.bytes, 27, 0), CHECK_REAL(r.flops, 28, 0);
     CHECK_INT(r.samples_retaken, 30), CHECK_INT(r.launches_per_sample, 31), CHECK_INT(r.stage_shared, 1);
     CHECK_STR(r.mode, "hot"), CHECK_STR(r.throttle, "too warm"), CHECK_STR(r.backend, "cuda"), CHECK_STR(r.tool, "T");

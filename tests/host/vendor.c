@@ -107,6 +107,26 @@ static void test_nsys(void) {
     CHECK(isnan(VALUE(0, "", "nsys.kernels")));
 }
 
+// Of two reports the calls are added up; a table of calls brings no case.
+static void test_api(void) {
+    kbi_text text = { NULL, 0, 0 };
+    read_file("tests/fixtures/nsys_api.csv");
+    CHECK_INT(looks.n, 0);
+    CHECK_INT(looks.n_api, 3);
+    CHECK(kbi_file_text("tests/fixtures/nsys_api.csv", &text));
+    CHECK(kbi_looks_read(&looks, text.s));
+    kbi_text_free(&text);
+    CHECK_INT(looks.n_api, 3);
+    CHECK_STR(looks.api[1].name, "cudaLaunchKernel");
+    CHECK_REAL(looks.api[1].calls, 4000, 0);
+    CHECK_REAL(looks.api[1].ns, 16e6, 0);
+    CHECK_STR(looks.api[2].name, "cuModuleLoadData, of \"two\" words");
+    CHECK(read_text("Time(%),Total Time (nsec),Num Calls,Name\n1,5,2,y\n")); // until 2021
+    CHECK_REAL(looks.n_api ? looks.api[0].ns : 0, 5, 0);
+    CHECK(read_text("Time (%),Total Time (ns),Num Calls,Name\n1,n/a,3,x\n1,5,0,y\n1,5,1\n"));
+    CHECK_INT(looks.n_api, 0);
+}
+
 static void check_number(const char* text, int point, double want) {
     double x = -1;
     bool good = kbi_looks_number(text, point, &x);
@@ -172,8 +192,8 @@ static void test_broken(void) {
     CHECK(read_text("\"ID\""));
     CHECK_INT(looks.n, 0);
     static const char* const files[] = { "tests/fixtures/ncu_raw.csv", "tests/fixtures/ncu_details.csv",
-                                         "tests/fixtures/nsys_trace.csv" };
-    for (int f = 0; f < 3; f++) {
+                                         "tests/fixtures/nsys_trace.csv", "tests/fixtures/nsys_api.csv" };
+    for (int f = 0; f < 4; f++) {
         kbi_text whole = { NULL, 0, 0 };
         CHECK(kbi_file_text(files[f], &whole));
         for (size_t n = 0; n < whole.n; n += 7) {
@@ -193,6 +213,7 @@ int main(void) {
     test_ncu_raw();
     test_ncu_details();
     test_nsys();
+    test_api();
     test_numbers();
     test_half();
     test_broken();

@@ -108,6 +108,7 @@ static struct device {
     bool idle;             // has nothing to do: its clock falls, it does not throttle
     bool aside;            // a kernel's data lie in the part of L2 that is set aside, which an eviction leaves alone
     double cycles;         // a ns; 0: 1.98
+    double worked;         // ns of kernels and copies since the counter of energy was read
     bool no_copies;        // copies fail
     bool preempted;        // the next wait for all work takes longer than that
     bool busy;             // each does: something is at work beside the stream that is waited for
@@ -259,13 +260,19 @@ static int trace_next(uint8_t* buffer, size_t valid, kbi_activity** r) {
 static struct ranging {
     bool initialised, open, pushed;
     int starts, in_range; // passes; kernels of the last range
+    double read, missed;  // bytes that it read by the harness's own kernel; not found in L2
 } ranging;
 
 static double metric(const char* name) {
     const char* all = getenv("VIRTUAL_METRICS");
     size_t n = strlen(name);
     for (const char* s = all; s && *s; s += strcspn(s, ","), s += *s == ',')
-        if (strncmp(s, name, n) == 0 && s[n] == ':') return strtod(s + n + 1, NULL);
+        if (ranging.read > 0)
+            break; // that is not the block
+        else if (strncmp(s, name, n) == 0 && s[n] == ':')
+            return strtod(s + n + 1, NULL);
+    if (ranging.read > 0 && strcmp(name, "dram__bytes.sum") == 0)
+        return ranging.missed * (getenv("VIRTUAL_WARM") ? 0.5 : 1.0);
     return strcmp(name, "gpu__time_duration.sum") == 0 ? 1000.0 * ranging.in_range : 0;
 }
 
@@ -305,7 +312,8 @@ static int range_do(const char* name, uint64_t* w) {
         return 1;
     if (RANGE("cuptiRangeProfilerStart")) return ranging.open ? 7 : (ranging.open = true, ranging.starts++, 0);
     if (RANGE("cuptiRangeProfilerPushRange"))
-        return !ranging.open ? 7 : (ranging.pushed = true, ranging.in_range = 0, 0);
+        return !ranging.open ? 7
+                             : (ranging.pushed = true, ranging.in_range = 0, ranging.read = ranging.missed = 0, 0);
     if (RANGE("cuptiRangeProfilerPopRange")) return !ranging.pushed ? 7 : (ranging.pushed = false, 0);
     if (RANGE("cuptiRangeProfilerStop"))
         return !ranging.open || ranging.pushed ? 7 : (ranging.open = false, w[5] = ranging.starts == 3, 0);
@@ -387,6 +395,7 @@ static void execute(const operation* o, int kernels_behind) {
         trace(o, gpu.now);
         ranging.in_range += ranging.pushed;
         gpu.now += (persists && gpu.aside ? o->ns / 2 : o->ns) + 889;
+        gpu.worked += o->ns;
         gpu.aside |= persists;
         if (o->counter) ++*o->counter;
         if (strcmp(o->of->name, "kbi_read") == 0)
@@ -400,6 +409,7 @@ static void execute(const operation* o, int kernels_behind) {
     } else {
         if (o->kind == COPY || o->kind == SET) trace(o, gpu.now);
         gpu.now += o->ns;
+        gpu.worked += o->ns;
     }
 }
 
@@ -700,6 +710,7 @@ static int get_function(void** f, void* module, const char* name) {
 // A read of a part of what is cached is fast; what is larger than L2 takes its place, unless that persists.
 static double read_ns(const char* p, size_t bytes, bool one_warp) {
     bool hit = p >= gpu.cached.p && p + bytes <= gpu.cached.p + gpu.cached.bytes;
+    if (ranging.pushed) ranging.read += (double)bytes, ranging.missed += hit ? 0 : (double)bytes;
     if (bytes > (size_t)60 << 20 && !gpu.persists) gpu.cached.p = NULL, gpu.cached.bytes = 0;
     if (bytes <= (size_t)60 << 20 && !hit) {
         gpu.cached.p = p, gpu.cached.bytes = bytes;
@@ -833,6 +844,23 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
 static int nvml_init(void) { return 0; }
 static int nvml_handle(const char* bus, void** device) { return (void)bus, *device = &gpu, 0; }
 static int nvml_power(void* device, unsigned* milliwatts) { return (void)device, *milliwatts = 700000, 0; }
+// 1 kW for what works, 80 W between two readings where nothing did; in steps. VIRTUAL_ENERGY=none, stuck, breaks.
+static int nvml_energy(void* device, unsigned long long* mj) {
+    static double all = 1e6;
+    static int64_t before, shown_at;
+    static unsigned long long shown = 1000000;
+    static int worked;
+    const char* how = getenv("VIRTUAL_ENERGY");
+    int64_t now = kbi_now();
+    (void)device;
+    if (how && strcmp(how, "stuck") == 0) return *mj = shown, 0;
+    worked += gpu.worked > 0;
+    if (how && strcmp(how, "breaks") == 0 && worked > 5) return 15;
+    all += gpu.worked > 0 ? gpu.worked * 1e-3 : before ? (double)(now - before) * 80e-6 : 0;
+    gpu.worked = 0, before = now;
+    if (now - shown_at >= 20000000) shown = (unsigned long long)all, shown_at = now;
+    return *mj = shown, 0;
+}
 static int nvml_driver(char* text, unsigned n) { return snprintf(text, n, "580.1"), 0; }
 static int nvml_temperature(void* device, int sensor, unsigned* c) { return (void)device, *c = sensor ? 0 : 61, 0; }
 static int nvml_clock(void* device, int which, unsigned* mhz) {
@@ -959,6 +987,8 @@ static void* virtual_dlsym(void* library, const char* name) {
     int (*handle)(const char*, void**) = nvml_handle;
     int (*power)(void*, unsigned*) = nvml_power;
     int (*reasons)(void*, unsigned long long*) = nvml_reasons;
+    int (*energy)(void*, unsigned long long*) = nvml_energy;
+    const char* no_energy = getenv("VIRTUAL_ENERGY");
     int (*callbacks)(void (*)(uint8_t**, size_t*, size_t*), void (*)(void*, uint32_t, uint8_t*, size_t, size_t)) =
         trace_callbacks;
     int (*enable)(int) = trace_enable;
@@ -996,6 +1026,7 @@ static void* virtual_dlsym(void* library, const char* name) {
     if (strstr(name, "RunningProcesses")) memcpy(&f, &processes, sizeof f);
     if (strstr(name, "Init")) memcpy(&f, &init, sizeof f);
     if (strstr(name, "HandleByPciBusId")) memcpy(&f, &handle, sizeof f);
+    if (strstr(name, "TotalEnergy") && !(no_energy && strcmp(no_energy, "none") == 0)) memcpy(&f, &energy, sizeof f);
     if (strstr(name, "PowerUsage")) memcpy(&f, &power, sizeof f);
     if (strstr(name, "ThrottleReasons")) memcpy(&f, &reasons, sizeof f);
     return f;
