@@ -116,7 +116,7 @@ def words():
         return x * 2
 
     for f, want in ((waits, "SYNC_INSIDE"), (item, "SYNC_INSIDE TRANSFER"), (beside, "SIDE_STREAM NO_WORK"),
-                    (copies, "TRANSFER SYNC_INSIDE SIDE_STREAM")):
+                    (copies, "TRANSFER SYNC_INSIDE SIDE_STREAM BAD_CASE")):
         r = kbench.compare({f.__name__: f}, (x,))[0]
         check(f"{f.__name__}: {want}", r.time_ms is None and any(w in r.flags for w in want.split()), flags(r))
     bad = kbench.compare({"right": right, "wrong": wrong}, (x,), check="right")
