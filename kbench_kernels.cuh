@@ -1157,6 +1157,28 @@ template <class T> struct kbki_pack<T, 1> {
     __device__ __forceinline__ void set(const float* f) { v = kbki_type<T>::from(f[0]); }
 };
 
+__device__ __half2 kbki_two(__half*);
+__device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
+// The greater of two words, element by element; a NaN is passed over, as fmaxf does.
+__device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
+    return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
+}
+template <class T> __device__ __forceinline__ uint32_t kbki_max_word(T*, uint32_t a, uint32_t b) {
+    typedef decltype(kbki_two((T*)0)) two;
+    two x, y;
+    memcpy(&x, &a, 4), memcpy(&y, &b, 4);
+    x = __hmax2(x, y);
+    memcpy(&a, &x, 4);
+    return a;
+}
+template <class T> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, 1>& v) { return kbki_float(v.v); }
+template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, Width>& v) {
+    float f[2];
+    kbki_unword((T*)0, kbki_max_word((T*)0, kbki_max_word((T*)0, v.q.x, v.q.y), kbki_max_word((T*)0, v.q.z, v.q.w)),
+                f);
+    return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
+}
+
 // n elements from p: so many single ones until the first 16-byte boundary, whole packs, and single ones
 // again.
 struct kbki_span {
@@ -1233,40 +1255,51 @@ __device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// What exponents are taken relative to. A maximum of -inf would give (-inf) - (-inf) = NaN, one like -FLT_MAX, which
-// masks are made of, overflows, and one like -1e30 rounds to 2^76 off: relative to -2^30 all of these add nothing.
-// Rounded here: as part of somebody's FMA it would be another base than that of the sum.
-__device__ __forceinline__ float kbki_base(float m) { return __fmul_rn(fmaxf(m, -1073741824.0f), KBKI_LOG2E); }
-// exp(x - m), given base(m): one FMA and one exp2.
-__device__ __forceinline__ float kbki_exp_from(float x, float base) { return kbki_exp2(fmaf(x, KBKI_LOG2E, -base)); }
+// A power of two so large that its logarithm's own rounding, 32 either way, is about as much as an exponent may be off.
+__device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
+/*  What exponents are taken relative to: exp(x - m) is exp2(k x - b), one FMA and one exp2, and b is rounded here: as
+    part of somebody's FMA it would be another base than that of the sum. Where m log2(e) is coarse (masks are made of
+    numbers like -1e30 and -FLT_MAX), numbers of f32 are 32 and more apart: only those that equal m add anything, and
+    k = 1, b = m finds them exactly. A maximum of -inf would give (-inf) - (-inf) = NaN: the least number stands in. */
+struct kbki_base {
+    float k, b;
+    kbki_base() = default;
+    __device__ __forceinline__ explicit kbki_base(float m) {
+        m = fmaxf(m, -3.402823466e38f), b = __fmul_rn(m, KBKI_LOG2E), k = KBKI_LOG2E;
+        if (kbki_coarse(b)) k = 1.0f, b = m;
+    }
+    // What b was rounded by: exp2(k x - b) is exp(x - m) exp2(rest(m)).
+    __device__ __forceinline__ float rest(float m) const { return fmaf(fmaxf(m, -3.402823466e38f), k, -b); }
+};
+// exp(x - m), given base(m).
+__device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
+    return kbki_exp2(fmaf(x, base.k, -base.b));
+}
+// The factor that makes what is relative to m relative to another base, of a maximum not below m. Of two k only one is
+// coarse: then their maxima are 32 and more apart.
+__device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
+    const kbki_base from(m);
+    return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
+}
 
 struct kbki_pair {
     typedef kbki_pair type;
     float m, s;
     static __device__ __forceinline__ kbki_pair none() { return { -INFINITY, 0.0f }; }
-    // m * log2(e) is rounded the same way here and in base(), so that the factors match what s was built
-    // with.
     static __device__ __forceinline__ kbki_pair join(kbki_pair a, kbki_pair b) {
-        kbki_pair r;
-        r.m = fmaxf(a.m, b.m);
-        float base = kbki_base(r.m);
-        r.s = a.s * kbki_exp2(__fmul_rn(a.m, KBKI_LOG2E) - base) + b.s * kbki_exp2(__fmul_rn(b.m, KBKI_LOG2E) - base);
-        return r;
+        const bool up = b.m > a.m;
+        const float m = up ? b.m : a.m, factor = kbki_rebase(up ? a.m : b.m, kbki_base(m));
+        return { m, up ? fmaf(a.s, factor, b.s) : fmaf(b.s, factor, a.s) };
     }
     static __device__ __forceinline__ kbki_pair shuffle(kbki_pair v, int d) {
         return { __shfl_xor_sync(~0u, v.m, d), __shfl_xor_sync(~0u, v.s, d) };
     }
     __device__ __forceinline__ void add(float x) {
-        float top = fmaxf(m, x), base = kbki_base(top);
-        s = s * kbki_exp2(__fmul_rn(m, KBKI_LOG2E) - base) + kbki_exp_from(x, base);
-        m = top;
+        if (x > m) s *= kbki_rebase(m, kbki_base(x)), m = x;
+        s += kbki_exp_from(x, kbki_base(m));
     }
-    // log of the sum of exp(x - m): s is relative to the rounded m * log2(e), which the FMA gives back
-    // exactly.
-    __device__ __forceinline__ float log_sum() const {
-        float base = m * KBKI_LOG2E;
-        return KBKI_LN2 * (log2f(s) - fmaf(m, KBKI_LOG2E, -base));
-    }
+    // log of the sum of exp(x - m); -inf where there was nothing but -inf.
+    __device__ __forceinline__ float log_sum() const { return KBKI_LN2 * (log2f(s) - kbki_base(m).rest(m)); }
 };
 
 /*  One thread's share of a row: U packs are loaded before the first is used, then their maximum costs one
@@ -1293,7 +1326,8 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
 #pragma unroll
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
-        float base = kbki_base(top), s = r.s * kbki_exp2(__fmul_rn(r.m, KBKI_LOG2E) - base);
+        const kbki_base base(top);
+        float s = r.s * kbki_rebase(r.m, base);
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -3531,8 +3565,8 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     6 cluster  row split over 2, 4 or 8 CTAs, in registers and shared memory; (max, sum) exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
-               formula does; from rung 3 on so does one with its maximum beyond 2^30 either way. x and y that
-               reach a 16-byte boundary at different elements are taken one element at a time */
+               formula does; one of equal numbers gives 1/C, be they -1e30 or the greatest there are. x and y
+               that reach a 16-byte boundary at different elements are taken one element at a time */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -3586,32 +3620,16 @@ __global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y
     kbki_pair p = kbki_pair::none();
     for (int64_t c = threadIdx.x % 32; c < cols; c += 32) p.add(kbki_float(x[c]));
     p = kbki_warp_all<kbki_pair>(p);
-    float base = kbki_base(p.m), inv = 1.0f / p.s;
+    const kbki_base base(p.m);
+    const float inv = 1.0f / p.s;
     for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) * inv);
 }
 
-__device__ __half2 kbki_two(__half*);
-__device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// The greater of two words, element by element; a NaN is passed over, as fmaxf does.
-__device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
-    return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
-}
-template <class T> __device__ __forceinline__ uint32_t kbki_max_word(T*, uint32_t a, uint32_t b) {
-    typedef decltype(kbki_two((T*)0)) two;
-    two x, y;
-    memcpy(&x, &a, 4), memcpy(&y, &b, 4);
-    x = __hmax2(x, y);
-    memcpy(&a, &x, 4);
-    return a;
-}
-template <class T> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, 1>& v) { return kbki_float(v.v); }
-template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, Width>& v) {
-    float f[2];
-    kbki_unword((T*)0, kbki_max_word((T*)0, kbki_max_word((T*)0, v.q.x, v.q.y), kbki_max_word((T*)0, v.q.z, v.q.w)),
-                f);
-    return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
-}
+struct kbki_softmax_scale {
+    kbki_base base;
+    float factor;
+};
 /*  The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. In f32 the
     exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per
     element is cheaper than the registers for that. (The logarithm of the sum in its exponent would save a
@@ -3624,7 +3642,7 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row
         for (int u = 0; u < Packs; u++) r = fmaxf(r, kbki_max_of(v[u]));
         return r;
     }
-    __device__ __forceinline__ float sum(float base, float r) {
+    __device__ __forceinline__ float sum(kbki_base base, float r) {
         float f[Width];
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -3636,20 +3654,21 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row
         }
         return r;
     }
-    // What put needs, a base and a factor: `mine` is the maximum that sum was relative to, `all` the row's pair.
-    static __device__ __forceinline__ float2 scale(float mine, kbki_pair all) {
-        float base = kbki_base(all.m), inv = 1.0f / all.s;
-        return make_float2(base, kept ? kbki_exp2(__fmul_rn(mine, KBKI_LOG2E) - base) * inv : inv);
+    // What put needs: `mine` is the maximum that sum was relative to, `all` the row's pair.
+    static __device__ __forceinline__ kbki_softmax_scale scale(float mine, kbki_pair all) {
+        const kbki_base base(all.m);
+        const float inv = 1.0f / all.s;
+        return { base, kept ? kbki_rebase(mine, base) * inv : inv };
     }
-    static __device__ __forceinline__ void put_one(kbki_pack<T, Width> v, float2 scale, T* y) {
+    static __device__ __forceinline__ void put_one(kbki_pack<T, Width> v, kbki_softmax_scale scale, T* y) {
         float f[Width];
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = (kept ? f[k] : kbki_exp_from(f[k], scale.x)) * scale.y;
+        for (int k = 0; k < Width; k++) f[k] = (kept ? f[k] : kbki_exp_from(f[k], scale.base)) * scale.factor;
         v.set(f);
         v.store(y);
     }
-    template <int Threads> __device__ __forceinline__ void put(T* y, int t, int packs, float2 scale) {
+    template <int Threads> __device__ __forceinline__ void put(T* y, int t, int packs, kbki_softmax_scale scale) {
         y += t * Width;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -3667,7 +3686,7 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     __syncthreads();
     p = slots[threadIdx.x % warps];
     float m = kbki_warp_all<kbki_max, warps>(p.m);
-    p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - kbki_base(m));
+    p.s *= kbki_rebase(p.m, kbki_base(m));
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
@@ -3692,7 +3711,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
         if (t + u * Threads < packs) r.v[u].load(x + sp.head + (t + u * Threads) * Width);
     }
     if (Edges && one >= 0) edge = kbki_float(x[one]);
-    float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(edge)), base = kbki_base(mine);
+    const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(edge));
+    const kbki_base base(mine);
     if (Edges) sum = kbki_exp_from(edge, base);
     sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.sum(base, sum));
     kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
@@ -3709,7 +3729,8 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
     int t = threadIdx.x;
     kbki_span sp = kbki_split<T, Width>(x, cols);
     kbki_pair p = kbki_all<kbki_pair, 512>(kbki_row_pair<T, Width, 4>(x, cols, t, 512), slots);
-    float base = kbki_base(p.m), inv = 1.0f / p.s;
+    const kbki_base base(p.m);
+    const float inv = 1.0f / p.s;
     int64_t one = kbki_single(sp, cols, t);
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[one]), base) * inv);
 #pragma unroll 4
@@ -3746,7 +3767,8 @@ __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y
 #pragma unroll
         for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
     }
-    float base = kbki_base(kbki_all<kbki_max, 512>(top, slots[0])), sum = kbki_exp_from(edge, base);
+    const kbki_base base(kbki_all<kbki_max, 512>(top, slots[0]));
+    float sum = kbki_exp_from(edge, base);
 #pragma unroll 2
     for (int i = t; i < packs; i += 512) {
         kbki_pack<T, Width> v = *reinterpret_cast<kbki_pack<T, Width>*>(copy + i * Width);
@@ -3869,7 +3891,8 @@ __global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const 
     for (int u = 0; u < Extra; u++)
         if (t + u * Threads < more) v.v[0].q = kbki_row[u * Threads + t], mine = v.top(mine);
     mine = kbki_warp_all<kbki_max>(mine);
-    float base = kbki_base(mine), sum = r.sum(base, 0);
+    const kbki_base base(mine);
+    float sum = r.sum(base, 0);
 #pragma unroll
     for (int u = 0; u < Extra; u++) {
         if (t + u * Threads >= more) continue;
@@ -3880,7 +3903,7 @@ __global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const 
     sum = kbki_warp_all<kbki_sum<float>>(sum);
     kbki_pair p = kbki_warps_pair<Threads>({ mine, sum }, slots);
     kbki_cluster_begun();
-    float2 scale = r.scale(mine, kbki_cluster_all<kbki_pair>(p, room));
+    const kbki_softmax_scale scale = r.scale(mine, kbki_cluster_all<kbki_pair>(p, room));
     r.template put<Threads>(y + at, t, packs, scale);
 #pragma unroll
     for (int u = 0; u < Extra; u++) {
@@ -6676,8 +6699,7 @@ template <class T> struct kbki_ce_io {
     kbki_pair* pair; // where the row's pair goes as well, or NULL
     // One thread per row calls this with the row's pair.
     __device__ __forceinline__ void finish(int64_t row, kbki_pair p) const {
-        bool empty = p.m == -INFINITY && p.s == 0; // every logit is -inf: log(0) without a NaN on the way
-        float log_sum = empty ? -INFINITY : p.log_sum();
+        const float log_sum = p.log_sum();
         int at = t[row];
         if (lse) lse[row] = p.m + log_sum;
         if (pair) pair[row] = p;
@@ -6779,7 +6801,8 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
                8 or 16 logits; alignment is peeled row by row
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
-               elements are taken one element at a time */
+               elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
+               log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -6813,7 +6836,8 @@ KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* i
 #ifdef __CUDACC__
 // What turns a row's logits into its gradients: factor * exp(x - m), less `unit` at the target.
 template <class T> struct kbki_ce_row {
-    float base, factor, unit;
+    kbki_base base;
+    float factor, unit;
     int64_t at;
     bool ignore;
     __device__ __forceinline__ void target(int t, int64_t cols) {
@@ -6864,9 +6888,10 @@ template <class T> struct kbki_ce_grad {
             row.base = kbki_base(pair[r].m), row.factor = scale / pair[r].s, row.unit = scale;
         } else {
             // what the base is rounded by goes into the factor: at lse = 1000 it is 6e-5
-            float l = __ldg(lse + r), rest;
-            row.base = __fmul_rn(l, KBKI_LOG2E), rest = fmaf(l, KBKI_LOG2E, -row.base), row.unit = __ldg(g);
-            row.factor = row.unit * (rest == rest ? kbki_exp2(-rest) : 1.0f); // an infinite lse has no rest
+            const float l = __ldg(lse + r);
+            row.base = kbki_base(l), row.unit = __ldg(g);
+            row.factor = row.unit * kbki_exp2(-row.base.rest(l));
+            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.factor = row.unit; // infinite or NaN: it stays so
         }
         row.target(__ldg(t + r), cols);
         return row;
@@ -6986,14 +7011,18 @@ KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, const char* variant) {
 KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                          int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
-        double loss, lse, one = 1, *both[2] = { &loss, &lse }, *dx[2 * KBK_OUTS] = { NULL };
-        const double* grad[4] = { in[0], in[1], NULL, &one };
+        double loss, top = -HUGE_VAL, log_sum = 0, one = 1, *both[2] = { &loss, NULL }, *dx[2 * KBK_OUTS] = { NULL };
+        const double *x = in[0] + r * s->cols, *grad[4] = { NULL, in[1] + r, &log_sum, &one };
         kbk_cross_entropy_fwd_ref(s, in, both, r, r + 1);
         if (out[0]) out[0][r - u0] = loss;
         if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = kbk_is_nan(loss) || kbk_is_inf(loss) ? 0 : fabs(loss) + 0.25;
         if (!out[1]) continue;
         if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
-        grad[0] += r * s->cols, grad[1] += r, grad[2] = &lse, dx[0] = out[1] + (r - u0) * s->cols;
+        grad[0] = dx[0] = out[1] + (r - u0) * s->cols;
+        // As logits less their maximum: at -1e30 a double has no room for the logarithm of a sum.
+        for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
+        for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
+        log_sum = log(log_sum);
         kbk_cross_entropy_bwd_ref(s, grad, dx, 0, 1);
     }
 }
@@ -7080,7 +7109,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
-    return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - kbki_base(top))) };
+    return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
 /*  Each warp sends its pair to place `slot` of the table of every CTA of the cluster; arrivals at the mbarrier there,
     or the bytes that come from other CTAs, say when a table is full. So one waits for the pairs alone: the release of
@@ -7122,7 +7151,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uin
 // More packs into a thread's pair. The sum is rescaled only when they have a new maximum, which soon becomes rare.
 // base: kbki_base(p.m).
 template <class T, int Packs>
-__device__ __forceinline__ void kbki_ce_take(kbki_pair& p, float& base, const uint4* packs) {
+__device__ __forceinline__ void kbki_ce_take(kbki_pair& p, kbki_base& base, const uint4* packs) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_pack<T, Width> v[Packs];
     float f[Packs][Width], top = -INFINITY, sum = 0;
@@ -7135,7 +7164,7 @@ __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, float& base, const ui
     }
     if (top > p.m) {
         base = kbki_base(top);
-        p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - base), p.m = top;
+        p.s *= kbki_rebase(p.m, base), p.m = top;
     }
 #pragma unroll
     for (int n = 0; n < Packs; n++)
@@ -7237,7 +7266,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         }
         float edge = one >= 0 ? kbki_float(x[one]) : -INFINITY;
         kbki_pair p = kbki_pair::none();
-        float base = kbki_base(p.m);
+        kbki_base base(p.m);
         kbki_ce_wait<KBKI_CE_AHEAD>(ahead);
         int left = part.count - t;
         unsigned from = slot;
@@ -9318,6 +9347,18 @@ __device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k,
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
+/*  What exponents of scores are relative to when the running maximum goes from `before` to `top`, and the factor for
+    what came before. Where it is coarse (see kbki_base), top is subtracted from the scores first, which is exact. */
+struct kbki_attn_base {
+    float b, factor;
+    bool coarse;
+    __device__ __forceinline__ kbki_attn_base(float before, float top, float log2_scale) {
+        const float was = __fmul_rn(before, log2_scale);
+        b = top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale), coarse = kbki_coarse(b);
+        factor = kbki_coarse(was) ? 0.0f : kbki_exp2(was - b);
+        if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
+    }
+};
 // One row: scores become probabilities relative to the running maximum; returns the factor for what came
 // before.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
@@ -9325,12 +9366,15 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
 #pragma unroll
     for (int d = 8; d; d >>= 1) top = fmaxf(top, __shfl_xor_sync(~0u, top, d));
     top = fmaxf(top, run->m);
-    float base = top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale), sum = 0;
+    float sum = 0;
+    const kbki_attn_base base(run->m, top, log2_scale);
+    if (base.coarse)
 #pragma unroll
-    for (int e = 0; e < 4; e++) sum += s[e] = kbki_exp2(fmaf(s[e], log2_scale, -base));
-    float factor = kbki_exp2(__fmul_rn(run->m, log2_scale) - base);
-    run->m = top, run->s = run->s * factor + sum;
-    return factor;
+        for (int e = 0; e < 4; e++) s[e] -= top;
+#pragma unroll
+    for (int e = 0; e < 4; e++) sum += s[e] = kbki_exp2(fmaf(s[e], log2_scale, -base.b));
+    run->m = top, run->s = run->s * base.factor + sum;
+    return base.factor;
 }
 // limit[r]: the last key that row r may see. Only where hidden is set is there any doubt, and then v of a
 // hidden key must not even be multiplied by zero: it may be NaN.
@@ -9451,10 +9495,11 @@ __global__ void __launch_bounds__(256)
     scores += row * n, p += row * n;
     for (int64_t j = threadIdx.x; j < keys; j += 256) run.add(scores[j] * io.scale);
     run = kbki_all<kbki_pair, 256>(run, slots);
-    float base = kbki_base(run.m), inv = run.s == 0 ? 1.0f : 1.0f / run.s;
+    const kbki_base base(run.m);
+    const float inv = run.s == 0 ? 1.0f : 1.0f / run.s;
     for (int64_t j = threadIdx.x; j < n; j += 256)
         p[j] = kbki_type<T>::from(j < keys ? kbki_exp_from(scores[j] * io.scale, base) * inv : 0.0f);
-    if (threadIdx.x == 0) io.lse[row0 + row] = KBKI_LN2 * (base + log2f(run.s));
+    if (threadIdx.x == 0) io.lse[row0 + row] = run.m + run.log_sum();
 }
 template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
@@ -9766,7 +9811,7 @@ __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across
 // New running maximum m of rows g and g + 8 of a 16-row block, and what exponents are relative to. Returns
 // true if some row of the warp has a new one; then factor is for what came before.
 template <int Across>
-__device__ __forceinline__ bool kbki_attn_top(const float (&s)[Across][4], float (&m)[2], float (&base)[2],
+__device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -9776,9 +9821,11 @@ __device__ __forceinline__ bool kbki_attn_top(const float (&s)[Across][4], float
         top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
         top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
         top = fmaxf(top, m[h]);
-        base[h] = top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale);
-        factor[h] = kbki_exp2(__fmul_rn(m[h], log2_scale) - base[h]);
-        m[h] = top;
+        const kbki_attn_base now(m[h], top, log2_scale);
+        base[h] = now.b, factor[h] = now.factor, m[h] = top;
+        if (now.coarse)
+#pragma unroll
+            for (int n = 0; n < Across; n++) s[n][2 * h] -= top, s[n][2 * h + 1] -= top;
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
@@ -9946,7 +9993,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
                                                      rows of q pass by; dq collects by atomics in f32, laid
                                                      out as the accumulators are, so each is a full line. dq
                                                      of a tile waits for the next tile's barrier: one per tile
-    bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0 */
+    bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
+               lse has no room there for the logarithm of a sum */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };

@@ -40,9 +40,25 @@ static void cuda(cudaError_t e, const char* what) {
 #define CUDA(call) cuda((call), #call)
 
 // --- inputs: what they are filled with
-enum { SEED1, SEED2, SEED3, LOGITS80, MINUS_INF, NANS, MEAN1000, BAD_IDS, DEAD_KEYS, MASKS, FAR, FILLS };
-static const char* const fill_name[FILLS] = { "seed 1",    "seed 2", "seed 3",    "+-80",  "-inf", "nan, inf",
-                                              "mean 1000", "ids",    "-inf keys", "masks", "far" };
+enum {
+    SEED1,
+    SEED2,
+    SEED3,
+    LOGITS80,
+    MINUS_INF,
+    NANS,
+    MEAN1000,
+    BAD_IDS,
+    DEAD_KEYS,
+    MASKS,
+    FAR,
+    WHOLE_ROWS,
+    FAR_KEYS,
+    FILLS
+};
+static const char* const fill_name[FILLS] = { "seed 1",   "seed 2",      "seed 3",  "+-80",      "-inf",
+                                              "nan, inf", "mean 1000",   "ids",     "-inf keys", "masks",
+                                              "far",      "masked rows", "far keys" };
 // --- addresses: elements by which inputs and outputs are off a 256-byte boundary
 static const int offsets[][2] = { { 0, 0 }, { 1, 1 }, { 1, 0 }, { 0, 3 }, { 5, 13 } };
 enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
@@ -88,6 +104,38 @@ static void kill_keys(const job* j, side* x) {
     for (int64_t r = 0; x->slot == 1 && r < x->t.count / d; r++)
         if (r < rows || r % rows < 70 || r % 3 == 0) x->values[r * d + 3] = -HUGE_VAL;
 }
+// A row that is masked as a whole, or as great as numbers are.
+static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
+    static const double greatest[KBK_DTYPES] = { 3.4028234663852886e38, 65504, 3.3895313892515355e38 };
+    double far = dtype == KBK_F16 ? 60000 : 1e30;
+    int half = column < cols / 2;
+    switch (row % 6) {
+    case 0: return -far;
+    case 1: return -greatest[dtype];
+    case 2: return greatest[dtype];
+    case 3: return half ? -greatest[dtype] : -far;
+    case 4: return half ? -HUGE_VAL : -greatest[dtype];
+    default: return half ? -greatest[dtype] : greatest[dtype];
+    }
+}
+// All logits of a row at one far number, or half of them further down; lse is that of the greatest.
+static void mask_rows(const job* j, side* x) {
+    int64_t cols = j->s.cols;
+    if (x->t.kind == KBK_KF32)
+        for (int64_t r = 0; x->t.per_unit && r < x->t.count; r++)
+            x->values[r] = kbk_round_value(j->dtype, masked(j->dtype, r, cols - 1, cols));
+    if (x->t.kind == KBK_T)
+        for (int64_t i = 0; i < x->t.count; i++) x->values[i] = masked(j->dtype, i / cols, i % cols, cols);
+}
+// Scores near -1e30 (f16: -1e10), the same for all keys of the first head, and for two of three of the others. They are
+// exact in any order of adding up, so the probabilities are 1 and 0 over their number.
+static void move_keys(const job* j, side* x) {
+    int64_t d = j->s.cols, rows = j->s.rows;
+    double q = j->dtype == KBK_F16 ? 1024 : ldexp(1.0, 40), k = j->dtype == KBK_F16 ? -32768 : ldexp(-1.0, 55);
+    for (int64_t i = 0; x->slot == 0 && i < x->t.count; i++) x->values[i] = q * (double)(1 + i / d % 8);
+    for (int64_t i = 0; x->slot == 1 && i < x->t.count; i++)
+        x->values[i] = k * (i / d >= rows && i / d % 3 == 2 ? 1.5 : 1) * (i % d % 2 ? 0.5 : 1);
+}
 static void spoil(job* j, int fill) {
     for (int k = 0; k < j->n; k++) {
         side* x = &j->x[k];
@@ -100,6 +148,8 @@ static void spoil(job* j, int fill) {
             continue;
         }
         if (fill == DEAD_KEYS) kill_keys(j, x);
+        if (fill == FAR_KEYS) move_keys(j, x);
+        if (fill == WHOLE_ROWS) mask_rows(j, x);
         if (x->slot != j->spoiled || fill == DEAD_KEYS) continue;
         if (x->t.kind == KBK_KF32 && fill == NANS && j->op->family == KBK_ATTN)
             x->values[n / 2] = kbki_from_bits(0x7FF8ull << 48);
@@ -169,6 +219,8 @@ static int prepare(job* j) {
             kbk_widen(x->t.kind, j->dtype, x->raw, x->values, x->t.count);
         }
     j->op->ref(&j->s, j->in, j->out, 0, j->units);
+    for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++) // magnitudes allow for scores that were rounded
+        if (j->x[k].t.scales) memset(j->x[k].scales, 0, (size_t)(j->x[k].t.scales * j->units) * sizeof(double));
     return big_enough;
 }
 static void release(job* j) {
@@ -380,7 +432,10 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
     if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
     if (fill == MASKS || fill == FAR)
         return spoiled == 0 && strcmp(op->dir, "bwd") && (is(op, "softmax") || is(op, "cross_entropy"));
-    if (fill == DEAD_KEYS) return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
+    if (fill == WHOLE_ROWS)
+        return spoiled == 0 && (is(op, "cross_entropy") || (is(op, "softmax") && strcmp(op->dir, "bwd")));
+    if (fill == DEAD_KEYS || fill == FAR_KEYS)
+        return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
     return spoiled == 0 || fill == NANS || fill == MINUS_INF;
 }
 /* Attention by the vendor's matrix products multiplies hidden values by zero: NaN or infinity there are not
