@@ -2234,7 +2234,8 @@ template <class T> const char* kbk_triad_run_bulk(const kbk_args* a, kbk_stream 
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: depth elements (0: n)
                          idx uniform, or i mod depth (layout KBK_SEQUENTIAL). An index outside of x gives NaN
     flops  0
-    bytes  (2*s + 8)*n   useful ones: index, element read, element written
+    bytes  (s + 8)*n + s*min(n, depth)     useful ones: index, element written, element read; where there are
+                                           fewer elements than reads, each element once
     check  bit-exact
     1 naive    one element per thread              <- two latencies in a row, one small read in flight
     2 unroll   eight indices, then eight reads     <- eight in flight per thread: a random read is as slow as
@@ -2287,7 +2288,10 @@ KBK_FN double kbk_strided_run_flops(const kbk_shape* s) { return (void)s, 0; }
 KBK_FN double kbk_gather_run_flops(const kbk_shape* s) { return (void)s, 0; }
 KBK_FN double kbk_chase_run_flops(const kbk_shape* s) { return (void)s, 0; }
 KBK_FN double kbk_strided_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) { return kbki_n(s) * (2.0 * s->elem + 8); }
+KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) {
+    double n = kbki_n(s), among = (double)kbki_among(s);
+    return n * (s->elem + 8.0) + (n < among ? n : among) * s->elem;
+}
 KBK_FN double kbk_chase_run_bytes(const kbk_shape* s) { return (void)s, 4.0 * KBK_HOPS; }
 KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, const char* variant) {
     (void)s, (void)variant;
@@ -3531,6 +3535,11 @@ __global__ void __launch_bounds__(1024)
         __syncthreads();
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
+}
+// The column sums of no rows: zeros.
+template <class T> const char* kbki_no_rows(T* sums, int64_t cols, kbk_stream st) {
+    cudaError_t e = sums && cols ? cudaMemsetAsync(sums, 0, (size_t)cols * sizeof(T), st) : cudaSuccess;
+    return e == cudaSuccess ? NULL : kbki_error(e);
 }
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
@@ -5432,10 +5441,14 @@ template <class T, bool Layer> const char* kbki_dnorm_args(const kbk_args* a, kb
     if (why || io->rows * io->cols == 0) return why;
     return kbki_check_workspace(a, kbki_part_bytes(io->sums * io->cols));
 }
+template <class T, bool Layer> const char* kbki_dnorm_none(const kbki_dnorm<T, Layer>& io, kbk_stream st) {
+    const char* why = kbki_no_rows(io.dw, io.cols, st);
+    return why ? why : kbki_no_rows(io.db, io.cols, st);
+}
 template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     int64_t width = io.sums * io.cols;
     if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
     kbk_layernorm_bwd_atomic_k<T, Layer><<<(unsigned)io.rows, 256, 0, st>>>(io);
@@ -5445,14 +5458,14 @@ template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, 
 template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     kbk_layernorm_bwd_split_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
     return kbki_columns<kbki_dnorm<T, Layer>, Layer>(io, io.part, io.counters, io.rows, io.cols, st);
 }
 template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     size_t bytes = (size_t)(io.sums * io.cols) * 4;
     int64_t most = kbki_part_ctas(io.sums * io.cols);
     unsigned ctas = 0;
@@ -5465,7 +5478,7 @@ template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a,
     constexpr int Width = KBKI_WIDTH(T);
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     int64_t packs = io.cols / Width, width = io.sums * io.cols, most = kbki_part_ctas(width);
     if (!kbki_whole_packs<T>(io.dy, io.x, io.cols) || !kbki_whole_packs<T>(io.dx, io.w, io.cols) || packs > 2048)
         return kbki_dnorm_ticket<T, Layer>(a, st);
@@ -6404,7 +6417,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     kbk_weighted_sum_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io);
     return kbki_launched();
@@ -6412,7 +6425,7 @@ template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "split"), &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
@@ -6421,7 +6434,7 @@ template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args dx = *a, dw = *a;
     const char* why = kbki_check_dims(&a->s);
-    if (why || a->s.rows * a->s.cols == 0) return why;
+    if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_no_rows((T*)a->out[1], a->s.cols, st);
     dx.in[1] = a->in[2], dx.s.depth = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
     dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.depth = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
     why = kbk_matmul_fwd_shared<T>(&dx, st);
@@ -6445,7 +6458,7 @@ const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "ticket"), &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
 }
@@ -6468,7 +6481,7 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "fused"), &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     bool vector = io.cols % Width == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
     if (!vector) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
     if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(io, st);

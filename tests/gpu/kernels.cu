@@ -504,6 +504,45 @@ static void run_empty(const kbk_op* op, int dtype) {
         }
 }
 
+// Sums over the rows, of no rows, are zeros: outputs that belong to no unit are written all the same.
+static void run_no_rows(const kbk_op* op, int dtype) {
+    enum { ROOM = 512 }; // bytes of a tensor, more than it has
+    static unsigned char got[KBK_MAX_TENSORS * ROOM];
+    kbk_tensor t[KBK_MAX_TENSORS];
+    kbk_shape s = { 1, 1, 0, 37, 3, 0, 0, 0, kbk_dtype_size(dtype), 0 };
+    int n = op->tensors(&s, t), sums = 0;
+    for (int k = 0; k < n; k++) sums += t[k].role != KBK_IN && !t[k].per_unit;
+    for (int i = 0; i < KBK_VARIANT_COUNT && sums; i++) {
+        const kbk_variant* v = &kbk_table[i];
+        kbk_args a = {};
+        int ins = 0, outs = 0;
+        if (!wanted(v, op, dtype)) continue;
+        arena_at = arena, a.s = s, a.workspace_bytes = kbk_workspace(v, &s), a.workspace = take(a.workspace_bytes);
+        CUDA(cudaMemsetAsync(arena, 0xFF, (size_t)(arena_at - arena), stream));
+        char* from = arena_at;
+        for (int k = 0; k < n; k++)
+            if (t[k].role == KBK_IN)
+                a.in[ins++] = take(ROOM);
+            else
+                a.out[outs++] = take(ROOM);
+        CUDA(cudaMemsetAsync(from, 0xFF, (size_t)(arena_at - from), stream));
+        const char* why = kbk_launch(v, dtype, &a, stream);
+        CUDA(cudaMemcpyAsync(got, from, (size_t)(arena_at - from), cudaMemcpyDeviceToHost, stream));
+        CUDA(cudaStreamSynchronize(stream));
+        for (int k = 0; k < n && !why; k++) {
+            int64_t bytes = t[k].count * kbk_kind_size(t[k].kind, dtype);
+            for (int64_t b = 0; b < ROOM && !why; b++)
+                if (got[k * ROOM + b] != (t[k].role != KBK_IN && b < bytes ? 0 : 0xFF))
+                    why = "sums of no rows are not 0";
+        }
+        if (why)
+            printf("FAIL: %s_%s/%s %s, 0 x 37: %s\n", op->name, op->dir, v->name, kbk_dtype_name(dtype), why),
+                failed++;
+        else
+            passed++;
+    }
+}
+
 // --- more than 2^31 elements: a periodic input, and oracles of sampled units computed from copies of those
 // alone
 static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block, size_t period) {
@@ -711,6 +750,7 @@ static void run_op(const kbk_op* op) {
     for (int dtype = 0; dtype < KBK_DTYPES; dtype++) {
         if (piece++ % jobs != job_index) continue;
         run_empty(op, dtype);
+        run_no_rows(op, dtype);
         if (family == KBK_ATTN) {
             run_attention(op, dtype);
             continue;

@@ -40,7 +40,7 @@ static void test_formulas(void) {
         { "read", "run", 0, 34 },              // 30 + the fold
         { "triad", "run", 30, 90 },            // 2 * 15; three tensors of 30
         { "strided", "run", 0, 60 },           // useful: 15 read, 15 written
-        { "gather", "run", 0, 180 },           // useful: 15 * (8 + 2 + 2)
+        { "gather", "run", 0, 164 },           // useful: 15 * (8 + 2) + 7 * 2, each of 7 elements once
         { "chase", "run", 0, 65536 },          // useful: 16384 hops of 4
         { "h2d", "run", 0, 30 },               // the bus carries a tensor once
         { "d2h", "run", 0, 30 },               // likewise
@@ -91,6 +91,9 @@ static void test_formulas(void) {
         check_near(op->bytes(&s), want[i].bytes, 0, want[i].op);
     }
     check(n == KBK_OP_COUNT, "every operation has its numbers in this list");
+    // More elements than reads: as many are read as there are indices.
+    for (s.depth = 0; s.depth < 99; s.depth += 49)
+        check_near(kbk_find_op("gather", "run")->bytes(&s), 180, 0, "gather among many");
 }
 
 /* Compulsory bytes are the sum over the tensors, whatever the shape: ties _bytes to _tensors. Not for access
