@@ -105,7 +105,8 @@
        >>shapes         shapes, arguments, tensors, checks: the types of the table
        >>numbers        Philox, rounding to 16 bits and back, reproducible inputs
        >>verify         compares a result with its oracle
-       >>device         packs, reductions, the running softmax pair, tickets, launch helpers
+       >>device         packs, reductions, the running softmax pair, tickets
+       >>launch         what the runtime is asked once; checks of arguments; a kernel's shape
        >>elementwise    add, mul, div, and the ladder of every element-wise operation
        >>memory         copy, fill, read, triad: how fast memory is
        >>access         strided, gather, chase: what an access pattern costs
@@ -1058,8 +1059,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>device     What the kernels share: packs of 16 bytes, reductions, the running softmax pair, tickets,
-               launching.
+  >>device     What the kernels share: packs of 16 bytes, reductions, the running softmax pair, tickets.
                Public: nothing      Used by: every section below
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -1406,34 +1406,118 @@ template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
 __device__ __forceinline__ void kbki_bulk_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 #endif
 
-// --- launching
-// What a call of the runtime's says, which keeps it as well: the next launcher would take it for its own.
-KBK_FN const char* kbki_error(cudaError_t e) { return cudaGetLastError(), cudaGetErrorString(e); }
+// Reduction the classical way, halving the active threads each time; Reduce joins two values.
+template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
+    int t = threadIdx.x;
+    __syncthreads(); // s may still be read from the previous reduction
+    s[t] = v;
+    for (int half = Threads / 2; half; half /= 2) {
+        __syncthreads();
+        if (t < half) s[t] = Reduce::join(s[t], s[t + half]);
+    }
+    __syncthreads();
+    return s[0];
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>launch     What launchers share: what the runtime says of a device or a kernel, asked for once; checks of
+               arguments; which shape of kernel a row takes.
+               Public: nothing      Used by: every launcher
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+/*  What the runtime says of a kernel on a device stays so, and asking takes longer than launching. A place of the table
+    belongs to whoever puts the first 1 into its state, and is read once that is 2; none is given back. Where a fact
+    finds no place, the runtime is asked each time. value: 0 until it is known, then one more than it is; of GRANTED the
+    bytes themselves. */
+typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
+typedef struct kbki_fact {
+    const void* kernel;
+    uint64_t key; // device, what, and what it depends on
+    int value, state;
+} kbki_fact;
+#define KBKI_FACTS 2048
+inline kbki_fact* kbki_facts(void) { // not static: one table for all files of a program
+    static kbki_fact table[KBKI_FACTS];
+    return table;
+}
+KBK_FN kbki_fact* kbki_fact_of(const void* kernel, kbki_what what, int group, int threads, size_t bytes) {
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || device > 255) return NULL;
+    uint64_t key =
+        (uint64_t)device << 56 | (uint64_t)what << 52 | (uint64_t)group << 44 | (uint64_t)threads << 32 | bytes;
+    uint64_t at = ((uint64_t)(uintptr_t)kernel ^ key * 0x9E3779B97F4A7C15u) * 0xC4CEB9FE1A85EC53u >> 40;
+    for (int i = 0; i < 64; i++) {
+        kbki_fact* f = kbki_facts() + (at + (uint64_t)i) % KBKI_FACTS;
+        int state = __atomic_load_n(&f->state, __ATOMIC_ACQUIRE);
+        if (state == 0 && __atomic_compare_exchange_n(&f->state, &state, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+            f->kernel = kernel, f->key = key;
+            __atomic_store_n(&f->state, 2, __ATOMIC_RELEASE);
+            return f;
+        }
+        if (state == 2 && f->kernel == kernel && f->key == key) return f;
+    }
+    return NULL;
+}
+// *value is what ask(value) gives, which is called where it is not yet known.
+template <class Ask>
+cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
+    kbki_fact* f = kbki_fact_of(kernel, what, group, threads, bytes);
+    int known = f ? __atomic_load_n(&f->value, __ATOMIC_RELAXED) : 0;
+    if (known) return *value = known - 1, cudaSuccess;
+    cudaError_t e = ask(value);
+    if (e == cudaSuccess && f) __atomic_store_n(&f->value, *value + 1, __ATOMIC_RELAXED);
+    return e;
+}
+
+// What a call of the runtime's says, which keeps it as well: the next launcher would take it for its own. A device that
+// was reset has forgotten how much shared memory its kernels were granted.
+KBK_FN const char* kbki_error(cudaError_t e) {
+    for (int i = 0; i < KBKI_FACTS; i++)
+        if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
+            (kbki_facts()[i].key >> 52 & 15) == KBKI_GRANTED)
+            __atomic_store_n(&kbki_facts()[i].value, 0, __ATOMIC_RELAXED);
+    return cudaGetLastError(), cudaGetErrorString(e);
+}
 KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
-    return e == cudaSuccess ? NULL : cudaGetErrorString(e);
+    return e == cudaSuccess ? NULL : kbki_error(e);
+}
+// Of the current device; 0 where there is none.
+KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
+    int value = 0;
+    cudaError_t e = kbki_once(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)attribute, &value, [&](int* to) {
+        int device = 0;
+        cudaError_t no = cudaGetDevice(&device);
+        return no == cudaSuccess ? cudaDeviceGetAttribute(to, attribute, device) : no;
+    });
+    return e == cudaSuccess ? value : (cudaGetLastError(), 0);
+}
+KBK_FN int kbki_capability(void) {
+    return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
+}
+// The capability, 90 for 9.0, that this kernel's code for the current device was compiled for.
+template <class Kernel> cudaError_t kbki_compiled(Kernel* kernel, int* capability) {
+    return kbki_once((const void*)kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
+        cudaFuncAttributes compiled = {};
+        cudaError_t e = cudaFuncGetAttributes(&compiled, kernel);
+        return *to = compiled.ptxVersion, e;
+    });
 }
 // NULL, or why code for a compute capability (90 for 9.0) is not to be had: the device is an older one, or the
 // program was compiled for one (nvcc without -arch takes the oldest it knows), and the kernels have no bodies.
 template <class> __global__ void kbki_built_k() {}
 template <int Capability> const char* kbki_needs() {
-    static int known[16]; // per device: 1: it has both
-    int device = 0, major = 0, minor = 0;
-    cudaFuncAttributes built = {};
-    if (cudaGetDevice(&device) == cudaSuccess && device < 16 && known[device]) return NULL;
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-    if (10 * major + minor < Capability) return "this variant needs another compute capability";
-    if (cudaFuncGetAttributes(&built, kbki_built_k<void>) != cudaSuccess)
-        return cudaGetErrorString(cudaGetLastError());
-    if (built.ptxVersion < Capability)
-        return "this variant was compiled for an older compute capability: nvcc -arch=native";
-    if (device < 16) known[device] = 1;
-    return NULL;
+    int compiled = 0;
+    if (kbki_capability() < Capability) return "this variant needs another compute capability";
+    cudaError_t e = kbki_compiled(kbki_built_k<void>, &compiled);
+    if (e != cudaSuccess) return kbki_error(e);
+    return compiled < Capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
+                                 : NULL;
 }
 KBK_FN int kbki_sms(void) {
-    int device = 0, n = 0;
-    if (cudaGetDevice(&device) == cudaSuccess) cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device);
+    int n = kbki_attribute(cudaDevAttrMultiProcessorCount);
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
@@ -1451,12 +1535,18 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
 // Leave to use *bytes of dynamic shared memory; *bytes becomes 0 where an SM has no such amount to give to a
 // CTA.
 template <class Kernel> const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
-    int device = 0, most = 0;
+    static int busy;                        // one at a time: who asks for less must not come after who asks for more
     if (*bytes <= (40u << 10)) return NULL; // what a kernel may use unasked, less its static part
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (*bytes + 1024 > (size_t)most) return *bytes = 0, (const char*)NULL; // 1 KiB for the static part
-    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*bytes);
+    if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) // 1 KiB for the static part
+        return *bytes = 0, (const char*)NULL;
+    kbki_fact* f = kbki_fact_of((const void*)kernel, KBKI_GRANTED, 0, 0, 0);
+    if (f && __atomic_load_n(&f->value, __ATOMIC_ACQUIRE) >= (int)*bytes) return NULL;
+    while (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {}
+    cudaError_t e = cudaSuccess;
+    if (!f || f->value < (int)*bytes)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*bytes);
+    if (f && e == cudaSuccess && f->value < (int)*bytes) __atomic_store_n(&f->value, (int)*bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
 
@@ -1488,19 +1578,6 @@ template <class Run> const char* kbki_by_row_ones(int64_t cols, Run run) {
 }
 #define KBKI_TEXT_ALIGN "an address is not a multiple of the element size"
 #define KBKI_TEXT_GRID "too many elements for one grid"
-// Reduction the classical way, halving the active threads each time; Reduce joins two values.
-template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
-    int t = threadIdx.x;
-    __syncthreads(); // s may still be read from the previous reduction
-    s[t] = v;
-    for (int half = Threads / 2; half; half /= 2) {
-        __syncthreads();
-        if (t < half) s[t] = Reduce::join(s[t], s[t + half]);
-    }
-    __syncthreads();
-    return s[0];
-}
-
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -3382,11 +3459,19 @@ const char* kbki_resident(Kernel* kernel, int threads, size_t shared, int64_t mo
     const char* why = kbki_want_shared(kernel, &shared);
     *ctas = 0;
     if (why || !shared) return why;
-    cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, threads, shared);
+    cudaError_t e = kbki_once((const void*)kernel, KBKI_CTAS, 0, threads, shared, &per_sm, [&](int* to) {
+        return cudaOccupancyMaxActiveBlocksPerMultiprocessor(to, kernel, threads, shared);
+    });
     if (e != cudaSuccess) return kbki_error(e);
     int64_t n = (int64_t)per_sm * kbki_sms();
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
+}
+// How many clusters of this shape and size the device holds at once.
+template <class Kernel> cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
+    return kbki_once((const void*)kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x,
+                     cfg->dynamicSmemBytes, n,
+                     [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
 }
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
@@ -3406,7 +3491,7 @@ const char* kbki_launch_clusters(void (*kernel)(Args...), int size, size_t share
     attr.val.clusterDim.x = (unsigned)size, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
     cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3(512), cfg.dynamicSmemBytes = shared;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
-    cudaError_t e = cudaOccupancyMaxActiveClusters(&n, kernel, &cfg);
+    cudaError_t e = kbki_clusters(kernel, &cfg, &n);
     if (e == cudaSuccess && n < 1) return "the device holds no such cluster";
     if (!in_turn && !kbki_grid_ok(rows * size)) return KBKI_TEXT_GRID;
     cfg.gridDim = dim3((unsigned)(in_turn && n < rows ? n : rows) * (unsigned)size);
@@ -3501,12 +3586,12 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
-    cudaFuncAttributes compiled = {};
-    cudaError_t e = cudaFuncGetAttributes(&compiled, kbki_part_add_k<Io>);
+    int compiled = 0;
+    cudaError_t e = kbki_compiled(kbki_part_add_k<Io>, &compiled);
     attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attr.val.programmaticStreamSerializationAllowed = 1;
     cfg.gridDim = dim3((unsigned)kbki_ceil(width, 32)), cfg.blockDim = dim3(512), cfg.stream = st;
-    cfg.attrs = &attr, cfg.numAttrs = compiled.ptxVersion >= 90;
+    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90;
     if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kbki_part_add_k<Io>, f, part, n, width);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
@@ -7378,7 +7463,7 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
     config.dynamicSmemBytes = bytes, config.stream = st;
     config.attrs = &cluster, config.numAttrs = 1;
     int clusters = 0;
-    cudaError_t e = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+    cudaError_t e = kbki_clusters(kernel, &config, &clusters);
     if (e != cudaSuccess) return kbki_error(e);
     if (clusters < 1) return "the device holds no such cluster";
     if (clusters > io.rows) clusters = (int)io.rows;
@@ -8005,13 +8090,13 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
     unsigned lead = (unsigned)(sums < 8 * kbki_sms() ? sums : 8 * kbki_sms());
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
-    cudaFuncAttributes compiled = {};
-    cudaError_t e = cudaFuncGetAttributes(&compiled, kbk_embedding_bwd_sorted_k<T, Width>);
+    int compiled = 0;
+    cudaError_t e = kbki_compiled(kbk_embedding_bwd_sorted_k<T, Width>, &compiled);
     if (e != cudaSuccess) return kbki_error(e);
     attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attr.val.programmaticStreamSerializationAllowed = 1;
     cfg.gridDim = dim3((unsigned)(hot + sums + zeros)), cfg.blockDim = dim3(KBKI_EMB_PUT), cfg.stream = st;
-    cfg.attrs = &attr, cfg.numAttrs = compiled.ptxVersion >= 90; // early only where it was compiled to wait
+    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90; // early only where it was compiled to wait
     kbki_emb_order_k<0><<<1u << o.bits, KBKI_EMB_TH, bytes, st>>>(o);
     e = cudaLaunchKernelEx(&cfg, kbk_embedding_bwd_sorted_k<T, Width>, io, o, (unsigned)per, group, lead, hot,
                            (unsigned)sums);
@@ -10540,14 +10625,8 @@ KBK_FN int kbk_runs_on(const kbk_variant* v, int sm) {
 KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a, kbk_stream stream) {
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "no such variant or element type";
 #ifdef __CUDACC__
-    int device = 0, major = 0, minor = 0;
     if (!v->launch[dtype]) return "this variant does not take this element type";
-    if (v->sm) {
-        cudaGetDevice(&device);
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-        if (!kbk_runs_on(v, 10 * major + minor)) return "this variant needs another compute capability";
-    }
+    if (v->sm && !kbk_runs_on(v, kbki_capability())) return "this variant needs another compute capability";
     return v->launch[dtype](a, stream);
 #else
     (void)a, (void)stream;
