@@ -62,8 +62,8 @@ enum {
 static const char* const fill_name[FILLS] = { "seed 1",   "seed 2",      "seed 3",   "+-80",      "-inf",
                                               "nan, inf", "mean 1000",   "ids",      "-inf keys", "masks",
                                               "far",      "masked rows", "far keys", "integers" };
-// --- addresses: elements by which inputs and outputs are off a 256-byte boundary; `apart`: each by so many more than the
-// one before it
+// --- addresses: elements by which inputs and outputs are off a 256-byte boundary, and by which each is off more than
+// the one before it
 static const struct {
     int in, out, apart;
 } offsets[] = { { 0, 0, 0 }, { 1, 1, 0 }, { 1, 0, 0 }, { 0, 3, 0 }, { 5, 13, 0 }, { 0, 0, 1 }, { 2, 1, 3 } };
