@@ -105,7 +105,8 @@
        >>shapes         shapes, arguments, tensors, checks: the types of the table
        >>numbers        Philox, rounding to 16 bits and back, reproducible inputs
        >>verify         compares a result with its oracle
-       >>device         packs, reductions, the running softmax pair, tickets, launch helpers
+       >>device         packs, reductions, the running softmax pair, tickets
+       >>launch         what the runtime is asked once; checks of arguments; a kernel's shape
        >>hopper         barriers, tensor copies, clusters and wgmma of compute capability 9.0
        >>elementwise    add, mul, div, and the ladder of every element-wise operation
        >>memory         copy, fill, read, triad: how fast memory is
@@ -1072,8 +1073,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>device     What the kernels share: packs of 16 bytes, reductions, the running softmax pair, tickets,
-               launching.
+  >>device     What the kernels share: packs of 16 bytes, reductions, the running softmax pair, tickets.
                Public: nothing      Used by: every section below
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -1171,6 +1171,28 @@ template <class T> struct kbki_pack<T, 1> {
     __device__ __forceinline__ void set(const float* f) { v = kbki_type<T>::from(f[0]); }
 };
 
+__device__ __half2 kbki_two(__half*);
+__device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
+// The greater of two words, element by element; a NaN is passed over, as fmaxf does.
+__device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
+    return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
+}
+template <class T> __device__ __forceinline__ uint32_t kbki_max_word(T*, uint32_t a, uint32_t b) {
+    typedef decltype(kbki_two((T*)0)) two;
+    two x, y;
+    memcpy(&x, &a, 4), memcpy(&y, &b, 4);
+    x = __hmax2(x, y);
+    memcpy(&a, &x, 4);
+    return a;
+}
+template <class T> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, 1>& v) { return kbki_float(v.v); }
+template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, Width>& v) {
+    float f[2];
+    kbki_unword((T*)0, kbki_max_word((T*)0, kbki_max_word((T*)0, v.q.x, v.q.y), kbki_max_word((T*)0, v.q.z, v.q.w)),
+                f);
+    return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
+}
+
 // n elements from p: so many single ones until the first 16-byte boundary, whole packs, and single ones
 // again.
 struct kbki_span {
@@ -1247,40 +1269,51 @@ __device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// What exponents are taken relative to. A maximum of -inf would give (-inf) - (-inf) = NaN, one like -FLT_MAX, which
-// masks are made of, overflows, and one like -1e30 rounds to 2^76 off: relative to -2^30 all of these add nothing.
-// Rounded here: as part of somebody's FMA it would be another base than that of the sum.
-__device__ __forceinline__ float kbki_base(float m) { return __fmul_rn(fmaxf(m, -1073741824.0f), KBKI_LOG2E); }
-// exp(x - m), given base(m): one FMA and one exp2.
-__device__ __forceinline__ float kbki_exp_from(float x, float base) { return kbki_exp2(fmaf(x, KBKI_LOG2E, -base)); }
+// A power of two so large that its logarithm's own rounding, 32 either way, is about as much as an exponent may be off.
+__device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
+/*  What exponents are taken relative to: exp(x - m) is exp2(k x - b), one FMA and one exp2, and b is rounded here: as
+    part of somebody's FMA it would be another base than that of the sum. Where m log2(e) is coarse (masks are made of
+    numbers like -1e30 and -FLT_MAX), numbers of f32 are 32 and more apart: only those that equal m add anything, and
+    k = 1, b = m finds them exactly. A maximum of -inf would give (-inf) - (-inf) = NaN: the least number stands in. */
+struct kbki_base {
+    float k, b;
+    kbki_base() = default;
+    __device__ __forceinline__ explicit kbki_base(float m) {
+        m = fmaxf(m, -3.402823466e38f), b = __fmul_rn(m, KBKI_LOG2E), k = KBKI_LOG2E;
+        if (kbki_coarse(b)) k = 1.0f, b = m;
+    }
+    // What b was rounded by: exp2(k x - b) is exp(x - m) exp2(rest(m)).
+    __device__ __forceinline__ float rest(float m) const { return fmaf(fmaxf(m, -3.402823466e38f), k, -b); }
+};
+// exp(x - m), given base(m).
+__device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
+    return kbki_exp2(fmaf(x, base.k, -base.b));
+}
+// The factor that makes what is relative to m relative to another base, of a maximum not below m. Of two k only one is
+// coarse: then their maxima are 32 and more apart.
+__device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
+    const kbki_base from(m);
+    return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
+}
 
 struct kbki_pair {
     typedef kbki_pair type;
     float m, s;
     static __device__ __forceinline__ kbki_pair none() { return { -INFINITY, 0.0f }; }
-    // m * log2(e) is rounded the same way here and in base(), so that the factors match what s was built
-    // with.
     static __device__ __forceinline__ kbki_pair join(kbki_pair a, kbki_pair b) {
-        kbki_pair r;
-        r.m = fmaxf(a.m, b.m);
-        float base = kbki_base(r.m);
-        r.s = a.s * kbki_exp2(__fmul_rn(a.m, KBKI_LOG2E) - base) + b.s * kbki_exp2(__fmul_rn(b.m, KBKI_LOG2E) - base);
-        return r;
+        const bool up = b.m > a.m;
+        const float m = up ? b.m : a.m, factor = kbki_rebase(up ? a.m : b.m, kbki_base(m));
+        return { m, up ? fmaf(a.s, factor, b.s) : fmaf(b.s, factor, a.s) };
     }
     static __device__ __forceinline__ kbki_pair shuffle(kbki_pair v, int d) {
         return { __shfl_xor_sync(~0u, v.m, d), __shfl_xor_sync(~0u, v.s, d) };
     }
     __device__ __forceinline__ void add(float x) {
-        float top = fmaxf(m, x), base = kbki_base(top);
-        s = s * kbki_exp2(__fmul_rn(m, KBKI_LOG2E) - base) + kbki_exp_from(x, base);
-        m = top;
+        if (x > m) s *= kbki_rebase(m, kbki_base(x)), m = x;
+        s += kbki_exp_from(x, kbki_base(m));
     }
-    // log of the sum of exp(x - m): s is relative to the rounded m * log2(e), which the FMA gives back
-    // exactly.
-    __device__ __forceinline__ float log_sum() const {
-        float base = m * KBKI_LOG2E;
-        return KBKI_LN2 * (log2f(s) - fmaf(m, KBKI_LOG2E, -base));
-    }
+    // log of the sum of exp(x - m); -inf where there was nothing but -inf.
+    __device__ __forceinline__ float log_sum() const { return KBKI_LN2 * (log2f(s) - kbki_base(m).rest(m)); }
 };
 
 /*  One thread's share of a row: U packs are loaded before the first is used, then their maximum costs one
@@ -1307,7 +1340,8 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
 #pragma unroll
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
-        float base = kbki_base(top), s = r.s * kbki_exp2(__fmul_rn(r.m, KBKI_LOG2E) - base);
+        const kbki_base base(top);
+        float s = r.s * kbki_rebase(r.m, base);
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -1338,34 +1372,118 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-// --- launching
-// What a call of the runtime's says, which keeps it as well: the next launcher would take it for its own.
-KBK_FN const char* kbki_error(cudaError_t e) { return cudaGetLastError(), cudaGetErrorString(e); }
+// Reduction the classical way, halving the active threads each time; Reduce joins two values.
+template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
+    int t = threadIdx.x;
+    __syncthreads(); // s may still be read from the previous reduction
+    s[t] = v;
+    for (int half = Threads / 2; half; half /= 2) {
+        __syncthreads();
+        if (t < half) s[t] = Reduce::join(s[t], s[t + half]);
+    }
+    __syncthreads();
+    return s[0];
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>launch     What launchers share: what the runtime says of a device or a kernel, asked for once; checks of
+               arguments; which shape of kernel a row takes.
+               Public: nothing      Used by: every launcher
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+/*  What the runtime says of a kernel on a device stays so, and asking takes longer than launching. A place of the table
+    belongs to whoever puts the first 1 into its state, and is read once that is 2; none is given back. Where a fact
+    finds no place, the runtime is asked each time. value: 0 until it is known, then one more than it is; of GRANTED the
+    bytes themselves. */
+typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
+typedef struct kbki_fact {
+    const void* kernel;
+    uint64_t key; // device, what, and what it depends on
+    int value, state;
+} kbki_fact;
+#define KBKI_FACTS 2048
+inline kbki_fact* kbki_facts(void) { // not static: one table for all files of a program
+    static kbki_fact table[KBKI_FACTS];
+    return table;
+}
+KBK_FN kbki_fact* kbki_fact_of(const void* kernel, kbki_what what, int group, int threads, size_t bytes) {
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || device > 255) return NULL;
+    uint64_t key =
+        (uint64_t)device << 56 | (uint64_t)what << 52 | (uint64_t)group << 44 | (uint64_t)threads << 32 | bytes;
+    uint64_t at = ((uint64_t)(uintptr_t)kernel ^ key * 0x9E3779B97F4A7C15u) * 0xC4CEB9FE1A85EC53u >> 40;
+    for (int i = 0; i < 64; i++) {
+        kbki_fact* f = kbki_facts() + (at + (uint64_t)i) % KBKI_FACTS;
+        int state = __atomic_load_n(&f->state, __ATOMIC_ACQUIRE);
+        if (state == 0 && __atomic_compare_exchange_n(&f->state, &state, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+            f->kernel = kernel, f->key = key;
+            __atomic_store_n(&f->state, 2, __ATOMIC_RELEASE);
+            return f;
+        }
+        if (state == 2 && f->kernel == kernel && f->key == key) return f;
+    }
+    return NULL;
+}
+// *value is what ask(value) gives, which is called where it is not yet known.
+template <class Ask>
+cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
+    kbki_fact* f = kbki_fact_of(kernel, what, group, threads, bytes);
+    int known = f ? __atomic_load_n(&f->value, __ATOMIC_RELAXED) : 0;
+    if (known) return *value = known - 1, cudaSuccess;
+    cudaError_t e = ask(value);
+    if (e == cudaSuccess && f) __atomic_store_n(&f->value, *value + 1, __ATOMIC_RELAXED);
+    return e;
+}
+
+// What a call of the runtime's says, which keeps it as well: the next launcher would take it for its own. A device that
+// was reset has forgotten how much shared memory its kernels were granted.
+KBK_FN const char* kbki_error(cudaError_t e) {
+    for (int i = 0; i < KBKI_FACTS; i++)
+        if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
+            (kbki_facts()[i].key >> 52 & 15) == KBKI_GRANTED)
+            __atomic_store_n(&kbki_facts()[i].value, 0, __ATOMIC_RELAXED);
+    return cudaGetLastError(), cudaGetErrorString(e);
+}
 KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
-    return e == cudaSuccess ? NULL : cudaGetErrorString(e);
+    return e == cudaSuccess ? NULL : kbki_error(e);
+}
+// Of the current device; 0 where there is none.
+KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
+    int value = 0;
+    cudaError_t e = kbki_once(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)attribute, &value, [&](int* to) {
+        int device = 0;
+        cudaError_t no = cudaGetDevice(&device);
+        return no == cudaSuccess ? cudaDeviceGetAttribute(to, attribute, device) : no;
+    });
+    return e == cudaSuccess ? value : (cudaGetLastError(), 0);
+}
+KBK_FN int kbki_capability(void) {
+    return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
+}
+// The capability, 90 for 9.0, that this kernel's code for the current device was compiled for.
+template <class Kernel> cudaError_t kbki_compiled(Kernel* kernel, int* capability) {
+    return kbki_once((const void*)kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
+        cudaFuncAttributes compiled = {};
+        cudaError_t e = cudaFuncGetAttributes(&compiled, kernel);
+        return *to = compiled.ptxVersion, e;
+    });
 }
 // NULL, or why code for a compute capability (90 for 9.0) is not to be had: the device is an older one, or the
 // program was compiled for one (nvcc without -arch takes the oldest it knows), and the kernels have no bodies.
 template <class> __global__ void kbki_built_k() {}
 template <int Capability> const char* kbki_needs() {
-    static int known[16]; // per device: 1: it has both
-    int device = 0, major = 0, minor = 0;
-    cudaFuncAttributes built = {};
-    if (cudaGetDevice(&device) == cudaSuccess && device < 16 && known[device]) return NULL;
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-    if (10 * major + minor < Capability) return "this variant needs another compute capability";
-    if (cudaFuncGetAttributes(&built, kbki_built_k<void>) != cudaSuccess)
-        return cudaGetErrorString(cudaGetLastError());
-    if (built.ptxVersion < Capability)
-        return "this variant was compiled for an older compute capability: nvcc -arch=native";
-    if (device < 16) known[device] = 1;
-    return NULL;
+    int compiled = 0;
+    if (kbki_capability() < Capability) return "this variant needs another compute capability";
+    cudaError_t e = kbki_compiled(kbki_built_k<void>, &compiled);
+    if (e != cudaSuccess) return kbki_error(e);
+    return compiled < Capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
+                                 : NULL;
 }
 KBK_FN int kbki_sms(void) {
-    int device = 0, n = 0;
-    if (cudaGetDevice(&device) == cudaSuccess) cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device);
+    int n = kbki_attribute(cudaDevAttrMultiProcessorCount);
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
@@ -1383,12 +1501,18 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
 // Leave to use *bytes of dynamic shared memory; *bytes becomes 0 where an SM has no such amount to give to a
 // CTA.
 template <class Kernel> const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
-    int device = 0, most = 0;
+    static int busy;                        // one at a time: who asks for less must not come after who asks for more
     if (*bytes <= (40u << 10)) return NULL; // what a kernel may use unasked, less its static part
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (*bytes + 1024 > (size_t)most) return *bytes = 0, (const char*)NULL; // 1 KiB for the static part
-    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*bytes);
+    if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) // 1 KiB for the static part
+        return *bytes = 0, (const char*)NULL;
+    kbki_fact* f = kbki_fact_of((const void*)kernel, KBKI_GRANTED, 0, 0, 0);
+    if (f && __atomic_load_n(&f->value, __ATOMIC_ACQUIRE) >= (int)*bytes) return NULL;
+    while (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {}
+    cudaError_t e = cudaSuccess;
+    if (!f || f->value < (int)*bytes)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*bytes);
+    if (f && e == cudaSuccess && f->value < (int)*bytes) __atomic_store_n(&f->value, (int)*bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
 
@@ -1420,19 +1544,6 @@ template <class Run> const char* kbki_by_row_ones(int64_t cols, Run run) {
 }
 #define KBKI_TEXT_ALIGN "an address is not a multiple of the element size"
 #define KBKI_TEXT_GRID "too many elements for one grid"
-// Reduction the classical way, halving the active threads each time; Reduce joins two values.
-template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
-    int t = threadIdx.x;
-    __syncthreads(); // s may still be read from the previous reduction
-    s[t] = v;
-    for (int half = Threads / 2; half; half /= 2) {
-        __syncthreads();
-        if (t < half) s[t] = Reduce::join(s[t], s[t + half]);
-    }
-    __syncthreads();
-    return s[0];
-}
-
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -2522,7 +2633,8 @@ template <class T> const char* kbk_triad_run_bulk(const kbk_args* a, kbk_stream 
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: depth elements (0: n)
                          idx uniform, or i mod depth (layout KBK_SEQUENTIAL). An index outside of x gives NaN
     flops  0
-    bytes  (2*s + 8)*n   useful ones: index, element read, element written
+    bytes  (s + 8)*n + s*min(n, depth)     useful ones: index, element written, element read; where there are
+                                           fewer elements than reads, each element once
     check  bit-exact
     1 naive    one element per thread              <- two latencies in a row, one small read in flight
     2 unroll   eight indices, then eight reads     <- eight in flight per thread: a random read is as slow as
@@ -2575,7 +2687,10 @@ KBK_FN double kbk_strided_run_flops(const kbk_shape* s) { return (void)s, 0; }
 KBK_FN double kbk_gather_run_flops(const kbk_shape* s) { return (void)s, 0; }
 KBK_FN double kbk_chase_run_flops(const kbk_shape* s) { return (void)s, 0; }
 KBK_FN double kbk_strided_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) { return kbki_n(s) * (2.0 * s->elem + 8); }
+KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) {
+    double n = kbki_n(s), among = (double)kbki_among(s);
+    return n * (s->elem + 8.0) + (n < among ? n : among) * s->elem;
+}
 KBK_FN double kbk_chase_run_bytes(const kbk_shape* s) { return (void)s, 4.0 * KBK_HOPS; }
 KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, const char* variant) {
     (void)s, (void)variant;
@@ -3635,11 +3750,19 @@ const char* kbki_resident(Kernel* kernel, int threads, size_t shared, int64_t mo
     const char* why = kbki_want_shared(kernel, &shared);
     *ctas = 0;
     if (why || !shared) return why;
-    cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, threads, shared);
+    cudaError_t e = kbki_once((const void*)kernel, KBKI_CTAS, 0, threads, shared, &per_sm, [&](int* to) {
+        return cudaOccupancyMaxActiveBlocksPerMultiprocessor(to, kernel, threads, shared);
+    });
     if (e != cudaSuccess) return kbki_error(e);
     int64_t n = (int64_t)per_sm * kbki_sms();
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
+}
+// How many clusters of this shape and size the device holds at once.
+template <class Kernel> cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
+    return kbki_once((const void*)kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x,
+                     cfg->dynamicSmemBytes, n,
+                     [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
 }
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
@@ -3659,7 +3782,7 @@ const char* kbki_launch_clusters(void (*kernel)(Args...), int size, size_t share
     attr.val.clusterDim.x = (unsigned)size, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
     cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3(512), cfg.dynamicSmemBytes = shared;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
-    cudaError_t e = cudaOccupancyMaxActiveClusters(&n, kernel, &cfg);
+    cudaError_t e = kbki_clusters(kernel, &cfg, &n);
     if (e == cudaSuccess && n < 1) return "the device holds no such cluster";
     if (!in_turn && !kbki_grid_ok(rows * size)) return KBKI_TEXT_GRID;
     cfg.gridDim = dim3((unsigned)(in_turn && n < rows ? n : rows) * (unsigned)size);
@@ -3754,12 +3877,12 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
-    cudaFuncAttributes compiled = {};
-    cudaError_t e = cudaFuncGetAttributes(&compiled, kbki_part_add_k<Io>);
+    int compiled = 0;
+    cudaError_t e = kbki_compiled(kbki_part_add_k<Io>, &compiled);
     attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attr.val.programmaticStreamSerializationAllowed = 1;
     cfg.gridDim = dim3((unsigned)kbki_ceil(width, 32)), cfg.blockDim = dim3(512), cfg.stream = st;
-    cfg.attrs = &attr, cfg.numAttrs = compiled.ptxVersion >= 90;
+    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90;
     if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kbki_part_add_k<Io>, f, part, n, width);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
@@ -3788,6 +3911,11 @@ __global__ void __launch_bounds__(1024)
         __syncthreads();
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
+}
+// The column sums of no rows: zeros.
+template <class T> const char* kbki_no_rows(T* sums, int64_t cols, kbk_stream st) {
+    cudaError_t e = sums && cols ? cudaMemsetAsync(sums, 0, (size_t)cols * sizeof(T), st) : cudaSuccess;
+    return e == cudaSuccess ? NULL : kbki_error(e);
 }
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
@@ -3822,8 +3950,8 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     6 cluster  row split over 2, 4 or 8 CTAs, in registers and shared memory; (max, sum) exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
-               formula does; from rung 3 on so does one with its maximum beyond 2^30 either way. x and y that
-               reach a 16-byte boundary at different elements are taken one element at a time */
+               formula does; one of equal numbers gives 1/C, be they -1e30 or the greatest there are. x and y
+               that reach a 16-byte boundary at different elements are taken one element at a time */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -3877,32 +4005,16 @@ __global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y
     kbki_pair p = kbki_pair::none();
     for (int64_t c = threadIdx.x % 32; c < cols; c += 32) p.add(kbki_float(x[c]));
     p = kbki_warp_all<kbki_pair>(p);
-    float base = kbki_base(p.m), inv = 1.0f / p.s;
+    const kbki_base base(p.m);
+    const float inv = 1.0f / p.s;
     for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) * inv);
 }
 
-__device__ __half2 kbki_two(__half*);
-__device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// The greater of two words, element by element; a NaN is passed over, as fmaxf does.
-__device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
-    return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
-}
-template <class T> __device__ __forceinline__ uint32_t kbki_max_word(T*, uint32_t a, uint32_t b) {
-    typedef decltype(kbki_two((T*)0)) two;
-    two x, y;
-    memcpy(&x, &a, 4), memcpy(&y, &b, 4);
-    x = __hmax2(x, y);
-    memcpy(&a, &x, 4);
-    return a;
-}
-template <class T> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, 1>& v) { return kbki_float(v.v); }
-template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const kbki_pack<T, Width>& v) {
-    float f[2];
-    kbki_unword((T*)0, kbki_max_word((T*)0, kbki_max_word((T*)0, v.q.x, v.q.y), kbki_max_word((T*)0, v.q.z, v.q.w)),
-                f);
-    return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
-}
+struct kbki_softmax_scale {
+    kbki_base base;
+    float factor;
+};
 /*  The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. In f32 the
     exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per
     element is cheaper than the registers for that. (The logarithm of the sum in its exponent would save a
@@ -3915,7 +4027,7 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row
         for (int u = 0; u < Packs; u++) r = fmaxf(r, kbki_max_of(v[u]));
         return r;
     }
-    __device__ __forceinline__ float sum(float base, float r) {
+    __device__ __forceinline__ float sum(kbki_base base, float r) {
         float f[Width];
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -3927,20 +4039,21 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row
         }
         return r;
     }
-    // What put needs, a base and a factor: `mine` is the maximum that sum was relative to, `all` the row's pair.
-    static __device__ __forceinline__ float2 scale(float mine, kbki_pair all) {
-        float base = kbki_base(all.m), inv = 1.0f / all.s;
-        return make_float2(base, kept ? kbki_exp2(__fmul_rn(mine, KBKI_LOG2E) - base) * inv : inv);
+    // What put needs: `mine` is the maximum that sum was relative to, `all` the row's pair.
+    static __device__ __forceinline__ kbki_softmax_scale scale(float mine, kbki_pair all) {
+        const kbki_base base(all.m);
+        const float inv = 1.0f / all.s;
+        return { base, kept ? kbki_rebase(mine, base) * inv : inv };
     }
-    static __device__ __forceinline__ void put_one(kbki_pack<T, Width> v, float2 scale, T* y) {
+    static __device__ __forceinline__ void put_one(kbki_pack<T, Width> v, kbki_softmax_scale scale, T* y) {
         float f[Width];
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = (kept ? f[k] : kbki_exp_from(f[k], scale.x)) * scale.y;
+        for (int k = 0; k < Width; k++) f[k] = (kept ? f[k] : kbki_exp_from(f[k], scale.base)) * scale.factor;
         v.set(f);
         v.store(y);
     }
-    template <int Threads> __device__ __forceinline__ void put(T* y, int t, int packs, float2 scale) {
+    template <int Threads> __device__ __forceinline__ void put(T* y, int t, int packs, kbki_softmax_scale scale) {
         y += t * Width;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -3958,7 +4071,7 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     __syncthreads();
     p = slots[threadIdx.x % warps];
     float m = kbki_warp_all<kbki_max, warps>(p.m);
-    p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - kbki_base(m));
+    p.s *= kbki_rebase(p.m, kbki_base(m));
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
@@ -3983,7 +4096,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
         if (t + u * Threads < packs) r.v[u].load(x + sp.head + (t + u * Threads) * Width);
     }
     if (Edges && one >= 0) edge = kbki_float(x[one]);
-    float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(edge)), base = kbki_base(mine);
+    const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(edge));
+    const kbki_base base(mine);
     if (Edges) sum = kbki_exp_from(edge, base);
     sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.sum(base, sum));
     kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
@@ -4000,7 +4114,8 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
     int t = threadIdx.x;
     kbki_span sp = kbki_split<T, Width>(x, cols);
     kbki_pair p = kbki_all<kbki_pair, 512>(kbki_row_pair<T, Width, 4>(x, cols, t, 512), slots);
-    float base = kbki_base(p.m), inv = 1.0f / p.s;
+    const kbki_base base(p.m);
+    const float inv = 1.0f / p.s;
     int64_t one = kbki_single(sp, cols, t);
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[one]), base) * inv);
 #pragma unroll 4
@@ -4037,7 +4152,8 @@ __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y
 #pragma unroll
         for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
     }
-    float base = kbki_base(kbki_all<kbki_max, 512>(top, slots[0])), sum = kbki_exp_from(edge, base);
+    const kbki_base base(kbki_all<kbki_max, 512>(top, slots[0]));
+    float sum = kbki_exp_from(edge, base);
 #pragma unroll 2
     for (int i = t; i < packs; i += 512) {
         kbki_pack<T, Width> v = *reinterpret_cast<kbki_pack<T, Width>*>(copy + i * Width);
@@ -4160,7 +4276,8 @@ __global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const 
     for (int u = 0; u < Extra; u++)
         if (t + u * Threads < more) v.v[0].q = kbki_row[u * Threads + t], mine = v.top(mine);
     mine = kbki_warp_all<kbki_max>(mine);
-    float base = kbki_base(mine), sum = r.sum(base, 0);
+    const kbki_base base(mine);
+    float sum = r.sum(base, 0);
 #pragma unroll
     for (int u = 0; u < Extra; u++) {
         if (t + u * Threads >= more) continue;
@@ -4171,7 +4288,7 @@ __global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const 
     sum = kbki_warp_all<kbki_sum<float>>(sum);
     kbki_pair p = kbki_warps_pair<Threads>({ mine, sum }, slots);
     kbki_cluster_begun();
-    float2 scale = r.scale(mine, kbki_cluster_all<kbki_pair>(p, room));
+    const kbki_softmax_scale scale = r.scale(mine, kbki_cluster_all<kbki_pair>(p, room));
     r.template put<Threads>(y + at, t, packs, scale);
 #pragma unroll
     for (int u = 0; u < Extra; u++) {
@@ -5700,10 +5817,14 @@ template <class T, bool Layer> const char* kbki_dnorm_args(const kbk_args* a, kb
     if (why || io->rows * io->cols == 0) return why;
     return kbki_check_workspace(a, kbki_part_bytes(io->sums * io->cols));
 }
+template <class T, bool Layer> const char* kbki_dnorm_none(const kbki_dnorm<T, Layer>& io, kbk_stream st) {
+    const char* why = kbki_no_rows(io.dw, io.cols, st);
+    return why ? why : kbki_no_rows(io.db, io.cols, st);
+}
 template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     int64_t width = io.sums * io.cols;
     if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
     kbk_layernorm_bwd_atomic_k<T, Layer><<<(unsigned)io.rows, 256, 0, st>>>(io);
@@ -5713,14 +5834,14 @@ template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, 
 template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     kbk_layernorm_bwd_split_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
     return kbki_columns<kbki_dnorm<T, Layer>, Layer>(io, io.part, io.counters, io.rows, io.cols, st);
 }
 template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     size_t bytes = (size_t)(io.sums * io.cols) * 4;
     int64_t most = kbki_part_ctas(io.sums * io.cols);
     unsigned ctas = 0;
@@ -5733,7 +5854,7 @@ template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a,
     constexpr int Width = KBKI_WIDTH(T);
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     int64_t packs = io.cols / Width, width = io.sums * io.cols, most = kbki_part_ctas(width);
     if (!kbki_whole_packs<T>(io.dy, io.x, io.cols) || !kbki_whole_packs<T>(io.dx, io.w, io.cols) || packs > 2048)
         return kbki_dnorm_ticket<T, Layer>(a, st);
@@ -6672,7 +6793,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     kbk_weighted_sum_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io);
     return kbki_launched();
@@ -6680,7 +6801,7 @@ template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "split"), &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
@@ -6689,7 +6810,7 @@ template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args dx = *a, dw = *a;
     const char* why = kbki_check_dims(&a->s);
-    if (why || a->s.rows * a->s.cols == 0) return why;
+    if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_no_rows((T*)a->out[1], a->s.cols, st);
     dx.in[1] = a->in[2], dx.s.depth = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
     dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.depth = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
     why = kbk_matmul_fwd_shared<T>(&dx, st);
@@ -6713,7 +6834,7 @@ const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "ticket"), &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
 }
@@ -6736,7 +6857,7 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "fused"), &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     bool vector = io.cols % Width == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
     if (!vector) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
     if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(io, st);
@@ -6967,8 +7088,7 @@ template <class T> struct kbki_ce_io {
     kbki_pair* pair; // where the row's pair goes as well, or NULL
     // One thread per row calls this with the row's pair.
     __device__ __forceinline__ void finish(int64_t row, kbki_pair p) const {
-        bool empty = p.m == -INFINITY && p.s == 0; // every logit is -inf: log(0) without a NaN on the way
-        float log_sum = empty ? -INFINITY : p.log_sum();
+        const float log_sum = p.log_sum();
         int at = t[row];
         if (lse) lse[row] = p.m + log_sum;
         if (pair) pair[row] = p;
@@ -7070,7 +7190,8 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
                8 or 16 logits; alignment is peeled row by row
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
-               elements are taken one element at a time */
+               elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
+               log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -7104,7 +7225,8 @@ KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* i
 #ifdef __CUDACC__
 // What turns a row's logits into its gradients: factor * exp(x - m), less `unit` at the target.
 template <class T> struct kbki_ce_row {
-    float base, factor, unit;
+    kbki_base base;
+    float factor, unit;
     int64_t at;
     bool ignore;
     __device__ __forceinline__ void target(int t, int64_t cols) {
@@ -7155,9 +7277,10 @@ template <class T> struct kbki_ce_grad {
             row.base = kbki_base(pair[r].m), row.factor = scale / pair[r].s, row.unit = scale;
         } else {
             // what the base is rounded by goes into the factor: at lse = 1000 it is 6e-5
-            float l = __ldg(lse + r), rest;
-            row.base = __fmul_rn(l, KBKI_LOG2E), rest = fmaf(l, KBKI_LOG2E, -row.base), row.unit = __ldg(g);
-            row.factor = row.unit * (rest == rest ? kbki_exp2(-rest) : 1.0f); // an infinite lse has no rest
+            const float l = __ldg(lse + r);
+            row.base = kbki_base(l), row.unit = __ldg(g);
+            row.factor = row.unit * kbki_exp2(-row.base.rest(l));
+            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.factor = row.unit; // infinite or NaN: it stays so
         }
         row.target(__ldg(t + r), cols);
         return row;
@@ -7277,14 +7400,18 @@ KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, const char* variant) {
 KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                          int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
-        double loss, lse, one = 1, *both[2] = { &loss, &lse }, *dx[2 * KBK_OUTS] = { NULL };
-        const double* grad[4] = { in[0], in[1], NULL, &one };
+        double loss, top = -HUGE_VAL, log_sum = 0, one = 1, *both[2] = { &loss, NULL }, *dx[2 * KBK_OUTS] = { NULL };
+        const double *x = in[0] + r * s->cols, *grad[4] = { NULL, in[1] + r, &log_sum, &one };
         kbk_cross_entropy_fwd_ref(s, in, both, r, r + 1);
         if (out[0]) out[0][r - u0] = loss;
         if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = kbk_is_nan(loss) || kbk_is_inf(loss) ? 0 : fabs(loss) + 0.25;
         if (!out[1]) continue;
         if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
-        grad[0] += r * s->cols, grad[1] += r, grad[2] = &lse, dx[0] = out[1] + (r - u0) * s->cols;
+        grad[0] = dx[0] = out[1] + (r - u0) * s->cols;
+        // As logits less their maximum: at -1e30 a double has no room for the logarithm of a sum.
+        for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
+        for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
+        log_sum = log(log_sum);
         kbk_cross_entropy_bwd_ref(s, grad, dx, 0, 1);
     }
 }
@@ -7371,7 +7498,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
-    return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - kbki_base(top))) };
+    return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
 /*  Each warp sends its pair to place `slot` of the table of every CTA of the cluster; arrivals at the mbarrier there,
     or the bytes that come from other CTAs, say when a table is full. So one waits for the pairs alone: the release of
@@ -7413,7 +7540,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uin
 // More packs into a thread's pair. The sum is rescaled only when they have a new maximum, which soon becomes rare.
 // base: kbki_base(p.m).
 template <class T, int Packs>
-__device__ __forceinline__ void kbki_ce_take(kbki_pair& p, float& base, const uint4* packs) {
+__device__ __forceinline__ void kbki_ce_take(kbki_pair& p, kbki_base& base, const uint4* packs) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_pack<T, Width> v[Packs];
     float f[Packs][Width], top = -INFINITY, sum = 0;
@@ -7426,7 +7553,7 @@ __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, float& base, const ui
     }
     if (top > p.m) {
         base = kbki_base(top);
-        p.s *= kbki_exp2(__fmul_rn(p.m, KBKI_LOG2E) - base), p.m = top;
+        p.s *= kbki_rebase(p.m, base), p.m = top;
     }
 #pragma unroll
     for (int n = 0; n < Packs; n++)
@@ -7528,7 +7655,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         }
         float edge = one >= 0 ? kbki_float(x[one]) : -INFINITY;
         kbki_pair p = kbki_pair::none();
-        float base = kbki_base(p.m);
+        kbki_base base(p.m);
         kbki_ce_wait<KBKI_CE_AHEAD>(ahead);
         int left = part.count - t;
         unsigned from = slot;
@@ -7627,7 +7754,7 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
     config.dynamicSmemBytes = bytes, config.stream = st;
     config.attrs = &cluster, config.numAttrs = 1;
     int clusters = 0;
-    cudaError_t e = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+    cudaError_t e = kbki_clusters(kernel, &config, &clusters);
     if (e != cudaSuccess) return kbki_error(e);
     if (clusters < 1) return "the device holds no such cluster";
     if (clusters > io.rows) clusters = (int)io.rows;
@@ -8254,13 +8381,13 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
     unsigned lead = (unsigned)(sums < 8 * kbki_sms() ? sums : 8 * kbki_sms());
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
-    cudaFuncAttributes compiled = {};
-    cudaError_t e = cudaFuncGetAttributes(&compiled, kbk_embedding_bwd_sorted_k<T, Width>);
+    int compiled = 0;
+    cudaError_t e = kbki_compiled(kbk_embedding_bwd_sorted_k<T, Width>, &compiled);
     if (e != cudaSuccess) return kbki_error(e);
     attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attr.val.programmaticStreamSerializationAllowed = 1;
     cfg.gridDim = dim3((unsigned)(hot + sums + zeros)), cfg.blockDim = dim3(KBKI_EMB_PUT), cfg.stream = st;
-    cfg.attrs = &attr, cfg.numAttrs = compiled.ptxVersion >= 90; // early only where it was compiled to wait
+    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90; // early only where it was compiled to wait
     kbki_emb_order_k<0><<<1u << o.bits, KBKI_EMB_TH, bytes, st>>>(o);
     e = cudaLaunchKernelEx(&cfg, kbk_embedding_bwd_sorted_k<T, Width>, io, o, (unsigned)per, group, lead, hot,
                            (unsigned)sums);
@@ -10022,6 +10149,18 @@ __device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k,
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
+/*  What exponents of scores are relative to when the running maximum goes from `before` to `top`, and the factor for
+    what came before. Where it is coarse (see kbki_base), top is subtracted from the scores first, which is exact. */
+struct kbki_attn_base {
+    float b, factor;
+    bool coarse;
+    __device__ __forceinline__ kbki_attn_base(float before, float top, float log2_scale) {
+        const float was = __fmul_rn(before, log2_scale);
+        b = top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale), coarse = kbki_coarse(b);
+        factor = kbki_coarse(was) ? 0.0f : kbki_exp2(was - b);
+        if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
+    }
+};
 // One row: scores become probabilities relative to the running maximum; returns the factor for what came
 // before.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
@@ -10029,12 +10168,15 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
 #pragma unroll
     for (int d = 8; d; d >>= 1) top = fmaxf(top, __shfl_xor_sync(~0u, top, d));
     top = fmaxf(top, run->m);
-    float base = top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale), sum = 0;
+    float sum = 0;
+    const kbki_attn_base base(run->m, top, log2_scale);
+    if (base.coarse)
 #pragma unroll
-    for (int e = 0; e < 4; e++) sum += s[e] = kbki_exp2(fmaf(s[e], log2_scale, -base));
-    float factor = kbki_exp2(__fmul_rn(run->m, log2_scale) - base);
-    run->m = top, run->s = run->s * factor + sum;
-    return factor;
+        for (int e = 0; e < 4; e++) s[e] -= top;
+#pragma unroll
+    for (int e = 0; e < 4; e++) sum += s[e] = kbki_exp2(fmaf(s[e], log2_scale, -base.b));
+    run->m = top, run->s = run->s * base.factor + sum;
+    return base.factor;
 }
 // limit[r]: the last key that row r may see. Only where hidden is set is there any doubt, and then v of a
 // hidden key must not even be multiplied by zero: it may be NaN.
@@ -10155,10 +10297,11 @@ __global__ void __launch_bounds__(256)
     scores += row * n, p += row * n;
     for (int64_t j = threadIdx.x; j < keys; j += 256) run.add(scores[j] * io.scale);
     run = kbki_all<kbki_pair, 256>(run, slots);
-    float base = kbki_base(run.m), inv = run.s == 0 ? 1.0f : 1.0f / run.s;
+    const kbki_base base(run.m);
+    const float inv = run.s == 0 ? 1.0f : 1.0f / run.s;
     for (int64_t j = threadIdx.x; j < n; j += 256)
         p[j] = kbki_type<T>::from(j < keys ? kbki_exp_from(scores[j] * io.scale, base) * inv : 0.0f);
-    if (threadIdx.x == 0) io.lse[row0 + row] = KBKI_LN2 * (base + log2f(run.s));
+    if (threadIdx.x == 0) io.lse[row0 + row] = run.m + run.log_sum();
 }
 template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
@@ -10470,7 +10613,7 @@ __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across
 // New running maximum m of rows g and g + 8 of a 16-row block, and what exponents are relative to. Returns
 // true if some row of the warp has a new one; then factor is for what came before.
 template <int Across>
-__device__ __forceinline__ bool kbki_attn_top(const float (&s)[Across][4], float (&m)[2], float (&base)[2],
+__device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -10480,9 +10623,11 @@ __device__ __forceinline__ bool kbki_attn_top(const float (&s)[Across][4], float
         top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
         top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
         top = fmaxf(top, m[h]);
-        base[h] = top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale);
-        factor[h] = kbki_exp2(__fmul_rn(m[h], log2_scale) - base[h]);
-        m[h] = top;
+        const kbki_attn_base now(m[h], top, log2_scale);
+        base[h] = now.b, factor[h] = now.factor, m[h] = top;
+        if (now.coarse)
+#pragma unroll
+            for (int n = 0; n < Across; n++) s[n][2 * h] -= top, s[n][2 * h + 1] -= top;
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
@@ -10650,7 +10795,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
                                                      rows of q pass by; dq collects by atomics in f32, laid
                                                      out as the accumulators are, so each is a full line. dq
                                                      of a tile waits for the next tile's barrier: one per tile
-    bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0 */
+    bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
+               lse has no room there for the logarithm of a sum */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
@@ -11183,14 +11329,8 @@ KBK_FN int kbk_runs_on(const kbk_variant* v, int sm) {
 KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a, kbk_stream stream) {
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "no such variant or element type";
 #ifdef __CUDACC__
-    int device = 0, major = 0, minor = 0;
     if (!v->launch[dtype]) return "this variant does not take this element type";
-    if (v->sm) {
-        cudaGetDevice(&device);
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-        if (!kbk_runs_on(v, 10 * major + minor)) return "this variant needs another compute capability";
-    }
+    if (v->sm && !kbk_runs_on(v, kbki_capability())) return "this variant needs another compute capability";
     return v->launch[dtype](a, stream);
 #else
     (void)a, (void)stream;

@@ -9,9 +9,13 @@
     nvcc -std=c++17 -O3 -arch=native -I. -DKBK_CUBLAS examples/suite.cu -o suite     on a GPU: the kernels, and the vendor's
     cc -std=c11 -O2 -x c -I. examples/suite.cu -o suite -lm                          elsewhere: the oracles on the CPU
 
+    make run ARGS="--op matmul --size rectangular -a M=4096 -a N=1024:8192:*2 -a K=4096 -a layout=NT --dtype bf16"
+    make run ARGS="--op dropout -a p=0,0.1,0.5"
+
     Shapes are batch_size x sequence_length rows of tensor_dimension elements. A matrix product has as many rows, and
-    tensor_dimension columns and inner elements; for cross_entropy tensor_dimension is the vocabulary. Memory operations
-    have n elements. Each variant is compared with the oracle in double precision on units spread over the whole result,
+    tensor_dimension columns and inner elements, but its rectangular sizes have M, N and K; layout says which of its
+    operands is given transposed (NT: B, TN: A). For cross_entropy tensor_dimension is the vocabulary; p is the share of
+    elements that dropout drops. Memory operations have n elements. Each variant is compared with the oracle in double precision on units spread over the whole result,
     before and after it is timed. On a machine without a GPU the oracles themselves are timed, on smaller shapes.           */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
@@ -79,6 +83,19 @@ static const suite_sizes on_cpu[] = {
       "batch_size=1,2,8 sequence_length=64 tensor_dimension=256" },
 };
 
+// Matrix products whose three sizes differ: tall, wide, deep, few rows, and rows that begin nowhere in particular.
+static const struct {
+    const char *op, *category, *on_gpu, *on_cpu; // on_cpu NULL: not there
+} rectangles[] = {
+    { "matmul", "rectangular", "M=16384 N=1024 K=512", "M=256 N=32 K=64" },
+    { "matmul", "rectangular", "M=16,2051 N=4096 K=1021", "M=32 N=256 K=61" },
+    { "matmul", "rectangular", "M=256 N=256 K=16384", "M=32 N=48 K=512" },
+    { "matmul", "large", "M=8192 N=14336 K=4096", NULL },
+    { "bmm", "rectangular", "batch_size=64 M=1024 N=64 K=1024", "batch_size=4 M=64 N=16 K=64" },
+    { "bmm", "rectangular", "batch_size=64 M=1024 N=1024 K=64", "batch_size=4 M=64 N=64 K=16" },
+};
+enum { RECTANGLES = sizeof rectangles / sizeof *rectangles };
+
 static bool names(const char* list, const char* op) {
     size_t n = strlen(op);
     for (const char* p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
@@ -95,6 +112,15 @@ static int64_t axis(kb_state* kb, const char* name, int64_t otherwise) {
     return kb_has(kb, name) ? kb_int(kb, name) : otherwise;
 }
 
+static const char* const layout_names[] = { "NN", "NT", "TN", NULL }; // KBK_NN, KBK_NT, KBK_TN
+
+static int layout_of(kb_state* kb) {
+    const char* name = kb_str(kb, "layout");
+    for (int i = 0; layout_names[i]; i++)
+        if (strcmp(name, layout_names[i]) == 0) return i;
+    return kb_fail(kb, "layout %s is none of NN, NT and TN", name), KBK_NN;
+}
+
 static kbk_shape shape_of(kb_state* kb, const kbk_op* op, int elem) {
     kbk_shape s;
     memset(&s, 0, sizeof s);
@@ -102,12 +128,13 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op, int elem) {
     bool batched = op->family == KBK_ATTN || strcmp(op->name, "bmm") == 0;
     s.batch = batched ? batch : 1;
     s.heads = axis(kb, "heads", 1);
-    s.rows = batched ? length : batch * length;
-    s.cols = axis(kb, "tensor_dimension", axis(kb, "n", 1));
-    s.depth = op->family == KBK_GEMM ? s.cols : axis(kb, "vocabulary", axis(kb, "stride", axis(kb, "among", 0)));
-    s.layout = (int)axis(kb, "sequential", 0);
+    s.rows = axis(kb, "M", batched ? length : batch * length);
+    s.cols = axis(kb, "N", axis(kb, "tensor_dimension", axis(kb, "n", 1)));
+    s.depth = axis(kb, "vocabulary", axis(kb, "stride", axis(kb, "among", 0)));
+    if (op->family == KBK_GEMM) s.depth = axis(kb, "K", s.cols);
+    s.layout = op->family == KBK_GEMM ? layout_of(kb) : (int)axis(kb, "sequential", 0);
     s.causal = (int)axis(kb, "causal", 0);
-    s.p = 0.1;
+    s.p = kb_has(kb, "p") ? kb_real(kb, "p") : 0;
     s.seed = kb->seed;
     s.elem = elem;
     return s;
@@ -204,9 +231,9 @@ static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, 
     const double* in[KBK_MAX_TENSORS];
     char name[sizeof known.name];
     int n = op->tensors(s, t), ins = 0, outs = 0;
-    snprintf(name, sizeof name, "%s %s %d %d %d %lld %lld %lld %lld %lld %llu", op->name, op->dir, dtype, s->causal,
-             s->layout, (long long)s->batch, (long long)s->heads, (long long)s->rows, (long long)s->cols,
-             (long long)s->depth, (unsigned long long)kb->seed);
+    snprintf(name, sizeof name, "%s %s %d %d %d %lld %lld %lld %lld %lld %.17g %llu", op->name, op->dir, dtype,
+             s->causal, s->layout, (long long)s->batch, (long long)s->heads, (long long)s->rows, (long long)s->cols,
+             (long long)s->depth, s->p, (unsigned long long)kb->seed);
     if (strcmp(name, known.name) == 0) return true;
     for (int i = 0; i < 2 * KBK_OUTS; i++) free(known.out[i]), known.out[i] = NULL;
     known.name[0] = 0;
@@ -381,23 +408,43 @@ static void run_oracle(kb_state* kb) {
 
 static const char* direction_names[] = { "fwd", "bwd", "fwdbwd", "run" };
 
-// dir, dtype, four sizes, end
-static kb_axis* axes_of(const char* dir, const char* const* dtypes, const suite_sizes* sizes) {
+static void size(kb_axis* a, const char* category, const char* spec) {
+    a->name = category;
+    a->type = KB_AXIS_SIZE;
+    a->s[0] = spec;
+}
+
+// dir, dtype, what the operation has of its own, sizes, end
+static kb_axis* axes_of(const kbk_op* op, const char* const* dtypes, bool gpu) {
+    const suite_sizes* sizes = sizes_of(gpu ? on_gpu : on_cpu, op);
     const char* specs[] = { sizes->small, sizes->medium, sizes->large, sizes->batch };
     const char* categories[] = { "small", "medium", "large", "batch" };
-    kb_axis* a = (kb_axis*)calloc(7, sizeof(kb_axis)); // lives as long as the program
+    kb_axis* a = (kb_axis*)calloc(8 + RECTANGLES, sizeof(kb_axis)); // lives as long as the program
+    int at = 2;
     if (!a) exit(1);
     a[0].name = "dir";
     a[0].type = a[1].type = KB_AXIS_STRINGS;
     a[1].name = "dtype";
     for (size_t i = 0; i < sizeof direction_names / sizeof *direction_names; i++)
-        if (strcmp(direction_names[i], dir) == 0) a[0].s[0] = direction_names[i];
+        if (strcmp(direction_names[i], op->dir) == 0) a[0].s[0] = direction_names[i];
     for (int i = 0; dtypes[i]; i++) a[1].s[i] = dtypes[i];
-    for (int i = 0, at = 2; i < 4; i++) {
-        if (!specs[i]) continue;
-        a[at].name = categories[i];
-        a[at].type = KB_AXIS_SIZE;
-        a[at++].s[0] = specs[i];
+    if (op->family == KBK_GEMM) {
+        a[at].name = "layout";
+        a[at].type = KB_AXIS_STRINGS;
+        for (int i = 0; layout_names[i]; i++) a[at].s[i] = layout_names[i];
+        at++;
+    }
+    if (strcmp(op->name, "dropout") == 0) {
+        a[at].name = "p";
+        a[at].type = KB_AXIS_REALS;
+        a[at].r[0] = 0.1;
+        a[at++].r[1] = KB_LAST_REAL;
+    }
+    for (int i = 0; i < 4; i++)
+        if (specs[i]) size(&a[at++], categories[i], specs[i]);
+    for (int i = 0; i < RECTANGLES; i++) {
+        const char* spec = gpu ? rectangles[i].on_gpu : rectangles[i].on_cpu;
+        if (spec && strcmp(rectangles[i].op, op->name) == 0) size(&a[at++], rectangles[i].category, spec);
     }
     return a;
 }
@@ -407,9 +454,8 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     const char* dtypes[KBK_DTYPES + 1] = { NULL };
     int n = 0;
     kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // likewise
-    const suite_sizes* sizes = sizes_of(v ? on_gpu : on_cpu, op);
     if (!e) exit(1);
-    if (!sizes->small) return; // nothing that a processor would be asked
+    if (!sizes_of(v ? on_gpu : on_cpu, op)->small) return; // nothing that a processor would be asked
     for (int i = 0; v && i < KBK_DTYPES; i++)
         if (v->dtypes >> i & 1) dtypes[n++] = kbk_dtype_name(i);
     if (v && n == 0) return; // built without its types
@@ -417,7 +463,7 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     e->implementation = v ? v->name : "oracle";
     e->body = v ? run_variant : run_oracle;
     e->user = (void*)(uintptr_t)(v ? (const void*)v : (const void*)op);
-    e->axes = axes_of(op->dir, v ? dtypes : f64, sizes);
+    e->axes = axes_of(op, v ? dtypes : f64, v != NULL);
     e->origin = v && (v->origin & KBK_VENDOR) ? "vendor" : "own";
     e->rung = v ? v->rung : 0;
     e->needs = v ? KB_NEEDS_GPU : KB_NEEDS_CPU;

@@ -40,7 +40,7 @@ static void test_formulas(void) {
         { "read", "run", 0, 34 },              // 30 + the fold
         { "triad", "run", 30, 90 },            // 2 * 15; three tensors of 30
         { "strided", "run", 0, 60 },           // useful: 15 read, 15 written
-        { "gather", "run", 0, 180 },           // useful: 15 * (8 + 2 + 2)
+        { "gather", "run", 0, 164 },           // useful: 15 * (8 + 2) + 7 * 2, each of 7 elements once
         { "chase", "run", 0, 65536 },          // useful: 16384 hops of 4
         { "h2d", "run", 0, 30 },               // the bus carries a tensor once
         { "d2h", "run", 0, 30 },               // likewise
@@ -91,6 +91,9 @@ static void test_formulas(void) {
         check_near(op->bytes(&s), want[i].bytes, 0, want[i].op);
     }
     check(n == KBK_OP_COUNT, "every operation has its numbers in this list");
+    // More elements than reads: as many are read as there are indices.
+    for (s.depth = 0; s.depth < 99; s.depth += 49)
+        check_near(kbk_find_op("gather", "run")->bytes(&s), 180, 0, "gather among many");
 }
 
 /* Compulsory bytes are the sum over the tensors, whatever the shape: ties _bytes to _tensors. Not for access
@@ -305,6 +308,56 @@ static void test_row_oracles(void) {
     free(x), free(y), free(w), free(b);
 }
 
+/* Rows masked as a whole: only differences count, so that C equal logits have probability 1/C, loss log C and gradient
+   1/C - 1 or 1/C, wherever they are; a mask further down adds nothing; all -inf gives NaN. As PyTorch 2.11 gives it. */
+static void test_masked_rows(void) {
+    enum { R = 7, C = 11 };
+    static const double left[R] = { -1e30, -3.4028234663852886e38, 3e38, -HUGE_VAL, -3.4028234663852886e38, -1e30,
+                                    1e300 };
+    static const double right[R] = { -1e30, -3.4028234663852886e38, 3e38, -1e30, -1e30, 5, 1e300 };
+    const kbk_op* both = kbk_find_op("cross_entropy", "fwdbwd");
+    kbk_shape s = shape(R, C, 0, 4);
+    double x[R * C], y[R * C], dx[R * C], loss[R], lse[R], fwd_loss[R], ids[R], *out[8] = { y };
+    double *out_fwd[8] = { fwd_loss, lse }, *out_both[8] = { loss, dx };
+    const double* in[2] = { x, ids };
+    for (int i = 0; i < R * C; i++) x[i] = i % C < 4 ? left[i / C] : right[i / C], ids[i / C] = 6;
+    run_ref("softmax", &s, in, out);
+    run_ref("cross_entropy", &s, in, out_fwd);
+    both->ref(&s, in, out_both, 0, R);
+    for (int r = 0; r < R; r++) {
+        int equal = left[r] == right[r] ? C : C - 4; // so many are the greatest
+        for (int c = 0; c < C; c++) {
+            double p = c < 4 && equal < C ? 0 : 1.0 / equal;
+            check_near(y[r * C + c], p, 1e-15, "softmax of a masked row");
+            check_near(dx[r * C + c], p - (c == 6), 1e-15, "gradient of a masked row");
+        }
+        check_near(loss[r], log(equal), 1e-15, "loss of a masked row");
+        check_near(fwd_loss[r], log(equal), 1e-15, "loss of a masked row, forward alone");
+        check(lse[r] == right[r] + log(equal), "log-sum-exp of a masked row");
+    }
+    for (int c = 0; c < C; c++) x[c] = -HUGE_VAL;
+    both->ref(&s, in, out_both, 0, R);
+    check(kbk_is_nan(loss[0]) && kbk_is_nan(dx[0]) && kbk_is_nan(dx[6]) && !kbk_is_nan(dx[C]), "-inf throughout");
+}
+
+// Scores that are all -1e30: the mean of v. All -inf: 0, as the card says, and lse = -inf.
+static void test_masked_attention(void) {
+    enum { S = 5, D = 4 };
+    kbk_shape s = shape(S, D, 0, 4);
+    double q[S * D], k[S * D], v[S * D], o[S * D], lse[S], *out[8] = { o, lse };
+    const double* in[3] = { q, k, v };
+    for (int i = 0; i < S * D; i++) q[i] = 1e15, k[i] = -1e15, v[i] = i;
+    run_ref("attention", &s, in, out);
+    for (int i = 0; i < S * D; i++) check_near(o[i], 2 * D + i % D, 1e-13, "mean of v");
+    check_near(lse[0], -2e30, 1e16, "log-sum-exp of far scores");          // 4 * -1e30 / sqrt(4)
+    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL; // one key is seen
+    run_ref("attention", &s, in, out);
+    for (int i = 0; i < S * D; i++) check(o[i] == 2 * D + i % D, "the one key that is seen");
+    for (int i = 0; i < S * D; i++) k[i] = -HUGE_VAL;
+    run_ref("attention", &s, in, out);
+    check(o[0] == 0 && o[S * D - 1] == 0 && lse[0] == -HUGE_VAL, "no key is seen");
+}
+
 // Small integers: every product and sum is exact, so the three layouts must agree with integer arithmetic
 // exactly.
 static void test_matmul(void) {
@@ -480,6 +533,8 @@ int main(void) {
     test_storage();
     test_activations();
     test_row_oracles();
+    test_masked_rows();
+    test_masked_attention();
     test_matmul();
     test_units();
     test_verifier();

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# The suite's axes: matrix products have layouts and rectangular shapes, dropout has p; each reaches the oracle and may
+# be given by -a. Without CUDA: what is registered and what the oracles are asked, not the kernels.
+. tests/lib.sh
+
+rest="MEMORY ACCESS TRANSFER REDUCTION TRANSPOSE EMBEDDING RMSNORM WSUM ATTENTION ELEMENTWISE ACTIVATION SOFTMAX LAYERNORM"
+defines=
+for group in $rest MSE CROSS_ENTROPY; do defines="$defines -DKBK_NO_$group"; done
+build "suite.cu" $CC -std=c11 -O1 $defines -I. -x c examples/suite.cu -o "$tmp/suite" $libs
+suite=$tmp/suite
+
+# values AXIS WORDS: what an axis has in the cases listed
+values() {
+    name=$1 && shift
+    "$suite" --list "$@" | sed -n "s,.*/$name=\([^/]*\).*,\1,p" | sort -u | tr '\n' ' '
+}
+for op in matmul bmm; do
+    for impl in naive,regblock oracle; do
+        check_same "$op, $impl: layouts" "$(values layout --op $op --impl $impl)" "NN NT TN "
+        "$suite" --list --op $op --impl $impl --size rectangular > "$tmp/list"
+        check_same "$op, $impl: rectangles are not squares" \
+            "$(sed -n 's,.*/M=\([0-9]*\)/N=\([0-9]*\)/K=\([0-9]*\).*,\1 \2 \3,p' "$tmp/list" | awk '$1 == $2 && $2 == $3' | wc -l | tr -d ' ')" 0
+        if [ -s "$tmp/list" ]; then pass; else fail "$op, $impl: no rectangles"; fi
+    done
+done
+check_same "-a M, N and K" \
+    "$("$suite" --list --op matmul --impl naive --size rectangular --dtype f32 -a M=8 -a N=16:64:*2 -a K=5 -a layout=TN | sed 's,.*/dtype=,,' | tr '\n' ' ')" \
+    "f32/layout=TN/M=8/N=16/K=5 f32/layout=TN/M=8/N=32/K=5 f32/layout=TN/M=8/N=64/K=5 "
+check_same "dropout: p" "$(values p --op dropout)" "0.1 "
+check_same "dropout: -a p" "$(values p --op dropout -a p=0,0.25,1)" "0 0.25 1 "
+
+# --- the shape is what the oracle gets: its work is in the record
+short="--iters 3 --warmup 1 --no-progress"
+run "$suite" $short --op matmul --impl oracle --size rectangular -a M=6 -a N=10 -a K=14 --json "$tmp/r.json"
+check_rc "matmul of 6 x 10 x 14" 0
+check_same "matmul of 6 x 10 x 14: operations, in each layout" "$(grep -o '"flops": 1680[,}]' "$tmp/r.json" | wc -l | tr -d ' ')" 3
+run "$suite" $short --op bmm --impl oracle --size rectangular -a batch_size=2 -a M=6 -a N=10 -a K=14 --json "$tmp/r.json"
+check_same "bmm of 2 x 6 x 10 x 14" "$(grep -o '"flops": 3360[,}]' "$tmp/r.json" | wc -l | tr -d ' ')" 3
+run "$suite" $short --op matmul --impl oracle --size small -a layout=NX
+check_rc "a layout that is none" 1
+check_out "a layout that is none: which there are" "layout NX is none of NN, NT and TN"
+run "$suite" $short --op dropout --impl oracle --size small -a p=0,0.5,1
+check_rc "dropout of none, half and all" 0
+finish

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Every kernel that the library is made of is launched by tests/gpu/kernels.cu: the program is linked with a runtime that
+# launches nothing and keeps account (runtime.cpp), so that this needs nvcc, but no GPU. And launchers ask the runtime for
+# attributes and occupancy once, not at every launch.
+. tests/lib.sh
+
+here=tests/compile
+if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
+if [ -z "$NVCC" ] || ! have "$NVCC"; then skip "no nvcc" && finish; fi
+cat > "$tmp/try.cu" << 'EOF'
+int main() { return 0; }
+EOF
+if ! "$NVCC" -gencode arch=compute_90a,code=compute_90a -c "$tmp/try.cu" -o "$tmp/try.o" 2> /dev/null; then
+    skip "$NVCC knows no sm_90a" && finish
+fi
+# to PTX, without optimising it: what is counted is what the host's side launches
+flags="-std=c++17 -O1 -Xcicc -O0 -gencode arch=compute_90a,code=compute_90a -I. -Itests"
+build "runtime.cpp" "$NVCC" -std=c++17 -O1 -c $here/runtime.cpp -o "$tmp/runtime.o"
+build "kernels.cu" "$NVCC" $flags --cudart none tests/gpu/kernels.cu "$tmp/runtime.o" -o "$tmp/kernels"
+
+RUNTIME_LOG=$tmp/log run "$tmp/kernels" --count
+check_rc "kernels --count" 0
+# sum WHAT: of the second column of the log's lines of that kind
+sum() { awk -v what="$1" '$1 == what { n += $2 } END { printf "%d", n }' "$tmp/log"; }
+all=$(grep -c '^kernel ' "$tmp/log")
+if [ "$all" -ge 900 ]; then pass; else fail "only $all kernels were compiled in"; fi
+# an instance for void is a probe: it is asked what it was compiled for
+grep '^kernel 0 ' "$tmp/log" | grep -v '_k<void>(' | sed 's/^kernel 0 //' > "$tmp/never"
+if [ -s "$tmp/never" ]; then fail "$(wc -l < "$tmp/never" | tr -d ' ') of $all kernels are launched by no test, as $(head -n 5 "$tmp/never" | tr '\n' ';')"; else pass; fi
+
+launches=$(sum kernel) asked=$(sum asked)
+if [ "$asked" -gt 0 ] && [ $((asked * 20)) -lt "$launches" ]; then pass; else fail "$asked questions for $launches launches"; fi
+# occupancy depends on the amount of shared memory as well, which follows from the row: a few per kernel
+for op in softmax cross_entropy layernorm; do
+    RUNTIME_LOG=$tmp/once "$tmp/kernels" --count --op $op > /dev/null
+    questions=$(awk '$1 == "asked" { n += $2 } END { print n + 0 }' "$tmp/once")
+    different=$(awk '$1 == "kernel" && $2 > 0' "$tmp/once" | wc -l | tr -d ' ')
+    if [ "$questions" -le $((different * 3 + 10)) ]; then pass; else fail "$op: $questions questions about $different kernels"; fi
+done
+finish

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+/* Stands in for the CUDA runtime where there is no GPU: answers as an H200 would, launches nothing, and keeps account of
+   which kernels a program holds, which it launches, and how often it asks. At exit it writes, to the file that
+   RUNTIME_LOG names, "kernel NAME LAUNCHES" for each, and "asked FUNCTION TIMES".
+
+   nvcc --cudart none program.cu runtime.o -o program */
+#include <cuda_runtime.h>
+#include <cxxabi.h>
+#include <map>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+
+namespace {
+struct account {
+    std::map<const void*, std::string> names; // by the address that a launch is given
+    std::map<std::string, long> launches, asked;
+    ~account() {
+        const char* path = getenv("RUNTIME_LOG");
+        FILE* f = path ? fopen(path, "w") : NULL;
+        if (!f) return;
+        for (auto& k : launches) {
+            int status = 0;
+            char* plain = abi::__cxa_demangle(k.first.c_str(), NULL, NULL, &status);
+            fprintf(f, "kernel %ld %s\n", k.second, plain ? plain : k.first.c_str());
+            free(plain);
+        }
+        for (auto& a : asked) fprintf(f, "asked %ld %s\n", a.second, a.first.c_str());
+        fclose(f);
+    }
+};
+account& books() {
+    static account a;
+    return a;
+}
+cudaError_t launch(const void* kernel, size_t shared) {
+    auto at = books().names.find(kernel);
+    if (at == books().names.end() || shared > 232448) return cudaErrorInvalidDeviceFunction;
+    books().launches[at->second]++;
+    return cudaSuccess;
+}
+cudaError_t asked(const char* what) { return books().asked[what]++, cudaSuccess; }
+struct {
+    dim3 grid, block;
+    size_t shared;
+    cudaStream_t stream;
+} pending;
+cudaError_t last = cudaSuccess;
+cudaError_t keep(cudaError_t e) { return e == cudaSuccess ? e : last = e; }
+char* next_address = (char*)0x7000000000; // never touched
+int resident(int threads, size_t shared) {
+    int by_threads = 2048 / (threads < 32 ? 32 : threads), by_shared = (int)(233472 / (shared + 1024));
+    return by_threads < by_shared ? by_threads : by_shared;
+}
+std::map<char*, size_t>& pinned() {
+    static std::map<char*, size_t> all;
+    return all;
+}
+int driver_call(...) { return 0; }
+} // namespace
+
+extern "C" {
+void** __cudaRegisterFatBinary(void*) {
+    static void* handle;
+    return books(), &handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {
+    books().names[host] = name, books().launches[name] += 0;
+}
+char __cudaInitModule(void**) { return 0; }
+void __cudaRegisterManagedVar(void**, void**, char*, const char*, int, size_t, int, int) {}
+void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {
+    pending = { grid, block, shared, stream };
+    return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
+    *grid = pending.grid, *block = pending.block, *shared = pending.shared, *(cudaStream_t*)stream = pending.stream;
+    return cudaSuccess;
+}
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
+    return *kernel = (cudaKernel_t)host, cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3, dim3, void**, size_t shared, cudaStream_t) {
+    return keep(launch((const void*)kernel, shared));
+}
+cudaError_t cudaLaunchKernel(const void* kernel, dim3, dim3, void**, size_t shared, cudaStream_t) {
+    return keep(launch(kernel, shared));
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* cfg, const void* kernel, void**) {
+    return keep(launch(kernel, cfg->dynamicSmemBytes));
+}
+
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* n) { return *n = 1, cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
+    *value = what == cudaDevAttrComputeCapabilityMajor             ? 9
+             : what == cudaDevAttrComputeCapabilityMinor           ? 0
+             : what == cudaDevAttrMultiProcessorCount              ? 132
+             : what == cudaDevAttrMaxSharedMemoryPerBlockOptin     ? 232448
+             : what == cudaDevAttrMaxSharedMemoryPerMultiprocessor ? 233472
+             : what == cudaDevAttrL2CacheSize                      ? 60 << 20
+                                                                   : 0;
+    return asked("cudaDeviceGetAttribute");
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void*) {
+    memset(a, 0, sizeof *a);
+    a->ptxVersion = a->binaryVersion = 90;
+    return asked("cudaFuncGetAttributes");
+}
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return asked("cudaFuncSetAttribute"); }
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, const void*, int threads, size_t shared,
+                                                                   unsigned) {
+    return *n = resident(threads, shared), asked("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+}
+cudaError_t cudaOccupancyMaxActiveClusters(int* n, const void*, const cudaLaunchConfig_t* cfg) {
+    int per_sm = resident((int)cfg->blockDim.x, cfg->dynamicSmemBytes);
+    return *n = 132 * per_sm / (int)cfg->attrs[0].val.clusterDim.x, asked("cudaOccupancyMaxActiveClusters");
+}
+cudaError_t cudaGetLastError(void) {
+    cudaError_t e = last;
+    return last = cudaSuccess, e;
+}
+const char* cudaGetErrorString(cudaError_t) { return "an error of the runtime that stands in"; }
+
+cudaError_t cudaMalloc(void** p, size_t bytes) {
+    return *p = next_address, next_address += (bytes + 4095) / 4096 * 4096, cudaSuccess;
+}
+cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t, cudaStream_t) {
+    return cudaMalloc(p, bytes);
+}
+cudaError_t cudaMallocHost(void** p, size_t bytes) {
+    *p = malloc(bytes), pinned()[(char*)*p] = bytes;
+    return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* p) { return pinned().erase((char*)p), free(p), cudaSuccess; }
+cudaError_t cudaFree(void*) { return cudaSuccess; }
+cudaError_t cudaFreeAsync(void*, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+    return *pool = (cudaMemPool_t)8, cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemGetInfo(size_t* left, size_t* total) { return *left = *total = (size_t)1 << 30, cudaSuccess; }
+cudaError_t cudaMemcpy(void*, const void*, size_t, cudaMemcpyKind) { return cudaSuccess; }
+cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* p) {
+    memset(a, 0, sizeof *a);
+    auto at = pinned().upper_bound((char*)p);
+    bool host = at != pinned().begin() && (char*)p < std::prev(at)->first + std::prev(at)->second;
+    a->type = host ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    a->devicePointer = a->hostPointer = host ? (void*)p : NULL;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** f, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* found) {
+    if (found) *found = cudaDriverEntryPointSuccess;
+    return *f = (void*)driver_call, cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) { return *s = NULL, cudaSuccess; }
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) { return cudaErrorNotSupported; }
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) { return cudaErrorNotSupported; }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long) { return cudaErrorNotSupported; }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorNotSupported; }
+cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
+}
