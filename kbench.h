@@ -9040,6 +9040,7 @@ static struct kbi_energy { // one case's
     bool capturing, failed;
     double last, batch_ns;    // the latest reading; what the latest batch took
     int64_t began, launches;  // ns; done since then
+    int64_t submitting;       // ns: when the batch began
     int64_t each;             // launches of a batch, some 10 ms
     kbi_joules first, latest; // steps; at 0: not seen yet
 } kbi_energy;
@@ -9112,7 +9113,11 @@ static int64_t kbi_energy_begin(kbi_run* run) {
         kbi_graph_capture_begin();
         return kbi_energy.each = g->launches;
     }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1);
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // of its first run, which may have loaded code
+    kbi_energy.submitting = kbi_now();
+    if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < KBI_BATCH_NS / 2.0)
+        return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
+    if (kbi_energy.batch_ns > 0) return kbi_energy.each;
     return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
 }
 
@@ -9121,27 +9126,29 @@ static bool kbi_energy_batch(int64_t launches) {
     enum { KBI_WARMS = 300000000, KBI_BATCHES = 20 };
     struct kbi_energy* e = &kbi_energy;
     const double window = 2e9, most = 10e9;
-    int64_t began = kbi_now();
     kbi_energy_note(KBI_WARMS);
     if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) e->failed = true;
     e->launches += launches;
-    e->batch_ns = (double)(kbi_now() - began);
+    e->batch_ns = (double)(kbi_now() - e->submitting);
     double wanted = KBI_MAX(window, KBI_MIN(KBI_BATCHES * e->batch_ns, most));
     return !e->failed && kbi_energy_span() < wanted && (double)(kbi_now() - e->began) < 2 * wanted + 1e9;
 }
 
 static bool kbi_energy_end(kbi_run* run) {
-    enum { KBI_GRAPHS = 50 };
+    enum { KBI_GRAPHS = 64, KBI_SHORT_NS = 5000000 };
     struct kbi_energy* e = &kbi_energy;
+    int64_t graphs = 1;
     (void)run;
     if (!e->capturing) return kbi_energy_batch(e->each);
     e->capturing = false;
     e->many = kbi_graph_capture_end();
     kbi_energy_restart();
     if (!e->many) return true;
-    do
-        for (int i = 0; i < KBI_GRAPHS; i++) cudaGraphLaunch(e->many, kbi_lab.gpu.stream);
-    while (kbi_energy_batch(KBI_GRAPHS * e->each));
+    do {
+        if (e->launches && e->batch_ns < KBI_SHORT_NS) graphs = KBI_MIN(2 * graphs, (int64_t)KBI_GRAPHS);
+        e->submitting = kbi_now();
+        for (int64_t i = 0; i < graphs; i++) cudaGraphLaunch(e->many, kbi_lab.gpu.stream);
+    } while (kbi_energy_batch(graphs * e->each));
     return false;
 }
 
