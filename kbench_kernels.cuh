@@ -1397,7 +1397,7 @@ template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* 
     belongs to whoever puts the first 1 into its state, and is read once that is 2; none is given back. Where a fact
     finds no place, the runtime is asked each time. value: 0 until it is known, then one more than it is; of GRANTED the
     bytes themselves. */
-typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
+typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
 typedef struct kbki_fact {
     const void* kernel;
     uint64_t key; // device, what, and what it depends on
@@ -1752,19 +1752,16 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
 #endif
 template <class> __global__ void __launch_bounds__(KBKI_HOPPER_THREADS) kbki_hopper_k() {}
 KBK_FN const char* kbki_needs_hopper(void) {
-    static int known[16]; // per device: 1: it has
-    int device = 0, major = 0, minor = 0;
-    cudaFuncAttributes built = {};
-    if (cudaGetDevice(&device) == cudaSuccess && device < 16 && known[device]) return NULL;
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-    if (major != 9 || minor != 0) return "this variant needs compute capability 9.0, and no other";
-    if (cudaFuncGetAttributes(&built, kbki_hopper_k<void>) != cudaSuccess)
-        return cudaGetErrorString(cudaGetLastError());
-    if (built.maxThreadsPerBlock != 96)
-        return "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
-    if (device < 16) known[device] = 1;
-    return NULL;
+    int threads = 0;
+    if (kbki_capability() != 90) return "this variant needs compute capability 9.0, and no other";
+    cudaError_t e = kbki_once((const void*)kbki_hopper_k<void>, KBKI_THREADS, 0, 0, 0, &threads, [](int* to) {
+        cudaFuncAttributes built = {};
+        cudaError_t no = cudaFuncGetAttributes(&built, kbki_hopper_k<void>);
+        return *to = built.maxThreadsPerBlock, no;
+    });
+    if (e != cudaSuccess) return kbki_error(e);
+    return threads == 96 ? NULL
+                         : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -9680,19 +9677,13 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 #endif
 }
 
-// How many CTAs of a kernel, in pairs, the device holds at once; asked once per kernel and device.
+// How many CTAs of a kernel, in pairs, the device holds at once.
 template <class Plan, class Kernel>
 const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int64_t* ctas) {
-    static int
-        known[16]; // per instance: the kernel's type and Plan do not tell its layouts apart, but those are alike
-    int device = 0, n = 0;
-    if (cudaGetDevice(&device) == cudaSuccess && device < 16) n = known[device];
-    if (n == 0) {
-        cudaError_t e = cudaOccupancyMaxActiveClusters(&n, kernel, cfg);
-        if (e != cudaSuccess) return kbki_error(e);
-        if (n < 1) return "the device holds no such cluster";
-        if (device < 16) known[device] = n;
-    }
+    int n = 0;
+    cudaError_t e = kbki_clusters(kernel, cfg, &n);
+    if (e != cudaSuccess) return kbki_error(e);
+    if (n < 1) return "the device holds no such cluster";
     *ctas = (int64_t)n * Plan::pair;
     return NULL;
 }

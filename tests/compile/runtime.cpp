@@ -107,9 +107,13 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
                                                                    : 0;
     return asked("cudaDeviceGetAttribute");
 }
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void*) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void* kernel) {
+    auto at = books().names.find(kernel);
     memset(a, 0, sizeof *a);
     a->ptxVersion = a->binaryVersion = 90;
+    // how the library asks whether it was compiled for sm_90a
+    a->maxThreadsPerBlock =
+        at != books().names.end() && at->second.find("kbki_hopper_k") != std::string::npos ? 96 : 1024;
     return asked("cudaFuncGetAttributes");
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return asked("cudaFuncSetAttribute"); }
