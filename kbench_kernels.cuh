@@ -10552,14 +10552,14 @@ KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype,
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
 
-KBK_FN const kbk_variant* kbki_row(int row) {
+KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
 // The variant, where the shape is one that formulas and oracles can be asked about.
-KBK_FN const kbk_variant* kbki_row_of(int row, const kbk_shape* s) {
+KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     int good = s && s->batch >= 0 && s->heads >= 0 && s->rows >= 0 && s->cols >= 0 && s->depth >= 0 &&
                s->layout >= 0 && s->layout <= KBK_TN && (s->elem == 2 || s->elem == 4 || s->elem == 8);
-    return good ? kbki_row(row) : NULL;
+    return good ? kbki_numbered(row) : NULL;
 }
 #define KBKI_TEXT_ROW "no such row, or a shape with a negative number or an element size that is none"
 
@@ -10619,7 +10619,7 @@ KBK_API int64_t kbk_abi(const char* what) {
 }
 
 KBK_API int kbk_row_get(int row, kbk_row* r) {
-    const kbk_variant* v = kbki_row(row);
+    const kbk_variant* v = kbki_numbered(row);
     if (!v || !r) return 0;
     memset(r, 0, sizeof *r);
     r->operation = v->op->name, r->direction = v->op->dir, r->implementation = v->name;
@@ -10636,30 +10636,30 @@ KBK_API int kbk_row_find(const char* operation, const char* direction, const cha
 }
 
 KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t) {
-    const kbk_variant* v = kbki_row_of(row, s);
+    const kbk_variant* v = kbki_numbered_of(row, s);
     if (!v || !t) return -1;
     memset(t, 0, KBK_MAX_TENSORS * sizeof *t);
     return v->op->tensors(s, t);
 }
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_row_of(row, s);
+    const kbk_variant* v = kbki_numbered_of(row, s);
     return v ? v->op->units(s) : -1;
 }
 KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_row_of(row, s);
+    const kbk_variant* v = kbki_numbered_of(row, s);
     return v ? (int64_t)kbk_workspace(v, s) : -1;
 }
 KBK_API double kbk_row_flops(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_row_of(row, s);
+    const kbk_variant* v = kbki_numbered_of(row, s);
     return v ? v->op->flops(s) : -1;
 }
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_row_of(row, s);
+    const kbk_variant* v = kbki_numbered_of(row, s);
     return v ? v->op->bytes(s) : -1;
 }
 
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
-    const kbk_variant* v = a ? kbki_row_of(row, &a->s) : NULL;
+    const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;
     kbk_tensor t[KBK_MAX_TENSORS];
     if (!v) return KBKI_TEXT_ROW;
     if (dtype < 0 || dtype >= KBK_DTYPES) return "no such element type";
@@ -10679,7 +10679,7 @@ KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int de
 
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1) {
-    const kbk_variant* v = kbki_row_of(row, s);
+    const kbk_variant* v = kbki_numbered_of(row, s);
     kbk_tensor t[KBK_MAX_TENSORS];
     if (!v) return KBKI_TEXT_ROW;
     if (!out || u0 < 0 || u0 > u1 || u1 > v->op->units(s)) return "no such units";
@@ -10690,7 +10690,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* co
 }
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x) {
-    const kbk_variant* v = kbki_row_of(row, s);
+    const kbk_variant* v = kbki_numbered_of(row, s);
     kbk_tensor t[KBK_MAX_TENSORS];
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return KBKI_TEXT_ROW;
     if (id < 0 || id >= v->op->tensors(s, t) || t[id].role != KBK_IN) return "no such input";
@@ -10700,7 +10700,7 @@ KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype,
 }
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r) {
-    const kbk_variant* v = kbki_row_of(row, s);
+    const kbk_variant* v = kbki_numbered_of(row, s);
     if (!r) return 0;
     memset(r, 0, sizeof *r);
     r->why = KBKI_TEXT_ROW, r->index = -1;
