@@ -10685,6 +10685,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* co
     if (!out || u0 < 0 || u0 > u1 || u1 > v->op->units(s)) return "no such units";
     for (int i = 0, n = v->op->tensors(s, t), ins = 0; i < n; i++)
         if (t[i].role == KBK_IN && (!in || !in[ins++]) && t[i].count > 0) return "an input is null";
+    if (!out[0] && !out[1] && !out[2] && !out[3]) return "no output is wanted";
     v->op->ref(s, in, out, u0, u1);
     return NULL;
 }
