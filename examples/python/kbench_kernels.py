@@ -1120,7 +1120,7 @@ class Launch:
         outputs: Sequence[Any],
         keep: Any,
     ) -> None:
-        self.kernel, self.device = kernel, device
+        self.kernel, self.device, self.__name__ = kernel, device, kernel.__name__
         self.outputs = None if not outputs else _bundle(kernel, outputs)
         self._row = library.rows[(kernel.operation, kernel.direction, kernel.implementation)]
         self._launch, self._args, self._fit, self._kind, self._keep = (
@@ -1152,6 +1152,7 @@ class Kernel(Operation):
     def __init__(self, operation: str, direction: str, infos: Sequence[_Row], info: _Row) -> None:
         super().__init__(operation, direction, infos)
         self.implementation: str = info.implementation.decode()
+        self.__name__ = f"{self.name}_{self.implementation}"  # kbench.time calls it so
         self.note: str = info.note.decode()  # what changed against the rung below
         self.rung: int = info.rung
         self.dtypes: List[str] = [t for i, t in enumerate(_DTYPES) if info.dtypes >> i & 1]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.kernels without a GPU: kernels.py SCRATCH OPERATIONS, the latter what examples/suite.cu --list-ops prints:
-the table, the oracles against known answers, checks of results, errors, and the tables of a suite. With NVCC one group
-is built for a GPU that is not there."""
+"""kbench.kernels without a GPU: kernels.py SCRATCH OPERATIONS, the latter what examples/suite.cu --list-ops
+prints: the table, the oracles against known answers, checks of results, errors, and the tables of a suite. With
+NVCC one group is built for a GPU that is not there."""
 
 import contextlib
 import ctypes
