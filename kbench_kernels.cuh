@@ -10540,8 +10540,8 @@ KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
 KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s);
-// NULL, or why not. device: -1 stands for the current one, which any other becomes. Outputs that a card calls optional
-// may be null.
+// NULL, or why not. device: that of the memory and the stream, current for the launch alone; -1: the current one.
+// Outputs that a card calls optional may be null.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // as kbk_op.ref
@@ -10664,17 +10664,23 @@ KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int de
     if (!v) return KBKI_TEXT_ROW;
     if (dtype < 0 || dtype >= KBK_DTYPES) return "no such element type";
     if (a->s.elem != kbk_dtype_size(dtype)) return "the shape's element size is not that of the element type";
-    for (int i = 0, n = v->op->tensors(&a->s, t), ins = 0; i < n; i++)
+    for (int i = 0, n = v->op->tensors(&a->s, t), ins = 0, outs = 0; i < n; i++) {
         if (t[i].role == KBK_IN && !a->in[ins++] && t[i].count > 0) return "an input is null";
+        if (t[i].role != KBK_IN && outs++ == 0 && !a->out[0] && t[i].count > 0 && !(v->origin & KBK_ALLOCATES))
+            return "the first output is null";
+    }
 #ifdef __CUDACC__
-    int now = -1;
+    int now = device;
     cudaError_t e = device < 0 ? cudaSuccess : cudaGetDevice(&now);
-    if (e == cudaSuccess && device >= 0 && now != device) e = cudaSetDevice(device);
+    if (e == cudaSuccess && now != device) e = cudaSetDevice(device);
     if (e != cudaSuccess) return kbki_error(e);
+    const char* why = kbk_launch(v, dtype, a, (kbk_stream)stream);
+    if (now != device) cudaSetDevice(now);
+    return why;
 #else
     (void)device;
-#endif
     return kbk_launch(v, dtype, a, (kbk_stream)stream);
+#endif
 }
 
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* const* in, double* const* out,

@@ -1624,6 +1624,16 @@ class Kernels:
         if unknown:
             raise Error(f"unknown element type '{unknown[0]}'; there are {', '.join(_DTYPES)}")
         asked = {o.operation for o in self._asked(operations)}
+        for word in directions or ():
+            if not any(o.operation in asked and o.direction == word for o in self.operations()):
+                raise Error(f"none of these operations has a direction '{word}'")
+        names = dict.fromkeys(k.implementation for k in self if k.operation in asked)
+        for word in implementations or ():
+            if word not in names:
+                nearest = _nearest(word, names)
+                raise Error(
+                    f"none of these operations has an implementation '{word}'; nearest is '{nearest}'"
+                )
         plan = _plan(asked if operations is not None else None, shapes, dtypes)
         _need_gpu()
         if not _installed("torch"):
@@ -1732,11 +1742,21 @@ def _plan(
             wrong = [k for k in axes if k not in known]
             if wrong:
                 raise Error(f"unknown axis '{wrong[0]}'; nearest is '{_nearest(wrong[0], known)}'")
+            if axes.get("layout", "nn") not in _LAYOUTS:
+                raise Error(f"layout='{axes['layout']}': one of {', '.join(_LAYOUTS)}")
         names = operations or {n for names, _, _ in _RUNS for n in names.split(",")}
         order = list(dict.fromkeys(k.operation for k in kernels if k.operation in names))
         for name in order:
             has = {t for k in kernels if k.operation == name for t in k.dtypes}
             types = list(dtypes) if dtypes else [t for t in ("f32", "bf16") if t in has]
+            family = next(k.family for k in kernels if k.operation == name)
+            for axes in several:
+                needs = {"lookup": ["vocabulary", "tensor_dimension"], "pick": ["n"]}.get(
+                    family, ["n"] if family in ("map", "sum") and "n" in axes else ["tensor_dimension"]
+                )
+                lacks = [x for x in needs + ["among"] * (name == "gather") if x not in axes]
+                if lacks:
+                    raise Error(f"a shape of {name} needs {lacks[0]}; this one has {', '.join(axes)}")
             plan += [(name, t, axes) for axes in several for t in types if t in has]
     if not plan:
         raise Error("nothing is left to run: these operations have no kernels in these element types")

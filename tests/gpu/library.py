@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """kbench.kernels on a GPU with PyTorch: every operation, direction, implementation and element type once on a
 small shape, against the oracle and against PyTorch in double; gradients against autograd's; streams, captured
-graphs, arrays of others; five contests beside PyTorch. Prints FAIL lines and ends with "N passed, N failed"."""
+graphs, arrays of others; five contests beside PyTorch. Prints FAIL lines and ends with "N passed, N failed".
+"""
 
 import sys
 import time

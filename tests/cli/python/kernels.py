@@ -272,6 +272,10 @@ def errors():
     says(
         "an axis", ["nearest is 'sequence_length'"], kernels.suite, ["softmax"], shapes={"sequence_lenght": 1}
     )
+    says("needed axes", ["needs vocabulary"], kernels.suite, ["embedding"], shapes={"tensor_dimension": 8})
+    says("a layout", ["layout='tt'"], kernels.suite, ["bmm"], shapes={"tensor_dimension": 8, "layout": "tt"})
+    says("a suite's kernel", ["nearest is 'onepass'"], kernels.suite, ["softmax"], implementations=["onepas"])
+    says("a suite's direction", ["has a direction 'run'"], kernels.suite, ["softmax"], directions=["run"])
     says("no peers at all", ["h2d has no peers"], kernels.suite, ["h2d"])
 
 
@@ -322,7 +326,9 @@ def faces():
     check("no such row's bytes", lib.kbk_row_bytes(-1, by(shape)) == -1)
     args = kbench_kernels._Args(s=shape)
     check("launch: null", b"null" in lib.kbk_row_launch(at, 0, by(args), -1, None))
-    args.inputs[0] = args.outputs[0] = 4096
+    args.inputs[0] = 4096
+    check("launch: no output", b"output is null" in lib.kbk_row_launch(at, 0, by(args), -1, None))
+    args.outputs[0] = 4096
     check("launch: no CUDA", b"without CUDA" in lib.kbk_row_launch(at, 0, by(args), -1, None))
     check("launch: type", b"element type" in lib.kbk_row_launch(at, 3, by(args), -1, None))
     check("launch: size", b"element size" in lib.kbk_row_launch(at, 1, by(args), -1, None))
