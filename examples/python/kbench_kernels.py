@@ -391,7 +391,7 @@ class _DeviceArray:
         }
 
     def __del__(self) -> None:
-        if getattr(self, "address", 0):
+        if getattr(self, "address", 0) and C is not None:  # None: the interpreter ends
             self.handle.cudaFree(C.c_void_p(self.address))
 
 
