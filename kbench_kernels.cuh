@@ -35,6 +35,14 @@
    pointers are then null. Including the file makes the whole table, hence compiles every kernel.
    KBK_NO_REGISTRY leaves the tables out: then only those launchers are compiled that are called.
 
+   FROM OTHER LANGUAGES
+
+       nvcc -std=c++17 -O1 -arch=native -shared -Xcompiler -fPIC -x cu -DKBENCH_SHARED kbench_kernels.cuh
+            -o libkbench_kernels.so               (a C compiler without CUDA: cc -O2 -shared -fPIC -x c ... -lm)
+
+       gives kbk_abi and kbk_row_*: table, launch, formulas and oracles without a struct that holds pointers to
+       functions. examples/python/kbench_kernels.py is made of them. -DKBK_NO_<GROUP> leaves groups out here, too.
+
    SCRATCH MEMORY
 
        kbk_workspace(v, &shape) says how many bytes a variant wants at a.workspace. The first KBK_TICKETS
@@ -139,6 +147,7 @@
        >>attention_mma  attention on tensor cores, through mma.sync
        >>attention_bwd  attention backward
        >>registry       the tables themselves; look-up and launch
+       >>shared         the same as plain C functions, for other languages
 */
 #ifndef KBENCH_KERNELS_CUH
 #define KBENCH_KERNELS_CUH
@@ -155,6 +164,7 @@
       KBK_NO_MATMUL KBK_NO_BMM   leave a group's rows out of the tables, hence its kernels out of the build
       KBK_NO_F32 KBK_NO_F16 KBK_NO_BF16   likewise an element type: a group in one type compiles in seconds
       KBK_NO_REGISTRY       no tables: only launchers that are called are compiled
+      KBENCH_SHARED         a library for other languages: see >>shared
       KBK_CUBLAS            the vendor's rows; needs cublas_v2.h to build, and opens libcublas when first
                             launched
       KBK_NO_CUBLAS         wins over KBK_CUBLAS
@@ -11329,6 +11339,218 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #endif
 }
 #endif // KBK_NO_REGISTRY
+
+/*------------------------------------------------------------------------------------------------------------
+  >>shared     The table as plain C functions, exported from a shared library: what other languages call.
+               Public: kbk_abi, kbk_row, kbk_row_*      Used by: examples/python/kbench_kernels.py
+------------------------------------------------------------------------------------------------------------*/
+#ifdef KBENCH_SHARED
+#ifdef KBK_NO_REGISTRY
+#error "kbench_kernels.cuh: KBENCH_SHARED exports the tables that KBK_NO_REGISTRY leaves out; define one of them"
+#endif
+#ifdef __cplusplus
+#define KBK_API extern "C" __attribute__((visibility("default")))
+#else
+#define KBK_API __attribute__((visibility("default")))
+#endif
+
+/*  A row of the table. Its number, 0 to kbk_abi("rows") - 1, is another in a library built with other options. A
+    tensor's address is a multiple of alignment[dtype] where it has the row's element type, of 4 or 8 where it is of
+    another (kbk_tensor.kind); the workspace's is one of 256. */
+typedef struct kbk_row {
+    const char *operation, *direction, *implementation, *formula, *note, *group; // group: of KBK_NO_<GROUP>
+    int32_t family, rung, origin;
+    int32_t dtypes;                // bit 1 << KBK_F32, ...; 0: built without them
+    int32_t sm, exact;             // least compute capability, 90 for 9.0; exact: no later one does
+    int32_t alignment[KBK_DTYPES]; // bytes; 0: not in this type
+} kbk_row;
+
+// Sizes of the structs, as this library has them, for who cannot include the header; -1: unknown word.
+KBK_API int64_t kbk_abi(const char* what);
+KBK_API int kbk_row_get(int row, kbk_row* r); // 1, or 0 where there is no such row
+KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation); // -1: none
+// Of a shape; -1: no such row, or a shape with a negative number or an element size that is none.
+KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t); // t[KBK_MAX_TENSORS]; how many
+KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
+KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s);
+KBK_API double kbk_row_flops(int row, const kbk_shape* s);
+KBK_API double kbk_row_bytes(int row, const kbk_shape* s);
+// NULL, or why not. device: that of the memory and the stream, current for the launch alone; -1: the current one.
+// Outputs that a card calls optional may be null.
+KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
+KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* const* in, double* const* out,
+                                   int64_t u0, int64_t u1); // as kbk_op.ref
+// Elements i0..i0+n-1 of tensor number id, an input.
+KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
+                                 double* x);
+// As kbk_verify: 1 where output number k is right.
+KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
+                           int64_t u0, int64_t u1, kbk_report* r);
+
+KBK_FN const kbk_variant* kbki_numbered(int row) {
+    return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
+}
+// The variant, where the shape is one that formulas and oracles can be asked about.
+KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
+    int good = s && s->batch >= 0 && s->heads >= 0 && s->rows >= 0 && s->cols >= 0 && s->depth >= 0 &&
+               s->layout >= 0 && s->layout <= KBK_TN && (s->elem == 2 || s->elem == 4 || s->elem == 8);
+    return good ? kbki_numbered(row) : NULL;
+}
+#define KBKI_TEXT_ROW "no such row, or a shape with a negative number or an element size that is none"
+
+#define KBKI_ONE_OP(op, dir, family, scratch, formula) +1
+KBK_FN const char* kbki_group(const kbk_op* op) {
+    static const struct { // in the order of KBK_OPS
+        const char* name;
+        int ops;
+    } groups[] = {
+        { "MEMORY", 0 KBK_OPS_MEMORY(KBKI_ONE_OP) },
+        { "ACCESS", 0 KBK_OPS_ACCESS(KBKI_ONE_OP) },
+        { "TRANSFER", 0 KBK_OPS_TRANSFER(KBKI_ONE_OP) },
+        { "ELEMENTWISE", 0 KBK_OPS_ELEMENTWISE(KBKI_ONE_OP) },
+        { "ACTIVATION", 0 KBK_OPS_ACTIVATION(KBKI_ONE_OP) },
+        { "DROPOUT", 0 KBK_OPS_DROPOUT(KBKI_ONE_OP) },
+        { "SOFTMAX", 0 KBK_OPS_SOFTMAX(KBKI_ONE_OP) },
+        { "LAYERNORM", 0 KBK_OPS_LAYERNORM(KBKI_ONE_OP) },
+        { "RMSNORM", 0 KBK_OPS_RMSNORM(KBKI_ONE_OP) },
+        { "REDUCTION", 0 KBK_OPS_REDUCTION(KBKI_ONE_OP) },
+        { "MSE", 0 KBK_OPS_MSE(KBKI_ONE_OP) },
+        { "WSUM", 0 KBK_OPS_WSUM(KBKI_ONE_OP) },
+        { "TRANSPOSE", 0 KBK_OPS_TRANSPOSE(KBKI_ONE_OP) },
+        { "CROSS_ENTROPY", 0 KBK_OPS_CROSS_ENTROPY(KBKI_ONE_OP) },
+        { "EMBEDDING", 0 KBK_OPS_EMBEDDING(KBKI_ONE_OP) },
+        { "MATMUL", 0 KBK_OPS_MATMUL(KBKI_ONE_OP) },
+        { "BMM", 0 KBK_OPS_BMM(KBKI_ONE_OP) },
+        { "ATTENTION", 0 KBK_OPS_ATTENTION(KBKI_ONE_OP) },
+    };
+    int at = (int)(op - kbk_ops), n = (int)(sizeof groups / sizeof *groups), i = 0;
+    for (; i < n && at >= groups[i].ops; i++) at -= groups[i].ops;
+    return i < n ? groups[i].name : "";
+}
+
+KBK_API int64_t kbk_abi(const char* what) {
+    static const struct {
+        const char* name;
+        int64_t value;
+    } known[] = {
+        { "version", 100 }, // 10000 major + 100 minor + patch
+#ifdef __CUDACC__
+        { "cuda", 1 },
+#else
+        { "cuda", 0 },
+#endif
+        { "rows", KBK_VARIANT_COUNT },
+        { "kbk_row", (int64_t)sizeof(kbk_row) },
+        { "kbk_shape", (int64_t)sizeof(kbk_shape) },
+        { "kbk_args", (int64_t)sizeof(kbk_args) },
+        { "kbk_tensor", (int64_t)sizeof(kbk_tensor) },
+        { "kbk_report", (int64_t)sizeof(kbk_report) },
+        { "tensors", KBK_MAX_TENSORS },
+        { "outputs", KBK_OUTS },
+    };
+    for (size_t i = 0; what && i < sizeof known / sizeof *known; i++)
+        if (strcmp(what, known[i].name) == 0) return known[i].value;
+    return -1;
+}
+
+KBK_API int kbk_row_get(int row, kbk_row* r) {
+    const kbk_variant* v = kbki_numbered(row);
+    if (!v || !r) return 0;
+    memset(r, 0, sizeof *r);
+    r->operation = v->op->name, r->direction = v->op->dir, r->implementation = v->name;
+    r->formula = v->op->formula, r->note = v->note, r->group = kbki_group(v->op);
+    r->family = v->op->family, r->rung = v->rung, r->origin = v->origin, r->dtypes = (int32_t)v->dtypes;
+    r->sm = v->sm & ~KBK_SM_EXACT, r->exact = (v->sm & KBK_SM_EXACT) != 0;
+    for (int i = 0; i < KBK_DTYPES; i++) r->alignment[i] = v->dtypes >> i & 1 ? kbk_dtype_size(i) : 0;
+    return 1;
+}
+KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation) {
+    if (!operation || !direction || !implementation) return -1;
+    const kbk_variant* v = kbk_find(operation, direction, implementation);
+    return v ? (int)(v - kbk_table) : -1;
+}
+
+KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t) {
+    const kbk_variant* v = kbki_numbered_of(row, s);
+    if (!v || !t) return -1;
+    memset(t, 0, KBK_MAX_TENSORS * sizeof *t);
+    return v->op->tensors(s, t);
+}
+KBK_API int64_t kbk_row_units(int row, const kbk_shape* s) {
+    const kbk_variant* v = kbki_numbered_of(row, s);
+    return v ? v->op->units(s) : -1;
+}
+KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s) {
+    const kbk_variant* v = kbki_numbered_of(row, s);
+    return v ? (int64_t)kbk_workspace(v, s) : -1;
+}
+KBK_API double kbk_row_flops(int row, const kbk_shape* s) {
+    const kbk_variant* v = kbki_numbered_of(row, s);
+    return v ? v->op->flops(s) : -1;
+}
+KBK_API double kbk_row_bytes(int row, const kbk_shape* s) {
+    const kbk_variant* v = kbki_numbered_of(row, s);
+    return v ? v->op->bytes(s) : -1;
+}
+
+KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
+    const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;
+    kbk_tensor t[KBK_MAX_TENSORS];
+    if (!v) return KBKI_TEXT_ROW;
+    if (dtype < 0 || dtype >= KBK_DTYPES) return "no such element type";
+    if (a->s.elem != kbk_dtype_size(dtype)) return "the shape's element size is not that of the element type";
+    for (int i = 0, n = v->op->tensors(&a->s, t), ins = 0, outs = 0; i < n; i++) {
+        if (t[i].role == KBK_IN && !a->in[ins++] && t[i].count > 0) return "an input is null";
+        if (t[i].role != KBK_IN && outs++ == 0 && !a->out[0] && t[i].count > 0 && !(v->origin & KBK_ALLOCATES))
+            return "the first output is null";
+    }
+#ifdef __CUDACC__
+    int now = device;
+    cudaError_t e = device < 0 ? cudaSuccess : cudaGetDevice(&now);
+    if (e == cudaSuccess && now != device) e = cudaSetDevice(device);
+    if (e != cudaSuccess) return kbki_error(e);
+    const char* why = kbk_launch(v, dtype, a, (kbk_stream)stream);
+    if (now != device) cudaSetDevice(now);
+    return why;
+#else
+    (void)device;
+    return kbk_launch(v, dtype, a, (kbk_stream)stream);
+#endif
+}
+
+KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* const* in, double* const* out,
+                                   int64_t u0, int64_t u1) {
+    const kbk_variant* v = kbki_numbered_of(row, s);
+    kbk_tensor t[KBK_MAX_TENSORS];
+    if (!v) return KBKI_TEXT_ROW;
+    if (!out || u0 < 0 || u0 > u1 || u1 > v->op->units(s)) return "no such units";
+    for (int i = 0, n = v->op->tensors(s, t), ins = 0; i < n; i++)
+        if (t[i].role == KBK_IN && (!in || !in[ins++]) && t[i].count > 0) return "an input is null";
+    if (!out[0] && !out[1] && !out[2] && !out[3]) return "no output is wanted";
+    v->op->ref(s, in, out, u0, u1);
+    return NULL;
+}
+KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
+                                 double* x) {
+    const kbk_variant* v = kbki_numbered_of(row, s);
+    kbk_tensor t[KBK_MAX_TENSORS];
+    if (!v || dtype < 0 || dtype >= KBK_DTYPES) return KBKI_TEXT_ROW;
+    if (id < 0 || id >= v->op->tensors(s, t) || t[id].role != KBK_IN) return "no such input";
+    if (!x || i0 < 0 || n < 0 || i0 + n > t[id].count) return "no such elements";
+    kbk_fill(&t[id], id, dtype, seed, i0, n, x);
+    return NULL;
+}
+KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
+                           int64_t u0, int64_t u1, kbk_report* r) {
+    const kbk_variant* v = kbki_numbered_of(row, s);
+    if (!r) return 0;
+    memset(r, 0, sizeof *r);
+    r->why = KBKI_TEXT_ROW, r->index = -1;
+    if (!v || dtype < 0 || dtype >= KBK_DTYPES || k < 0 || k >= KBK_OUTS || !got || !out || u0 < 0 || u0 > u1)
+        return 0;
+    return kbk_verify(v->op, dtype, s, k, got, out, u0, u1, r);
+}
+#endif // KBENCH_SHARED
 #endif // KBENCH_KERNELS_CUH
 
 /*

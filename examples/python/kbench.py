@@ -7,6 +7,8 @@
     kbench.table(results)
     kbench.save(results, "results.json")
 
+    y = kbench.kernels["softmax", "fwd", "onepass"](x)      # the kernel library: kbench_kernels.py
+
 Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
 The standard library is enough. The library of kbench.h is built on first use with cc (and CUDA's runtime
 where a toolkit is found) and kept under ~/.cache/kbench. From the environment: KBENCH_H a header,
@@ -248,16 +250,14 @@ def _cache() -> str:
     )
 
 
-def _find_library() -> str:
-    """The path of libkbench.so: KBENCH_LIB, the one built before from the same header in the same way, or
-    a new one."""
-    if os.environ.get("KBENCH_LIB"):
-        return os.environ["KBENCH_LIB"]
-    header = _find_header()
+def _kept(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
+    """The path of a library that command_to(header, output) builds: the one built before from the same
+    header in the same way, or a new one."""
     with open(header, "rb") as f:
-        key = hashlib.sha256(f.read() + "\0".join(_build_command("kbench.h", "")).encode()).hexdigest()[:32]
+        command = command_to(os.path.basename(header), "")
+        key = hashlib.sha256(f.read() + "\0".join(command).encode()).hexdigest()[:32]
     folder = os.path.join(_cache(), key)
-    library = os.path.join(folder, "libkbench.so")
+    library = os.path.join(folder, name)
     if os.path.isfile(library):
         return library
     try:
@@ -270,8 +270,8 @@ def _find_library() -> str:
             f"the library cannot be kept in {folder} ({error.strerror}): set XDG_CACHE_HOME"
         ) from None
     os.close(handle)
-    command = _build_command(header, unfinished)
-    print("kbench: building its library once: " + " ".join(map(shlex.quote, command)), file=sys.stderr)
+    command = command_to(header, unfinished)
+    print(f"kbench: building {what}: " + " ".join(map(shlex.quote, command)), file=sys.stderr)
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         said = "" if done.returncode == 0 else done.stdout.decode(errors="replace")[-2000:] or "it failed"
@@ -288,6 +288,13 @@ def _find_library() -> str:
     os.chmod(unfinished, 0o755)
     os.replace(unfinished, library)
     return library
+
+
+def _find_library() -> str:
+    """The path of libkbench.so: KBENCH_LIB, or one of this header."""
+    if os.environ.get("KBENCH_LIB"):
+        return os.environ["KBENCH_LIB"]
+    return _kept("libkbench.so", _find_header(), _build_command, "its library once")
 
 
 class _Library:
@@ -345,6 +352,23 @@ def _library() -> _Library:
     if _handle is None:
         _handle = _Library()
     return _handle
+
+
+def __getattr__(name: str) -> Any:
+    """kbench.kernels, loaded when it is first asked for: this file alone does without it."""
+    if name != "kernels":
+        raise AttributeError(f"module 'kbench' has no attribute '{name}'")
+    try:
+        import kbench_kernels
+    except ModuleNotFoundError as error:
+        if error.name != "kbench_kernels":
+            raise
+        raise Error(
+            "kbench.kernels is in kbench_kernels.py, which is not there: put it beside kbench.py, "
+            "with kbench_kernels.cuh two folders up, beside it, or at KBENCH_KERNELS_CUH"
+        ) from None
+    globals()["kernels"] = kbench_kernels.kernels
+    return kbench_kernels.kernels
 
 
 def _text(s: Any) -> Optional[bytes]:

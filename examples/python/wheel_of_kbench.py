@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Makes the wheel: kbench.py and, beside it, the kbench.h of this checkout. pip calls it; it needs nothing else,
-and so installs without a network."""
+"""Makes the wheel: kbench.py and kbench_kernels.py and, beside them, the headers of this checkout. pip calls it; it
+needs nothing else, and so installs without a network."""
 
 import base64
 import hashlib
@@ -39,9 +39,13 @@ def _made(folder, files):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     files = {}
-    for name, path in (("kbench.py", "kbench.py"), ("kbench.h", os.path.join("..", "..", "kbench.h"))):
-        with open(os.path.join(here, path), "rb") as f:
-            files[name] = f.read()
+    for folder, names in (
+        (".", ("kbench.py", "kbench_kernels.py")),
+        ("../..", ("kbench.h", "kbench_kernels.cuh")),
+    ):
+        for name in names:
+            with open(os.path.join(here, folder, name), "rb") as f:
+                files[name] = f.read()
     return _made(wheel_directory, files)
 
 

@@ -73,7 +73,7 @@ check_err "judge: no task" '--task'
 
 # --- the wheel: header and module, from a copy of the checkout, without a network
 mkdir -p "$tmp/copy/examples"
-cp kbench.h "$tmp/copy" && cp -r examples/python "$tmp/copy/examples"
+cp kbench.h kbench_kernels.cuh "$tmp/copy" && cp -r examples/python "$tmp/copy/examples"
 if "$PYTHON" -m venv "$tmp/venv" > "$tmp/venv.log" 2>&1; then
     unset PYTHONPATH
     check "pip install" "$tmp/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-index "./$tmp/copy/examples/python"
@@ -82,6 +82,8 @@ if "$PYTHON" -m venv "$tmp/venv" > "$tmp/venv.log" 2>&1; then
     check_rc "installed" 0
     check_out "installed: the header came along" 'site-packages/kbench.h'
     check_out "installed: a time" 'int/impl=int: .* FEW'
+    run "$tmp/venv/bin/python" -c 'import kbench; print(kbench.kernels["softmax", "fwd"].oracle([[0.0, 0.0]]))'
+    check_out "installed: the kernels came along" '^\[\[0.5, 0.5\]\]$'
 else
     skip "no venv: pip install is not tried"
 fi

@@ -1,0 +1,2597 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""kbench.kernels: the kernels of kbench_kernels.cuh on tensors, their oracles, and contests beside their
+peers.
+
+    import kbench
+    y = kbench.kernels["softmax", "fwd", "onepass"](x)  # torch, cupy, what has __cuda_array_interface__
+    y.sum().backward()                                  # where the operation has a backward
+    want = kbench.kernels["softmax", "fwd"].oracle(x)   # in double, on the CPU; of numpy arrays and lists too
+    kbench.kernels.table()                              # what there is
+    rows = kbench.kernels.suite(["softmax"])            # beside PyTorch, Triton, ...: rows.table()
+
+    python3 kbench_kernels.py [--json FILE] [--op A,B] [--dtype f32] [--peers A,B] [--summary | --missed]
+    python3 kbench_kernels.py --load FILE               # the table of a run
+
+The standard library is enough, a GPU is needed only by what runs on one. What lists, counts and verifies is
+built with cc; kernels with nvcc, one group of operations in one type at a time, when they are first called,
+and kept under ~/.cache/kbench by the header's content. From the environment: KBENCH_KERNELS_CUH a header,
+KBENCH_KERNELS_LIB a library that has all that will be asked for, NVCC a compiler; CC, CFLAGS, CUDA_HOME and
+KBENCH_NO_CUDA as in kbench.py.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+import difflib
+import itertools
+import json
+import math
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from array import array
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import kbench
+from kbench import Error, Record, Records
+
+__all__ = ["kernels", "Kernels", "Operation", "Kernel", "Launch", "Contests"]
+
+_VERSION = 100  # kbk_abi("version")
+_TICKETS = 256  # bytes of counters at the start of a workspace
+_MOST_TENSORS, _MOST_OUTPUTS = 12, 4
+_DTYPES = ("f32", "f16", "bf16")
+_SIZES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "i32": 4, "i64": 8}
+_LONG = {
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f64": "float64",
+    "i32": "int32",
+    "i64": "int64",
+}
+_SHORT = {long: short for short, long in _LONG.items()}
+_FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.family
+_LAYOUTS = ("nn", "nt", "tn")
+_IN = 0
+_KINDS = (None, "f32", "i32", "i64")  # kbk_tensor.kind; None: the element type of the call
+_VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE = 2, 4, 8, 16, 32  # kbk_variant.origin
+
+
+# --- the structs of >>shared and >>shapes, and what is built of them ----------------------------------------
+
+
+class _Row(C.Structure):
+    _fields_ = [
+        *((name, C.c_char_p) for name in "operation direction implementation formula note group".split()),
+        *((name, C.c_int32) for name in "family rung origin dtypes sm exact".split()),
+        ("alignment", C.c_int32 * 3),
+    ]
+
+
+class _Shape(C.Structure):
+    _fields_ = [
+        *((name, C.c_int64) for name in "batch heads rows cols depth".split()),
+        ("p", C.c_double),
+        ("causal", C.c_int),
+        ("layout", C.c_int),
+        ("elem", C.c_int),
+        ("seed", C.c_uint64),
+    ]
+
+
+class _Args(C.Structure):
+    _fields_ = [
+        ("s", _Shape),
+        ("inputs", C.c_void_p * 8),
+        ("outputs", C.c_void_p * _MOST_OUTPUTS),
+        ("workspace", C.c_void_p),
+        ("workspace_bytes", C.c_size_t),
+        ("scalar", C.c_float),
+    ]
+
+
+class _Tensor(C.Structure):
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("role", C.c_int),
+        ("kind", C.c_int),
+        ("count", C.c_int64),
+        ("per_unit", C.c_int64),
+        ("scales", C.c_int64),
+        ("fill", C.c_int),
+        ("a", C.c_double),
+        ("b", C.c_double),
+        ("place", C.c_int),
+    ]
+
+
+class _Report(C.Structure):
+    _fields_ = [
+        ("why", C.c_char_p),
+        ("bad", C.c_int64),
+        ("index", C.c_int64),
+        *((name, C.c_double) for name in "got want bound norm norm_bound".split()),
+    ]
+
+
+_SIGNATURES = {
+    "kbk_abi": (C.c_int64, [C.c_char_p]),
+    "kbk_row_get": (C.c_int, [C.c_int, C.POINTER(_Row)]),
+    "kbk_row_find": (C.c_int, [C.c_char_p] * 3),
+    "kbk_row_tensors": (C.c_int, [C.c_int, C.POINTER(_Shape), C.POINTER(_Tensor)]),
+    "kbk_row_units": (C.c_int64, [C.c_int, C.POINTER(_Shape)]),
+    "kbk_row_workspace": (C.c_int64, [C.c_int, C.POINTER(_Shape)]),
+    "kbk_row_flops": (C.c_double, [C.c_int, C.POINTER(_Shape)]),
+    "kbk_row_bytes": (C.c_double, [C.c_int, C.POINTER(_Shape)]),
+    "kbk_row_launch": (C.c_char_p, [C.c_int, C.c_int, C.POINTER(_Args), C.c_int, C.c_void_p]),
+    "kbk_row_oracle": (
+        C.c_char_p,
+        [C.c_int, C.POINTER(_Shape), C.c_void_p, C.c_void_p, C.c_int64, C.c_int64],
+    ),
+    "kbk_row_fill": (
+        C.c_char_p,
+        [C.c_int, C.POINTER(_Shape), C.c_int, C.c_int, C.c_uint64, C.c_int64, C.c_int64, C.c_void_p],
+    ),
+    "kbk_row_verify": (
+        C.c_int,
+        [C.c_int, C.c_int, C.POINTER(_Shape), C.c_int, C.c_void_p, C.c_void_p, C.c_int64, C.c_int64]
+        + [C.POINTER(_Report)],
+    ),
+}
+
+
+def _find_header() -> str:
+    here = os.path.dirname(os.path.abspath(__file__))
+    given = os.environ.get("KBENCH_KERNELS_CUH")
+    if given and not os.path.isfile(given):
+        raise Error(f"KBENCH_KERNELS_CUH={given} is no file")
+    places = [given] if given else [os.path.join(here, *p, "kbench_kernels.cuh") for p in (("..", ".."), ())]
+    for place in places:
+        if place and os.path.isfile(place):
+            return os.path.normpath(place)
+    raise Error("kbench_kernels.cuh was not found: set KBENCH_KERNELS_CUH to its path")
+
+
+def _vendor_options() -> List[str]:
+    """The vendor's rows, where its header is."""
+    cuda = kbench._find_cuda()
+    return ["-DKBK_CUBLAS"] if cuda and os.path.isfile(os.path.join(cuda[0], "cublas_v2.h")) else []
+
+
+def _host_command(header: str, output: str) -> List[str]:
+    command = shlex.split(os.environ.get("CC") or "cc") + shlex.split(os.environ.get("CFLAGS") or "-O2")
+    command += ["-shared", "-fPIC", "-x", "c", "-DKBENCH_SHARED", *_vendor_options()]
+    return command + [header, "-o", output, "-lm"]
+
+
+def _find_nvcc() -> List[str]:
+    if os.environ.get("NVCC"):
+        return shlex.split(os.environ["NVCC"])
+    roots = [r for r in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if r]
+    found = shutil.which("nvcc") or next(
+        (p for p in (os.path.join(r, "bin", "nvcc") for r in roots) if os.access(p, os.X_OK)), None
+    )
+    if not found or os.environ.get("KBENCH_NO_CUDA"):
+        raise Error(
+            "kernels are built with nvcc, which was not found: put it on the PATH, set CUDA_HOME or NVCC, or "
+            "name a library that is built already by KBENCH_KERNELS_LIB (unset KBENCH_NO_CUDA)"
+        )
+    return [found]
+
+
+_known_codes: Dict[str, List[str]] = {}
+
+
+def _code_for(nvcc: List[str], arch: str) -> List[str]:
+    """nvcc's options for sm_90a, sm_80, ...: its own instructions too from 9.0 on; PTX of the newest
+    architecture for a GPU that this nvcc does not know."""
+    key = nvcc[0]
+    if key not in _known_codes:
+        said = ""
+        try:
+            said = subprocess.run(nvcc + ["--list-gpu-code"], stdout=subprocess.PIPE).stdout.decode()
+        except OSError as error:
+            raise Error(f"{key}: {error.strerror}; set NVCC to nvcc") from None
+        _known_codes[key] = re.findall(r"^sm_(\d+)$", said, re.M)
+    known = _known_codes[key]
+    number = re.fullmatch(r"sm_(\d+)a?", arch)
+    if not number:
+        raise Error(f"arch='{arch}': as sm_80 or sm_90a")
+    if known and number.group(1) not in known:
+        newest = max(known, key=int)
+        if int(number.group(1)) < int(newest):
+            raise Error(f"this nvcc builds nothing for {arch}: it knows sm_{', sm_'.join(known)}")
+        return [f"-gencode=arch=compute_{newest},code=compute_{newest}"]
+    return [f"-gencode=arch=compute_{arch[3:]},code={arch}"]
+
+
+class _Library:
+    """A library's functions as attributes, checked to be those that this file knows; and its rows."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self.handle = C.CDLL(path)
+            for name, (result, arguments) in _SIGNATURES.items():
+                function = getattr(self.handle, name)
+                function.restype, function.argtypes = result, arguments
+                setattr(self, name, function)
+        except (OSError, AttributeError) as error:
+            raise Error(f"{path} is no library of kbench_kernels.cuh: {error}") from None
+        sizes = {
+            "kbk_row": C.sizeof(_Row),
+            "kbk_shape": C.sizeof(_Shape),
+            "kbk_args": C.sizeof(_Args),
+            "kbk_tensor": C.sizeof(_Tensor),
+            "kbk_report": C.sizeof(_Report),
+            "tensors": _MOST_TENSORS,
+            "outputs": _MOST_OUTPUTS,
+            "version": _VERSION,
+        }
+        wrong = [name for name, size in sizes.items() if self.kbk_abi(name.encode()) != size]
+        if wrong:
+            raise Error(
+                f"{path} is of another version (apart: {', '.join(wrong)}): take kbench_kernels.py and "
+                "kbench_kernels.cuh from the same place, and unset KBENCH_KERNELS_LIB"
+            )
+        self.rows: Dict[Tuple[str, str, str], int] = {}
+        self.infos: List[_Row] = []
+        for i in range(self.kbk_abi(b"rows")):
+            row = _Row()
+            self.kbk_row_get(i, C.byref(row))
+            self.infos.append(row)
+            self.rows[(row.operation.decode(), row.direction.decode(), row.implementation.decode())] = i
+
+    def __getattr__(self, name: str) -> Any:  # the rest of _SIGNATURES
+        raise AttributeError(name)
+
+
+_lock = threading.RLock()
+_loaded: Dict[Any, _Library] = {}
+
+
+def _given() -> Optional[_Library]:
+    path = os.environ.get("KBENCH_KERNELS_LIB")
+    if not path:
+        return None
+    with _lock:
+        if path not in _loaded:
+            _loaded[path] = _Library(path)
+        return _loaded[path]
+
+
+def _host() -> _Library:
+    """Table, formulas and oracles; without kernels unless KBENCH_KERNELS_LIB says so."""
+    given = _given()
+    if given:
+        return given
+    with _lock:
+        if "host" not in _loaded:
+            path = kbench._kept(
+                "libkbench_kernels.so",
+                _find_header(),
+                _host_command,
+                "the table and the oracles of its kernels once",
+            )
+            _loaded["host"] = _Library(path)
+        return _loaded["host"]
+
+
+def _device(group: str, dtype: str, arch: str) -> _Library:
+    """The kernels of a group of operations in one type."""
+    given = _given()
+    if given:
+        if given.kbk_abi(b"cuda") != 1:
+            raise Error(f"KBENCH_KERNELS_LIB={given.path} was built without CUDA: build it with nvcc")
+        return given
+    key = (group, dtype, arch)
+    with _lock:
+        if key in _loaded:
+            return _loaded[key]
+    nvcc = _find_nvcc()
+    code = _code_for(nvcc, arch)
+    groups = sorted({row.group.decode() for row in _host().infos} - {group})
+
+    def command(header: str, output: str) -> List[str]:
+        words = nvcc + [
+            "-std=c++17",
+            "-O1",
+            *code,
+            "-shared",
+            "-Xcompiler",
+            "-fPIC",
+            "-x",
+            "cu",
+            "-DKBENCH_SHARED",
+        ]
+        words += _vendor_options() + [f"-DKBK_NO_{g}" for g in groups]
+        words += [f"-DKBK_NO_{t.upper()}" for t in _DTYPES if t != dtype]
+        return words + [header, "-o", output, "-ldl"]
+
+    what = f"the kernels of {group.lower()} in {dtype} for {arch} once, which may take a minute"
+    path = kbench._kept(f"libkbench_{group.lower()}_{dtype}.so", _find_header(), command, what)
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = _Library(path)
+        return _loaded[key]
+
+
+# --- GPUs ---------------------------------------------------------------------------------------------------
+
+_capabilities: Dict[int, int] = {}
+
+
+def _capability(device: int) -> int:
+    """90 for 9.0."""
+    if device not in _capabilities:
+        library = kbench._library()
+        n = [C.c_int(0), C.c_int(0)]
+        for value, attribute in zip(n, (75, 76)):  # cudaDevAttrComputeCapabilityMajor and ...Minor
+            if library.handle.cudaDeviceGetAttribute(C.byref(value), attribute, device):
+                raise Error(f"there is no GPU number {device}")
+        _capabilities[device] = 10 * n[0].value + n[1].value
+    return _capabilities[device]
+
+
+def _need_gpu() -> None:
+    library = kbench._library()
+    if library.devices():
+        return
+    why = (
+        "kbench's library was built without CUDA: no toolkit was found (nvcc on the PATH, or CUDA_HOME)"
+        if not library.cuda
+        else "there is no GPU that the driver shows"
+    )
+    raise Error(f"kernels run on a GPU, and {why}. The oracles run on the CPU: .oracle(...)")
+
+
+def _arch_of(device: int) -> str:
+    capability = _capability(device)
+    return f"sm_{capability}{'a' if capability >= 90 else ''}"
+
+
+class _DeviceArray:
+    """Memory of a GPU, for who brings neither torch nor cupy; freed with this object."""
+
+    def __init__(self, shape: Sequence[int], dtype: str, device: int) -> None:
+        self.shape, self.dtype, self.device = tuple(shape), _LONG.get(dtype, dtype), device
+        self.bytes = math.prod(shape) * _SIZES.get(dtype, 1)
+        self.handle, pointer, before = kbench._library().handle, C.c_void_p(), C.c_int(0)
+        self.handle.cudaGetDevice(C.byref(before))
+        self.handle.cudaSetDevice(device)
+        failed = self.handle.cudaMalloc(C.byref(pointer), C.c_size_t(max(1, self.bytes)))
+        self.handle.cudaSetDevice(before)
+        self.address = pointer.value or 0
+        if failed:
+            raise MemoryError(f"{self.bytes} bytes on GPU {device}")
+
+    @property
+    def __cuda_array_interface__(self) -> Dict[str, Any]:
+        kinds = {
+            "float32": "<f4",
+            "float16": "<f2",
+            "float64": "<f8",
+            "int32": "<i4",
+            "int64": "<i8",
+            "uint8": "|u1",
+        }
+        return {
+            "shape": self.shape,
+            "typestr": kinds.get(self.dtype, "<V2"),
+            "data": (self.address, False),
+            "strides": None,
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        if getattr(self, "address", 0) and C is not None:  # None: the interpreter ends
+            self.handle.cudaFree(C.c_void_p(self.address))
+
+
+# --- arrays: whose they are, where they lie, what is in them ------------------------------------------------
+
+
+class _View(NamedTuple):
+    kind: str  # "torch", "cupy", "cuda", or on the host "torch", "host", "list"
+    value: Any
+    shape: Tuple[int, ...]
+    dtype: str  # f32, ...; of others their own name
+    contiguous: bool
+    address: int
+    device: Optional[int]  # None: the host
+
+
+_TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "i4": "i32", "i8": "i64"}
+_FORMATS = {"f": "f32", "d": "f64", "e": "f16", "i": "i32", "q": "i64", "l": "i64"}
+
+
+def _is_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], size: int) -> bool:
+    for n, stride in zip(reversed(shape), reversed(strides or ())):
+        if n != 1 and stride != size:
+            return False
+        size *= n
+    return True
+
+
+def _view(x: Any) -> Optional[_View]:
+    """None: no array."""
+    if kbench._module_of(x) == "torch" and hasattr(x, "data_ptr"):
+        name = str(x.dtype).replace("torch.", "")
+        device = (x.device.index or 0) if x.is_cuda else None
+        return _View(
+            "torch", x, tuple(x.shape), _SHORT.get(name, name), x.is_contiguous(), x.data_ptr(), device
+        )
+    try:
+        about = x.__cuda_array_interface__
+    except (AttributeError, RuntimeError):
+        about = None
+    if about is not None:
+        name = str(getattr(x, "dtype", about["typestr"]))
+        dtype = _SHORT.get(name) or _TYPESTR.get(about["typestr"][1:], name)
+        shape, strides = tuple(about["shape"]), about.get("strides")
+        whole = _is_contiguous(shape, strides, int(about["typestr"][2:])) or 0 in shape
+        kind = "cupy" if kbench._module_of(x) == "cupy" else "cuda"
+        device = getattr(x, "device", None)
+        device = getattr(device, "id", device)
+        if not isinstance(device, int):
+            device = kbench._library().device()
+        return _View(kind, x, shape, dtype, whole, about["data"][0] or 0, device)
+    if isinstance(x, (list, tuple, int, float)):
+        return _View("list", x, _list_shape(x), "f64", True, 0, None)
+    try:
+        seen = memoryview(x)
+    except TypeError:
+        if hasattr(x, "astype") and hasattr(x, "shape"):  # numpy's bfloat16 by ml_dtypes
+            return _View("host", x, tuple(x.shape), _SHORT.get(str(x.dtype), str(x.dtype)), True, 0, None)
+        return None
+    dtype = _FORMATS.get(seen.format, seen.format)
+    return _View("host", x, tuple(seen.shape or ()), dtype, seen.c_contiguous, 0, None)
+
+
+def _list_shape(x: Any) -> Tuple[int, ...]:
+    if not isinstance(x, (list, tuple)):
+        return ()
+    inner = {_list_shape(v) for v in x}
+    if len(inner) > 1:
+        raise Error("a list's rows are of different lengths")
+    return (len(x), *(inner.pop() if inner else ()))
+
+
+def _flat(x: Any) -> Iterator[float]:
+    if isinstance(x, (list, tuple)):
+        for v in x:
+            yield from _flat(v)
+    else:
+        yield float(x)
+
+
+def _nested(values: Sequence[float], shape: Sequence[int]) -> Any:
+    if not shape:
+        return values[0]
+    if len(shape) == 1:
+        return list(values)
+    step = math.prod(shape[1:])
+    return [_nested(values[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+
+
+Ranges = Sequence[Tuple[int, int]]  # first, count
+
+
+def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
+    """An array of C doubles with those elements, all where ranges is None."""
+    x = view.value
+    if kbench._module_of(x) in ("torch", "cupy"):
+        x = x.detach().reshape(-1) if kbench._module_of(x) == "torch" else x.ravel()
+        if ranges is not None:
+            parts = [x[a : a + n] for a, n in ranges]
+            x = sys.modules[kbench._module_of(x)].concatenate(parts) if len(parts) != 1 else parts[0]
+        if kbench._module_of(x) == "torch":
+            import torch
+
+            x = x.cpu().to(torch.float64).contiguous()
+            out = (C.c_double * x.numel())()
+            C.memmove(out, x.data_ptr(), 8 * x.numel())
+            return out
+        x = x.get().astype("f8")
+    elif view.kind == "cuda":
+        raw = _bytes_of(view, ranges)
+        x = memoryview(raw).cast({"f32": "f", "f64": "d", "i32": "i", "i64": "q"}.get(view.dtype, "B"))
+        if x.format == "B":
+            raise Error(f"{view.dtype} from __cuda_array_interface__ cannot be read here: use torch or cupy")
+        return (C.c_double * len(x))(*x)
+    elif hasattr(x, "astype"):
+        x = x.astype("f8").ravel()
+    if isinstance(x, (list, tuple, int, float)):
+        flat: Any = array("d", _flat(x))
+    else:
+        seen = memoryview(x)
+        plain = seen.cast("B").cast(seen.format) if seen.ndim != 1 else seen
+        flat = plain if seen.format == "d" else array("d", (float(v) for v in plain))
+    if ranges is not None and not (hasattr(view.value, "get")):
+        flat = array("d", itertools.chain.from_iterable(flat[a : a + n] for a, n in ranges))
+    out = (C.c_double * len(flat))()
+    if len(flat):
+        C.memmove(out, (C.c_char * (8 * len(flat))).from_buffer_copy(flat), 8 * len(flat))
+    return out
+
+
+def _bytes_of(view: _View, ranges: Optional[Ranges]) -> bytes:
+    """The elements as they are stored."""
+    size, x = _SIZES[view.dtype], view.value
+    parts = [(0, math.prod(view.shape))] if ranges is None else ranges
+    if view.kind == "torch":
+        import torch
+
+        flat = x.detach().reshape(-1)
+        flat = torch.cat([flat[a : a + n] for a, n in parts]).cpu().contiguous()
+        return C.string_at(flat.data_ptr(), size * flat.numel()) if flat.numel() else b""
+    if view.kind == "cupy":
+        return b"".join(x.ravel()[a : a + n].get().tobytes() for a, n in parts)
+    if view.kind == "cuda":
+        handle, out = kbench._library().handle, []
+        for a, n in parts:
+            piece = C.create_string_buffer(max(1, n * size))
+            if handle.cudaMemcpy(piece, C.c_void_p(view.address + a * size), C.c_size_t(n * size), 2):
+                raise Error("the array could not be copied from the GPU")
+            out.append(piece.raw[: n * size])
+        return b"".join(out)
+    seen = memoryview(x).cast("B")
+    return b"".join(bytes(seen[a * size : (a + n) * size]) for a, n in parts)
+
+
+# --- what an operation takes and gives: * stands for any number of dimensions -------------------------------
+
+_TEXTS = {
+    "copy_run": "x[*] -> y[*]",
+    "fill_run": "-> y[*]",
+    "read_run": "x[*] -> fold[]",
+    "triad_run": "a[*] b[*] -> y[*]",
+    "strided_run": "x[X] -> y[N]",
+    "gather_run": "x[V] idx[*] -> y[*]",
+    "chase_run": "x[N] -> walk[2]",
+    "h2d_run": "x[*] -> y[*]",
+    "d2h_run": "x[*] -> y[*]",
+    "d2d_run": "x[*] -> y[*]",
+    "alloc_run": "-> usable[]",
+    "null_run": "-> nothing[]",
+    "softmax_fwd": "x[*,C] -> y[*,C]",
+    "softmax_bwd": "dy[*,C] y[*,C] -> dx[*,C]",
+    "layernorm_fwd": "x[*,C] w[C] b[C] -> y[*,C] mean[*] rstd[*]",
+    "layernorm_bwd": "dy[*,C] x[*,C] w[C] mean[*] rstd[*] -> dx[*,C] dw[C] db[C]",
+    "rmsnorm_fwd": "x[*,C] w[C] -> y[*,C] rstd[*]",
+    "rmsnorm_bwd": "dy[*,C] x[*,C] w[C] rstd[*] -> dx[*,C] dw[C]",
+    "sum_run": "x[*] -> out[]",
+    "mse_fwd": "x[*] y[*] -> out[]",
+    "mse_bwd": "x[*] y[*] g[] -> dx[*]",
+    "weighted_sum_fwd": "x[*,C] w[C] -> y[*]",
+    "weighted_sum_bwd": "dy[*] x[*,C] w[C] -> dx[*,C] dw[C]",
+    "transpose_run": "x[R,C] -> y[C,R]",
+    "cross_entropy_fwd": "x[*,C] t[*] -> loss[*] lse[*]",
+    "cross_entropy_bwd": "x[*,C] t[*] lse[*] g[] -> dx[*,C]",
+    "cross_entropy_fwdbwd": "x[*,C] t[*] -> loss[*] dx[*,C]",
+    "embedding_fwd": "W[V,C] ids[*] -> y[*,C]",
+    "embedding_bwd": "dy[*,C] ids[*] -> dW[V,C]",
+    "matmul_fwd": "A[M,K] B[K,N] -> C[M,N]",
+    "bmm_fwd": "A[Z,M,K] B[Z,K,N] -> C[Z,M,N]",
+    "attention_fwd": "q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] -> o[B,H,S,D] lse[B,H,S]",
+    "attention_bwd": (
+        "do[B,H,S,D] q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] o[B,H,S,D] lse[B,H,S]"
+        " -> dq[B,H,S,D] dk[B,H,S,D] dv[B,H,S,D]"
+    ),
+}
+for _name in ("add", "mul", "div"):
+    _TEXTS[_name + "_fwd"] = "a[*] b[*] -> y[*]"
+for _name in ("relu", "gelu_erf", "gelu_tanh", "silu"):
+    _TEXTS[_name + "_fwd"] = "x[*] -> y[*]"
+    _TEXTS[_name + "_bwd"] = "dy[*] x[*] -> dx[*]"
+_TEXTS["dropout_fwd"], _TEXTS["dropout_bwd"] = "x[*] -> y[*]", "dy[*] -> dx[*]"
+
+# Keyword arguments beside the tensors, and their defaults; None: has to be given.
+_OPTIONS: Dict[str, Dict[str, Any]] = {
+    "dropout_fwd": {"p": 0.1, "seed": 0},
+    "dropout_bwd": {"p": 0.1, "seed": 0},
+    "strided_run": {"stride": None},
+    "embedding_bwd": {"vocabulary": None},
+    "cross_entropy_fwdbwd": {"scale": 1.0},
+    "matmul_fwd": {"layout": "nn"},
+    "bmm_fwd": {"layout": "nn"},
+    "attention_fwd": {"causal": False},
+    "attention_bwd": {"causal": False},
+    "alloc_run": {"n": None},
+}
+
+Dims = Tuple[str, ...]
+
+
+class _Signature(NamedTuple):
+    text: str
+    inputs: List[Tuple[str, Dims]]
+    outputs: List[Tuple[str, Dims]]
+
+
+def _parse(text: str) -> _Signature:
+    def side(part: str) -> List[Tuple[str, Dims]]:
+        return [
+            (name, tuple(d for d in dims.split(",") if d))
+            for name, dims in re.findall(r"(\w+)\[([^]]*)\]", part)
+        ]
+
+    left, right = text.split("->")
+    return _Signature(text, side(left), side(right))
+
+
+def _signature(name: str, family: str, layout: str) -> _Signature:
+    text = _TEXTS.get(name)
+    if text is None:
+        raise Error(
+            f"{name}: kbench_kernels.py does not know its shapes; take it and the header from the same place"
+        )
+    if family == "gemm" and layout == "nt":
+        text = text.replace("K,N]", "N,K]")
+    if family == "gemm" and layout == "tn":
+        text = text.replace("M,K]", "K,M]")
+    return _parse(text)
+
+
+def _nearest(word: str, names: Iterable[str]) -> str:
+    return difflib.get_close_matches(word, list(names), 1, 0)[0]
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+class _Fit(NamedTuple):
+    """Inputs that an operation can be called with."""
+
+    shape: _Shape
+    dtype: str
+    views: List[_View]
+    letters: Dict[str, Any]  # of dimensions; "*": a tuple
+    signature: _Signature
+    tensors: List[_Tensor]  # inputs, then outputs, as the library sees them
+    options: Dict[str, Any]
+
+    def output_shape(self, k: int) -> Tuple[int, ...]:
+        shape: List[int] = []
+        for d in self.signature.outputs[k][1]:
+            shape += self.letters[d] if d == "*" else [int(d) if d.isdigit() else self.letters[d]]
+        return tuple(shape)
+
+    def output_dtype(self, k: int) -> str:
+        return _KINDS[self.tensors[len(self.views) + k].kind] or self.dtype
+
+
+class Operation:
+    """An operation in one direction: kernels["softmax", "fwd"]. Its inputs, in the order of .inputs, are
+    torch tensors, cupy arrays, objects with __cuda_array_interface__, and for what runs on the CPU numpy
+    arrays, anything with the buffer protocol, and lists."""
+
+    def __init__(self, operation: str, direction: str, infos: Sequence[_Row]) -> None:
+        self.operation, self.direction = operation, direction
+        self.formula: str = infos[0].formula.decode()
+        self.family: str = _FAMILIES[infos[0].family]
+        self.group: str = infos[0].group.decode()
+        self.implementations: List[str] = [i.implementation.decode() for i in infos]  # from naive up
+        self._row = _host().rows[(operation, direction, self.implementations[0])]
+        self._rungs = {i.implementation.decode(): i.rung for i in infos}
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation}_{self.direction}"
+
+    @property
+    def signature(self) -> str:
+        """What it takes and gives, as "x[*,C] -> y[*,C]": * is any number of dimensions."""
+        return _signature(self.name, self.family, "nn").text
+
+    @property
+    def options(self) -> Dict[str, Any]:
+        """Keyword arguments and their defaults; None: has to be given."""
+        return dict(_OPTIONS.get(self.name, {}))
+
+    @property
+    def inputs(self) -> List[str]:
+        return [name for name, _ in _signature(self.name, self.family, "nn").inputs]
+
+    @property
+    def outputs(self) -> List[str]:
+        return [name for name, _ in _signature(self.name, self.family, "nn").outputs]
+
+    def __repr__(self) -> str:
+        return f"kernels['{self.operation}', '{self.direction}']: {self.signature}: {self.formula}"
+
+    # --- inputs looked at
+
+    def _chosen(self, options: Dict[str, Any]) -> Dict[str, Any]:
+        known = _OPTIONS.get(self.name, {})
+        for word in options:
+            if word not in known:
+                knows = f"nearest is '{_nearest(word, known)}'" if known else "it has none"
+                raise Error(f"{self.name} has no option '{word}': {knows}")
+        chosen = {**known, **options}
+        missing = [k for k, v in chosen.items() if v is None]
+        if missing:
+            raise Error(f"{self.name} needs {missing[0]}=, a number")
+        if chosen.get("layout", "nn") not in _LAYOUTS:
+            raise Error(
+                f"{self.name}: layout='{chosen['layout']}': one of nn, nt (B is N x K), tn (A is K x M)"
+            )
+        if not 0 <= chosen.get("p", 0) <= 1:
+            raise Error(f"{self.name}: p={chosen['p']} is not a probability")
+        for word in ("stride", "vocabulary", "n"):
+            if chosen.get(word, 1) < 1 or chosen.get(word, 1) != int(chosen.get(word, 1)):
+                raise Error(f"{self.name}: {word}={chosen[word]}: a whole number from 1 on")
+        return chosen
+
+    def _kinds(self) -> List[_Tensor]:
+        """The tensors of an empty shape: names and kinds alone."""
+        return self._tensors(_Shape(elem=4))
+
+    def _tensors(self, shape: _Shape) -> List[_Tensor]:
+        t = (_Tensor * _MOST_TENSORS)()
+        n = _host().kbk_row_tensors(self._row, C.byref(shape), t)
+        return list(t[: max(0, n)])
+
+    def _letters(self, signature: _Signature, views: Sequence[_View]) -> Dict[str, Any]:
+        letters: Dict[str, Any] = {}
+        for (name, dims), view in zip(signature.inputs, views):
+            said = f"{self.name}: {name} has shape {_shape_text(view.shape)}, in {signature.text}"
+            shape = list(view.shape)
+            if "*" in dims:
+                star = len(shape) - (len(dims) - 1)
+                if star < 0:
+                    raise Error(f"{said}: it has too few dimensions")
+                sizes: List[Any] = [tuple(shape[:star]), *shape[star:]]
+            elif not dims and math.prod(shape) == 1:
+                continue  # one number, in whatever shape
+            else:
+                sizes = list(shape)
+            if len(sizes) != len(dims):
+                raise Error(f"{said}: {len(dims)} dimensions wanted, not {len(shape)}")
+            for d, size in zip(dims, sizes):
+                if letters.setdefault(d, size) != size:
+                    raise Error(f"{said}: {d} is {size} here, and {letters[d]} in an input before")
+        return letters
+
+    def _shape_of(self, letters: Dict[str, Any], options: Dict[str, Any], elem: int) -> _Shape:
+        get = letters.get
+        s = _Shape(batch=1, heads=1, rows=1, cols=1, depth=0, elem=elem)
+        many = math.prod(get("*", ()))
+        if self.family in ("map", "sum", "pick"):
+            s.cols = get("N", many)
+            s.depth = options.get("stride", get("V", 0))
+        elif self.family in ("rows", "lookup"):
+            s.rows, s.cols, s.depth = get("R", many), get("C", 1), get("V", 0)
+        elif self.family == "gemm":
+            s.batch, s.rows, s.cols, s.depth = get("Z", 1), get("M", 0), get("N", 0), get("K", 0)
+        else:
+            s.batch, s.heads, s.rows, s.cols = get("B", 1), get("H", 1), get("S", 0), get("D", 0)
+        s.p, s.seed = options.get("p", 0.0), int(options.get("seed", 0)) & (2**64 - 1)
+        s.causal = int(bool(options.get("causal", False)))
+        s.layout = _LAYOUTS.index(options.get("layout", "nn")) if self.family == "gemm" else 0
+        return s
+
+    def _views(self, inputs: Sequence[Any], signature: _Signature) -> List[_View]:
+        if len(inputs) != len(signature.inputs):
+            raise Error(
+                f"{self.name} takes {signature.text}: {len(signature.inputs)} inputs, not {len(inputs)}"
+            )
+        views = []
+        for (name, _), x in zip(signature.inputs, inputs):
+            view = _view(x)
+            if view is None:
+                raise Error(f"{self.name}: {name} is a {type(x).__name__}, which is no array")
+            views.append(view)
+        return views
+
+    def _dtype_from(
+        self, views: Sequence[_View], kinds: Sequence[_Tensor], signature: _Signature, out: Any, host: bool
+    ) -> str:
+        """The element type of a call; all of that kind must agree."""
+        dtype, first = None, ""
+        for (name, _), view, tensor in zip(signature.inputs, views, kinds):
+            want = _KINDS[tensor.kind]
+            if view.kind == "list" or (want and (host or view.dtype == want)):
+                continue
+            if want:
+                cast = f"to(torch.{_LONG[want]})" if view.kind == "torch" else f"astype('{_LONG[want]}')"
+                raise Error(f"{self.name}: {name} is {view.dtype}, and has to be {want}: {name}.{cast}")
+            if dtype is not None and view.dtype != dtype:
+                raise Error(f"{self.name}: {name} is {view.dtype}, and {first} {dtype}: one type for both")
+            dtype, first = view.dtype, name
+        if dtype is None and out:
+            seen = _view(out[0])
+            dtype = seen.dtype if seen and _KINDS[kinds[len(views)].kind] is None else None
+        return dtype or "f32"
+
+    def _fit(
+        self, inputs: Sequence[Any], options: Dict[str, Any], out: Sequence[Any] = (), host: bool = False
+    ) -> _Fit:
+        chosen = self._chosen(options)
+        signature = _signature(self.name, self.family, chosen.get("layout", "nn"))
+        views = self._views(inputs, signature)
+        kinds = self._kinds()
+        dtype = self._dtype_from(views, kinds, signature, out, host)
+        if host and (any(v.kind == "list" for v in views) or dtype not in _SIZES):
+            dtype = "f64"
+        letters = self._letters(signature, views)
+        if self.name == "strided_run":
+            letters["N"] = letters["X"] // chosen["stride"]
+            if letters["X"] != letters["N"] * chosen["stride"]:
+                raise Error(
+                    f"{self.name}: x has {letters['X']} elements, not a multiple of stride={chosen['stride']}"
+                )
+        if self.name == "embedding_bwd":
+            letters["V"] = int(chosen["vocabulary"])
+        if self.name == "alloc_run":
+            letters["*"] = (int(chosen["n"]),)
+        if self.name == "fill_run":
+            seen = _view(out[0]) if out else None
+            if not seen:
+                raise Error(f"{self.name} needs out=: what it fills")
+            letters["*"] = seen.shape
+        if self.name == "null_run":
+            letters["*"] = (1,)
+        shape = self._shape_of(letters, chosen, _SIZES.get(dtype, 4))
+        return _Fit(shape, dtype, views, letters, signature, self._tensors(shape), chosen)
+
+    # --- formulas and oracle
+
+    def bytes(self, *inputs: Any, **options: Any) -> float:
+        """Bytes that a call with these inputs has to move: each input read once, each output written once."""
+        return _host().kbk_row_bytes(self._row, C.byref(self._fit(inputs, options, host=True).shape))
+
+    def flops(self, *inputs: Any, **options: Any) -> float:
+        """Floating-point operations of a call with these inputs."""
+        return _host().kbk_row_flops(self._row, C.byref(self._fit(inputs, options, host=True).shape))
+
+    def oracle(self, *inputs: Any, **options: Any) -> Any:
+        """The outputs in double precision, computed on the CPU, whole: as lists where the first input is
+        one, as torch tensors, numpy arrays or nested lists of float64. Inputs on a GPU are copied."""
+        fit = self._fit(inputs, options, host=True)
+        _whole(self, fit)
+        known = _Known(self, fit, whole=True)
+        results = []
+        for k in range(len(fit.signature.outputs)):
+            results.append(_like(fit, known.out[k], fit.output_shape(k)))
+        return _bundle(self, results)
+
+    def check(self, outputs: Any, *inputs: Any, **options: Any) -> None:
+        """Raises AssertionError where outputs (one, or all in order) are not what the oracle gives for
+        these inputs, within the operation's tolerances for their type. Large results are looked at in
+        parts, spread over the whole.
+        """
+        fit = self._fit(inputs, options, host=True)
+        if fit.dtype not in _DTYPES:
+            raise Error(
+                f"{self.name}: inputs of {fit.dtype} have no tolerance: they are {', '.join(_DTYPES)}"
+            )
+        _whole(self, fit)
+        names = [name for name, _ in fit.signature.outputs]
+        one = not isinstance(outputs, tuple)
+        passed, _, _, text = _Known(self, fit).judge(dict(zip(names, (outputs,) if one else outputs)))
+        if not passed:
+            raise AssertionError(f"{self.name}: {text}")
+
+
+def _whole(operation: Operation, fit: _Fit) -> None:
+    for (name, _), view in zip(fit.signature.inputs, fit.views):
+        if not view.contiguous:
+            raise Error(f"{operation.name}: {name} is not contiguous: {name}.contiguous(), or a copy of it")
+
+
+_tuples: Dict[str, Any] = {}
+
+
+def _bundle(operation: Operation, values: Sequence[Any]) -> Any:
+    """One output itself, several as a tuple with their names."""
+    if len(values) == 1:
+        return values[0]
+    if operation.name not in _tuples:
+        _tuples[operation.name] = namedtuple(operation.name, operation.outputs)
+    return _tuples[operation.name](*values)
+
+
+def _like(fit: _Fit, values: Any, shape: Tuple[int, ...]) -> Any:
+    first = fit.views[0] if fit.views else None
+    if first and kbench._module_of(first.value) == "torch":
+        import torch
+
+        return torch.tensor(list(values), dtype=torch.float64).reshape(shape)
+    if first and kbench._module_of(first.value) in ("numpy", "cupy"):
+        import numpy
+
+        return numpy.array(values, dtype="f8").reshape(shape)
+    return _nested(list(values), shape)
+
+
+class _Known:
+    """What is right: the oracle on units spread over the result, computed once for all that are compared
+    with it."""
+
+    WORK = 1e8  # operations of the oracle
+    COMPARED = 1 << 19  # elements compared
+    RANGES = 64
+
+    def __init__(self, operation: Operation, fit: _Fit, whole: bool = False) -> None:
+        self.operation, self.fit, self.row = operation, fit, operation._row
+        library, s = _host(), fit.shape
+        self.units: int = library.kbk_row_units(self.row, C.byref(s))
+        self.ranges = [(0, self.units)] if whole else self._choose()
+        self.whole = self.ranges == [(0, self.units)]
+        self.sampled = sum(n for _, n in self.ranges)
+        n_in = len(fit.views)
+        self.outputs = fit.tensors[n_in:]
+        self.inputs = [
+            _doubles(v, None if self.whole or not t.per_unit else self._elements(t.per_unit))
+            for v, t in zip(fit.views, fit.tensors)
+        ]
+        self.out: List[Any] = []
+        self.scales: List[Any] = []
+        for t in self.outputs:
+            units = self.sampled if t.per_unit else 1
+            self.out.append((C.c_double * max(1, units * t.per_unit or t.count))())
+            many = units * t.scales if t.per_unit else t.count
+            self.scales.append((C.c_double * max(1, many))() if t.scales else None)
+        at = 0
+        for first, count in self.ranges:
+            self._know(first, count, at)
+            at += count
+
+    def _elements(self, per_unit: int) -> Ranges:
+        return [(a * per_unit, n * per_unit) for a, n in self.ranges]
+
+    def _choose(self) -> Ranges:
+        """All units where that is little work, otherwise pieces that begin with the first and end with the
+        last."""
+        library, s = _host(), C.byref(self.fit.shape)
+        piece = 4096 if self.operation.family in ("map", "pick") else 1
+        work = library.kbk_row_flops(self.row, s) + library.kbk_row_bytes(self.row, s)
+        outputs = sum(t.per_unit for t in self.fit.tensors if t.role != _IN)
+        most = int(self.WORK / max(1.0, work / max(1, self.units))) + 2
+        if outputs and most * outputs > self.COMPARED:
+            most = self.COMPARED // outputs + 2
+        if self.units <= most or self.units < 2 * piece:
+            return [(0, self.units)]
+        n = min(self.RANGES, max(2, most // piece))
+        return [
+            (self.units - piece if i == n - 1 else (self.units - piece) // (n - 1) * i, piece)
+            for i in range(n)
+        ]
+
+    def _know(self, first: int, count: int, at: int) -> None:
+        """The oracle of one range: sampled ranges lie one behind the other, and it counts units from the
+        beginning of the whole tensor."""
+        inputs = (C.c_void_p * _MOST_TENSORS)()
+        outputs = (C.c_void_p * (2 * _MOST_OUTPUTS))()
+        for i, (values, t) in enumerate(zip(self.inputs, self.fit.tensors)):
+            shift = 0 if self.whole else (first - at) * t.per_unit
+            inputs[i] = (C.addressof(values) - 8 * shift) & (2**64 - 1)
+        for k, t in enumerate(self.outputs):
+            if not t.per_unit and not self.whole:
+                continue
+            outputs[k] = C.addressof(self.out[k]) + 8 * at * t.per_unit
+            if t.scales:
+                outputs[_MOST_OUTPUTS + k] = C.addressof(self.scales[k]) + (
+                    8 * at * t.scales if t.per_unit else 0
+                )
+        why = _host().kbk_row_oracle(self.row, C.byref(self.fit.shape), inputs, outputs, first, first + count)
+        if why:
+            raise Error(f"{self.operation.name}: {why.decode()}")
+
+    def judge(self, outputs: Dict[str, Any], norm: Optional[float] = None) -> Tuple[bool, float, float, str]:
+        """As a check of kbench.compare: passed, error, what is allowed, what is wrong. norm: instead of the
+        operation's own tolerances, a bound on ||got - want|| / ||want||, for who rounds in between."""
+        worst, allowed, looked = 0.0, math.nan, False
+        names = [name for name, _ in self.fit.signature.outputs]
+        pointers = (C.c_void_p * (2 * _MOST_OUTPUTS))()
+        for k in range(len(names)):
+            pointers[k] = C.addressof(self.out[k])
+            if self.scales[k] is not None:
+                pointers[_MOST_OUTPUTS + k] = C.addressof(self.scales[k])
+        for k, (name, t) in enumerate(zip(names, self.outputs)):
+            if outputs.get(name) is None or (not t.per_unit and not self.whole):
+                continue  # dw, db: a pass over everything, which smaller shapes get
+            view = _view(outputs[name])
+            want = self.fit.output_dtype(k)
+            if view is None or view.dtype != want or math.prod(view.shape) != t.count:
+                said = "no array" if view is None else f"{_shape_text(view.shape)} of {view.dtype}"
+                text = f"{name} is {said}; it should be {_shape_text(self.fit.output_shape(k))} of {want}"
+                return False, math.nan, math.nan, text
+            got = _bytes_of(view, None if self.whole or not t.per_unit else self._elements(t.per_unit))
+            report = _Report()
+            good = _host().kbk_row_verify(
+                self.row,
+                _DTYPES.index(self.fit.dtype),
+                C.byref(self.fit.shape),
+                k,
+                got,
+                pointers,
+                0,
+                self.sampled,
+                C.byref(report),
+            )
+            looked = True
+            if norm is not None:
+                good, report.norm_bound = report.norm <= norm, norm
+            if not good or report.norm > worst or math.isnan(allowed):
+                worst, allowed = report.norm, report.norm_bound
+            if not good:
+                why = (report.why or b"the norm of the difference is outside its bound").decode()
+                where = (
+                    f"element {report.index} of the sample is {report.got:.9g}, should be {report.want:.9g}"
+                )
+                return False, worst, allowed, f"{name}: {why}; {where}"
+        if not looked:
+            return False, math.nan, math.nan, f"none of {', '.join(names)} was given"
+        return True, worst, allowed, ""
+
+
+# --- kernels ------------------------------------------------------------------------------------------------
+
+
+class _Workspaces:
+    """Scratch memory, by GPU and stream: one serves every kernel there, and none goes away while a captured
+    graph may hold it."""
+
+    def __init__(self) -> None:
+        self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
+
+    def of(self, size: int, kind: str, device: int, stream: int) -> Tuple[int, Any]:
+        """Address, and what keeps it."""
+        for have, address, owner in self.kept.setdefault((device, stream), []):
+            if have >= size:
+                return address, owner
+        address, owner = self.new(size, kind, device, stream)
+        self.kept[(device, stream)].append((size, address, owner))
+        self.kept[(device, stream)].sort(key=lambda e: e[0])
+        return address, owner
+
+    def new(self, size: int, kind: str, device: int, stream: int) -> Tuple[int, Any]:
+        if kind == "torch":
+            import torch
+
+            owner: Any = torch.empty(size, dtype=torch.uint8, device=f"cuda:{device}")
+            owner[:_TICKETS].zero_()
+            current = torch.cuda.current_stream(device)
+            if current.cuda_stream != stream:
+                current.synchronize()
+            return owner.data_ptr(), owner
+        owner = _DeviceArray((size,), "uint8", device)
+        if owner.handle.cudaMemset(C.c_void_p(owner.address), 0, C.c_size_t(min(size, _TICKETS))):
+            raise Error("the workspace could not be cleared")
+        owner.handle.cudaDeviceSynchronize()
+        return owner.address, owner
+
+
+_workspaces = _Workspaces()
+
+
+def _current_stream(kind: str, device: int) -> int:
+    if kind == "torch":
+        import torch
+
+        return torch.cuda.current_stream(device).cuda_stream
+    if kind == "cupy":
+        import cupy
+
+        with cupy.cuda.Device(device):
+            return cupy.cuda.get_current_stream().ptr
+    return 0
+
+
+def _empty(kind: str, shape: Sequence[int], dtype: str, device: Optional[int], pinned: bool = False) -> Any:
+    if kind == "torch":
+        import torch
+
+        where: Dict[str, Any] = {"pin_memory": pinned} if device is None else {"device": f"cuda:{device}"}
+        return torch.empty(tuple(shape), dtype=getattr(torch, _LONG[dtype]), **where)
+    if kind == "cupy":
+        import cupy
+
+        if dtype == "bf16":
+            raise Error("cupy has no bf16: use torch, or pass out=")
+        with cupy.cuda.Device(device):
+            return cupy.empty(tuple(shape), _LONG[dtype])
+    return _DeviceArray(shape, dtype, device or 0)
+
+
+class Launch:
+    """A kernel with its inputs, outputs and scratch memory: calling it launches, and nothing else. .outputs
+    is overwritten by each call. stream: a cudaStream_t as a number; by default torch's or cupy's current
+    one."""
+
+    def __init__(
+        self,
+        kernel: "Kernel",
+        library: _Library,
+        args: _Args,
+        fit: _Fit,
+        kind: str,
+        device: int,
+        outputs: Sequence[Any],
+        keep: Any,
+    ) -> None:
+        self.kernel, self.device, self.__name__ = kernel, device, kernel.__name__
+        self.outputs = None if not outputs else _bundle(kernel, outputs)
+        self._row = library.rows[(kernel.operation, kernel.direction, kernel.implementation)]
+        self._launch, self._args, self._fit, self._kind, self._keep = (
+            library.kbk_row_launch,
+            args,
+            fit,
+            kind,
+            keep,
+        )
+        self._dtype = _DTYPES.index(fit.dtype)
+
+    def why_not(self, stream: Optional[int] = None) -> Optional[str]:
+        """Launches; None, or why it did not."""
+        at = _current_stream(self._kind, self.device) if stream is None else stream
+        why = self._launch(self._row, self._dtype, C.byref(self._args), self.device, at)
+        return why.decode() if why else None
+
+    def __call__(self, stream: Optional[int] = None) -> Any:
+        why = self.why_not(stream)
+        if why:
+            raise Error(f"{self.kernel.name} {self.kernel.implementation}: {why}")
+        return self.outputs
+
+
+class Kernel(Operation):
+    """One implementation: kernels["softmax", "fwd", "onepass"]. Calling it with arrays of a GPU launches
+    it."""
+
+    def __init__(self, operation: str, direction: str, infos: Sequence[_Row], info: _Row) -> None:
+        super().__init__(operation, direction, infos)
+        self.implementation: str = info.implementation.decode()
+        self.__name__ = f"{self.name}_{self.implementation}"  # kbench.time calls it so
+        self.note: str = info.note.decode()  # what changed against the rung below
+        self.rung: int = info.rung
+        self.dtypes: List[str] = [t for i, t in enumerate(_DTYPES) if info.dtypes >> i & 1]
+        self.sm: int = info.sm  # least compute capability, 90 for 9.0; 0: any
+        self.exact: bool = bool(info.exact)  # no later one does
+        self.vendor: bool = bool(info.origin & _VENDOR)
+        self.unordered: bool = bool(info.origin & _UNORDERED)  # atomics add in whatever order they come
+        self._origin: int = info.origin
+
+    def __repr__(self) -> str:
+        needs = (
+            f", compute capability {self.sm // 10}.{self.sm % 10}{' alone' if self.exact else ''}"
+            if self.sm
+            else ""
+        )
+        return (
+            f"kernels['{self.operation}', '{self.direction}', '{self.implementation}']: {self.signature}"
+            f" in {', '.join(self.dtypes)}{needs}: {self.note}"
+        )
+
+    def runs_on(self, capability: int) -> bool:
+        """capability: 90 for 9.0."""
+        return capability == self.sm if self.exact else capability >= self.sm
+
+    def scratch(self, *inputs: Any, **options: Any) -> int:
+        """Bytes of scratch memory that a call with these inputs takes."""
+        return self._scratch(self._fit(inputs, options, host=True).shape)
+
+    def _scratch(self, shape: _Shape) -> int:
+        row = _host().rows[(self.operation, self.direction, self.implementation)]
+        return _host().kbk_row_workspace(row, C.byref(shape))
+
+    def _home(self, fit: _Fit, out: Sequence[Any]) -> Tuple[str, int]:
+        """Whose memory outputs are to be of, and on which GPU; raises where an input is not where it has to
+        be."""
+        kind, device = None, None
+        here = [(n, v, t.place) for (n, _), v, t in zip(fit.signature.inputs, fit.views, fit.tensors)]
+        for (name, _), x, t in zip(fit.signature.outputs, out, fit.tensors[len(fit.views) :]):
+            view = _view(x)
+            if view is None:
+                raise Error(f"{self.name}: out's {name} is a {type(x).__name__}, which is no array")
+            here.append((name, view, t.place))
+        for name, view, place in here:
+            if place and view.device is not None:
+                raise Error(f"{self.name}: {name} is on a GPU, and belongs on the host: {name}.cpu()")
+            if not place and view.device is None:
+                raise Error(
+                    f"{self.name}: {name} is on the host: move it to the GPU ({name}.cuda()), or ask for the "
+                    f"oracle: kernels['{self.operation}', '{self.direction}'].oracle(...)"
+                )
+            if device is not None and view.device is not None and view.device != device[1]:
+                raise Error(f"{self.name}: {name} is on GPU {view.device}, {device[0]} on GPU {device[1]}")
+            if view.device is not None:
+                device = (name, view.device)
+            kind = kind or (view.kind if view.kind in ("torch", "cupy", "cuda") else None)
+        if kind is None:
+            kind = "torch" if "torch" in sys.modules else "cuda"
+        return kind, kbench._library().device() if device is None else device[1]
+
+    def _outputs(self, fit: _Fit, out: Sequence[Any], kind: str, device: int) -> List[Any]:
+        """Given ones looked at, others allocated; none for what writes nothing."""
+        names = [name for name, _ in fit.signature.outputs]
+        if self._origin & _ALLOCATES or self.name == "null_run":
+            return []
+        if not out:
+            values = []
+            for k, t in enumerate(fit.tensors[len(fit.views) :]):
+                if t.place and kind != "torch":
+                    raise Error(f"{self.name}: host memory is allocated by torch: import it, or pass out=")
+                where, pinned = (None, not self._origin & _PAGEABLE) if t.place else (device, False)
+                values.append(_empty(kind, fit.output_shape(k), fit.output_dtype(k), where, pinned))
+            return values
+        if len(out) != len(names):
+            raise Error(f"{self.name}: out has {len(out)} arrays, and {', '.join(names)} are wanted")
+        for k, x in enumerate(out):
+            view = _view(x)
+            shape, dtype = fit.output_shape(k), fit.output_dtype(k)
+            if view is None or view.shape != shape or view.dtype != dtype or not view.contiguous:
+                raise Error(
+                    f"{self.name}: out's {names[k]} has to be {_shape_text(shape)} of {dtype}, contiguous"
+                    + ("" if view is None else f"; it is {_shape_text(view.shape)} of {view.dtype}")
+                )
+        return list(out)
+
+    def _look(self, fit: _Fit) -> None:
+        if fit.dtype not in self.dtypes:
+            others = ", ".join(
+                k.implementation for k in kernels if k.name == self.name and fit.dtype in k.dtypes
+            )
+            raise Error(
+                f"{self.name} {self.implementation} takes {', '.join(self.dtypes)}, not {fit.dtype}"
+                + (f"; in {fit.dtype} there are {others}" if others else "")
+            )
+        _whole(self, fit)
+        if self.name in ("h2d_run", "d2h_run") and any(v.kind != "torch" for v in fit.views):
+            raise Error(
+                f"{self.name}: of host memory it takes torch's tensors, which know whether they are pinned"
+            )
+
+    def bind(self, *inputs: Any, out: Any = None, stream: Optional[int] = None, **options: Any) -> Launch:
+        """The kernel with these inputs, ready to be launched again and again: outputs (out, or new ones)
+        and scratch memory are its own, inputs are those that it was given."""
+        given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        fit = self._fit(inputs, options, given)
+        self._look(fit)
+        kind, device = self._home(fit, given)
+        return self._bound(
+            fit, self._ready(fit, device), kind, device, self._outputs(fit, given, kind, device), stream
+        )
+
+    def _ready(self, fit: _Fit, device: int) -> _Library:
+        """The library with this kernel for this GPU."""
+        _need_gpu()
+        if not self.runs_on(_capability(device)):
+            need, have = (f"{c // 10}.{c % 10}" for c in (self.sm, _capability(device)))
+            need += " exactly" * self.exact
+            fine = [
+                k.implementation for k in kernels if k.name == self.name and k.runs_on(_capability(device))
+            ]
+            raise Error(
+                f"{self.name} {self.implementation} needs compute capability {need}, "
+                f"and GPU {device} has {have}; here run {', '.join(fine)}"
+            )
+        library = _device(self.group, fit.dtype, _arch_of(device))
+        if (self.operation, self.direction, self.implementation) not in library.rows:
+            raise Error(f"{library.path} was built without {self.name} {self.implementation}")
+        return library
+
+    def _bound(
+        self,
+        fit: _Fit,
+        library: _Library,
+        kind: str,
+        device: int,
+        outputs: Sequence[Any],
+        stream: Optional[int],
+        own_workspace: bool = True,
+    ) -> Launch:
+        args, keep = _Args(s=fit.shape, scalar=fit.options.get("scale", 0.0)), [fit.views]
+        for i, view in enumerate(fit.views):
+            args.inputs[i] = view.address
+        for k, x in enumerate(outputs):
+            seen = _view(x)
+            args.outputs[k] = seen.address if seen else None
+        size = self._scratch(fit.shape)
+        if size:
+            at = _current_stream(kind, device) if stream is None else stream
+            make = _workspaces.new if own_workspace else _workspaces.of
+            args.workspace, owner = make(size, kind, device, at)
+            args.workspace_bytes = size
+            keep.append(owner)
+        return Launch(self, library, args, fit, kind, device, outputs, keep)
+
+    def _once(self, inputs: Sequence[Any], out: Any, stream: Optional[int], options: Dict[str, Any]) -> Any:
+        given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        fit = self._fit(inputs, options, given)
+        self._look(fit)
+        kind, device = self._home(fit, given)
+        library, outputs = self._ready(fit, device), self._outputs(fit, given, kind, device)
+        return self._bound(fit, library, kind, device, outputs, stream, own_workspace=False)(stream)
+
+    def __call__(
+        self,
+        *inputs: Any,
+        out: Any = None,
+        stream: Optional[int] = None,
+        backward: Optional[str] = None,
+        **options: Any,
+    ) -> Any:
+        """Launches it and returns its output, or all of them as a tuple with their names (y, mean, rstd =
+        ...), made by the library that the inputs are of. Nothing is waited for.
+
+        out: where to write instead. stream: a cudaStream_t as a number; by default torch's or cupy's
+        current one, else the default stream. Other options are the operation's: .options. Where torch
+        tracks gradients of an input, the operation's backward kernel gives them: backward names its
+        implementation, by default the one of the same name, else the highest rung that runs.
+        """
+        if any(kbench._module_of(x) == "torch" and getattr(x, "requires_grad", False) for x in inputs):
+            import torch
+
+            if torch.is_grad_enabled():
+                return _differentiable(self, inputs, out, stream, backward, options)
+        if backward is not None:
+            raise Error(f"{self.name}: backward='{backward}': none of the inputs requires a gradient")
+        return self._once(inputs, out, stream, options)
+
+
+# --- gradients ----------------------------------------------------------------------------------------------
+
+
+def _gradients_of(kernel: Kernel, named: Optional[str]) -> List[Kernel]:
+    """Kernels of the backward, the first to be tried first."""
+    if kernel.family == "gemm" and kernel.direction == "fwd":
+        return [kernel]
+    found = [k for k in kernels if k.operation == kernel.operation and k.direction == "bwd"]
+    if kernel.direction != "fwd" or not found:
+        raise Error(
+            f"{kernel.name} has no backward here: call it under torch.no_grad(), or with detached inputs"
+        )
+    if named is not None:
+        return [kernels[kernel.operation, "bwd", named]]
+    return sorted(found, key=lambda k: (k.implementation != kernel.implementation, k.vendor, -k.rung))
+
+
+def _differentiable(
+    kernel: Kernel,
+    inputs: Sequence[Any],
+    out: Any,
+    stream: Optional[int],
+    backward: Optional[str],
+    options: Dict[str, Any],
+) -> Any:
+    if out is not None or stream is not None:
+        raise Error(f"{kernel.name}: out= and stream= go without gradients: call it under torch.no_grad()")
+    backwards = _gradients_of(kernel, backward)
+    plan = {"kernel": kernel, "backwards": backwards, "options": options}
+    return _bundle(kernel, _function().apply(plan, *inputs))
+
+
+_made_function: Any = None
+
+
+def _function() -> Any:
+    """The torch.autograd.Function of all kernels, made when torch is there."""
+    global _made_function
+    if _made_function is not None:
+        return _made_function
+    import torch
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, plan: Dict[str, Any], *inputs: Any) -> Any:
+            kernel = plan["kernel"]
+            outputs = kernel._once([x.detach() for x in inputs], None, None, plan["options"])
+            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            ctx.plan = plan
+            ctx.save_for_backward(*inputs, *outputs)
+            # statistics that a backward kernel takes as they are
+            ctx.mark_non_differentiable(*outputs[1:])
+            return tuple(outputs)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx: Any, *grads: Any) -> Any:
+            kernel = ctx.plan["kernel"]
+            n = len(kernel.inputs)
+            names = dict(zip(kernel.inputs + kernel.outputs, ctx.saved_tensors))
+            gradients = _backward(ctx.plan, names, grads[0])
+            wanted = ctx.needs_input_grad[1 : n + 1]
+            return (None, *(gradients.get(x) if want else None for x, want in zip(kernel.inputs, wanted)))
+
+    _made_function = Function
+    return Function
+
+
+def _first_that_runs(
+    ladder: Sequence[Kernel], inputs: Sequence[Any], options: Dict[str, Any]
+) -> Dict[str, Any]:
+    """Outputs by name of the first kernel that takes these inputs: some shapes suit not all of them."""
+    error: Optional[Error] = None
+    for kernel in ladder:
+        try:
+            outputs = kernel._once(inputs, None, None, options)
+        except Error as e:
+            error = error or e
+            continue
+        return dict(zip(kernel.outputs, outputs if isinstance(outputs, tuple) else (outputs,)))
+    raise error or Error("there is no kernel of this type")
+
+
+def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str, Any]:
+    """Gradients by the name of the input."""
+    kernel, options = plan["kernel"], plan["options"]
+    dy = dy.detach()
+    if kernel.family == "gemm":
+        return _product_gradients(kernel, names, dy.contiguous(), options.get("layout", "nn"))
+    values, scale = dict(names), None
+    values["d" + kernel.outputs[0]] = dy.contiguous()
+    if kernel.operation == "mse":
+        values["g"] = dy.float().reshape(1)
+    if (
+        kernel.operation == "cross_entropy"
+    ):  # its kernel has one g for all rows, which .sum() and .mean() give
+        same = all(stride == 0 or n == 1 for stride, n in zip(dy.stride(), dy.shape)) and dy.numel() > 0
+        values["g"] = dy.reshape(-1)[:1].float() if same else dy.new_ones(1)
+        scale = None if same else dy.unsqueeze(-1)
+    takes = dict(options)
+    if kernel.operation == "embedding":
+        takes["vocabulary"] = names["W"].shape[0]
+    first = plan["backwards"][0]
+    found = _first_that_runs(plan["backwards"], [values[x].detach() for x in first.inputs], takes)
+    gradients = {name[1:]: value for name, value in found.items()}
+    if scale is not None:
+        gradients["x"] = (gradients["x"].float() * scale).to(gradients["x"].dtype)
+    if kernel.operation == "mse":
+        gradients["y"] = -gradients["x"]
+    return gradients
+
+
+def _product_gradients(kernel: Kernel, names: Dict[str, Any], dc: Any, layout: str) -> Dict[str, Any]:
+    """Those of C = A B are products again: dA = dC B', dB = A' dC, each as the layout stores it."""
+    a, b = names["A"].detach(), names["B"].detach()
+    first, second = {
+        "nn": ((dc, b, "nt"), (a, dc, "tn")),
+        "nt": ((dc, b, "nn"), (dc, a, "tn")),
+        "tn": ((b, dc, "nt"), (a, dc, "nn")),
+    }[layout]
+    return {
+        "A": kernel._once(first[:2], None, None, {"layout": first[2]}),
+        "B": kernel._once(second[:2], None, None, {"layout": second[2]}),
+    }
+
+
+# --- the table ----------------------------------------------------------------------------------------------
+
+
+class Kernels:
+    """All kernels: kernels[operation, direction, implementation], and kernels[operation, direction] for
+    what they have in common. Iterating gives every Kernel, in the table's order."""
+
+    def __init__(self) -> None:
+        self._made: Dict[str, Dict[Tuple[str, ...], Any]] = {}
+
+    def _all(self) -> Dict[Tuple[str, ...], Any]:
+        """Operations by two words, kernels by three, in the table's order."""
+        library = _host()
+        if library.path not in self._made:
+            made: Dict[Tuple[str, ...], Any] = {}
+            groups: Dict[Tuple[str, str], List[_Row]] = {}
+            for i in library.infos:
+                groups.setdefault((i.operation.decode(), i.direction.decode()), []).append(i)
+            for (operation, direction), infos in groups.items():
+                made[operation, direction] = Operation(operation, direction, infos)
+            for i in library.infos:
+                key = (i.operation.decode(), i.direction.decode())
+                made[(*key, i.implementation.decode())] = Kernel(*key, groups[key], i)
+            self._made[library.path] = made
+        return self._made[library.path]
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return (k for k in self._all().values() if isinstance(k, Kernel))
+
+    def __len__(self) -> int:
+        return len(_host().infos)
+
+    def __getitem__(self, key: Union[str, Tuple[str, ...]]) -> Any:
+        words = (key,) if isinstance(key, str) else tuple(key)
+        if not 1 <= len(words) <= 3 or not all(isinstance(w, str) for w in words):
+            raise Error("kernels['softmax', 'fwd', 'onepass']: operation, direction, implementation")
+        everything = self._all()
+        if words in everything:
+            return everything[words]
+        known = [k for k in everything if len(k) == 2]
+        operations = list(dict.fromkeys(o for o, _ in known))
+        if words[0] not in operations:
+            nearest = _nearest(words[0], operations)
+            raise Error(f"unknown operation '{words[0]}'; nearest is '{nearest}' (kernels.table() lists all)")
+        if len(words) < 2 or words[:2] not in everything:
+            said = f"has no direction '{words[1]}'" if len(words) > 1 else "needs a direction"
+            raise Error(f"{words[0]} {said}: it has {', '.join(d for o, d in known if o == words[0])}")
+        names = everything[words[:2]].implementations
+        raise Error(
+            f"{words[0]} {words[1]} has no implementation '{words[2]}'; nearest is "
+            f"'{_nearest(words[2], names)}' (there are {', '.join(names)})"
+        )
+
+    def operations(self) -> List[Operation]:
+        """Every operation in every direction."""
+        return [o for o in self._all().values() if not isinstance(o, Kernel)]
+
+    def rows(self) -> List[Dict[str, Any]]:
+        """The table as dictionaries: operation, direction, implementation, rung, dtypes, sm (least compute
+        capability, 90 for 9.0), exact, alignment (bytes, by type), vendor, unordered, formula, note."""
+        return [
+            {
+                "operation": k.operation,
+                "direction": k.direction,
+                "implementation": k.implementation,
+                "rung": k.rung,
+                "dtypes": k.dtypes,
+                "sm": k.sm,
+                "exact": k.exact,
+                "alignment": {t: i.alignment[_DTYPES.index(t)] for t in k.dtypes},
+                "vendor": k.vendor,
+                "unordered": k.unordered,
+                "formula": k.formula,
+                "note": k.note,
+            }
+            for k, i in zip(self, _host().infos)
+        ]
+
+    def table(self) -> None:
+        """Prints a line for each operation and direction."""
+        for o in self.operations():
+            types = [t for t in _DTYPES if any(t in k.dtypes for k in self if k.name == o.name)]
+            words = [
+                f"{o.operation} {o.direction}",
+                o.signature,
+                " ".join(types),
+                " ".join(o.implementations),
+            ]
+            print("  ".join(words))
+
+    def build(
+        self,
+        operations: Optional[Sequence[str]] = None,
+        dtypes: Optional[Sequence[str]] = None,
+        arch: Optional[str] = None,
+    ) -> List[str]:
+        """Builds the kernels of these operations (all) in these types (all) now, as many at a time as there
+        are processors; for the GPU that is there, or arch: "sm_90a". Gives the libraries' paths."""
+        groups = dict.fromkeys(o.group for o in self._asked(operations))
+        if arch is None:
+            _need_gpu()
+            arch = _arch_of(kbench._library().device())
+        jobs = []
+        for group in groups:
+            has = {t for k in self if k.group == group for t in k.dtypes}
+            jobs += [(group, t, arch) for t in (dtypes or _DTYPES) if t in has]
+        unknown = [t for t in dtypes or () if t not in _DTYPES]
+        if unknown:
+            raise Error(f"unknown element type '{unknown[0]}'; there are {', '.join(_DTYPES)}")
+        with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+            return [library.path for library in pool.map(lambda job: _device(*job), jobs)]
+
+    def _asked(self, operations: Optional[Sequence[str]]) -> List[Operation]:
+        all_of_them = self.operations()
+        words = [operations] if isinstance(operations, str) else operations
+        if words is None:
+            return all_of_them
+        names = {o.operation for o in all_of_them}
+        for word in words:
+            if word not in names:
+                nearest = _nearest(word, names)
+                raise Error(f"unknown operation '{word}'; nearest is '{nearest}' (kernels.table() lists all)")
+        return [o for o in all_of_them if o.operation in words]
+
+    def suite(
+        self,
+        operations: Optional[Sequence[str]] = None,
+        peers: Sequence[str] = ("torch", "compile", "triton", "cudnn", "fa2", "cupy"),
+        shapes: Any = None,
+        dtypes: Optional[Sequence[str]] = None,
+        implementations: Optional[Sequence[str]] = None,
+        directions: Optional[Sequence[str]] = None,
+        max_time: float = 0.3,
+        precision: Optional[float] = None,
+        seed: int = 42,
+        progress: bool = True,
+        keep: Optional[Callable[["Contests"], None]] = None,
+    ) -> "Contests":
+        """The rows of the suite beside their peers, each in one contest: the same inputs, the same oracle,
+        timed in turn, cold. Needs PyTorch.
+
+        operations: all for which peers have figures, unless named. dtypes: of "f32", "f16", "bf16"; by
+        default those that are measured usually. shapes: a dictionary of batch_size, sequence_length,
+        tensor_dimension and what else the operation has (vocabulary, heads, causal, n, stride, layout), or
+        several; by default those for which figures are published most often. implementations: by default
+        all but the first steps of a ladder. peers that are not installed are named in .missing, and on
+        stderr. max_time: seconds of samples, of each.
+        keep: called after each contest with what there is.
+        """
+        if isinstance(peers, str):
+            peers = [peers]
+        for peer in peers:
+            if peer not in _PEERS:
+                raise Error(f"unknown peer '{peer}'; nearest is '{_nearest(peer, _PEERS)}'")
+        unknown = [t for t in dtypes or () if t not in _DTYPES]
+        if unknown:
+            raise Error(f"unknown element type '{unknown[0]}'; there are {', '.join(_DTYPES)}")
+        asked = {o.operation for o in self._asked(operations)}
+        for word in directions or ():
+            if not any(o.operation in asked and o.direction == word for o in self.operations()):
+                raise Error(f"none of these operations has a direction '{word}'")
+        names = dict.fromkeys(k.implementation for k in self if k.operation in asked)
+        for word in implementations or ():
+            if word not in names:
+                nearest = _nearest(word, names)
+                raise Error(
+                    f"none of these operations has an implementation '{word}'; nearest is '{nearest}'"
+                )
+        plan = _plan(asked if operations is not None else None, shapes, dtypes)
+        _need_gpu()
+        if not _installed("torch"):
+            raise Error(
+                "the suite's inputs and most peers are PyTorch's, which is not installed: pip install torch"
+            )
+        device = kbench._library().device()
+        for dtype in dict.fromkeys(d for _, d, _ in plan):
+            self.build(list(dict.fromkeys(o for o, d, _ in plan if d == dtype)), [dtype], _arch_of(device))
+        out = Contests()
+        present, stream = out._look_for(peers, progress), _engine_stream(device)
+        for name, dtype, axes in plan:
+            for operation in self.operations():
+                if operation.operation != name or (directions and operation.direction not in directions):
+                    continue
+                contest = _Contest(operation, dtype, axes, seed, device, stream)
+                out += contest.run(present, implementations, max_time, precision, out.missing)
+                if progress:
+                    print(f"{operation.name} {dtype} {axes}: {len(out)} records", file=sys.stderr, flush=True)
+                if keep:
+                    keep(out)
+        return out
+
+
+kernels = Kernels()
+
+
+# --- the suite: what is run ---------------------------------------------------------------------------------
+
+
+def _axes(b: int, s: int, d: int, **more: Any) -> Dict[str, Any]:
+    return {"batch_size": b, "sequence_length": s, "tensor_dimension": d, **more}
+
+
+_ROWS = "softmax,layernorm,rmsnorm"
+_RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
+    ("copy,fill,read,triad", "f32", {"n": 1 << 28}),
+    *[("copy", "f32", {"n": 1 << i}) for i in (20, 21, 22, 23, 24, 25, 26)],  # what others are held against
+    ("add,relu,gelu_erf,gelu_tanh,silu,dropout,mse", "f32,bf16", _axes(16, 2048, 4096)),
+    ("sum", "f32", _axes(32, 2048, 4096)),
+    ("weighted_sum", "f32", _axes(32, 2048, 4096)),
+    (_ROWS, "f32,bf16", _axes(8, 1024, 4096)),
+    ("layernorm,rmsnorm", "bf16", _axes(8, 1024, 1024)),
+    (_ROWS, "bf16", _axes(64, 1024, 64)),
+    ("layernorm,rmsnorm", "bf16", _axes(4, 1024, 16384)),
+    ("softmax", "bf16", _axes(4, 1024, 32768)),
+    ("softmax", "f32", _axes(1, 512, 131072)),
+    ("cross_entropy", "bf16", _axes(8, 1024, 50304)),
+    ("cross_entropy", "bf16", _axes(4, 1024, 131072)),
+    ("embedding", "f32", _axes(16, 1024, 768, vocabulary=50304)),
+    ("embedding", "bf16", _axes(16, 1024, 4096, vocabulary=131072)),
+    ("transpose", "f32,bf16", _axes(16, 1024, 8192)),
+    ("matmul", "f32,bf16", _axes(2, 1024, 2048)),
+    ("matmul", "f32,bf16", _axes(4, 1024, 4096)),
+    ("attention", "bf16", _axes(4, 4096, 128, heads=16, causal=0)),
+    ("attention", "bf16", _axes(4, 4096, 128, heads=16, causal=1)),
+    ("attention", "bf16", _axes(4, 4096, 64, heads=32, causal=1)),
+]
+_OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run where they are asked for
+    ("mul,div", "f32,bf16", _axes(16, 2048, 4096)),
+    ("bmm", "f32,bf16", _axes(64, 256, 256)),
+    ("strided", "f32", {"n": 1 << 23, "stride": 2}),
+    ("gather", "f32", {"n": 1 << 25, "among": 1 << 22}),
+]
+_NO_CONTEST = ("chase", "h2d", "d2h", "d2d", "alloc", "null")
+# the first steps of the ladders, which show where one starts
+_FIRST_STEPS = (
+    "naive",
+    "atomic",
+    "stride",
+    "split",
+    "matmul",
+    "flash",
+    "regblock",
+    "cpasync",
+    "mma",
+    "pageable",
+)
+
+
+def _plan(
+    operations: Optional[Any], shapes: Any, dtypes: Optional[Sequence[str]]
+) -> List[Tuple[str, str, Any]]:
+    """Operation, element type and axes of each run."""
+    for o in _NO_CONTEST:
+        if operations and o in operations:
+            raise Error(f"{o} has no peers in Python: the suite times it, examples/suite.cu --op {o}")
+    plan: List[Tuple[str, str, Any]] = []
+    if shapes is None:
+        for names, types, axes in _RUNS + (_OTHERS if operations else []):
+            for name in names.split(","):
+                for dtype in types.split(","):
+                    if (operations is None or name in operations) and (not dtypes or dtype in dtypes):
+                        plan.append((name, dtype, axes))
+        done = {name for name, _, _ in plan}
+        for names, types, axes in _RUNS + _OTHERS:  # types that are not measured usually
+            for name in names.split(","):
+                if operations and name in operations and name not in done:
+                    has = {t for k in kernels if k.operation == name for t in k.dtypes}
+                    plan += [(name, t, axes) for t in dtypes or () if t in has]
+    else:
+        several = [shapes] if isinstance(shapes, dict) else list(shapes)
+        known = {"batch_size", "sequence_length", "tensor_dimension", "vocabulary", "heads", "causal", "n"}
+        known |= {"stride", "among", "layout"}
+        for axes in several:
+            wrong = [k for k in axes if k not in known]
+            if wrong:
+                raise Error(f"unknown axis '{wrong[0]}'; nearest is '{_nearest(wrong[0], known)}'")
+            if axes.get("layout", "nn") not in _LAYOUTS:
+                raise Error(f"layout='{axes['layout']}': one of {', '.join(_LAYOUTS)}")
+        names = operations or {n for names, _, _ in _RUNS for n in names.split(",")}
+        order = list(dict.fromkeys(k.operation for k in kernels if k.operation in names))
+        for name in order:
+            has = {t for k in kernels if k.operation == name for t in k.dtypes}
+            types = list(dtypes) if dtypes else [t for t in ("f32", "bf16") if t in has]
+            family = next(k.family for k in kernels if k.operation == name)
+            for axes in several:
+                needs = {"lookup": ["vocabulary", "tensor_dimension"], "pick": ["n"]}.get(
+                    family, ["n"] if family in ("map", "sum") and "n" in axes else ["tensor_dimension"]
+                )
+                lacks = [x for x in needs + ["among"] * (name == "gather") if x not in axes]
+                if lacks:
+                    raise Error(f"a shape of {name} needs {lacks[0]}; this one has {', '.join(axes)}")
+            plan += [(name, t, axes) for axes in several for t in types if t in has]
+    if not plan:
+        raise Error("nothing is left to run: these operations have no kernels in these element types")
+    return plan
+
+
+_PEERS = {
+    "torch": "torch",
+    "compile": "torch",
+    "triton": "triton",
+    "cudnn": "torch",
+    "fa2": "torch",
+    "cupy": "cupy",
+}  # and the module that each needs
+
+
+def _installed(module: str) -> bool:
+    try:
+        __import__(module)
+    except ImportError:
+        return False
+    return True
+
+
+# What the peers may be off by, ||got - want|| / ||want||: the right operation, however it rounds in between.
+_PEER_NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
+
+
+def _engine_stream(device: int) -> int:
+    """The stream that kbench's contests run on: one for the whole process."""
+    import torch
+
+    seen: List[int] = []
+    one = torch.zeros(1 << 16, dtype=torch.float32, device=f"cuda:{device}")
+
+    def look(stream: int) -> None:
+        seen.append(stream)
+        one.fill_(1)
+
+    kbench.time(look, samples=5, device=device)
+    if not seen:
+        raise Error("kbench called nothing on this GPU")
+    return seen[0]
+
+
+class _Contest:
+    """One operation in one direction, type and shape: its inputs, what is right, and who takes part."""
+
+    def __init__(
+        self, operation: Operation, dtype: str, axes: Dict[str, Any], seed: int, device: int, stream: int
+    ) -> None:
+        import torch
+
+        self.operation, self.dtype, self.axes, self.seed = operation, dtype, axes, seed
+        self.device, self.stream = device, stream
+        self.torch = torch
+        self.rows = axes.get("batch_size", 1) * axes.get("sequence_length", 1)
+        self.layout = axes.get("layout", "nn")
+        self.generator = torch.Generator(device=f"cuda:{device}")
+        self.generator.manual_seed(seed)
+        names, known = {}, _OPTIONS.get(operation.name, {})
+        candidates = {
+            "p": 0.1,
+            "seed": seed,
+            "causal": bool(axes.get("causal", 0)),
+            "vocabulary": axes.get("vocabulary", 1),
+            "stride": axes.get("stride", 1),
+            "layout": self.layout,
+        }
+        self.options = {k: v for k, v in candidates.items() if k in known}
+        if operation.direction == "bwd" and self.forward is not None:
+            names = self._after_forward()
+        else:
+            names = self._filled(operation)
+        self.values: Dict[str, Any] = names
+        self.inputs = [names[x] for x in operation.inputs]
+
+    @property
+    def forward(self) -> Optional[Operation]:
+        """The forward of a backward whose inputs its outputs are."""
+        return next(
+            (
+                o
+                for o in kernels.operations()
+                if o.operation == self.operation.operation and o.direction == "fwd"
+            ),
+            None,
+        )
+
+    def _sizes(self) -> Dict[str, Any]:
+        a, get = self.axes, self.axes.get
+        d = get("tensor_dimension", 1)
+        letters: Dict[str, Any] = {
+            "*": (self.rows,),
+            "R": self.rows,
+            "C": d,
+            "V": get("vocabulary", get("among", 1)),
+        }
+        if "n" in a:
+            letters.update({"*": (a["n"],), "N": a["n"], "X": a["n"] * get("stride", 1)})
+        elif self.operation.family in ("map", "sum"):
+            letters["*"] = (self.rows, d)
+        letters.update(M=self.rows, N=letters.get("N", d), K=d)
+        if self.operation.name == "bmm_fwd":
+            letters.update(Z=get("batch_size", 1), M=get("sequence_length", 1))
+        letters.update(B=get("batch_size", 1), H=get("heads", 1), S=get("sequence_length", 1), D=d)
+        return letters
+
+    def _filled(self, operation: Operation) -> Dict[str, Any]:
+        """Inputs with random numbers of the kind that each takes; what is filled for fill."""
+        torch, letters = self.torch, self._sizes()
+        signature = _signature(operation.name, operation.family, self.layout)
+        shape = operation._shape_of(letters, self.options, _SIZES[self.dtype])
+        values = {}
+        for (name, dims), t in zip(signature.inputs, operation._tensors(shape)):
+            size: List[int] = []
+            for x in dims:
+                size += letters[x] if x == "*" else [letters[x]]
+            kind = getattr(torch, _LONG[_KINDS[t.kind] or self.dtype])
+            where = {"device": f"cuda:{self.device}"}
+            if t.fill == 0:
+                x = torch.randn(size, generator=self.generator, dtype=torch.float32, **where) * t.b + t.a
+            elif t.fill == 1:
+                x = (
+                    torch.rand(size, generator=self.generator, dtype=torch.float32, **where) * (t.b - t.a)
+                    + t.a
+                )
+            elif t.fill == 2:
+                x = torch.randint(int(t.a), max(1, int(t.b)), size, generator=self.generator, **where)
+            elif t.fill == 3:
+                x = torch.full(size, t.a, **where)
+            elif t.fill == 4:
+                x = torch.arange(math.prod(size), **where).reshape(size) % max(1, int(t.b))
+            else:
+                raise Error(f"{operation.name}: {name} cannot be filled from Python")
+            values[name] = x.to(kind)
+        if operation.name == "fill_run":
+            values["out"] = torch.zeros(
+                letters["*"], dtype=getattr(torch, _LONG[self.dtype]), device=f"cuda:{self.device}"
+            )
+        return values
+
+    def _after_forward(self) -> Dict[str, Any]:
+        """What a backward takes: inputs and outputs of the forward, and a gradient of its first output."""
+        torch, forward = self.torch, self.forward
+        assert forward is not None
+        values = self._filled(forward)
+        options = {k: v for k, v in self.options.items() if k in _OPTIONS.get(forward.name, {})}
+        ladder = sorted(
+            (k for k in kernels if k.name == forward.name and self.dtype in k.dtypes and not k.vendor),
+            key=lambda k: -k.rung,
+        )
+        outputs = _first_that_runs(ladder, [values[x] for x in forward.inputs], options)
+        values.update(outputs)
+        first = outputs[forward.outputs[0]]
+        values["d" + forward.outputs[0]] = torch.randn(
+            first.shape, generator=self.generator, dtype=torch.float32, device=f"cuda:{self.device}"
+        ).to(first.dtype)
+        values["g"] = torch.full((1,), 0.75, device=f"cuda:{self.device}")
+        return values
+
+    def own(self, implementations: Optional[Sequence[str]], missing: List[Tuple[str, str]]) -> Dict[str, Any]:
+        """Implementations of the library that run, each with outputs of its own."""
+        out: Dict[str, Any] = {}
+        capability, name = _capability(self.device), self.operation.name
+        ladder = [k for k in kernels if k.name == name and self.dtype in k.dtypes and k.runs_on(capability)]
+        top = max((k.rung for k in ladder if not k.vendor), default=0)
+        for k in ladder:
+            if implementations is not None and k.implementation not in implementations:
+                continue
+            if implementations is None and k.implementation in _FIRST_STEPS and k.rung < top:
+                continue
+            target = self.torch.empty_like(self.values["out"]) if k.name == "fill_run" else None
+            try:
+                launch = k.bind(*self.inputs, out=target, **self.options)
+            except (Error, MemoryError, RuntimeError) as error:
+                missing.append(
+                    (f"{k.name} {k.implementation} {self.dtype} {self.axes}", str(error).splitlines()[0])
+                )
+                continue
+            why = launch.why_not()
+            outputs = launch.outputs if isinstance(launch.outputs, tuple) else (launch.outputs,)
+            for x in outputs:  # what is not written is no result
+                x.fill_(math.nan if x.is_floating_point() else -1)
+            if why:
+                missing.append((f"{k.name} {k.implementation} {self.dtype} {self.axes}", why))
+                continue
+            out[k.implementation] = (launch, k)
+        return out
+
+    def run(
+        self,
+        peers: Sequence[str],
+        implementations: Optional[Sequence[str]],
+        max_time: float,
+        precision: Optional[float],
+        missing: List[Tuple[str, str]],
+    ) -> List[Record]:
+        self.torch.cuda.empty_cache()
+        o = self.operation
+        taken = self.own(implementations, missing)
+        if not taken:
+            return []
+        given = [self.values["out"]] if o.name == "fill_run" else ()
+        fit = o._fit(self.inputs, self.options, given)
+        known = _Known(o, fit)
+        functions: Dict[str, Callable[[], Any]] = {}
+        for peer in peers:
+            for name, function in _PeerFunctions(self).of(peer, missing).items():
+                functions[name] = function
+        names = list(functions)
+        for name, (launch, kernel) in taken.items():
+            functions[name] = self._named(launch, kernel)
+
+        def check(got: Tuple[bool, Dict[str, Any]]) -> Any:
+            own, outputs = got
+            if not own and o.operation == "dropout":
+                return self._is_dropout(outputs)
+            if own:
+                return known.judge(outputs)
+            types = {n: getattr(self.torch, _LONG[fit.output_dtype(k)]) for k, n in enumerate(o.outputs)}
+            return known.judge({n: x.to(types[n]) for n, x in outputs.items()}, _PEER_NORM[self.dtype])
+
+        library, shape = _host(), C.byref(fit.shape)
+        records = kbench.compare(
+            functions,
+            name=o.operation,
+            check=check,
+            bytes=max(0.0, library.kbk_row_bytes(o._row, shape)),
+            flops=max(0.0, library.kbk_row_flops(o._row, shape)),
+            params={"dir": o.direction, **self.axes},
+            dtype=self.dtype,
+            max_time=max_time,
+            precision=precision,
+            seed=self.seed,
+            device=self.device,
+        )
+        for record in records:
+            name = record.implementation
+            own = taken.get(name) if name not in names else None
+            record._data["origin"] = "user" if own is None else "vendor" if own[1].vendor else "own"
+            record._data["rung"] = 0 if own is None else own[1].rung
+        return records
+
+    @staticmethod
+    def _named(launch: Launch, kernel: Kernel) -> Callable[[int], Any]:
+        outputs = launch.outputs if isinstance(launch.outputs, tuple) else (launch.outputs,)
+        named = True, dict(zip(kernel.outputs, outputs))
+
+        def run(stream: int) -> Any:
+            launch(stream)
+            return named
+
+        return run
+
+    def _is_dropout(self, outputs: Dict[str, Any]) -> Tuple[bool, float, float, str]:
+        """A peer's mask is its own: right are the values that it keeps, and how many those are."""
+        (got,) = outputs.values()
+        source = self.values["dy" if self.operation.direction == "bwd" else "x"]
+        kept = got != 0
+        share = float(kept.float().mean())
+        want = source[kept].float() / 0.9
+        error = float((got[kept].float() - want).norm() / want.norm())
+        bound, spread = _PEER_NORM[self.dtype], 5 * math.sqrt(0.09 / max(1, math.prod(got.shape))) + 1e-3
+        text = f"{share:.3f} are kept, {error:.2g} off"
+        return error <= bound and abs(share - 0.9) < spread, error, bound, text
+
+
+# --- the suite: its peers -----------------------------------------------------------------------------------
+
+
+class _PeerFunctions:
+    """A contest's peers: each a function without arguments that gives (False, outputs by name)."""
+
+    def __init__(self, contest: _Contest) -> None:
+        self.contest, self.torch = contest, contest.torch
+        self.operation, self.values = contest.operation, contest.values
+
+    def of(self, peer: str, missing: List[Tuple[str, str]]) -> Dict[str, Callable[[], Any]]:
+        make = {
+            "torch": self._eager,
+            "compile": self._compiled,
+            "triton": self._triton,
+            "cudnn": lambda: self._attention("CUDNN_ATTENTION"),
+            "fa2": lambda: self._attention("FLASH_ATTENTION"),
+            "cupy": self._cupy,
+        }[peer]
+        try:
+            function = make()
+            if function is None:
+                return {}
+            torch = self.torch
+            torch.cuda.synchronize()
+            # what does not run here, and what is compiled or kept for later by its first call
+            with torch.cuda.stream(
+                torch.cuda.ExternalStream(self.contest.stream, device=self.contest.device)
+            ):
+                function()
+            torch.cuda.synchronize()
+        except Exception as error:
+            first = (str(error).splitlines() or [type(error).__name__])[0][:160]
+            missing.append((f"{peer}: {self.operation.name} {self.contest.dtype} {self.contest.axes}", first))
+            return {}
+        return {peer: function}
+
+    # --- PyTorch: forwards as functions of named tensors; backwards through autograd
+
+    def _forward(self) -> Optional[Callable[..., Any]]:
+        torch, o, axes = self.torch, self.operation.operation, self.contest.axes
+        F = torch.nn.functional
+        causal = bool(axes.get("causal", 0))
+        if o in ("matmul", "bmm"):
+            return {
+                "nn": lambda A, B: A @ B,
+                "nt": lambda A, B: A @ B.transpose(-1, -2),
+                "tn": lambda A, B: A.transpose(-1, -2) @ B,
+            }[self.contest.layout]
+        known: Dict[str, Callable[..., Any]] = {
+            "copy": lambda x: x.clone(),
+            "triad": lambda a, b: torch.add(a, b, alpha=3),
+            "strided": lambda x: x[:: axes.get("stride", 1)].contiguous(),
+            "gather": lambda x, idx: x[idx],
+            "add": lambda a, b: a + b,
+            "mul": lambda a, b: a * b,
+            "div": lambda a, b: a / b,
+            "relu": lambda x: F.relu(x),
+            "gelu_erf": lambda x: F.gelu(x),
+            "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+            "silu": lambda x: F.silu(x),
+            "dropout": lambda x: F.dropout(x, 0.1, True),
+            "softmax": lambda x: torch.softmax(x, -1),
+            "layernorm": lambda x, w, b: F.layer_norm(x, (x.shape[-1],), w, b, 1e-5),
+            "rmsnorm": lambda x, w: F.rms_norm(x, (x.shape[-1],), w, 1e-5),
+            "sum": lambda x: x.sum(),
+            "mse": lambda x, y: F.mse_loss(x, y),
+            "weighted_sum": lambda x, w: torch.mv(x, w),
+            "transpose": lambda x: x.t().contiguous(),
+            "cross_entropy": lambda x, t: F.cross_entropy(x, t, reduction="none"),
+            "embedding": lambda W, ids: F.embedding(ids, W),
+            "attention": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
+        }
+        return known.get(o)
+
+    def _tensors(self) -> Dict[str, Any]:
+        """Inputs of the forward as the peer takes them."""
+        names = self.contest.forward.inputs if self.operation.direction == "bwd" else self.operation.inputs
+        out = {n: self.values[n] for n in names}
+        if "t" in out:
+            out["t"] = out["t"].long()  # cross entropy takes no other
+        return out
+
+    def _eager(self) -> Optional[Callable[[], Any]]:
+        o, torch = self.operation, self.torch
+        if o.name in (
+            "copy_run",
+            "fill_run",
+            "triad_run",
+            "add_fwd",
+            "mul_fwd",
+            "div_fwd",
+            "matmul_fwd",
+            "bmm_fwd",
+        ):
+            return self._into()
+        if o.name == "embedding_bwd":
+            rows, dw = self.contest.axes["vocabulary"], torch.ops.aten.embedding_dense_backward
+            dy, ids = self.values["dy"], self.values["ids"].long()
+            return lambda: (False, {"dW": dw(dy, ids, rows, -1, False)})
+        if o.name == "weighted_sum_bwd":
+            dy, x, w = (self.values[n] for n in ("dy", "x", "w"))
+            return lambda: (False, {"dx": torch.outer(dy, w), "dw": torch.mv(x.t(), dy)})
+        forward = self._forward()
+        return self._of_forward(forward) if forward else None
+
+    def _into(self) -> Callable[[], Any]:
+        """Operations that write where they are told."""
+        o, torch, v = self.operation.name, self.torch, self.values
+        kind = {"dtype": getattr(torch, _LONG[self.contest.dtype]), "device": f"cuda:{self.contest.device}"}
+        shape = v["out"].shape if o == "fill_run" else v[self.operation.inputs[0]].shape
+        if o in ("matmul_fwd", "bmm_fwd"):
+            forward = self._forward()
+            out = torch.empty_like(forward(*self._tensors().values()))
+            a, b = self._tensors().values()
+            a = a.transpose(-1, -2) if self.contest.layout == "tn" else a
+            b = b.transpose(-1, -2) if self.contest.layout == "nt" else b
+            return lambda: (False, {"C": torch.matmul(a, b, out=out)})
+        out = torch.empty(shape, **kind)
+        work = {
+            "copy_run": lambda: out.copy_(v["x"]),
+            "fill_run": lambda: out.fill_(1),
+            "triad_run": lambda: torch.add(v["a"], v["b"], alpha=3, out=out),
+            "add_fwd": lambda: torch.add(v["a"], v["b"], out=out),
+            "mul_fwd": lambda: torch.mul(v["a"], v["b"], out=out),
+            "div_fwd": lambda: torch.div(v["a"], v["b"], out=out),
+        }[o]
+        return lambda: (False, {"y": work()})
+
+    def _of_forward(self, forward: Callable[..., Any]) -> Callable[[], Any]:
+        """A forward without gradients; both at once; or a backward alone, of a forward that ran before on
+        the stream
+        that is current then: autograd goes back on the stream of the forward."""
+        o, torch, tensors = self.operation, self.torch, self._tensors()
+        if o.direction in ("fwd", "run"):
+            name = o.outputs[0]
+
+            def fwd() -> Any:
+                with torch.no_grad():
+                    return False, {name: forward(**tensors)}
+
+            return fwd
+        leaves = {n: x.detach().clone().requires_grad_(x.is_floating_point()) for n, x in tensors.items()}
+        wanted = [n for n, x in leaves.items() if x.requires_grad and "d" + n in o.outputs]
+        inputs = [leaves[n] for n in wanted]
+        if o.direction == "fwdbwd":
+            ones = torch.ones_like(leaves["x"][:, 0])
+
+            def both() -> Any:
+                loss = forward(**leaves)
+                (dx,) = torch.autograd.grad(loss, inputs, ones)
+                return False, {"loss": loss.detach(), "dx": dx}
+
+            return both
+        graphs: Dict[int, Any] = {}  # by stream
+        dy = self.values["d" + self.contest.forward.outputs[0]]
+
+        def bwd() -> Any:
+            stream = torch.cuda.current_stream().cuda_stream
+            if stream not in graphs:
+                y, grad = forward(**leaves), dy
+                if o.operation in ("mse", "cross_entropy"):  # g is one number
+                    grad = torch.ones_like(y) * self.values["g"].to(y.dtype).reshape(())
+                graphs.clear()
+                graphs[stream] = y, grad.to(y.dtype)
+            y, grad = graphs[stream]
+            got = torch.autograd.grad(y, inputs, grad, retain_graph=True)
+            return False, {"d" + n: x for n, x in zip(wanted, got)}
+
+        return bwd
+
+    def _compiled(self) -> Optional[Callable[[], Any]]:
+        forward = self._forward()
+        if forward is None or self.operation.name in ("copy_run", "fill_run", "read_run"):
+            return None
+        import torch._functorch.config as config
+
+        if hasattr(config, "donated_buffer"):
+            config.donated_buffer = False  # a backward is run again and again
+        return self._of_forward(self.torch.compile(forward, dynamic=False))
+
+    def _attention(self, backend: str) -> Optional[Callable[[], Any]]:
+        if self.operation.operation != "attention":
+            return None
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        plain = self._forward()
+
+        def forward(**tensors: Any) -> Any:
+            with sdpa_kernel(getattr(SDPBackend, backend)):
+                return plain(**tensors)
+
+        return self._of_forward(forward)
+
+    # --- Triton: what its users write first: a row for each program, held in registers
+
+    def _triton(self) -> Optional[Callable[[], Any]]:
+        name, columns = self.operation.name, self.contest.axes.get("tensor_dimension", 0)
+        if name not in ("softmax_fwd", "layernorm_fwd") or columns > 32768:
+            return None
+        softmax, layernorm = _triton_rows()
+        v = self.values
+        if name == "softmax_fwd":
+            return lambda: (False, {"y": softmax(v["x"])})
+        return lambda: (False, {"y": layernorm(v["x"], v["w"], v["b"])})
+
+    # --- CuPy
+
+    def _cupy(self) -> Optional[Callable[[], Any]]:
+        name, torch = self.operation.name, self.torch
+        known = (
+            "copy_run fill_run triad_run add_fwd mul_fwd div_fwd relu_fwd sum_run transpose_run matmul_fwd"
+        )
+        known += " bmm_fwd"
+        if name not in known.split() or self.contest.dtype == "bf16" or self.contest.layout != "nn":
+            return None
+        import cupy
+
+        v = {n: cupy.from_dlpack(x.detach()) for n, x in self.values.items()}
+        first = v["out"] if name == "fill_run" else v[self.operation.inputs[0]]
+        out = None
+        if name not in ("sum_run", "transpose_run"):
+            shape = first.shape[:-1] + (v["B"].shape[-1],) if "B" in v else first.shape
+            out = cupy.empty(shape, first.dtype)
+        triad = cupy.ElementwiseKernel("T a, T b", "T y", "y = a + (T)3 * b", "kbench_triad")
+        work: Dict[str, Callable[[], Any]] = {
+            "copy_run": lambda: cupy.copyto(out, v["x"]),
+            "fill_run": lambda: out.fill(1),
+            "triad_run": lambda: triad(v["a"], v["b"], out),
+            "add_fwd": lambda: cupy.add(v["a"], v["b"], out=out),
+            "mul_fwd": lambda: cupy.multiply(v["a"], v["b"], out=out),
+            "div_fwd": lambda: cupy.divide(v["a"], v["b"], out=out),
+            "relu_fwd": lambda: cupy.maximum(v["x"], 0, out=out),
+            "sum_run": lambda: v["x"].sum(dtype="f4"),
+            "transpose_run": lambda: cupy.ascontiguousarray(v["x"].T),
+            "matmul_fwd": lambda: cupy.matmul(v["A"], v["B"], out=out),
+            "bmm_fwd": lambda: cupy.matmul(v["A"], v["B"], out=out),
+        }
+        output, run = self.operation.outputs[0], work[name]
+
+        def call() -> Any:
+            got = run()
+            return False, {output: torch.from_dlpack(out if got is None else got)}
+
+        return call
+
+
+_triton_made: Any = None
+
+
+def _triton_rows() -> Any:
+    global _triton_made
+    if _triton_made is not None:
+        return _triton_made
+    import torch
+    import triton
+    import triton.language as tl
+
+    # Triton looks the names of a kernel's text up among the module's
+    globals()["tl"] = tl
+
+    @triton.jit
+    def softmax_kernel(x, y, C, BLOCK: tl.constexpr):  # type: ignore
+        i = tl.program_id(0).to(tl.int64) * C
+        c = tl.arange(0, BLOCK)
+        v = tl.load(x + i + c, mask=c < C, other=-float("inf")).to(tl.float32)
+        e = tl.exp(v - tl.max(v, 0))
+        tl.store(y + i + c, e / tl.sum(e, 0), mask=c < C)
+
+    @triton.jit
+    def layernorm_kernel(x, w, b, y, mean, rstd, C, BLOCK: tl.constexpr):  # type: ignore
+        r = tl.program_id(0).to(tl.int64)
+        c = tl.arange(0, BLOCK)
+        v = tl.load(x + r * C + c, mask=c < C, other=0.0).to(tl.float32)
+        m = tl.sum(v, 0) / C
+        d = tl.where(c < C, v - m, 0.0)
+        s = 1 / tl.sqrt(tl.sum(d * d, 0) / C + 1e-5)
+        tl.store(mean + r, m)
+        tl.store(rstd + r, s)
+        out = d * s * tl.load(w + c, mask=c < C, other=0.0) + tl.load(b + c, mask=c < C, other=0.0)
+        tl.store(y + r * C + c, out, mask=c < C)
+
+    def softmax(x: Any) -> Any:
+        y = torch.empty_like(x)
+        block = triton.next_power_of_2(x.shape[1])
+        softmax_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=block, num_warps=min(32, max(4, block // 512)))
+        return y
+
+    def layernorm(x: Any, w: Any, b: Any) -> Any:
+        y, mean = torch.empty_like(x), torch.empty(x.shape[0], device=x.device)
+        rstd = torch.empty_like(mean)
+        block = triton.next_power_of_2(x.shape[1])
+        layernorm_kernel[(x.shape[0],)](
+            x, w, b, y, mean, rstd, x.shape[1], BLOCK=block, num_warps=min(32, max(4, block // 512))
+        )
+        return y
+
+    _triton_made = softmax, layernorm
+    return _triton_made
+
+
+# --- the suite: its table -----------------------------------------------------------------------------------
+
+
+def _key_of(record: Record) -> str:
+    axes = ("batch_size", "sequence_length", "tensor_dimension", "vocabulary", "heads", "causal", "n")
+    axes += ("stride", "among", "layout")
+    p = record.params
+    return " ".join(
+        [record.operation, record.direction, record.dtype] + [f"{a}={p[a]}" for a in axes if a in p]
+    )
+
+
+def _is_short(record: Record) -> bool:
+    """Rows too short to be bound by memory: no share of a copy is asked for."""
+    return record.operation in _ROWS.split(",") and record.params["tensor_dimension"] <= 64
+
+
+def _time_text(us: float) -> str:
+    return f"{us / 1000:.2f} ms" if us >= 1000 else f"{us:.1f} us" if us >= 10 else f"{us:.2f} us"
+
+
+def _where(record: Record) -> str:
+    p = record.params
+    if "n" in p:
+        return f"{p['n']}"
+    if "heads" in p:
+        causal = " causal" if p["causal"] else ""
+        return f"{p['batch_size']} x {p['heads']} x {p['sequence_length']} x {p['tensor_dimension']}{causal}"
+    rows = p["batch_size"] * p["sequence_length"]
+    return f"{rows} x {p['tensor_dimension']}" + (f" of {p['vocabulary']}" if "vocabulary" in p else "")
+
+
+_PEER_NAMES = {
+    "torch": "PyTorch",
+    "compile": "torch.compile",
+    "triton": "Triton",
+    "cudnn": "cuDNN",
+    "fa2": "FlashAttention 2",
+    "cupy": "CuPy",
+}
+_TOGETHER = [("copy", "fill", "read", "triad"), ("add", "relu"), ("gelu_erf", "gelu_tanh", "silu")]
+# share of the copy of as many bytes that is asked for, where it is not 0.92; of the peer's speed 1 is
+_COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_entropy", "fwdbwd"): 0.85}
+
+
+class Contests(Records):
+    """The records of a suite, and its tables: the best of kbench in each contest, how much of the machine
+    that is, how much of a copy of as many bytes in the same run, and how it stands to the best peer.
+    .missing: who could not take part, and why."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        super().__init__(records)
+        self.missing: List[Tuple[str, str]] = []
+
+    @classmethod
+    def load(cls, path: str) -> "Contests":
+        """Records of a file that kbench.save wrote of a suite, or of one of kbench.h's suite with the
+        peers' times beside it ({"kbench": [...], "peers": {...}})."""
+        with open(path) as f:
+            saved = json.load(f)
+        if isinstance(saved, list):
+            return cls(Record(d) for d in saved)
+        out = cls(Record(d) for d in saved["kbench"])
+        params = {_key_of(r): r for r in out}
+        for key, times in saved["peers"].items():
+            like = params.get(key)
+            for name, us in times.items():
+                if like is not None:
+                    peer = {k: like.to_dict()[k] for k in ("operation", "direction", "dtype", "params")}
+                    peer.update(implementation=name, origin="user", time_ms=None, time_ms_raw=us / 1000)
+                    out.append(Record(peer))
+        return out
+
+    def _look_for(self, peers: Sequence[str], progress: bool) -> List[str]:
+        present = []
+        for peer in peers:
+            if _installed(_PEERS[peer]):
+                present.append(peer)
+                continue
+            self.missing.append((peer, f"{_PEERS[peer]} is not installed"))
+            if progress:
+                print(f"{peer} is left out: {_PEERS[peer]} is not installed", file=sys.stderr)
+        return present
+
+    def rows(self) -> Iterator[Dict[str, Any]]:
+        """One dictionary for each operation, direction, element type and shape, in the order measured:
+        name, record (kbench's best), peer (the best one's name), peer_us, ratio (its time over kbench's),
+        copy (time of a copy of as many bytes over kbench's)."""
+        times: Dict[float, float] = {}
+        for r in self:
+            if r.operation == "copy" and r.time_ms and r.origin == "own":
+                times[r.bytes] = min(r.time_ms, times.get(r.bytes, math.inf))
+        copies = sorted(times.items())
+
+        def copy_ms(size: float) -> float:
+            """A copy of as many bytes: between two that were timed a straight line, beyond them the
+            nearest's rate."""
+            for (a, at_a), (b, at_b) in zip(copies, copies[1:]):
+                if a <= size <= b:
+                    return at_a + (at_b - at_a) * (size - a) / (b - a)
+            nearest, ms = copies[0] if size < copies[0][0] else copies[-1]
+            return ms * size / nearest
+
+        groups: Dict[str, List[Record]] = {}
+        for r in self:
+            groups.setdefault(_key_of(r), []).append(r)
+        for name, group in groups.items():
+            # both sides as they were read between two events
+            own = [r for r in group if r.origin == "own" and r.time_ms]
+            peers = {}
+            for r in group:
+                if r.origin != "own" and r.time_ms_raw and (r.time_ms or "status" not in r.to_dict()):
+                    title = f"kbench's {r.implementation}" if r.origin == "vendor" else r.implementation
+                    peers[_PEER_NAMES.get(title, title)] = 1000 * r.time_ms_raw
+            if not own:
+                continue
+            best = min(own, key=lambda r: r.time_ms_raw)
+            row: Dict[str, Any] = {"name": name, "record": best, "peer": None, "ratio": None, "copy": None}
+            if peers:
+                row["peer"] = min(peers, key=lambda p: peers[p])
+                row["peer_us"] = peers[row["peer"]]
+                row["ratio"] = row["peer_us"] / (1000 * best.time_ms_raw)
+            if best.operation not in ("matmul", "bmm", "attention") and best.bytes and copies:
+                row["copy"] = copy_ms(best.bytes) / best.time_ms
+            yield row
+
+    def _shown(self) -> Iterator[Dict[str, Any]]:
+        """All but the copies that others are held against."""
+        copies = [r.params.get("n", 0) for r in self if r.operation == "copy"]
+        for row in self.rows():
+            r = row["record"]
+            if r.operation != "copy" or r.params.get("n", 0) == max(copies):
+                yield row
+
+    def markdown(self) -> str:
+        """Every row."""
+        lines = [
+            "| operation | shape | best of kbench | of the machine | of a copy | best peer | kbench is |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for row in self._shown():
+            r = row["record"]
+            share = "-" if r.gpu_efficiency is None else f"{r.gpu_efficiency:.0f} %"
+            copy = "-" if row["copy"] is None else f"{row['copy']:.2f}"
+            peer = "-" if row["peer"] is None else f"{_time_text(row['peer_us'])} {row['peer']}"
+            ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f} x"
+            best = f"{_time_text(1000 * r.time_ms)} `{r.implementation}`"
+            cells = [f"{r.operation} {r.direction} {r.dtype}", _where(r), best, share, copy, peer, ratio]
+            lines.append("| " + " | ".join(cells) + " |")
+        return "\n".join(lines) + "\n"
+
+    def table(self) -> None:
+        """Prints every row, in columns."""
+        cells = [[c.strip(" `") for c in line.strip("|").split("|")] for line in self.markdown().splitlines()]
+        cells = [[c.replace("`", "") for c in line] for line in cells if not line[0].startswith("---")]
+        widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+        for line in cells:
+            print("  ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip())
+        for who, why in self.missing:
+            print(f"missing: {who}: {why}")
+
+    def summary(self) -> str:
+        """One row for each group of operations, with the range over its types and shapes."""
+        groups: Dict[Any, List[Dict[str, Any]]] = {}
+        for row in self._shown():
+            r = row["record"]
+            names = next((g for g in _TOGETHER if r.operation in g), (r.operation,))
+            names = tuple(_ROWS.split(",")) if _is_short(r) else names
+            kind = r.dtype if r.operation == "matmul" else "64 columns" if _is_short(r) else ""
+            groups.setdefault((names, kind), []).append(row)
+        lines = [
+            "| operation | rows | best of kbench | of the machine, % | of a copy | against the best peer |",
+            "|---|---|---|---|---|---|",
+        ]
+        for (names, kind), rows in groups.items():
+            records = [row["record"] for row in rows]
+            directions = ", ".join(dict.fromkeys(r.direction for r in records)).replace("run", "")
+            count: Dict[str, int] = {}
+            for r in records:
+                count[r.implementation] = count.get(r.implementation, 0) + 1
+            best = ", ".join(f"`{i}`" for i in sorted(count, key=lambda i: -count[i]))
+            peers = dict.fromkeys(row["peer"] for row in rows if row["peer"])
+            said = [p.replace("kbench's ", "").replace("cublas", "cuBLAS") for p in peers]
+            faster = _range_of([row["ratio"] for row in rows], 2, " x")
+            faster += " " + ", ".join(dict.fromkeys(said)) if said else ""
+            title = " ".join(t for t in (", ".join(names), directions, kind) if t)
+            machine = _range_of([r.gpu_efficiency for r in records], 0)
+            copies = _range_of([row["copy"] for row in rows], 2)
+            lines.append(f"| {title} | {len(rows)} | {best} | {machine} | {copies} | {faster} |")
+        return "\n".join(lines) + "\n"
+
+    def missed(self) -> List[str]:
+        """The rows below their targets, and by what."""
+        out = []
+        for row in self.rows():
+            r, words = row["record"], []
+            asked = _COPY_SHARE.get((r.operation, r.direction), 0.92)
+            if row["copy"] is not None and row["copy"] < asked and not _is_short(r):
+                words.append(f"{row['copy']:.3f} of a copy ({asked})")
+            floor = {"f32": 0.95}.get(r.dtype, 0.60) if r.operation == "matmul" else 1.0
+            if row["ratio"] is not None and row["ratio"] < floor:
+                words.append(f"{row['ratio']:.3f} of {row['peer']} ({floor})")
+            if words:
+                out.append(f"{row['name']}: {', '.join(words)}")
+        return out
+
+
+def _range_of(values: Iterable[Optional[float]], digits: int, unit: str = "") -> str:
+    texts = sorted({f"{v:.{digits}f}" for v in values if v is not None}, key=float)
+    return "-" if not texts else " to ".join(dict.fromkeys([texts[0], texts[-1]])) + unit
+
+
+# --- python3 kbench_kernels.py ------------------------------------------------------------------------------
+
+
+def _main(words: Sequence[str]) -> int:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="kbench_kernels.py",
+        description="The kernels beside their peers, on a GPU with PyTorch; a table.",
+    )
+    parser.add_argument("--json", metavar="FILE", help="where the records go, after each contest")
+    parser.add_argument("--load", metavar="FILE", help="the table of records that are there; needs no GPU")
+    parser.add_argument("--op", metavar="A,B", help="operations (all that have peers)")
+    parser.add_argument("--dtype", metavar="A,B", help="of f32, f16, bf16")
+    parser.add_argument("--peers", metavar="A,B", default=",".join(_PEERS), help="of " + ", ".join(_PEERS))
+    parser.add_argument(
+        "--max-time", type=float, default=0.3, metavar="S", help="seconds of samples, of each (0.3)"
+    )
+    parser.add_argument("--list", action="store_true", help="the operations")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--summary", action="store_true", help="a row for each group of operations")
+    form.add_argument("--missed", action="store_true", help="the rows below their targets")
+    o = parser.parse_args(list(words))
+
+    def save(rows: Contests) -> None:
+        if o.json:
+            kbench.save(rows, o.json)
+
+    try:
+        if o.list:
+            kernels.table()
+            return 0
+        if o.load:
+            if not os.path.isfile(o.load):
+                raise Error(f"there is no file {o.load}")
+            rows = Contests.load(o.load)
+        else:
+            split = lambda text: text.split(",") if text else None  # noqa: E731
+            rows = kernels.suite(
+                split(o.op), split(o.peers) or (), None, split(o.dtype), max_time=o.max_time, keep=save
+            )
+            save(rows)
+            for who, why in rows.missing:
+                print(f"missing: {who}: {why}", file=sys.stderr)
+    except Error as error:
+        print(f"kbench: error: {error}", file=sys.stderr)
+        return 2
+    sys.stdout.write(
+        rows.summary() if o.summary else "\n".join(rows.missed() + [""]) if o.missed else rows.markdown()
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    from kbench_kernels import _main as main  # the one that kbench.kernels is of
+
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# kbench.kernels without a GPU: the library that other languages call, and what Python makes of it. PYTHON is the
+# interpreter.
+. tests/lib.sh
+
+# as C and as C++, alone and with the harness in one library
+for compiler in "$CC -std=c11" "$CXX -x c++ -std=c++11"; do
+    case $compiler in *c++*) language= ;; *) language="-x c" ;; esac
+    check "$compiler" $compiler -O1 -Wall -Wextra -Werror -shared -fPIC $language -DKBENCH_SHARED kbench_kernels.cuh \
+        -o "$tmp/one.so" -lm
+done
+printf '#include "kbench.h"\n#include "kbench_kernels.cuh"\n' > "$tmp/both.c"
+check "both in one" $CC -O1 -Wall -Wextra -Werror -shared -fPIC -I. -DKBENCH_SHARED "$tmp/both.c" -o "$tmp/both.so" $libs
+run $CC -x c -shared -fPIC -DKBENCH_SHARED -DKBK_NO_REGISTRY kbench_kernels.cuh -o "$tmp/none.so"
+check_err "without tables there is nothing to export" 'define one of them'
+
+: "${PYTHON:=python3}"
+if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then
+    skip "no Python from 3.8 on ($PYTHON)"
+    finish
+fi
+XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
+KBENCH_NO_CUDA=1 # a GPU has tests of its own
+export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE KBENCH_NO_CUDA CC NVCC
+unset KBENCH_H KBENCH_LIB KBENCH_KERNELS_CUH KBENCH_KERNELS_LIB CFLAGS
+
+build "the suite" $CC -O1 -I. -x c examples/suite.cu -o "$tmp/suite" $libs
+run "$tmp/suite" --list-ops
+check_rc "--list-ops" 0
+cp "$out" "$tmp/operations"
+mkdir -p "$tmp/scratch"
+run "$PYTHON" tests/cli/python/kernels.py "$tmp/scratch" "$tmp/operations"
+sed -n '/^FAIL: /s/^FAIL: /FAIL: '"$me"': /p; /^SKIP: /s/^SKIP: /SKIP: '"$me"': /p' "$out"
+case $(tail -n 1 "$out") in
+*" passed, "*" failed")
+    n=$(tail -n 1 "$out")
+    passed=$((passed + ${n%% passed*}))
+    n=${n#*passed, }
+    failed=$((failed + ${n%% failed*}))
+    ;;
+*) fail "kernels.py ended early; $(said)" ;;
+esac
+skipped=$((skipped + $(grep -c '^SKIP: ' "$out")))
+
+# --- kbench.py alone is still enough for all else
+mkdir "$tmp/alone" && cp examples/python/kbench.py kbench.h "$tmp/alone"
+run env PYTHONPATH="$PWD/$tmp/alone" "$PYTHON" -c 'import kbench
+print(kbench.time(int, host=True, samples=5))
+try: kbench.kernels
+except kbench.Error as e: print("Error:", e)'
+check_out "kbench.py alone" 'int/impl=int'
+check_out "kbench.py alone: kernels" 'Error: kbench.kernels is in kbench_kernels.py, which is not there'
+run "$PYTHON" examples/python/kbench_kernels.py --list
+check_out "--list" '^matmul fwd  A\[M,K\] B\[K,N\] -> C\[M,N\]'
+run "$PYTHON" examples/python/kbench_kernels.py --op softmax
+check_rc "no GPU" 2
+check_err "no GPU" 'error: kernels run on a GPU'
+finish

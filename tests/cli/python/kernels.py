@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""kbench.kernels without a GPU: kernels.py SCRATCH OPERATIONS, the latter what examples/suite.cu --list-ops
+prints: the table, the oracles against known answers, checks of results, errors, and the tables of a suite. With
+NVCC one group is built for a GPU that is not there."""
+
+import contextlib
+import ctypes
+import io
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from array import array
+
+import kbench
+import kbench_kernels
+
+scratch, listed = sys.argv[1:]
+kernels = kbench.kernels
+passed, failed = 0, 0
+
+
+def check(what, good, said=""):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print(f"FAIL: {what}: {said}")
+
+
+def raised(fn, *args, **options):
+    try:
+        fn(*args, **options)
+    except (kbench.Error, AssertionError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def says(what, words, fn, *args, **options):
+    text = raised(fn, *args, **options)
+    check(what, text is not None and all(w in text for w in words), text)
+
+
+def near(what, got, want, rtol=1e-12):
+    flat = lambda x: list(kbench_kernels._flat(list(x) if isinstance(x, tuple) else x))  # noqa: E731
+    g, w = flat(got), flat(want)
+    good = len(g) == len(w) and all(abs(a - b) <= rtol * (1 + abs(b)) for a, b in zip(g, w))
+    check(what, good, f"{got}, expected {want}")
+
+
+class OnDevice:
+    """What a GPU's array looks like from outside; nothing reads its memory."""
+
+    def __init__(self, *shape, typestr="<f4", strides=None):
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": typestr,
+            "data": (4096, False),
+            "strides": strides,
+            "version": 3,
+        }
+
+
+def table():
+    theirs = {}
+    with open(listed) as f:
+        for line in f:
+            name, types, implementations = line.rstrip("\n").split("  ")
+            operation, *directions = name.split()
+            words = [w for w in implementations.split() if w != "oracle"]
+            theirs[operation] = (directions, [t for t in types.split() if t != "f64"], words)
+    ours = {}
+    for k in kernels:
+        directions, types, words = ours.setdefault(k.operation, ([], [], []))
+        for into, new in ((directions, [k.direction]), (types, k.dtypes), (words, [k.implementation])):
+            into += [n for n in new if n not in into]
+    check("the table is that of --list-ops", ours == theirs, f"{ours}\n{theirs}")
+    check("a row", any(r["implementation"] == "onepass" and r["note"] for r in kernels.rows()))
+    cluster = kernels["softmax", "fwd", "cluster"]
+    check("what a row needs", (cluster.sm, cluster.exact, cluster.rung) == (90, False, 6), repr(cluster))
+    check("alignment", kernels.rows()[0]["alignment"] == {"f32": 4, "f16": 2, "bf16": 2}, kernels.rows()[0])
+    for o in kernels.operations():
+        names = [t.name.decode() for t in o._kinds()]
+        check(f"{o.name}: names of {o.signature}", names == o.inputs + o.outputs, names)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        kernels.table()
+    check("table()", "softmax fwd  x[*,C] -> y[*,C]  f32 f16 bf16  naive block online" in out.getvalue())
+
+
+def matrix(rows, columns, seed=1):
+    r = random.Random(seed)
+    return [[r.gauss(0, 1) for _ in range(columns)] for _ in range(rows)]
+
+
+def product(a, b):
+    return [[sum(x * y for x, y in zip(row, column)) for column in zip(*b)] for row in a]
+
+
+def turned(a):
+    return [list(row) for row in zip(*a)]
+
+
+def oracles():
+    ask = lambda *key: kernels[key].oracle  # noqa: E731
+    x = matrix(3, 5)
+    soft = [[math.exp(v) / sum(map(math.exp, row)) for v in row] for row in x]
+    near("softmax", ask("softmax", "fwd")(x), soft)
+    dy = matrix(3, 5, 2)
+    dots = [sum(a * b for a, b in zip(d, y)) for d, y in zip(dy, soft)]
+    near(
+        "softmax bwd",
+        ask("softmax", "bwd")(dy, soft),
+        [[y * (d - s) for d, y in zip(dr, yr)] for dr, yr, s in zip(dy, soft, dots)],
+    )
+    w, b = matrix(2, 5, 3)
+    got = ask("layernorm", "fwd")(x, w, b)
+    means = [sum(row) / 5 for row in x]
+    rstds = [(sum((v - m) ** 2 for v in row) / 5 + 1e-5) ** -0.5 for row, m in zip(x, means)]
+    near("layernorm: mean", got.mean, means)
+    near("layernorm: rstd", got.rstd, rstds)
+    near(
+        "layernorm: y",
+        got.y,
+        [[(v - m) * r * f + g for v, f, g in zip(row, w, b)] for row, m, r in zip(x, means, rstds)],
+    )
+    got = ask("layernorm", "bwd")(dy, x, w, means, rstds)
+    near("layernorm: db", got.db, [sum(c) for c in zip(*dy)])
+    near(
+        "rmsnorm: rstd",
+        ask("rmsnorm", "fwd")(x, w).rstd,
+        [(sum(v * v for v in r) / 5 + 1e-5) ** -0.5 for r in x],
+    )
+    flat = x[0] + x[1]
+    near("relu", ask("relu", "fwd")(flat), [max(v, 0) for v in flat])
+    near("gelu_erf", ask("gelu_erf", "fwd")(flat), [0.5 * v * (1 + math.erf(v / math.sqrt(2))) for v in flat])
+    near("silu", ask("silu", "fwd")(flat), [v / (1 + math.exp(-v)) for v in flat])
+    near("triad", ask("triad", "run")(flat, flat), [4 * v for v in flat])
+    near("sum", ask("sum", "run")(flat), sum(flat))
+    near("mse", ask("mse", "fwd")(flat, flat[::-1]), sum((a - b) ** 2 for a, b in zip(flat, flat[::-1])) / 10)
+    near("mse bwd", ask("mse", "bwd")([3.0, 1.0], [1.0, 1.0], 0.5), [1.0, 0.0])
+    near("weighted_sum", ask("weighted_sum", "fwd")(x, w), [sum(a * b for a, b in zip(r, w)) for r in x])
+    near("transpose", ask("transpose", "run")(x), turned(x))
+    near("strided", ask("strided", "run")(flat, stride=2), flat[::2])
+    near("gather", ask("gather", "run")(flat, [3, 0, 9]), [flat[3], flat[0], flat[9]])
+    near("embedding", ask("embedding", "fwd")(x, [2, 0]), [x[2], x[0]])
+    got = ask("embedding", "bwd")(x, [1, 0, 1], vocabulary=3)
+    near("embedding bwd", got, [x[1], [a + b for a, b in zip(x[0], x[2])], [0] * 5])
+    targets = [4, 0, -100]
+    loss = [-math.log(soft[0][4]), -math.log(soft[1][0]), 0]
+    near("cross_entropy", ask("cross_entropy", "fwd")(x, targets).loss, loss, 1e-11)
+    got = ask("cross_entropy", "fwdbwd")(x, targets).dx
+    near("cross_entropy fwdbwd", got[0], [p - (c == 4) for c, p in enumerate(soft[0])], 1e-11)
+    p, q = matrix(3, 4, 4), matrix(4, 2, 5)
+    for layout, left, right in (("nn", p, q), ("nt", p, turned(q)), ("tn", turned(p), q)):
+        near(f"matmul {layout}", ask("matmul", "fwd")(left, right, layout=layout), product(p, q))
+        got = ask("bmm", "fwd")([left, left], [right, right], layout=layout)
+        near(f"bmm {layout}", got, [product(p, q)] * 2)
+    q, k, v = ([[matrix(3, 2, seed)]] for seed in (6, 7, 8))
+    got = ask("attention", "fwd")(q, k, v, causal=True)
+    near("attention: the first row sees one key", got.o[0][0][0], v[0][0][0])
+    scores = [sum(a * b for a, b in zip(q[0][0][2], row)) / math.sqrt(2) for row in k[0][0]]
+    near("attention: lse", got.lse[0][0][2], math.log(sum(map(math.exp, scores))))
+    half = ask("dropout", "fwd")([1.0] * 1000, p=0.5, seed=3)
+    check("dropout: values", set(half) == {0.0, 2.0}, sorted(set(half)))
+    check("dropout: its seed", half == ask("dropout", "fwd")([1.0] * 1000, p=0.5, seed=3))
+    check("dropout: another", half != ask("dropout", "fwd")([1.0] * 1000, p=0.5, seed=4))
+    cube = [matrix(2, 3), matrix(2, 3, 2)]
+    got = kernels["softmax", "fwd"].oracle(cube)
+    near("any number of dimensions", got[1], kernels["softmax", "fwd"].oracle(cube[1]))
+    try:
+        import numpy
+    except ImportError:
+        print("SKIP: no numpy: oracles of its arrays are not tried")
+        return
+    a = numpy.array(x, "f4")
+    got = kernels["softmax", "fwd"].oracle(a)
+    e = numpy.exp(a.astype("f8"))
+    check("numpy", got.dtype == "f8" and numpy.allclose(got, e / e.sum(1, keepdims=True), 1e-12))
+    says("numpy: not contiguous", ["not contiguous"], kernels["softmax", "fwd"].oracle, a.T)
+
+
+def formulas():
+    x = memoryview(array("f", range(12))).cast("B").cast("f", (3, 4))
+    soft = kernels["softmax", "fwd"]
+    check("bytes", soft.bytes(x) == 2 * 12 * 4, soft.bytes(x))
+    check("bytes of a list: in double", soft.bytes([[1.0] * 4]) == 2 * 4 * 8)
+    mm = kernels["matmul", "fwd", "naive"]
+    check("flops", mm.flops(x, x, layout="nt") == 2 * 3 * 3 * 4)
+    check("no scratch", mm.scratch(x, x, layout="nt") == 0)
+    check("scratch", kernels["sum", "run", "ticket"].scratch(x) > 0)
+
+
+def checks():
+    """Results in f32, as a GPU would leave them."""
+    floats = lambda values: array("f", values)  # noqa: E731
+    x = floats(random.Random(1).gauss(0, 1) for _ in range(1000))
+    y = floats(max(v, 0) for v in x)
+    relu = kernels["relu", "fwd", "vec"]
+    check("a right result", raised(relu.check, y, x) is None, raised(relu.check, y, x))
+    y[700] += 1e-3
+    says("a wrong one", ["AssertionError", "element 700", "y:"], relu.check, y, x)
+    says("a short one", ["(999,) of f32", "(1000,) of f32"], relu.check, y[:999], x)
+    says("of another type", ["of f64"], relu.check, array("d", y), x)
+    says("types without tolerances", ["f64", "f32, f16, bf16"], relu.check, y, array("d", x))
+    norm = kernels["layernorm", "fwd"]
+    rows = memoryview(floats(x[:40])).cast("B").cast("f", (4, 10))
+    w, b = floats([1] * 10), floats([0] * 10)
+    want = norm.oracle(rows, w, b)
+    right = [floats(kbench_kernels._flat(part)) for part in want]
+    check("several outputs", raised(norm.check, tuple(right), rows, w, b) is None)
+    check("the first alone", raised(norm.check, right[0], rows, w, b) is None)
+    right[2][1] *= 1.001
+    says("the third is wrong", ["rstd:"], norm.check, tuple(right), rows, w, b)
+    many = 3 << 19  # more than is compared: a part, spread over the whole
+    x = floats([1.5]) * many
+    y = floats([1.5]) * many
+    check("a large one", raised(kernels["copy", "run"].check, y, x) is None)
+    y[many - 1] = 2
+    says("its last element", ["y:"], kernels["copy", "run"].check, y, x)
+    y[many - 1], y[0] = 1.5, float("nan")
+    says("its first", ["y:"], kernels["copy", "run"].check, y, x)
+
+
+def errors():
+    says(
+        "operation",
+        ["unknown operation 'sofmax'; nearest is 'softmax'"],
+        lambda: kernels["sofmax", "fwd", "x"],
+    )
+    says(
+        "direction", ["softmax has no direction 'bwdd': it has fwd, bwd"], lambda: kernels["softmax", "bwdd"]
+    )
+    says("implementation", ["nearest is 'onepass'"], lambda: kernels["softmax", "fwd", "onepas"])
+    says("too few words", ["softmax needs a direction"], lambda: kernels["softmax"])
+    soft = kernels["softmax", "fwd", "onepass"]
+    norm = kernels["layernorm", "fwd", "warp"]
+    x = OnDevice(4, 8)
+    says("a host array", ["x is on the host", ".oracle(...)"], soft, [[1.0, 2.0]])
+    says("how many", ["takes x[*,C] -> y[*,C]: 1 inputs, not 2"], soft, x, x)
+    says("no array", ["x is a str, which is no array"], soft, "x")
+    says("dtype", ["takes f32, f16, bf16, not f64"], soft, OnDevice(4, 8, typestr="<f8"))
+    says(
+        "dtype of one kernel",
+        ["not f32; in f32 there are naive"],
+        kernels["matmul", "fwd", "mma"],
+        x,
+        OnDevice(8, 4),
+    )
+    says("two types", ["w is f16, and x f32"], norm, x, OnDevice(8, typestr="<f2"), OnDevice(8))
+    ce = kernels["cross_entropy", "fwd", "online"]
+    says("ids", ["t is i64, and has to be i32: t.astype('int32')"], ce, x, OnDevice(4, typestr="<i8"))
+    says("shape", ["w has shape (5,)", "C is 5 here, and 8"], norm, x, OnDevice(5), OnDevice(8))
+    says("dimensions", ["x has shape ()", "too few dimensions"], soft, OnDevice())
+    says("K", ["K is 9 here, and 8"], kernels["matmul", "fwd", "naive"], x, OnDevice(9, 4))
+    says("contiguous", ["x is not contiguous"], soft, OnDevice(4, 8, strides=(4, 16)))
+    says("option", ["has no option 'q': nearest is"], kernels["dropout", "fwd", "vec"], x, q=1)
+    says("no option", ["it has none"], soft, x, p=1)
+    says("p", ["p=2 is not a probability"], kernels["dropout", "fwd", "vec"], x, p=2)
+    says("layout", ["one of nn, nt"], kernels["matmul", "fwd", "naive"], x, x, layout="tt")
+    says("stride", ["not a multiple of stride=5"], kernels["strided", "run", "naive"], OnDevice(8), stride=5)
+    says(
+        "needed", ["needs vocabulary="], kernels["embedding", "bwd", "atomic"], x, OnDevice(4, typestr="<i4")
+    )
+    says("fill", ["needs out="], kernels["fill", "run", "unroll"])
+    says("lists", ["of different lengths"], kernels["softmax", "fwd"].oracle, [[1.0], [1.0, 2.0]])
+    says("no GPU", ["kernels run on a GPU", ".oracle(...)"], soft, x)
+    says("no GPU for the suite", ["run on a GPU"], kernels.suite, ["softmax"])
+    says("a suite's operation", ["nearest is 'softmax'"], kernels.suite, ["sofmax"])
+    says("a peer", ["unknown peer 'triten'; nearest is 'triton'"], kernels.suite, ["softmax"], ["triten"])
+    says("a suite's dtype", ["unknown element type 'f64'"], kernels.suite, ["softmax"], dtypes=["f64"])
+    says(
+        "an axis", ["nearest is 'sequence_length'"], kernels.suite, ["softmax"], shapes={"sequence_lenght": 1}
+    )
+    says("needed axes", ["needs vocabulary"], kernels.suite, ["embedding"], shapes={"tensor_dimension": 8})
+    says("a layout", ["layout='tt'"], kernels.suite, ["bmm"], shapes={"tensor_dimension": 8, "layout": "tt"})
+    says("a suite's kernel", ["nearest is 'onepass'"], kernels.suite, ["softmax"], implementations=["onepas"])
+    says("a suite's direction", ["has a direction 'run'"], kernels.suite, ["softmax"], directions=["run"])
+    says("no peers at all", ["h2d has no peers"], kernels.suite, ["h2d"])
+
+
+def child(code, **environment):
+    for name in ("KBENCH_KERNELS_LIB", "KBENCH_KERNELS_CUH"):
+        environment.setdefault(name, "")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import kbench\ntry: {code}\nexcept kbench.Error as e: print('Error:', e)"],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    return done.stdout.decode()
+
+
+def environment():
+    look = "print(len(kbench.kernels))"
+    said = child(look, KBENCH_KERNELS_CUH="/none.cuh")
+    check("no header", "Error: KBENCH_KERNELS_CUH=/none.cuh is no file" in said, said)
+    bad = os.path.join(scratch, "bad.cuh")
+    with open(bad, "w") as f:
+        f.write("this is no C\n")
+    said = child(look, KBENCH_KERNELS_CUH=bad)
+    check("a header that does not compile", "could not be built" in said and "bad.cuh:1" in said, said)
+    said = child(look, KBENCH_KERNELS_LIB=kbench._find_library())
+    check("another library", "Error:" in said and "is no library of kbench_kernels.cuh" in said, said)
+    said = child(look, KBENCH_KERNELS_LIB=kbench_kernels._host().path)
+    check("a library that is named", said.strip() == str(len(kernels)), said)
+    said = child("kbench.kernels.build(['mse'], arch='sm_80')", NVCC="", PATH="/none", CUDA_HOME="/none")
+    check("no nvcc", "Error: kernels are built with nvcc, which was not found" in said, said)
+    said = child(
+        "kbench.kernels.build(['mse'], arch='sm_80')", KBENCH_KERNELS_LIB=kbench_kernels._host().path
+    )
+    check("a library without kernels", "was built without CUDA" in said, said)
+
+
+def faces():
+    """The C functions, called wrongly."""
+    lib, shape = kbench_kernels._host(), kbench_kernels._Shape(elem=4, rows=1, cols=4)
+    at = lib.kbk_row_find(b"softmax", b"fwd", b"onepass")
+    check("found", at == lib.rows["softmax", "fwd", "onepass"])
+    check("not found", lib.kbk_row_find(b"softmax", b"fwd", b"two") == -1)
+    check("no such word", lib.kbk_abi(b"kbk_nothing") == -1)
+    by = ctypes.byref
+    row, tensors = kbench_kernels._Row(), (kbench_kernels._Tensor * 12)()
+    check("no such row", lib.kbk_row_get(len(kernels), by(row)) == 0 and lib.kbk_row_get(-1, by(row)) == 0)
+    check("no such row's tensors", lib.kbk_row_tensors(-1, by(shape), tensors) == -1)
+    check("no such row's bytes", lib.kbk_row_bytes(-1, by(shape)) == -1)
+    args = kbench_kernels._Args(s=shape)
+    check("launch: null", b"null" in lib.kbk_row_launch(at, 0, by(args), -1, None))
+    args.inputs[0] = 4096
+    check("launch: no output", b"output is null" in lib.kbk_row_launch(at, 0, by(args), -1, None))
+    args.outputs[0] = 4096
+    check("launch: no CUDA", b"without CUDA" in lib.kbk_row_launch(at, 0, by(args), -1, None))
+    check("launch: type", b"element type" in lib.kbk_row_launch(at, 3, by(args), -1, None))
+    check("launch: size", b"element size" in lib.kbk_row_launch(at, 1, by(args), -1, None))
+    out = (ctypes.c_void_p * 8)()
+    check("oracle: null", b"null" in lib.kbk_row_oracle(at, by(shape), (ctypes.c_void_p * 8)(), out, 0, 1))
+    check("oracle: units", b"units" in lib.kbk_row_oracle(at, by(shape), out, out, 0, 2))
+    for field, value in (("rows", -1), ("elem", 3), ("layout", 3)):
+        wrong = kbench_kernels._Shape(elem=4, rows=1, cols=4)
+        setattr(wrong, field, value)
+        check(f"a shape's {field}", lib.kbk_row_units(at, by(wrong)) == -1)
+    x = (ctypes.c_double * 4)()
+    check("fill", lib.kbk_row_fill(at, by(shape), 0, 0, 7, 0, 4, x) is None and len(set(x)) == 4)
+    again = (ctypes.c_double * 2)()
+    lib.kbk_row_fill(at, by(shape), 0, 0, 7, 2, 2, again)
+    check("fill: a part", list(again) == list(x)[2:])
+    check("fill: an output", b"no such input" in lib.kbk_row_fill(at, by(shape), 1, 0, 7, 0, 1, x))
+    check("fill: too many", b"elements" in lib.kbk_row_fill(at, by(shape), 0, 0, 7, 0, 5, x))
+
+
+def tables():
+    evidence = os.path.join("tests", "evidence", "h200", "operations")
+    run = [sys.executable, kbench_kernels.__file__, "--load"]
+    done = subprocess.run(run + [evidence + ".json"], stdout=subprocess.PIPE)
+    with open(evidence + ".md") as f:
+        check("the table of a run", done.stdout.decode() == f.read())
+    with open("README.md") as f:
+        readme = f.read()
+    done = subprocess.run(run + [evidence + ".json", "--summary"], stdout=subprocess.PIPE)
+    check("README's table", done.stdout.decode() in readme, done.stdout.decode())
+    done = subprocess.run(run + ["/none.json"], stderr=subprocess.PIPE)
+    check("no such file", done.returncode == 2 and b"there is no file" in done.stderr, done.stderr)
+
+    def record(operation, implementation, origin, ms, **more):
+        made = {
+            "operation": operation,
+            "direction": "fwd",
+            "implementation": implementation,
+            "origin": origin,
+        }
+        params = {"batch_size": 1, "sequence_length": 64, "tensor_dimension": 128}
+        made.update(
+            dtype="f32", params=params, time_ms=ms, time_ms_raw=ms, gpu_efficiency=50, bytes=1e6, status="ok"
+        )
+        made.update(more)
+        return kbench.Record(made)
+
+    n = {"params": {"n": 125000}, "direction": "run"}
+    rows = kbench_kernels.Contests(
+        [
+            record("copy", "vec", "own", 0.008, **n),
+            record("add", "vec", "own", 0.010),
+            record("add", "unroll", "own", 0.020),
+            record("add", "torch", "user", 0.012),
+            record("add", "triton", "user", None),  # did not verify
+            record("add", "cudart", "vendor", 0.011),
+            record("matmul", "mmapipe", "own", None),
+        ]
+    )
+    lines = rows.markdown().splitlines()
+    want = "| add fwd f32 | 64 x 128 | 10.0 us `vec` | 50 % | 0.80 | 11.0 us kbench's cudart | 1.10 x |"
+    check("a contest's row", lines[3] == want and len(lines) == 4, lines)
+    check(
+        "what missed its target",
+        rows.missed()
+        == ["add fwd f32 batch_size=1 sequence_length=64 " "tensor_dimension=128: 0.800 of a copy (0.92)"],
+        rows.missed(),
+    )
+    rows.missing.append(("cupy", "cupy is not installed"))
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        rows.table()
+    check("table(): in columns", "add fwd f32   64 x 128  10.0 us vec" in out.getvalue(), out.getvalue())
+    check("table(): who is missing", "missing: cupy: cupy is not installed" in out.getvalue())
+    path = os.path.join(scratch, "rows.json")
+    kbench.save(rows, path)
+    check("saved and loaded", kbench_kernels.Contests.load(path).markdown() == rows.markdown())
+    with open(path) as f:
+        check("a JSON array", len(json.load(f)) == len(rows))
+
+
+def built():
+    if not os.environ.get("NVCC"):
+        print("SKIP: no nvcc: no kernels are built")
+        return
+    says("an architecture", ["arch='gpu': as sm_80"], kernels.build, ["mse"], ["f32"], "gpu")
+    says("an old architecture", ["builds nothing for sm_20"], kernels.build, ["mse"], ["f32"], "sm_20")
+    code = "print(*kbench.kernels.build(['mse'], ['f32'], 'sm_80'))"
+    said = child(code)
+    check(
+        "a line while it is built",
+        "the kernels of mse in f32 for sm_80 once, which may take a minute" in said,
+        said,
+    )
+    again = child(code)
+    path = again.strip()
+    check("built once", "building" not in again and os.path.isfile(path), again)
+    lib = kbench_kernels._Library(path)
+    check("one group", {name for name, _, _ in lib.rows} == {"mse"}, lib.rows)
+    check("one type", all(i.dtypes == 1 for i in lib.infos) and lib.kbk_abi(b"cuda") == 1)
+    args = kbench_kernels._Args(s=kbench_kernels._Shape(elem=4, rows=1, cols=4))
+    args.inputs[0] = args.inputs[1] = args.outputs[0] = args.workspace = 4096
+    args.workspace_bytes = 1 << 20
+    row = lib.rows["mse", "fwd", "ticket"]
+    check("no such GPU", lib.kbk_row_launch(row, 0, ctypes.byref(args), 99, None))
+
+
+for part in (table, oracles, formulas, checks, errors, environment, faces, tables, built):
+    part()
+print(f"{passed} passed, {failed} failed")

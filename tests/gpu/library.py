@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""kbench.kernels on a GPU with PyTorch: every operation, direction, implementation and element type once on a
+small shape, against the oracle and against PyTorch in double; gradients against autograd's; streams, captured
+graphs, arrays of others; five contests beside PyTorch. Prints FAIL lines and ends with "N passed, N failed".
+"""
+
+import sys
+import time
+
+import torch
+
+import kbench
+import kbench_kernels as kk
+
+kernels = kbench.kernels
+passed = failed = 0
+NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
+ROWS = {"batch_size": 2, "sequence_length": 24, "tensor_dimension": 64}
+AXES = {
+    "lookup": {**ROWS, "vocabulary": 50},
+    "attn": {**ROWS, "heads": 2, "causal": 1},
+    "pick": {"n": 5000, "stride": 2, "among": 300},
+}
+capability = kk._capability(torch.cuda.current_device())
+
+
+def check(what, good, said=""):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print(f"FAIL: {what}: {said}")
+
+
+def guarded(what, fn, *args):
+    try:
+        return fn(*args)
+    except Exception as error:
+        check(what, False, f"{type(error).__name__}: {error}")
+
+
+def contest_of(operation, dtype, **more):
+    axes = {**AXES.get(operation.family, ROWS), **more}
+    return kk._Contest(operation, dtype, axes, 7, torch.cuda.current_device(), 0)
+
+
+def as_tuple(outputs):
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def near(what, got, want, dtype):
+    got, want = got.double(), want.double().reshape(got.shape)
+    off = float((got - want).norm() / want.norm().clamp_min(1e-30))
+    check(what, off <= NORM[dtype], f"off by {off:.3g}")
+
+
+def in_double(contest, operation):
+    """Outputs by name as PyTorch gives them in double, from the same inputs; None where it has no function."""
+    peer = kk._PeerFunctions(contest)
+    forward = peer._forward()
+    if forward is None or operation.operation == "dropout":
+        return None
+    tensors = peer._tensors()
+    wide = {
+        n: x.detach().double().requires_grad_() if x.is_floating_point() else x for n, x in tensors.items()
+    }
+    if operation.operation == "embedding" and "ids" in wide:
+        wide["ids"] = wide["ids"].long()
+    y = forward(**wide)
+    if operation.direction in ("fwd", "run"):
+        return {operation.outputs[0]: y.detach()}
+    floats = [n for n, x in wide.items() if x.requires_grad and "d" + n in operation.outputs]
+    if operation.direction == "fwdbwd":
+        grads = torch.autograd.grad(y, [wide[n] for n in floats], torch.ones_like(y))
+        return {"loss": y.detach(), **{"d" + n: g for n, g in zip(floats, grads)}}
+    dy = contest.values["d" + contest.forward.outputs[0]].double()
+    if operation.operation in ("mse", "cross_entropy"):
+        dy = torch.ones_like(y) * contest.values["g"].double().reshape(())
+    grads = torch.autograd.grad(y, [wide[n] for n in floats], dy)
+    return {"d" + n: g for n, g in zip(floats, grads)}
+
+
+def transfers(k, what):
+    """Those whose inputs are not filled as others' are."""
+    x = torch.randn(5000)
+    if k.operation == "chase":
+        ring = ((torch.arange(4096) + 1) % 4096).int().cuda()
+        k.check(k(ring), ring)
+        return check(what, True)
+    if k.operation == "h2d":
+        x = x if k.implementation == "pageable" else x.pin_memory()
+        y = k(x)
+        torch.cuda.synchronize()
+        return check(what, y.is_cuda and torch.equal(y.cpu(), x))
+    if k.operation == "d2h":
+        y = k(x.cuda())
+        torch.cuda.synchronize()
+        return check(what, not y.is_cuda and torch.equal(y, x))
+    if k.operation in ("alloc", "null"):
+        return check(what, (k(n=1 << 20) if k.operation == "alloc" else k()) is None)
+    raise AssertionError(f"{k.name} is not tried")
+
+
+def every_kernel():
+    skipped = {}
+    for k in kernels:
+        if not k.runs_on(capability):
+            skipped.setdefault(f"compute capability {k.sm / 10}{' alone' if k.exact else ''}", []).append(k)
+            continue
+        for dtype in k.dtypes:
+            what = f"{k.name} {k.implementation} {dtype}"
+            if k.operation in ("chase", "h2d", "d2h", "alloc", "null"):
+                guarded(what, transfers, k, what)
+            else:
+                guarded(what, one_kernel, k, dtype, what)
+    for why, of in skipped.items():
+        print(f"left out: {why}: {len(of)} kernels, as {of[0].name} {of[0].implementation}")
+
+
+def one_kernel(k, dtype, what):
+    operation = kernels[k.operation, k.direction]
+    contest = contest_of(operation, dtype)
+    out = torch.empty_like(contest.values["out"]) if k.name == "fill_run" else None
+    outputs = as_tuple(k(*contest.inputs, out=out, **contest.options))
+    torch.cuda.synchronize()
+    if k.name == "fill_run":
+        return check(what, bool((outputs[0] == 1).all()))
+    try:
+        operation.check(outputs, *contest.inputs, **contest.options)
+        check(what, True)
+    except AssertionError as error:
+        check(what, False, error)
+    for name, want in (in_double(contest, operation) or {}).items():
+        near(f"{what}: {name} against PyTorch", outputs[k.outputs.index(name)], want, dtype)
+
+
+def gradients():
+    """Every forward that has a backward, once, against autograd of PyTorch's function in double."""
+    for k in kernels:
+        if k.direction != "fwd" or not k.runs_on(capability):
+            continue
+        if not any(b.name == f"{k.operation}_bwd" for b in kernels) and k.family != "gemm":
+            continue
+        for layout in ("nn", "nt", "tn") if k.family == "gemm" else ("nn",):
+            dtype = k.dtypes[-1]
+            more = {"layout": layout} if k.family == "gemm" else {}
+            guarded(f"{k.name} {k.implementation} {layout}: gradients", one_gradient, k, dtype, more)
+
+
+def one_gradient(k, dtype, more):
+    operation = kernels[k.operation, k.direction]
+    contest = contest_of(operation, dtype, **more)
+    leaves = [x.clone().requires_grad_() if x.is_floating_point() else x for x in contest.inputs]
+    y = as_tuple(k(*leaves, **contest.options))[0]
+    dy = torch.randn_like(y)
+    wanted = [n for n, x in zip(k.inputs, leaves) if x.requires_grad]
+    got = torch.autograd.grad(y, [x for x in leaves if x.requires_grad], dy)
+    if k.operation == "dropout":
+        return check(f"{k.name} {k.implementation}: its own mask", torch.equal(got[0] != 0, y != 0))
+    peer = kk._PeerFunctions(contest)
+    wide = {
+        n: x.detach().double().requires_grad_() if x.is_floating_point() else x.long()
+        for n, x in zip(k.inputs, leaves)
+    }
+    want = torch.autograd.grad(
+        peer._forward()(**wide), [wide[n] for n in wanted], dy.double().reshape(y.shape)
+    )
+    for n, g, w in zip(wanted, got, want):
+        near(f"{k.name} {k.implementation} {more.get('layout', '')}: gradient of {n}", g, w, dtype)
+
+
+def losses():
+    """.mean() gives all rows one gradient, which the kernel scales by itself."""
+    x = torch.randn(24, 50, device="cuda", requires_grad=True)
+    t = torch.randint(0, 50, (24,), device="cuda")
+    t[3] = -100
+    kernels["cross_entropy", "fwd", "online"](x, t.int()).loss.mean().backward()
+    w = x.detach().double().requires_grad_()
+    torch.nn.functional.cross_entropy(w, t, reduction="none").mean().backward()
+    near("cross_entropy: the mean's gradient", x.grad, w.grad, "f32")
+    a = torch.randn(30, device="cuda", requires_grad=True)
+    try:
+        kernels["add", "fwd", "vec"](a, a)
+        check("no backward", False, "nothing was raised")
+    except kbench.Error as error:
+        check("no backward", "torch.no_grad()" in str(error), error)
+
+
+def streams():
+    k, x = kernels["softmax", "fwd", "onepass"], torch.randn(64, 1000, device="cuda")
+    want = torch.softmax(x, 1)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(20_000_000)
+        y = k(x)
+        early = torch.cuda.Event()
+        early.record()
+    check("on the current stream", not early.query())
+    torch.cuda.synchronize()
+    near("on the current stream: y", y, want, "f32")
+    total = kernels["sum", "run", "ticket"].bind(x)  # with scratch memory of its own
+    total()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        total()
+    for _ in range(3):
+        x.normal_()
+        graph.replay()
+        torch.cuda.synchronize()
+        kernels["sum", "run"].check(total.outputs, x)
+    check("a captured graph", True)
+    record = kbench.time(kernels["copy", "run", "vec"].bind(x), bytes=8.0 * x.numel(), max_time=0.2)
+    check("kbench.time of a bound kernel", record.time_ms is not None, f"{record.flags} {record.message}")
+    record = kbench.time(k, x, max_time=0.2)
+    check("kbench.time of a kernel", record.time_ms is not None, f"{record.flags} {record.message}")
+
+
+class Foreign:
+    """An array that is neither torch's nor cupy's."""
+
+    def __init__(self, x):
+        self.x, self.__cuda_array_interface__ = x, x.__cuda_array_interface__
+
+
+def foreign():
+    x = torch.randn(8, 100, device="cuda")
+    y = kernels["softmax", "fwd", "onepass"](Foreign(x))
+    check("memory of our own", isinstance(y, kk._DeviceArray), type(y))
+    near("memory of our own: y", torch.as_tensor(y, device="cuda"), torch.softmax(x, 1), "f32")
+    kernels["softmax", "fwd"].check(y, Foreign(x))
+    near(
+        "oracle", torch.tensor(kernels["softmax", "fwd"].oracle(Foreign(x))), torch.softmax(x, 1).cpu(), "f32"
+    )
+    try:
+        import cupy
+    except ImportError:
+        print("left out: no cupy")
+        return
+    y = kernels["softmax", "fwd", "onepass"](cupy.asarray(x))
+    near("cupy", torch.as_tensor(y, device="cuda"), torch.softmax(x, 1), "f32")
+
+
+def contests():
+    names = ["add", "softmax", "layernorm", "cross_entropy", "matmul"]
+    shape = {"batch_size": 2, "sequence_length": 512, "tensor_dimension": 1024}
+    rows = kernels.suite(names, ["torch"], shape, ["f32"], directions=["fwd"], max_time=0.1, progress=False)
+    check("five contests", len(list(rows.rows())) == 5, [r.name for r in rows])
+    for r in rows:
+        check(f"{r.name}: a time", r.time_ms is not None and r.verified, f"{r.status} {r.flags} {r.message}")
+    for row in rows.rows():
+        check(f"{row['name']}: its peer", row["peer"] in ("PyTorch", "kbench's cublas"), row["peer"])
+    check("nobody is missing", not rows.missing, rows.missing)
+    back = kernels.suite(
+        ["softmax"], ["torch"], shape, ["bf16"], directions=["bwd"], max_time=0.1, progress=False
+    )
+    torchs = [r for r in back if r.implementation == "torch"]
+    check("a backward of autograd", torchs and torchs[0].time_ms is not None, [str(r) for r in back])
+    rows += back
+    rows.table()
+
+
+def main():
+    start = time.time()
+    kernels.build()
+    print(f"built in {time.time() - start:.0f} s")
+    for part in (every_kernel, gradients, losses, streams, foreign, contests):
+        start = time.time()
+        guarded(part.__name__, part)
+        print(f"{part.__name__}: {time.time() - start:.1f} s")
+    print(f"{passed} passed, {failed} failed")
+
+
+sys.exit(main())

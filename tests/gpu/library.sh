@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# On a GPU with PyTorch: every kernel from Python, its gradients, and contests beside PyTorch. PYTHON is the interpreter.
+. tests/lib.sh
+
+: "${PYTHON:=python3}"
+if ! "$PYTHON" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
+    skip "no PyTorch with CUDA ($PYTHON)"
+    finish
+fi
+XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
+export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE NVCC
+unset KBENCH_KERNELS_LIB KBENCH_KERNELS_CUH KBENCH_NO_CUDA
+run "$PYTHON" tests/gpu/library.py
+cat "$out"
+grep -v '^kbench: building' "$err"
+case $(tail -n 1 "$out") in
+*" passed, "*" failed")
+    n=$(tail -n 1 "$out")
+    passed=$((passed + ${n%% passed*}))
+    n=${n#*passed, }
+    failed=$((failed + ${n%% failed*}))
+    ;;
+*) fail "library.py ended early; $(said)" ;;
+esac
+finish
