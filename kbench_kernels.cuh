@@ -9401,8 +9401,8 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
                  <- two thirds of the traffic between L2 and shared memory
     14 tma       results go to shared memory, 64 columns at a time, and from there by tensor copies
                  <- whole lines are written, nobody waits for them, and the next tile is multiplied meanwhile
-    15 select    14 for large products, 128 x 128 tiles without pairs where those are too few to fill the device;
-                 8 where lines do not start on 16 bytes (workspace: as there)
+    15 select    14 for large products; tiles of 128 x 128, then of 128 x 64, without pairs, where larger ones are too
+                 few to fill the device; 8 where lines do not start on 16 bytes (workspace: as there)
     bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power that they draw
 
     9 to 14 take A and B of any size whose lines all start on 16 bytes, which is what tensor copies can do, and refuse
@@ -9777,7 +9777,10 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
     int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
     if (!kbki_mm_wide((const T*)a->in[0], lda) || !kbki_mm_wide((const T*)a->in[1], ldb))
         return kbk_matmul_fwd_mmapipe<T>(a, st);
-    if (kbki_ceil(s->rows, 128) * kbki_ceil(s->cols, 256) * 3 >= kbki_sms() * 2) return kbk_matmul_fwd_tma<T>(a, st);
+    int64_t down = kbki_ceil(s->rows, 128), few = kbki_sms() * 2 / 3; // tiles
+    if (down * kbki_ceil(s->cols, 256) >= few) return kbk_matmul_fwd_tma<T>(a, st);
+    if (down * kbki_ceil(s->cols, 128) < few)
+        return kbki_wg_ring_run<T, kbki_wg_plan<64, 2, 6, true, 1, false>>(a, st);
     if (s->cols % KBKI_WIDTH(T) || !kbki_aligned(a->out[0], 16))
         return kbki_wg_ring_run<T, kbki_wg_plan<128, 2, 6, true, 1, false>>(a, st);
     return kbki_wg_ring_run<T, kbki_wg_plan<128, 2, 6, true, 1, true>>(a, st);

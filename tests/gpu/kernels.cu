@@ -442,8 +442,9 @@ static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-static const dims wide_tiles[] = { { 136, 15112, 512, 0 } }; // enough tiles of 128 x 256 for them to be taken
-static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };  // more than a wave of CTAs has packs for
+// enough tiles of 128 x 256 for them to be taken; enough of 128 x 128, and too few of those
+static const dims wide_tiles[] = { { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 } };
+static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
 // what the variants for long rows are chosen for: more than one SM holds, and more than L2 holds of weighted_sum's
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
@@ -827,7 +828,8 @@ static void run_op(const kbk_op* op) {
             if (!quick || i % 3 != 1) run_dims(op, dtype, pack_rows[i], index++);
         for (int i = 0; i < COUNT(ring_rows) && is(op, "cross_entropy"); i++)
             if (!quick) run_dims(op, dtype, ring_rows[i], index++);
-        if (!quick && is(op, "matmul")) run_dims(op, dtype, wide_tiles[0], index++);
+        for (int i = 0; i < COUNT(wide_tiles) && is(op, "matmul"); i++)
+            if (!quick || i) run_dims(op, dtype, wide_tiles[i], index++);
         if (!quick && is(op, "weighted_sum")) run_dims(op, dtype, long_rows[1], index++);
     }
 }
