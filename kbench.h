@@ -23945,7 +23945,8 @@ static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
         kbi_text_free(&ptx);
     }
     p->function = kbi_lab.gpu.proofs[copy][p->kernel];
-    p->blocks = (unsigned)KBI_MIN(work, (int64_t)kbi_lab.gpu.multiprocessors * 16);
+    // all are resident at once: tracing makes slower what starts one block after another (tests/gpu/shapes.cu)
+    p->blocks = (unsigned)KBI_MIN(work, (int64_t)kbi_lab.gpu.multiprocessors * 4);
 #endif
 }
 
