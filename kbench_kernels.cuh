@@ -10947,6 +10947,8 @@ template <class T, class Plan> struct kbki_fa_rows {
     }
     // Scores become their exponentials relative to the running maximum; factor: for what came before.
     __device__ __forceinline__ void exponentials(float* s, float* factor) {
+        float base[2], sum[2][2] = {};
+        bool coarse[2];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             float top = fmaxf(s[2 * h], s[2 * h + 1]);
@@ -10956,24 +10958,30 @@ template <class T, class Plan> struct kbki_fa_rows {
             top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
             top = fmaxf(top, m[h]);
             const kbki_attn_base now(m[h], top, scale);
-            m[h] = top, factor[h] = now.factor;
-            if (now.coarse)
-#pragma unroll
-                for (int i = 0; i < Plan::keys / 2; i += 4) s[i + 2 * h] -= top, s[i + 2 * h + 1] -= top;
-            float sum[2] = { 0, 0 };
-#pragma unroll
-            for (int i = 0; i < Plan::keys / 2; i += 4)
-#pragma unroll
-                for (int e = 2 * h; e < 2 * h + 2; e++)
-                    sum[e % 2] += s[i + e] = kbki_exp2(fmaf(s[i + e], scale, -now.b));
-            l[h] = l[h] * now.factor + (sum[0] + sum[1]);
+            m[h] = top, factor[h] = now.factor, base[h] = now.b, coarse[h] = now.coarse;
         }
+        if (coarse[0] || coarse[1])
+#pragma unroll
+            for (int i = 0; i < Plan::keys / 2; i++) s[i] -= coarse[i / 2 % 2] ? m[i / 2 % 2] : 0;
+#pragma unroll
+        for (int i = 0; i < Plan::keys / 2; i++)
+            sum[i / 2 % 2][i % 2] += s[i] = kbki_exp2(fmaf(s[i], scale, -base[i / 2 % 2]));
+#pragma unroll
+        for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
+    }
+    // Exponentials come before what follows: ptxas, which sees no reason, would put most of them behind the wait for
+    // the product that is to run beside them. No sum of theirs is negative.
+    __device__ __forceinline__ void settle() const {
+        asm volatile(
+            "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
+            : "memory");
     }
     static __device__ __forceinline__ void pack(const float* s, uint32_t* p) {
 #pragma unroll
         for (int i = 0; i < Plan::keys / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     }
-    static __device__ __forceinline__ void rescale(float* o, const float* factor) {
+    static __device__ __forceinline__ void rescale(float* o, const float* factor) { // mostly there is no new maximum
+        if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
 #pragma unroll
         for (int i = 0; i < Plan::dim / 2; i++) o[i] *= factor[i / 2 % 2];
     }
@@ -11091,6 +11099,7 @@ __device__ __forceinline__ void kbki_fa_ahead(kbki_fa_rows<T, Plan>& rows, kbki_
         kbki_wg_hold<Plan::keys / 2>(s);
         kbki_fa_arrive(ring.bar->k_empty + ring.slot);
         rows.exponentials(s, factor);
+        rows.settle();
         kbki_wg_wait<0>();
         kbki_wg_hold<Plan::dim / 2>(o);
         kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
@@ -11221,14 +11230,14 @@ template <class T> const char* kbk_attention_fwd_flashws(const kbk_args* a, kbk_
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     return a->s.cols == 64 ? kbki_fa_launch<T, kbki_fa_plan<64, 3, 4, false>>(io, false, st)
-                           : kbki_fa_launch<T, kbki_fa_plan<128, 2, 2, false>>(io, false, st);
+                           : kbki_fa_launch<T, kbki_fa_plan<128, 2, 3, false>>(io, false, st);
 }
 template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     return a->s.cols == 64 ? kbki_fa_launch<T, kbki_fa_plan<64, 3, 4, true>>(io, true, st)
-                           : kbki_fa_launch<T, kbki_fa_plan<128, 2, 2, true>>(io, true, st);
+                           : kbki_fa_launch<T, kbki_fa_plan<128, 2, 3, true>>(io, true, st);
 }
 #endif // __CUDACC__
 
