@@ -21,7 +21,8 @@
 
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 of matmul say so.
+   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 of matmul, 5 and 7 of
+   attention say so.
 
    THE TABLE
 
@@ -96,7 +97,7 @@
                 tma       TMA store path
                 select    several configurations and a chooser
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
-                          flashrs (P from registers), flashpp (overlapped softmax)
+                          flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
        vendor   cudart cublas cublaslt
 
@@ -145,6 +146,7 @@
        >>bmm            batched matrix product
        >>attention_simt attention without tensor cores, and through the vendor's matrix products
        >>attention_mma  attention on tensor cores, through mma.sync
+       >>attention_hopper attention through TMA and wgmma
        >>attention_bwd  attention backward
        >>registry       the tables themselves; look-up and launch
        >>shared         the same as plain C functions, for other languages
@@ -585,6 +587,8 @@
     row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
     row(attention, fwd,  flash,    3,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, running softmax, FMAs")          \
     row(attention, fwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, P in registers, two buffers")         \
+    row(attention, fwd,  flashws,  5,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, producer and consumers")         \
+    row(attention, fwd,  flashpp,  7,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
     row(attention, bwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")
 #else
@@ -1560,7 +1564,7 @@ template <class Run> const char* kbki_by_row_ones(int64_t cols, Run run) {
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_hopper
+               >>cross_entropy_both, >>matmul_hopper, >>attention_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -9967,6 +9971,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     3 flash    64 x 64 tiles, running (max, sum)     <- scores never leave the SM: traffic falls from S^2 to
                                                         S^2 d / 64, out of L2; FMAs limit
     4 flashmma mma.sync on 16-bit tiles              <- in >>attention_mma
+    5 flashws, 7 flashpp   wgmma and TMA             <- in >>attention_hopper
     bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
                key that causality hides leaves no trace, except that cublas multiplies v by its zeros */
 #define KBK_CHECK_attention_fwd KBKI_CHECKS(1e-5, 128, 0, 1e-3, 4, 0, 6e-3, 4, 0)
@@ -10778,6 +10783,465 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     return a->s.cols == 64 ? kbki_attn_flashmma<T, 64>(io, st) : kbki_attn_flashmma<T, 128>(io, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 5 and 7, for compute capability 9.0
+                         alone.
+                         Public: kbk_attention_fwd_flashws, _flashpp      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
+    5 flashws  a thread of other warps keeps a ring of K and V tiles of 128 keys full; warpgroups of 64 rows each, two
+               at d = 128 and three at d = 64, take scores, exponentials and products in turn
+               <- no thread moves operands: scores are products out of shared memory, probabilities go to the second
+               product in the registers that they were made in, and one warpgroup exponentiates while another multiplies
+    7 flashpp  the scores of a tile are asked for before the product with V of the tile before, and exponentials wait
+               for the scores alone; warpgroups take turns at asking; CTAs stay, and go through rows of q, in causal
+               attention from the longest to the shortest, the way back and forth
+               <- the tensor cores have a product to work at while a warpgroup exponentiates, its own or its
+               neighbour's; the next rows' operands are on their way while the last results are written
+    bound by   arithmetic, and special functions beside it: an exponential per score, 16 a clock and SM, takes half
+               the time of the products at d = 128, all of it at d = 64
+
+    Tiles of keys go by from the last to the first: the first one that a warpgroup meets is the only one with hidden
+    keys, so that the others know of none. Keys past the last are zeros by the copy and hidden as the causal ones are.
+    q, k and v have to start on 16 bytes, which is what tensor copies can do; o and lse may lie anywhere. */
+#define KBKI_TEXT_TMA_HEADS "TMA wants q, k and v to start on 16 bytes: use flashmma"
+#ifdef __CUDACC__
+
+/*  Groups of 64 rows of q per CTA; Stages of the rings of K and V; Ahead: the next scores before this tile's product
+    with V, and turns. */
+template <int Dim, int Groups, int Stages, bool Ahead> struct kbki_fa_plan {
+    static constexpr int dim = Dim, groups = Groups, stages = Stages, keys = 128, rows = 64 * Groups;
+    static constexpr bool ahead = Ahead;
+    static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);               // the first 128 load
+    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = keys * Dim * 2;           // of a warpgroup; of K, of V
+    static constexpr int bytes = 1024 + Groups * q_bytes + 2 * Stages * tile_bytes;     // 1024: to align
+    static constexpr int keep = Groups == 2 ? 240 : 160, spare = Groups == 2 ? 24 : 32; // registers
+};
+struct kbki_fa_maps {
+    kbki_map q, k, v;
+};
+// A CTA's rows are an item; items of `span` heads together are taken by rows first.
+template <class T> struct kbki_fa {
+    kbki_attn<T> io;
+    int tiles, span, items; // of rows, per head; heads; tiles of all heads
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+struct kbki_fa_item {
+    int head, row, tiles; // the first row of the CTA; how many tiles of keys some row of it sees
+};
+// What a CTA does in its round number `round`; false: nothing.
+template <class Plan, class T>
+__device__ __forceinline__ bool kbki_fa_where(const kbki_fa<T>& work, unsigned round, kbki_fa_item* item) {
+    unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+    if (index >= (unsigned)work.items) return false;
+    int whole = work.span * work.tiles, section = (int)index / whole, in = (int)index - section * whole;
+    int wide = min(work.span, (int)work.io.heads - section * work.span), tile = in / wide;
+    item->head = section * work.span + in - tile * wide;
+    if (work.io.causal) tile = work.tiles - 1 - tile; // the longest first
+    item->row = tile * Plan::rows;
+    int n = (int)work.io.rows, end = work.io.causal ? min(n, item->row + Plan::rows) : n;
+    item->tiles = (end + Plan::keys - 1) / Plan::keys;
+    return true;
+}
+// Barriers and buffers of a CTA.
+template <class Plan> struct kbki_fa_barriers {
+    uint64_t q_full[Plan::groups], q_empty[Plan::groups];
+    uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
+};
+template <class Plan> struct kbki_fa_ring {
+    kbki_fa_barriers<Plan>* bar;
+    char *q, *k, *v;
+    int slot;
+    unsigned parity, q_parity;
+    __device__ __forceinline__ void next() {
+        if (++slot == Plan::stages) slot = 0, parity ^= 1;
+    }
+};
+
+// One thread: fills the rings, item after item. V lies as blocks of 64 keys, panel after panel in each.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
+                                                kbki_fa_ring<Plan> ring) {
+    kbki_fa_item item;
+    for (unsigned round = 0; round * gridDim.x < (unsigned)work.items; round++) {
+        if (!kbki_fa_where<Plan>(work, round, &item)) continue;
+        for (int g = 0; g < Plan::groups; g++) {
+            kbki_bar_wait(ring.bar->q_empty + g, ring.q_parity ^ 1);
+            kbki_bar_expect(ring.bar->q_full + g, Plan::q_bytes);
+            for (int p = 0; p < Plan::panels; p++)
+                kbki_tma_load_3d<false>(ring.q + g * Plan::q_bytes + p * 8192, &maps.q, ring.bar->q_full + g, p * 64,
+                                        item.row + g * 64, item.head);
+        }
+        ring.q_parity ^= 1;
+#pragma unroll 1
+        for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next()) {
+            char *k = ring.k + ring.slot * Plan::tile_bytes, *v = ring.v + ring.slot * Plan::tile_bytes;
+            kbki_bar_wait(ring.bar->k_empty + ring.slot, ring.parity ^ 1);
+            kbki_bar_expect(ring.bar->k_full + ring.slot, Plan::tile_bytes);
+            for (int p = 0; p < Plan::panels; p++)
+                kbki_tma_load_3d<false>(k + p * Plan::keys * 128, &maps.k, ring.bar->k_full + ring.slot, p * 64,
+                                        tile * Plan::keys, item.head);
+            kbki_bar_wait(ring.bar->v_empty + ring.slot, ring.parity ^ 1);
+            kbki_bar_expect(ring.bar->v_full + ring.slot, Plan::tile_bytes);
+            for (int b = 0; b < Plan::keys / 64 * Plan::panels; b++)
+                kbki_tma_load_3d<false>(v + b * 8192, &maps.v, ring.bar->v_full + ring.slot, b % Plan::panels * 64,
+                                        tile * Plan::keys + b / Plan::panels * 64, item.head);
+        }
+    }
+}
+
+// Whether a tile of V has a NaN or an infinity; the same answer for the whole warpgroup.
+template <class T, class Plan> __device__ __forceinline__ bool kbki_fa_wild(const char* v, int group) {
+    uint32_t any = 0;
+#pragma unroll 4
+    for (int i = threadIdx.x % 128; i < Plan::tile_bytes / 16; i += 128) {
+        const uint4 w = *reinterpret_cast<const uint4*>(v + i * 16);
+        any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+        any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+        any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+        any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+    }
+    kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
+    unsigned all;
+    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, 128, p; selp.u32 %0, 1, 0, q; }"
+                 : "=r"(all)
+                 : "r"(any & 0x80008000u), "r"(1 + group)
+                 : "memory");
+    return __shfl_sync(~0u, all, 0) != 0;
+}
+
+// One warpgroup: 64 rows of q from `row` on. s: scores or their exponentials; p: those in 16 bits.
+template <class T, class Plan> struct kbki_fa_rows {
+    kbki_wg_operand<true> q, k;
+    kbki_wg_operand<false> v;
+    float m[2], l[2], scale; // scale: of scores, to logarithms of base 2
+    int group;
+
+    __device__ __forceinline__ void scores(int slot, float* s) {
+        uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16);
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < Plan::dim / 16; step++)
+            kbki_wgmma<T, Plan::keys>::template shared<0, 0>(
+                s, q.at(step / 4 * (8192 / 16) + step % 4 * q.step16),
+                k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
+        kbki_wg_commit();
+    }
+    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o) {
+        uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16);
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < Plan::keys / 16; step++)
+            kbki_wgmma<T, Plan::dim>::template registers<1>(
+                o, p + step * 4, v.at(on + step / 4 * (Plan::panels * 8192 / 16) + step % 4 * v.step16), 1);
+        kbki_wg_commit();
+    }
+    // Scores of keys past each row's limit become -inf. key: the tile's first; low: the limit of this thread's first
+    // row.
+    static __device__ __forceinline__ void hide(float* s, int key, int low, int high) {
+        int column = key + threadIdx.x % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < Plan::keys / 2; i++)
+            if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
+    }
+    // Scores become their exponentials relative to the running maximum; factor: for what came before.
+    __device__ __forceinline__ void exponentials(float* s, float* factor) {
+        float base[2], sum[2][2] = {};
+        bool coarse[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float top = fmaxf(s[2 * h], s[2 * h + 1]);
+#pragma unroll
+            for (int i = 4; i < Plan::keys / 2; i += 4) top = fmaxf(top, fmaxf(s[i + 2 * h], s[i + 2 * h + 1]));
+            top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
+            top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+            top = fmaxf(top, m[h]);
+            const kbki_attn_base now(m[h], top, scale);
+            m[h] = top, factor[h] = now.factor, base[h] = now.b, coarse[h] = now.coarse;
+        }
+        if (coarse[0] || coarse[1])
+#pragma unroll
+            for (int i = 0; i < Plan::keys / 2; i++) s[i] -= coarse[i / 2 % 2] ? m[i / 2 % 2] : 0;
+#pragma unroll
+        for (int i = 0; i < Plan::keys / 2; i++)
+            sum[i / 2 % 2][i % 2] += s[i] = kbki_exp2(fmaf(s[i], scale, -base[i / 2 % 2]));
+#pragma unroll
+        for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
+    }
+    // Exponentials come before what follows: ptxas, which sees no reason, would put most of them behind the wait for
+    // the product that is to run beside them. No sum of theirs is negative.
+    __device__ __forceinline__ void settle() const {
+        asm volatile(
+            "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
+            : "memory");
+    }
+    static __device__ __forceinline__ void pack(const float* s, uint32_t* p) {
+#pragma unroll
+        for (int i = 0; i < Plan::keys / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
+    }
+    static __device__ __forceinline__ void rescale(float* o, const float* factor) { // mostly there is no new maximum
+        if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
+#pragma unroll
+        for (int i = 0; i < Plan::dim / 2; i++) o[i] *= factor[i / 2 % 2];
+    }
+    /*  o += p v without wgmma, which would multiply hidden keys by their zeros, and 0 * NaN is NaN: key by key, each
+        to the rows that see it. below: the warp's first row less the tile's first key. */
+    static __device__ __forceinline__ void visible(const char* tile, const uint32_t* p, float* o, int below) {
+        int lane = threadIdx.x % 32, row = below + lane / 4;
+#pragma unroll
+        for (int step = 0; step < Plan::keys / 16; step++)
+#pragma unroll 1
+            for (int i = 0; i < 16; i++) {
+                int key = step * 16 + i, from = (lane & ~3) | (i & 7) >> 1;
+                uint32_t lo = __shfl_sync(~0u, i < 8 ? p[step * 4] : p[step * 4 + 2], from);
+                uint32_t hi = __shfl_sync(~0u, i < 8 ? p[step * 4 + 1] : p[step * 4 + 3], from);
+                float x[2], y[2], b[2];
+                kbki_unword((T*)0, lo, x), kbki_unword((T*)0, hi, y);
+                float a = i & 1 ? x[1] : x[0], c = i & 1 ? y[1] : y[0];
+                const char* line = tile + (step / 4 * Plan::panels * 8192) + key % 64 * 128 + lane % 4 * 4;
+#pragma unroll
+                for (int n = 0; n < Plan::dim / 8; n++) {
+                    kbki_unword((T*)0, *reinterpret_cast<const uint32_t*>(line + n / 8 * 8192 + ((n ^ key) & 7) * 16),
+                                b);
+                    if (key <= row) o[n * 4] = fmaf(a, b[0], o[n * 4]), o[n * 4 + 1] = fmaf(a, b[1], o[n * 4 + 1]);
+                    if (key <= row + 8)
+                        o[n * 4 + 2] = fmaf(c, b[0], o[n * 4 + 2]), o[n * 4 + 3] = fmaf(c, b[1], o[n * 4 + 3]);
+                }
+            }
+        kbki_bulk_fence();
+    }
+};
+
+// --- a warpgroup's way through the tiles of an item, from the last that it sees to the first
+__device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
+    if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
+}
+// Warpgroups ask for products in turn, if at all: wait for it; give it to the next.
+template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
+    if (Plan::ahead) kbki_wg_barrier<256>(4 + group);
+}
+template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
+    if (Plan::ahead)
+        asm volatile("bar.arrive %0, 256;" ::"r"(4 + (group + 1 == Plan::groups ? 0 : group + 1)) : "memory");
+}
+// A tile whose keys are hidden from all of the warpgroup's rows.
+template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
+    kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+    kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
+    kbki_fa_arrive(ring.bar->k_empty + ring.slot);
+    kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
+    kbki_fa_arrive(ring.bar->v_empty + ring.slot);
+    ring.next();
+}
+// tiles: of keys; low: the limit of this thread's first row. wild: some hidden value is NaN or infinite.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fa_serial(kbki_fa_rows<T, Plan>& rows, kbki_fa_ring<Plan>& ring, float* o,
+                                               int tiles, int low, int high, bool wild) {
+    int group = rows.group;
+#pragma unroll 1
+    for (int tile = tiles - 1; tile >= 0; tile--, ring.next()) {
+        float s[Plan::keys / 2], factor[2];
+        uint32_t p[Plan::keys / 4];
+        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+        kbki_fa_turn<Plan>(group);
+        rows.scores(ring.slot, s);
+        kbki_fa_pass<Plan>(group);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::keys / 2>(s);
+        kbki_fa_arrive(ring.bar->k_empty + ring.slot);
+        if (tile == 0) kbki_fa_arrive(ring.bar->q_empty + group);
+        if (tile == tiles - 1) rows.hide(s, tile * Plan::keys, low, high);
+        rows.exponentials(s, factor);
+        rows.rescale(o, factor);
+        rows.pack(s, p);
+        kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
+        if (wild && tile == tiles - 1) {
+            rows.visible(ring.v + ring.slot * Plan::tile_bytes, p, o, low - threadIdx.x % 32 / 4 - tile * Plan::keys);
+            kbki_wg_barrier<128>(1 + group);
+        } else {
+            rows.values(ring.slot, p, o);
+            kbki_wg_wait<0>();
+            kbki_wg_hold<Plan::dim / 2>(o);
+        }
+        kbki_fa_arrive(ring.bar->v_empty + ring.slot);
+    }
+}
+// The same with the next scores on their way before the values of this tile are: two products at a time, and the
+// exponentials of the one beside the other.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fa_ahead(kbki_fa_rows<T, Plan>& rows, kbki_fa_ring<Plan>& ring, float* o,
+                                              int tiles, int low, int high) {
+    int group = rows.group, before = ring.slot;
+    unsigned before_parity = ring.parity;
+    float s[Plan::keys / 2], factor[2];
+    uint32_t p[Plan::keys / 4];
+    kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+    kbki_fa_turn<Plan>(group);
+    rows.scores(ring.slot, s);
+    kbki_fa_pass<Plan>(group);
+    kbki_wg_wait<0>();
+    kbki_wg_hold<Plan::keys / 2>(s);
+    kbki_fa_arrive(ring.bar->k_empty + ring.slot);
+    rows.hide(s, (tiles - 1) * Plan::keys, low, high);
+    rows.exponentials(s, factor);
+    rows.pack(s, p);
+    ring.next();
+#pragma unroll 1
+    for (int tile = tiles - 2; tile >= 0; tile--, ring.next()) {
+        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+        kbki_bar_wait(ring.bar->v_full + before, before_parity);
+        kbki_fa_turn<Plan>(group);
+        rows.scores(ring.slot, s);
+        rows.values(before, p, o);
+        kbki_fa_pass<Plan>(group);
+        kbki_wg_wait<1>();
+        kbki_wg_hold<Plan::keys / 2>(s);
+        kbki_fa_arrive(ring.bar->k_empty + ring.slot);
+        rows.exponentials(s, factor);
+        rows.settle();
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::dim / 2>(o);
+        kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
+        kbki_fa_arrive(ring.bar->v_empty + before);
+        rows.pack(s, p);
+        rows.rescale(o, factor);
+        before = ring.slot, before_parity = ring.parity;
+    }
+    kbki_fa_arrive(ring.bar->q_empty + group);
+    kbki_bar_wait(ring.bar->v_full + before, before_parity);
+    rows.values(before, p, o);
+    kbki_wg_wait<0>();
+    kbki_wg_hold<Plan::dim / 2>(o);
+    kbki_fa_arrive(ring.bar->v_empty + before);
+}
+// o over its sums, and lse. row: the first of the warpgroup.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbki_fa_rows<T, Plan>& rows, int head,
+                                               int row, float* o) {
+    int lane = threadIdx.x % 32, mine = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
+    int64_t first = (int64_t)head * io.rows;
+    kbki_mm<T> out = {};
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float sum = rows.l[h] + __shfl_xor_sync(~0u, rows.l[h], 1), top = rows.m[h];
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        float inv = sum == 0 ? 1.0f : 1.0f / sum;
+#pragma unroll
+        for (int i = 0; i < Plan::dim / 2; i += 4) o[i + 2 * h] *= inv, o[i + 2 * h + 1] *= inv;
+        if (lane % 4 == 0 && mine + 8 * h < io.rows)
+            io.lse[first + mine + 8 * h] =
+                KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, rows.scale)) + log2f(sum));
+    }
+    out.c = io.o + first * Plan::dim, out.m = io.rows, out.n = Plan::dim;
+    kbki_wg_finish<T, Plan::dim>(out, row, 0, o);
+}
+// A warpgroup: its 64 rows of every item.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
+    kbki_fa_rows<T, Plan> rows;
+    kbki_fa_item item;
+    const int n = (int)work.io.rows;
+    rows.q.set(ring.q + group * Plan::q_bytes), rows.k.set(ring.k), rows.v.set(ring.v);
+    rows.scale = work.io.scale * KBKI_LOG2E, rows.group = group;
+    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // the first turn of all
+    for (unsigned round = 0; round * gridDim.x < (unsigned)work.items; round++) {
+        float o[Plan::dim / 2] = {};
+        bool wild = false;
+        if (!kbki_fa_where<Plan>(work, round, &item)) continue;
+        const int row = item.row + group * 64, end = work.io.causal ? min(n, row + 64) : n;
+        const int tiles = (end + Plan::keys - 1) / Plan::keys;
+        int low = row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4, high = low + 8;
+        rows.m[0] = rows.m[1] = -INFINITY, rows.l[0] = rows.l[1] = 0;
+        for (int hidden = item.tiles; hidden > tiles; hidden--) kbki_fa_skip(ring, group);
+        if (work.io.causal) {
+            kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
+            wild = kbki_fa_wild<T, Plan>(ring.v + ring.slot * Plan::tile_bytes, group);
+        }
+        kbki_bar_wait(ring.bar->q_full + group, ring.q_parity);
+        ring.q_parity ^= 1;
+        if (!work.io.causal || low >= n) low = n - 1;
+        if (!work.io.causal || high >= n) high = n - 1;
+        if (Plan::ahead && !wild)
+            kbki_fa_ahead(rows, ring, o, tiles, low, high);
+        else
+            kbki_fa_serial(rows, ring, o, tiles, low, high, wild);
+        kbki_fa_finish(work.io, rows, item.head, row, o);
+    }
+}
+#endif // __CUDA_ARCH_FEAT_SM90_ALL
+
+template <class T, class Plan>
+__global__ void __launch_bounds__(Plan::threads, 1)
+    kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ uint4 kbki_attn_shared[];
+    __shared__ kbki_fa_barriers<Plan> bar;
+    char* q = kbki_wg_align(kbki_attn_shared);
+    char* k = q + Plan::groups * Plan::q_bytes;
+    kbki_fa_ring<Plan> ring = { &bar, q, k, k + Plan::stages * Plan::tile_bytes, 0, 0, 0 };
+    int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 1);
+        for (int i = 0; i < Plan::stages; i++) {
+            kbki_bar_init(bar.k_full + i, 1), kbki_bar_init(bar.k_empty + i, Plan::groups);
+            kbki_bar_init(bar.v_full + i, 1), kbki_bar_init(bar.v_empty + i, Plan::groups);
+        }
+        kbki_bar_ready();
+        kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
+    }
+    __syncthreads();
+    if (group < 0) {
+        kbki_wg_give<Plan::spare>();
+        if (threadIdx.x == 0) kbki_fa_produce<T, Plan>(maps, work, ring);
+    } else {
+        kbki_wg_take<Plan::keep>();
+        kbki_fa_consume<T, Plan>(work, ring, group);
+    }
+#endif
+}
+// persist: CTAs stay.
+template <class T, class Plan> const char* kbki_fa_launch(const kbki_attn<T>& io, bool persist, kbk_stream st) {
+    kbki_fa_maps maps;
+    kbki_fa<T> work;
+    size_t bytes = Plan::bytes;
+    int64_t tiles = kbki_ceil(io.rows, Plan::rows), items = io.heads * tiles;
+    int64_t span = ((int64_t)32 << 20) / (io.rows * Plan::dim * 4); // heads whose keys and values L2 holds at once
+    const char* why = kbki_needs_hopper();
+    if (why) return why;
+    if (!kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16)) return KBKI_TEXT_TMA_HEADS;
+    if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
+    if (!io.causal || span < 1) span = 1; // as far as they are taken at all
+    if (span > io.heads) span = io.heads;
+    work.io = io, work.tiles = (int)tiles, work.span = (int)span, work.items = (int)items;
+    why = kbki_map_planes(io.q, io.heads, io.rows * Plan::dim, io.rows, Plan::dim, Plan::dim, 64, &maps.q);
+    if (!why)
+        why =
+            kbki_map_planes(io.k, io.heads, io.rows * Plan::dim, io.rows, Plan::dim, Plan::dim, Plan::keys, &maps.k);
+    if (!why) why = kbki_map_planes(io.v, io.heads, io.rows * Plan::dim, io.rows, Plan::dim, Plan::dim, 64, &maps.v);
+    if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
+    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (persist && items > kbki_sms()) items = kbki_sms();
+    kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
+    return kbki_launched();
+}
+template <class T> const char* kbk_attention_fwd_flashws(const kbk_args* a, kbk_stream st) {
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    return a->s.cols == 64 ? kbki_fa_launch<T, kbki_fa_plan<64, 3, 4, false>>(io, false, st)
+                           : kbki_fa_launch<T, kbki_fa_plan<128, 2, 3, false>>(io, false, st);
+}
+template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_stream st) {
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    return a->s.cols == 64 ? kbki_fa_launch<T, kbki_fa_plan<64, 3, 4, true>>(io, true, st)
+                           : kbki_fa_launch<T, kbki_fa_plan<128, 2, 3, true>>(io, true, st);
 }
 #endif // __CUDACC__
 

@@ -20,6 +20,15 @@ const char* all(const kbk_args* a) {
     return why;
 }
 EOT
+cat > "$tmp/attention.cu" << 'EOT'
+#define KBK_NO_REGISTRY
+#include "kbench_kernels.cuh"
+template <class T> const char* both(const kbk_args* a) {
+    const char* why = kbk_attention_fwd_flashws<T>(a, 0);
+    return why ? why : kbk_attention_fwd_flashpp<T>(a, 0);
+}
+const char* all(const kbk_args* a) { return a->s.elem ? both<__half>(a) : both<__nv_bfloat16>(a); }
+EOT
 # What must not be: the results used while the product is on its way.
 cat > "$tmp/planted.cu" << 'EOT'
 #define KBK_NO_REGISTRY
@@ -48,16 +57,22 @@ notes() {
     cat "$out" "$err" > "$tmp/$1.log"
 }
 serialised='C75(08|1[0-5]|17|19|20)|[Ss]erializ'
-notes products
-if grep -qE "$serialised" "$tmp/products.log"; then fail "wgmma: $(grep -E "$serialised" "$tmp/products.log" | head -n 3)"; else pass; fi
-kernels=$(grep -cE "Compiling entry function '.*(kbki_wg_ring_k|kbk_matmul_fwd_wgmma_k)" "$tmp/products.log")
-if [ "$kernels" -ge 24 ]; then pass; else fail "only $kernels kernels with wgmma were seen"; fi
-spilling=$(awk '/Function properties for/ { name = $0 } /spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { print name }' "$tmp/products.log" | grep -cE 'kbki_wg_ring_k|kbk_matmul_fwd_wgmma_k')
-check_same "kernels with wgmma that spill" "$spilling" 0
+# clean FILE KERNELS AT_LEAST: none of FILE's kernels, named by a pattern, is serialised or spills
+clean() {
+    notes "$1"
+    if grep -qE "$serialised" "$tmp/$1.log"; then fail "$1: $(grep -E "$serialised" "$tmp/$1.log" | head -n 3)"; else pass; fi
+    kernels=$(grep -cE "Compiling entry function '.*($2)" "$tmp/$1.log")
+    if [ "$kernels" -ge "$3" ]; then pass; else fail "$1: only $kernels kernels with wgmma were seen"; fi
+    spilling=$(awk '/Function properties for/ { name = $0 } /spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { print name }' "$tmp/$1.log" | grep -cE "$2")
+    check_same "$1: kernels with wgmma that spill" "$spilling" 0
+}
+clean products 'kbki_wg_ring_k|kbk_matmul_fwd_wgmma_k' 24
+clean attention 'kbki_fa_k' 8
 notes planted
 if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not seen"; fi
-for arch in sm_80 sm_90 sm_100; do
+for arch in sm_75 sm_80 sm_90 sm_100 sm_120; do
     $NVCC --list-gpu-code 2> /dev/null | grep -qx $arch || continue
     check "products.cu for $arch" $NVCC $strict -O1 -arch=$arch -c "$tmp/products.cu" -o "$tmp/other.o"
+    check "attention.cu for $arch" $NVCC $strict -O1 -arch=$arch -c "$tmp/attention.cu" -o "$tmp/other.o"
 done
 finish

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+/* What it proves: attention forward through wgmma and tensor copies (rungs 5 and 7) picks the right key out of all
+   keys to the last bit, counts every key that a row sees once and no other, is as near to arithmetic in double as 16
+   bits allow, leaves no trace of what causality hides, writes o and lse whole and nothing else, and refuses what TMA
+   cannot take. Then it shows how fast it is.
+
+   nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
+   (-DHOPPER_NO_TRAP: without the clock that ends a kernel which waits for ever)
+
+       --check        only what is right or wrong;   --time   only how fast
+       --rung NAME    this variant alone, flashws or flashpp
+       --dtype NAME   f16 or bf16 alone
+       --shape HxSxD  so many heads, so many rows, d, alone
+       --quick        fewer shapes, no times
+       --sanitize     for compute-sanitizer: a few small shapes, no times
+
+   Times are medians of CUDA events around 20 launches, in turn with those of flashmma, on buffers that do not fit into
+   L2 together. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
+#ifndef HOPPER_NO_TRAP
+#ifndef KBK_TRAP_AFTER
+#define KBK_TRAP_AFTER 2
+#endif
+#endif
+#define KBK_NO_REGISTRY
+#include "kbench_kernels.cuh"
+#include <algorithm>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef __nv_bfloat16 bf16;
+struct rung {
+    const char* name;
+    kbk_launch_fn launch[2]; // f16, bf16
+};
+#define RUNG(name)                                                                  \
+    {                                                                               \
+#name, { kbk_attention_fwd_##name<__half>, kbk_attention_fwd_##name<bf16> } \
+    }
+static const rung rungs[] = { RUNG(flashws), RUNG(flashpp) }, older = RUNG(flashmma);
+enum { RUNGS = sizeof rungs / sizeof rungs[0], GUARD = 4096, LAUNCHES = 20, WARM = 3 };
+static const char* const dtype_name[] = { "f16", "bf16" };
+
+struct shape {
+    int heads, n, d, causal;
+};
+// What the inputs are: one key in reach of each row matches it, and takes all; all keys are alike; numbers of [-1, 1);
+// the same with infinite keys in the first head and NaN in keys and values of the last; scores over a wide range.
+enum { MATCH, ALIKE, RANDOM, SPOILED, WIDE, FILLS };
+static const char* const fill_name[] = { "one match", "all alike", "random", "NaN and infinity", "wide scores" };
+
+static int passed, failed, skipped;
+static const char *only_rung, *only_dtype; // options
+static shape only_shape;
+static bool quick, sanitize;
+static cudaStream_t stream;
+
+static void cuda(cudaError_t e, const char* what) {
+    if (e == cudaSuccess) return;
+    printf("FAIL: %s: %s\n%d passed, %d failed, %d skipped\n", what, cudaGetErrorString(e), passed, failed + 1,
+           skipped);
+    exit(1);
+}
+#define CUDA(call) cuda((call), #call)
+
+// --- what the device does for the checks
+
+__host__ __device__ inline uint32_t mixed(uint32_t x) {
+    x = (x ^ x >> 16) * 0x7FEB352Du;
+    x = (x ^ x >> 15) * 0x846CA68Bu;
+    return x ^ x >> 16;
+}
+__device__ inline float uniform(uint32_t seed, int64_t i) {
+    return (float)(mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32))) >> 8) * 0x1p-23f - 1;
+}
+// Signs that tell keys apart: the match's score is 121 sqrt(d), others' have that mean that chance gives them, 0.
+__device__ inline float code(int64_t key, int c) { return uniform(11, key * 128 + c) < 0 ? -11.0f : 11.0f; }
+__device__ inline float special(int which) { return __uint_as_float(which ? 0x7FC00000u : 0x7F800000u); }
+
+struct inputs { // of one head after the other
+    int fill, n, d, causal, heads;
+};
+template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
+    int64_t all = (int64_t)in.heads * in.n * in.d;
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < all; i += (int64_t)gridDim.x * blockDim.x) {
+        int64_t line = i / in.d;
+        int c = (int)(i % in.d), row = (int)(line % in.n), head = (int)(line / in.n);
+        float a = uniform(1, i), b = uniform(2, i), x = uniform(3, i);
+        if (in.fill == MATCH) {
+            int reach = in.causal ? row + 1 : in.n;
+            a = code(head * (int64_t)in.n + mixed((uint32_t)line) % (uint32_t)reach, c), b = code(line, c);
+        }
+        if (in.fill == ALIKE) a = 0, x = (float)(mixed((uint32_t)i) % 3) - 1;
+        if (in.fill == WIDE) a *= 8, b *= 8;
+        if (in.fill == SPOILED) {
+            if (c == 3) a = 1;
+            if (head == 0 && c == 3 && (row < in.n / 3 || row % 3 == 0)) b = -special(0);
+            if (in.causal && head == in.heads - 1 && row == in.n / 2) b = special(1);
+            if (head == in.heads - 1 && row == in.n / 4 && c % 5 == 1) x = special(c % 2);
+        }
+        q[i] = (T)a, k[i] = (T)b, v[i] = (T)x;
+    }
+}
+/*  In double, a CTA per row. allowed: by how much each element may be off. Rounding of the probabilities to 16 bits is
+    off by at most `unit` of each, this way or that: five times that of their root sum of squares, once that of the
+    result itself, and what f32 does in between. */
+template <class T>
+__global__ void __launch_bounds__(128)
+    reference_k(const T* q, const T* k, const T* v, double* o, double* allowed, double* lse, inputs in) {
+    extern __shared__ double scores[];
+    __shared__ double sums[128];
+    int64_t line = blockIdx.x;
+    int row = (int)(line % in.n), keys = in.causal ? row + 1 : in.n, t = threadIdx.x, d = in.d;
+    double scale = 1 / sqrt((double)d), top = -INFINITY, sum = 0,
+           unit = kbki_type<T>::cuda == CUDA_R_16F ? 0x1p-11 : 0x1p-8;
+    const T *head_k = k + (line - row) * d, *head_v = v + (line - row) * d;
+    for (int j = t; j < keys; j += 128) {
+        double s = 0;
+        for (int c = 0; c < d; c++) s += (double)(float)q[line * d + c] * (double)(float)head_k[(int64_t)j * d + c];
+        scores[j] = s * scale;
+        if (s * scale > top) top = s * scale;
+    }
+    sums[t] = top;
+    __syncthreads();
+    for (int i = 0; i < 128; i++) top = sums[i] > top ? sums[i] : top;
+    double base = top == -INFINITY ? 0 : top, mine = 0;
+    for (int j = t; j < keys; j += 128) mine += scores[j] = exp(scores[j] - base);
+    __syncthreads();
+    sums[t] = mine;
+    __syncthreads();
+    for (int i = 0; i < 128; i++) sum += sums[i];
+    for (int c = t; c < d; c += 128) {
+        double x = 0, squares = 0, sizes = 0, small = 0, inv = sum == 0 ? 1 : 1 / sum;
+        for (int j = 0; j < keys; j++) {
+            double p = scores[j] * inv, y = (double)(float)head_v[(int64_t)j * d + c];
+            x += p * y, squares += p * y * p * y, sizes += fabs(p * y);
+            if (unit == 0x1p-11) small += fabs(y) * inv * 0x1p-25; // subnormal probabilities
+        }
+        o[line * d + c] = x;
+        allowed[line * d + c] = in.fill == ALIKE
+                                    ? 1.02 * unit * fabs(x) + 1e-6
+                                    : 5 * unit * sqrt(squares) + 1.02 * unit * fabs(x) + 5e-5 * sizes + small + 1e-7;
+    }
+    if (t == 0) lse[line] = base + log(sum);
+}
+struct verdict {
+    unsigned long long bad, first, outside, bad_lse, first_lse; // elements, the first of them, bytes of the guards
+    float got, want, may;                                       // of one of the bad elements
+};
+// All of [raw, raw + bytes): n results from byte `at` on, and 0xFF around them. exact: what is wanted, in 16 bits, or
+// nothing else. wanted NULL: 0xFF throughout.
+template <class T>
+__global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const double* wanted, const double* allowed,
+                          int64_t n, bool exact, bool is_lse, verdict* out) {
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes / (int64_t)sizeof(T);
+         i += (int64_t)gridDim.x * blockDim.x) {
+        int64_t e = i - at / (int64_t)sizeof(T);
+        bool untouched = true;
+        for (size_t b = 0; b < sizeof(T); b++) untouched = untouched && (unsigned char)raw[i * sizeof(T) + b] == 0xFF;
+        if (!wanted || e < 0 || e >= n) {
+            if (!untouched) atomicAdd(&out->outside, 1ull);
+            continue;
+        }
+        double got = (double)(float)((const T*)raw)[i], want = wanted[e], may = 0;
+        if (exact) want = (double)(float)(T)(float)want;
+        if (!exact && isfinite(want)) may = is_lse ? 2e-5 + 1e-6 * fabs(want) : allowed[e];
+        bool same = got == want || (isnan(got) && isnan(want) && !untouched) || fabs(got - want) <= may;
+        if (same) continue;
+        unsigned long long* first = is_lse ? &out->first_lse : &out->first;
+        if (atomicMin(first, (unsigned long long)e) > (unsigned long long)e && !is_lse)
+            out->got = (float)got, out->want = (float)want, out->may = (float)may;
+        atomicAdd(is_lse ? &out->bad_lse : &out->bad, 1ull);
+    }
+}
+
+// Keeps the stream busy while the host queues what is timed: short kernels would else be timed with gaps before them.
+__global__ void hold_k(unsigned long long ns) {
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    while (now - start < ns);
+}
+static kbk_args arguments(const void* q, const void* k, const void* v, void* o, void* lse, shape s) {
+    kbk_args a = {};
+    a.s.batch = s.heads % 2 ? 1 : 2, a.s.heads = s.heads / a.s.batch, a.s.rows = s.n, a.s.cols = s.d;
+    a.s.causal = s.causal, a.s.elem = 2;
+    a.in[0] = q, a.in[1] = k, a.in[2] = v, a.out[0] = o, a.out[1] = lse;
+    return a;
+}
+static bool wanted_dtype(int dtype) { return !only_dtype || !strcmp(only_dtype, dtype_name[dtype]); }
+
+// --- the checks
+
+template <class T> struct bench { // buffers, large enough for all shapes
+    T *q, *k, *v;
+    char *o, *lse; // guard, results, guard
+    double *want, *allowed, *want_lse;
+    verdict* v_out;
+};
+static void report(const rung& r, int dtype, shape s, int fill, const char* how, const char* text, const verdict& v) {
+    failed++;
+    printf("FAIL: %s %s %d heads, %d rows, d = %d%s, %s%s: %s", r.name, dtype_name[dtype], s.heads, s.n, s.d,
+           s.causal ? ", causal" : "", fill_name[fill], how, text);
+    if (v.bad)
+        printf(" (%llu, the first in head %lld, row %lld, column %lld; one of them is %.6g, not %.6g +- %.2g)", v.bad,
+               (long long)v.first / s.d / s.n, (long long)v.first / s.d % s.n, (long long)v.first % s.d, v.got,
+               v.want, v.may);
+    if (v.bad_lse)
+        printf(" (%llu of lse, the first in head %lld, row %lld)", v.bad_lse, (long long)v.first_lse / s.n,
+               (long long)v.first_lse % s.n);
+    printf("\n"), fflush(stdout);
+}
+// One launch, and what came of it. off: by so many elements o is off 16 bytes; operand: of this input the first is.
+template <class T> static void try_one(const bench<T>& x, const rung& r, shape s, int fill, int off, int operand) {
+    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
+    int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d, at = GUARD + 2 * off, bytes = GUARD * 2 + 2 * n;
+    int64_t lse_bytes = GUARD * 2 + 4 * rows;
+    verdict none = { 0, ~0ull, 0, 0, ~0ull, 0, 0, 0 }, v;
+    kbk_args a = arguments(x.q, x.k, x.v, x.o + at, x.lse + GUARD, s);
+    if (operand >= 0) a.in[operand] = (const T*)a.in[operand] + 1;
+    bool takes = operand < 0;
+    CUDA(cudaMemsetAsync(x.o, 0xFF, (size_t)bytes, stream));
+    CUDA(cudaMemsetAsync(x.lse, 0xFF, (size_t)lse_bytes, stream));
+    CUDA(cudaMemcpyAsync(x.v_out, &none, sizeof none, cudaMemcpyHostToDevice, stream));
+    const char* why = r.launch[dtype](&a, stream);
+    compare_k<T>
+        <<<512, 256, 0, stream>>>(x.o, bytes, at, why ? NULL : x.want, x.allowed, n, fill == MATCH, false, x.v_out);
+    compare_k<float>
+        <<<64, 256, 0, stream>>>(x.lse, lse_bytes, GUARD, why ? NULL : x.want_lse, NULL, rows, false, true, x.v_out);
+    CUDA(cudaMemcpyAsync(&v, x.v_out, sizeof v, cudaMemcpyDeviceToHost, stream));
+    cudaError_t e = cudaStreamSynchronize(stream);
+    const char* text = e != cudaSuccess     ? cudaGetErrorString(e)
+                       : !takes && !why     ? "took what TMA cannot take"
+                       : takes && why       ? why
+                       : v.outside          ? "wrote outside of its results"
+                       : v.bad || v.bad_lse ? "wrong"
+                                            : NULL;
+    if (e != cudaSuccess) v = none;
+    if (text == NULL)
+        passed++;
+    else
+        report(r, dtype, s, fill,
+               off            ? ", o off by an element"
+               : operand >= 0 ? ", an input off by an element"
+                              : "",
+               text, v);
+    if (e != cudaSuccess) { // a trap: nothing works in this process from here on
+        printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+        exit(1);
+    }
+}
+template <class T> static void try_shape(const bench<T>& x, const rung& r, shape s, int fill) {
+    inputs in = { fill, s.n, s.d, s.causal, s.heads };
+    fill_k<T><<<1024, 256, 0, stream>>>(x.q, x.k, x.v, in);
+    reference_k<T><<<(unsigned)(s.heads * s.n), 128, (size_t)s.n * sizeof(double), stream>>>(
+        x.q, x.k, x.v, x.want, x.allowed, x.want_lse, in);
+    try_one(x, r, s, fill, 0, -1);
+    if (fill == MATCH) try_one(x, r, s, fill, 1, -1);
+    for (int operand = 0; operand < 3 && s.n == 17 && fill == RANDOM; operand++) try_one(x, r, s, fill, 0, operand);
+}
+// More inputs than maps are kept, at addresses near each other: each launch has to take its own.
+template <class T> static void try_addresses(bench<T> x, const rung& r) {
+    shape s = { 2, 136, 64, 1 };
+    T *q = x.q, *k = x.k, *v = x.v;
+    for (int i = 0; i < (sanitize ? 2 : 100); i++) {
+        x.q = q + i % 70 * 8, x.k = k + (100 - i) * 8, x.v = v + i % 50 * 16;
+        try_shape(x, r, s, MATCH);
+    }
+}
+static const int lengths[] = { 1, 2, 17, 64, 65, 127, 128, 129, 191, 192, 193, 300, 385, 1024, 1536 };
+// More items than the device has SMs, so that CTAs that stay take several; many heads; long rows.
+static const shape many[] = { { 300, 300, 128, 0 }, { 280, 200, 64, 0 }, { 40, 1536, 128, 0 },
+                              { 64, 1000, 64, 0 },  { 700, 64, 64, 0 },  { 5, 4097, 128, 0 },
+                              { 3, 5000, 64, 0 },   { 1000, 1, 128, 0 }, { 133, 129, 128, 0 } };
+template <class T> static void try_all(const bench<T>& x, const rung& r) {
+    const int before = failed;
+    if (only_shape.n) {
+        for (int i = 0; i < 2 * FILLS; i++)
+            try_shape(x, r, { only_shape.heads, only_shape.n, only_shape.d, i % 2 }, i / 2);
+        return;
+    }
+    for (int i = 0; i < (int)(sizeof lengths / sizeof lengths[0]); i++)
+        for (int d = 64; d <= 128; d += 64)
+            for (int causal = 0; causal < 2; causal++)
+                for (int fill = 0; fill < FILLS; fill++) {
+                    if ((sanitize && (lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
+                    try_shape(x, r, { lengths[i] > 1000 ? 2 : 3, lengths[i], d, causal }, fill);
+                    if (failed - before > 40) { // enough to see what is wrong
+                        printf("FAIL: %s: too much is wrong, the rest is left out\n", r.name);
+                        return;
+                    }
+                }
+    for (const shape& s : many)
+        for (int causal = 0; causal < 2 && !sanitize; causal++)
+            for (int fill = 0; fill<(quick ? 2 : FILLS); fill += s.n> 1500 ? 2 : 1)
+                try_shape(x, r, { s.heads, s.n, s.d, causal }, fill);
+    try_addresses(x, r);
+}
+template <class T> static void check_type(const rung& r) {
+    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF, was = passed, were = failed;
+    bench<T> x;
+    size_t rows = (size_t)only_shape.heads * only_shape.n, most = rows * only_shape.d; // most: elements
+    if (!wanted_dtype(dtype)) return;
+    for (const shape& s : many)
+        rows = std::max(rows, (size_t)s.heads * s.n), most = std::max(most, (size_t)s.heads * s.n * s.d);
+    T** in[] = { &x.q, &x.k, &x.v };
+    for (T** p : in) CUDA(cudaMalloc((void**)p, 2 * most + 65536)), CUDA(cudaMemset(*p, 0xFF, 2 * most + 65536));
+    CUDA(cudaMalloc((void**)&x.o, 2 * most + 2 * GUARD)), CUDA(cudaMalloc((void**)&x.lse, 4 * rows + 2 * GUARD));
+    CUDA(cudaMalloc((void**)&x.want, 8 * most)), CUDA(cudaMalloc((void**)&x.allowed, 8 * most));
+    CUDA(cudaMalloc((void**)&x.want_lse, 8 * rows)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
+    try_all(x, r);
+    printf("%s %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were), fflush(stdout);
+    void* all[] = { x.q, x.k, x.v, x.o, x.lse, x.want, x.allowed, x.want_lse, x.v_out };
+    for (void* p : all) CUDA(cudaFree(p));
+}
+
+// --- times
+
+static double median(float* t, int n) {
+    std::sort(t, t + n);
+    return n % 2 ? t[n / 2] : 0.5 * (t[n / 2 - 1] + t[n / 2]);
+}
+template <class T> __global__ void noise_k(T* x, int64_t n) {
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
+        x[i] = (T)uniform(5, i);
+}
+// TFLOP/s of flashmma and of a rung, as kbk_attention_fwd_flops counts.
+template <class T> static void time_shape(const rung& r, shape s, size_t l2) {
+    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
+    const rung* both[2] = { &older, &r };
+    int64_t n = (int64_t)s.heads * s.n * s.d, set = 4 * n;
+    int sets = (int)(2 * l2 / (size_t)(2 * set)) + 2, turn = 0;
+    T* room;
+    float *lse, t[2][LAUNCHES];
+    cudaEvent_t events[2][LAUNCHES][2];
+    double rate[2];
+    CUDA(cudaMalloc((void**)&room, (size_t)(2 * set) * sets));
+    CUDA(cudaMalloc((void**)&lse, (size_t)(4 * s.heads) * s.n));
+    noise_k<T><<<1024, 256, 0, stream>>>(room, set * sets);
+    for (int i = 0; i < 4 * LAUNCHES; i++) CUDA(cudaEventCreate(&events[i / 2 / LAUNCHES][i / 2 % LAUNCHES][i % 2]));
+    for (int i = -WARM; i < LAUNCHES; i++)
+        for (int w = 0; w < 2; w++) {
+            T* at = room + turn++ % sets * set;
+            kbk_args a = arguments(at, at + n, at + 2 * n, at + 3 * n, lse, s);
+            if (i >= 0) CUDA(cudaEventRecord(events[w][i][0], stream));
+            const char* why = both[w]->launch[dtype](&a, stream);
+            if (i >= 0) CUDA(cudaEventRecord(events[w][i][1], stream));
+            if (why && i == 0) printf("FAIL: %s: %s\n", both[w]->name, why), failed++;
+            if (i == -1 && w == 1) hold_k<<<1, 1, 0, stream>>>(5000000);
+        }
+    CUDA(cudaStreamSynchronize(stream));
+    for (int w = 0; w < 2; w++) {
+        for (int i = 0; i < LAUNCHES; i++) CUDA(cudaEventElapsedTime(&t[w][i], events[w][i][0], events[w][i][1]));
+        rate[w] = 4e-9 * s.heads * s.n * s.n * s.d / (s.causal ? 2 : 1) / median(t[w], LAUNCHES);
+    }
+    for (int i = 0; i < 4 * LAUNCHES; i++) CUDA(cudaEventDestroy(events[i / 2 / LAUNCHES][i / 2 % LAUNCHES][i % 2]));
+    printf("%-4s %5d %6d %4d %-6s %10.1f %10.1f %6.2f\n", dtype_name[dtype], s.heads, s.n, s.d,
+           s.causal ? "causal" : "full", rate[0], rate[1], rate[1] / rate[0]);
+    CUDA(cudaFree(room)), CUDA(cudaFree(lse));
+}
+static const shape timed[] = { { 32, 2048, 128, 0 }, { 64, 1024, 64, 0 },  { 16, 8192, 128, 0 }, { 128, 512, 64, 0 },
+                               { 64, 4096, 128, 0 }, { 128, 4096, 64, 0 }, { 256, 1024, 128, 0 } };
+static void time_rung(const rung& r, size_t l2) {
+    printf("TFLOP/s heads rows   d              flashmma %10s      x\n", r.name);
+    for (int dtype = 1; dtype >= 0; dtype--)
+        for (const shape& s : timed)
+            for (int causal = 0; causal < 2 && wanted_dtype(dtype); causal++) {
+                shape now = only_shape.n ? only_shape : s;
+                if (only_shape.n && &s != timed) continue;
+                now.causal = causal;
+                dtype ? time_shape<bf16>(r, now, l2) : time_shape<__half>(r, now, l2);
+                fflush(stdout);
+            }
+}
+
+static int parse(int argc, char** argv, bool* check, bool* time) {
+    for (int i = 1; i < argc; i++) {
+        const char* word = argv[i];
+        bool more = i + 1 < argc;
+        if (!strcmp(word, "--check"))
+            *time = false;
+        else if (!strcmp(word, "--time"))
+            *check = false;
+        else if (!strcmp(word, "--quick"))
+            quick = true, *time = false;
+        else if (!strcmp(word, "--sanitize"))
+            sanitize = true, *time = false;
+        else if (!strcmp(word, "--rung") && more)
+            only_rung = argv[++i];
+        else if (!strcmp(word, "--dtype") && more)
+            only_dtype = argv[++i];
+        else if (!strcmp(word, "--shape") && more) {
+            shape s = { 0, 0, 0, 0 };
+            if (sscanf(argv[++i], "%dx%dx%d", &s.heads, &s.n, &s.d) != 3 || s.heads < 1 || s.n < 1) return 0;
+            if (s.n > 28000 || (s.d != 64 && s.d != 128)) return 0; // the reference keeps a row's scores in an SM
+            only_shape = s;
+        } else
+            return 0;
+    }
+    bool known = !only_rung;
+    for (const rung& r : rungs) known = known || !strcmp(r.name, only_rung);
+    return known && (!only_dtype || !strcmp(only_dtype, "f16") || !strcmp(only_dtype, "bf16"));
+}
+
+int main(int argc, char** argv) {
+    bool check = true, time = true;
+    int devices = 0, l2 = 0;
+    if (!parse(argc, argv, &check, &time)) {
+        printf("usage: %s [--check] [--time] [--rung flashws|flashpp] [--dtype f16|bf16] [--shape HEADSxROWSxD] "
+               "[--quick] [--sanitize]\n       d is 64 or 128; at most 28000 rows\n",
+               argv[0]);
+        return 2;
+    }
+    const char* why = "no GPU: the kernels were compiled and not run";
+    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) why = kbki_needs_hopper();
+    if (why) {
+        printf("SKIP: %s\n0 passed, 0 failed, 1 skipped\n", why);
+        return 77;
+    }
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
+    CUDA(cudaFuncSetAttribute(reference_k<__half>, cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
+    CUDA(cudaFuncSetAttribute(reference_k<bf16>, cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
+    for (const rung& r : rungs) { // one after the other: the first one's times are there even if the second one traps
+        int were = failed;
+        if (only_rung && strcmp(only_rung, r.name)) continue;
+        if (check) check_type<__half>(r), check_type<bf16>(r);
+        if (time && failed > were) printf("no times of %s: its results are wrong\n", r.name);
+        if (time && failed == were) time_rung(r, (size_t)l2);
+    }
+    CUDA(cudaDeviceSynchronize());
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    return failed != 0;
+}
