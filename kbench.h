@@ -9080,13 +9080,13 @@ static double kbi_energy_span(void) { // ns between the steps that count
 
 // The GPU at rest; its clocks have some time to fall.
 static void kbi_energy_idle(void) {
-    enum { KBI_FALLS = 100000000, KBI_REST = 500000000, KBI_PATIENCE = 2000000000 };
+    static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000; // ns
     struct timespec pause = { 0, 5000000 };
     cudaDeviceSynchronize();
     kbi_energy_restart();
-    while (!kbi_energy.failed && kbi_energy_span() < KBI_REST && kbi_now() - kbi_energy.began < KBI_PATIENCE) {
+    while (!kbi_energy.failed && kbi_energy_span() < (double)rest && kbi_now() - kbi_energy.began < patience) {
         nanosleep(&pause, NULL);
-        kbi_energy_note(KBI_FALLS);
+        kbi_energy_note(falls);
     }
     if (kbi_energy_span() > 0)
         kbi_lab.insight.idle_w = (kbi_energy.latest.mj - kbi_energy.first.mj) / kbi_energy_span() * 1e6;
@@ -9115,7 +9115,7 @@ static int64_t kbi_energy_begin(kbi_run* run) {
     }
     int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // of its first run, which may have loaded code
     kbi_energy.submitting = kbi_now();
-    if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < KBI_BATCH_NS / 2.0)
+    if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
         return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
     if (kbi_energy.batch_ns > 0) return kbi_energy.each;
     return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
@@ -9123,14 +9123,13 @@ static int64_t kbi_energy_begin(kbi_run* run) {
 
 // A batch is under way: whether another one is wanted when it has ended. Long ones want a longer window.
 static bool kbi_energy_batch(int64_t launches) {
-    enum { KBI_WARMS = 300000000, KBI_BATCHES = 20 };
+    const double window = 2e9, most = 10e9, batches = 20; // ns
     struct kbi_energy* e = &kbi_energy;
-    const double window = 2e9, most = 10e9;
-    kbi_energy_note(KBI_WARMS);
+    kbi_energy_note(300000000);
     if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) e->failed = true;
     e->launches += launches;
     e->batch_ns = (double)(kbi_now() - e->submitting);
-    double wanted = KBI_MAX(window, KBI_MIN(KBI_BATCHES * e->batch_ns, most));
+    double wanted = KBI_MAX(window, KBI_MIN(batches * e->batch_ns, most));
     return !e->failed && kbi_energy_span() < wanted && (double)(kbi_now() - e->began) < 2 * wanted + 1e9;
 }
 
