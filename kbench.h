@@ -9144,7 +9144,7 @@ static bool kbi_energy_end(kbi_run* run) {
     kbi_energy_restart();
     if (!e->many) return true;
     do {
-        if (e->launches && e->batch_ns < KBI_SHORT_NS) graphs = KBI_MIN(2 * graphs, (int64_t)KBI_GRAPHS);
+        if (e->launches && e->batch_ns < (double)KBI_SHORT_NS) graphs = KBI_MIN(2 * graphs, (int64_t)KBI_GRAPHS);
         e->submitting = kbi_now();
         for (int64_t i = 0; i < graphs; i++) cudaGraphLaunch(e->many, kbi_lab.gpu.stream);
     } while (kbi_energy_batch(graphs * e->each));
