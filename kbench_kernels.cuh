@@ -11038,15 +11038,50 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
-// tiles: of keys; low: the limit of this thread's first row. wild: some hidden value is NaN or infinite.
+// The last tile, the one with hidden keys: its probabilities. low, high: the limits of this thread's first and second
+// row. Returns whether a hidden value may be NaN or infinite, which is looked up while the scores are on their way.
 template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_serial(kbki_fa_rows<T, Plan>& rows, kbki_fa_ring<Plan>& ring, float* o,
-                                               int tiles, int low, int high, bool wild) {
+__device__ __forceinline__ bool kbki_fa_first(kbki_fa_rows<T, Plan>& rows, const kbki_fa_ring<Plan>& ring,
+                                              uint32_t* p, int tiles, int low, int high, bool causal) {
+    float s[Plan::keys / 2], factor[2];
+    bool wild = false;
+    kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+    kbki_fa_turn<Plan>(rows.group);
+    rows.scores(ring.slot, s);
+    kbki_fa_pass<Plan>(rows.group);
+    if (causal) {
+        kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
+        wild = kbki_fa_wild<T, Plan>(ring.v + ring.slot * Plan::tile_bytes, rows.group);
+    }
+    kbki_wg_wait<0>();
+    kbki_wg_hold<Plan::keys / 2>(s);
+    kbki_fa_arrive(ring.bar->k_empty + ring.slot);
+    if (tiles == 1) kbki_fa_arrive(ring.bar->q_empty + rows.group);
+    rows.hide(s, (tiles - 1) * Plan::keys, low, high);
+    rows.exponentials(s, factor);
+    rows.pack(s, p);
+    return wild;
+}
+// That tile's product with V, and then tile after tile, each to its end.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fa_serial(kbki_fa_rows<T, Plan>& rows, kbki_fa_ring<Plan>& ring, uint32_t* p,
+                                               float* o, int tiles, int low, bool wild) {
     int group = rows.group;
+    kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
+    if (wild) {
+        rows.visible(ring.v + ring.slot * Plan::tile_bytes, p, o,
+                     low - threadIdx.x % 32 / 4 - (tiles - 1) * Plan::keys);
+        kbki_wg_barrier<128>(1 + group);
+    } else {
+        rows.values(ring.slot, p, o);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::dim / 2>(o);
+    }
+    kbki_fa_arrive(ring.bar->v_empty + ring.slot);
+    ring.next();
 #pragma unroll 1
-    for (int tile = tiles - 1; tile >= 0; tile--, ring.next()) {
+    for (int tile = tiles - 2; tile >= 0; tile--, ring.next()) {
         float s[Plan::keys / 2], factor[2];
-        uint32_t p[Plan::keys / 4];
         kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
         kbki_fa_turn<Plan>(group);
         rows.scores(ring.slot, s);
@@ -11055,44 +11090,27 @@ __device__ __forceinline__ void kbki_fa_serial(kbki_fa_rows<T, Plan>& rows, kbki
         kbki_wg_hold<Plan::keys / 2>(s);
         kbki_fa_arrive(ring.bar->k_empty + ring.slot);
         if (tile == 0) kbki_fa_arrive(ring.bar->q_empty + group);
-        if (tile == tiles - 1) rows.hide(s, tile * Plan::keys, low, high);
         rows.exponentials(s, factor);
         rows.rescale(o, factor);
         rows.pack(s, p);
         kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
-        if (wild && tile == tiles - 1) {
-            rows.visible(ring.v + ring.slot * Plan::tile_bytes, p, o, low - threadIdx.x % 32 / 4 - tile * Plan::keys);
-            kbki_wg_barrier<128>(1 + group);
-        } else {
-            rows.values(ring.slot, p, o);
-            kbki_wg_wait<0>();
-            kbki_wg_hold<Plan::dim / 2>(o);
-        }
+        rows.values(ring.slot, p, o);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::dim / 2>(o);
         kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     }
 }
 // The same with the next scores on their way before the values of this tile are: two products at a time, and the
 // exponentials of the one beside the other.
 template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_ahead(kbki_fa_rows<T, Plan>& rows, kbki_fa_ring<Plan>& ring, float* o,
-                                              int tiles, int low, int high) {
+__device__ __forceinline__ void kbki_fa_ahead(kbki_fa_rows<T, Plan>& rows, kbki_fa_ring<Plan>& ring, uint32_t* p,
+                                              float* o, int tiles) {
     int group = rows.group, before = ring.slot;
     unsigned before_parity = ring.parity;
-    float s[Plan::keys / 2], factor[2];
-    uint32_t p[Plan::keys / 4];
-    kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
-    kbki_fa_turn<Plan>(group);
-    rows.scores(ring.slot, s);
-    kbki_fa_pass<Plan>(group);
-    kbki_wg_wait<0>();
-    kbki_wg_hold<Plan::keys / 2>(s);
-    kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-    rows.hide(s, (tiles - 1) * Plan::keys, low, high);
-    rows.exponentials(s, factor);
-    rows.pack(s, p);
     ring.next();
 #pragma unroll 1
     for (int tile = tiles - 2; tile >= 0; tile--, ring.next()) {
+        float s[Plan::keys / 2], factor[2];
         kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
         kbki_bar_wait(ring.bar->v_full + before, before_parity);
         kbki_fa_turn<Plan>(group);
@@ -11102,6 +11120,7 @@ __device__ __forceinline__ void kbki_fa_ahead(kbki_fa_rows<T, Plan>& rows, kbki_
         kbki_wg_wait<1>();
         kbki_wg_hold<Plan::keys / 2>(s);
         kbki_fa_arrive(ring.bar->k_empty + ring.slot);
+        if (tile == 0) kbki_fa_arrive(ring.bar->q_empty + group);
         rows.exponentials(s, factor);
         rows.settle();
         kbki_wg_wait<0>();
@@ -11112,7 +11131,6 @@ __device__ __forceinline__ void kbki_fa_ahead(kbki_fa_rows<T, Plan>& rows, kbki_
         rows.rescale(o, factor);
         before = ring.slot, before_parity = ring.parity;
     }
-    kbki_fa_arrive(ring.bar->q_empty + group);
     kbki_bar_wait(ring.bar->v_full + before, before_parity);
     rows.values(before, p, o);
     kbki_wg_wait<0>();
@@ -11151,25 +11169,22 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
     if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // the first turn of all
     for (unsigned round = 0; round * gridDim.x < (unsigned)work.items; round++) {
         float o[Plan::dim / 2] = {};
-        bool wild = false;
+        uint32_t p[Plan::keys / 4];
         if (!kbki_fa_where<Plan>(work, round, &item)) continue;
         const int row = item.row + group * 64, end = work.io.causal ? min(n, row + 64) : n;
         const int tiles = (end + Plan::keys - 1) / Plan::keys;
         int low = row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4, high = low + 8;
         rows.m[0] = rows.m[1] = -INFINITY, rows.l[0] = rows.l[1] = 0;
         for (int hidden = item.tiles; hidden > tiles; hidden--) kbki_fa_skip(ring, group);
-        if (work.io.causal) {
-            kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
-            wild = kbki_fa_wild<T, Plan>(ring.v + ring.slot * Plan::tile_bytes, group);
-        }
         kbki_bar_wait(ring.bar->q_full + group, ring.q_parity);
         ring.q_parity ^= 1;
         if (!work.io.causal || low >= n) low = n - 1;
         if (!work.io.causal || high >= n) high = n - 1;
+        bool wild = kbki_fa_first(rows, ring, p, tiles, low, high, work.io.causal);
         if (Plan::ahead && !wild)
-            kbki_fa_ahead(rows, ring, o, tiles, low, high);
+            kbki_fa_ahead(rows, ring, p, o, tiles);
         else
-            kbki_fa_serial(rows, ring, o, tiles, low, high, wild);
+            kbki_fa_serial(rows, ring, p, o, tiles, low, wild);
         kbki_fa_finish(work.io, rows, item.head, row, o);
     }
 }
