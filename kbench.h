@@ -6583,7 +6583,7 @@ typedef struct kbi_work { // what is known of the timed block
     int empty;              // which of the empty kernels has about as many bytes of arguments
     uint64_t shape;         // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
     void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
-    int beside;             // looks in a row that found the device busy beside the block's stream
+    int beside;             // looks that found the device busy beside the block's stream, since one that did not
 } kbi_work;
 
 typedef struct kbi_sampling {
@@ -8890,25 +8890,23 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-enum { KBI_BESIDE = 2 }; // looks in a row that have to find the device busy: one may be long because the host was
-// Whether the device is still at work when the stream that took `stream` ns, up to now, has finished.
+// Whether the device is still at work when the stream that took `stream` ns, up to now, has finished. Two looks have to
+// find it so: one may be long because the host was away.
 static bool kbi_busy_beside(kbi_run* run, int64_t stream) {
     int64_t begin = kbi_now();
     cudaDeviceSynchronize();
     int64_t longer = kbi_now() - begin;
-    bool busy = longer > 50000 && longer > stream / 20 && cudaPeekAtLastError() == cudaSuccess;
-    run->work.beside = busy ? run->work.beside + 1 : 0;
-    if (run->work.beside >= KBI_BESIDE)
-        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    return busy;
+    if (longer <= 50000 || longer <= stream / 20 || cudaPeekAtLastError() != cudaSuccess) return false;
+    if (run->work.beside++) kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
+    return true;
 }
 
 // When the bench stream has finished and the device has not, some of the work is elsewhere, and events would miss it.
-// A second look is the audit's; where there is none, that behind the first whole sample of the warm-up.
+// Seen after the first run; what that or the audit has found, again behind the first whole sample.
 static void kbi_gpu_settle(kbi_run* run) {
     int64_t begin = kbi_now();
     cudaStreamSynchronize(kbi_lab.gpu.stream);
-    kbi_busy_beside(run, kbi_now() - begin);
+    if (!kbi_busy_beside(run, kbi_now() - begin)) run->work.beside = 0;
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
@@ -8971,6 +8969,9 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     cudaError_t inside = cudaGetLastError();
     cudaGraph_t graph = NULL;
     cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
+    // nothing of a captured block runs; what does went to a stream that was not captured. Copies of a case that was
+    // looked at are not: of so many one may well wait for the host
+    if (inside == cudaSuccess && end == cudaSuccess && !run->place.stand_in) kbi_busy_beside(run, 0);
     cudaGetLastError();
     size_t n = 0;
     kbi_seen seen;
@@ -8987,12 +8988,9 @@ static void kbi_gpu_audit_end(kbi_run* run) {
         kbi_audit_seen(run, &seen);
         run->work.kernels = (int64_t)seen.kernels;
     }
-    // nothing of a captured block runs; what does went to a stream that was not captured, and the next audit sees it
-    // again. Copies of a case that was looked at are not: of so many one may well wait for the host
-    bool again = !kbi_failed(run) && !run->place.stand_in && kbi_busy_beside(run, 0) && !kbi_failed(run);
     cudaGetLastError();
     if (!graph) return;
-    if (kbi_failed(run) || again) {
+    if (kbi_failed(run)) {
         cudaGraphDestroy(graph);
     } else { // kept for --hot and --rotate
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
@@ -10841,7 +10839,7 @@ static void kbi_unit_end(kbi_run* run) {
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
     } else if (unit == KBI_AUDITED) {
         run->backend->capture.end(run);
-        if (!run->work.beside) kbi_phase_enter(run, kbi_after_audit(run));
+        kbi_phase_enter(run, kbi_after_audit(run));
     } else if (unit == KBI_COMPARED) {
         run->backend->capture.compare(run);
     } else if (unit == KBI_PROVED) {
@@ -12041,6 +12039,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
     kbi_flag_set(r, KB_FLAG_FLOOR, floored);
     kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
+    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0; // no time is less, however wide the noise
     kbi_judge_flags(r, m, &s, ms);
 }
 

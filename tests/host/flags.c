@@ -280,8 +280,23 @@ static void test_planted(void) {
     CHECK(!has(judge(&m, 200), KB_FLAG_CLOCK_VARIES));
 }
 
+// What is known less well than it is long has an interval from 0: no time is negative.
+static void test_wide(void) {
+    kbi_measured m;
+    begin(&m, "cold");
+    m.bias_error_ns = 80;
+    for (int i = 0; i < 60; i++) ns[i] = 100 + 0.01 * i;
+    judge(&m, 60);
+    CHECK_THAT(result.time_ms_ci_low == 0 && result.time_ms_ci_high > 0.2e-3, "[%g, %g] ms", result.time_ms_ci_low,
+               result.time_ms_ci_high);
+    CHECK_THAT(result.precision > 1.5, "+- %g", result.precision);
+    judge(&m, 3); // too few for one
+    CHECK_THAT(isnan(result.time_ms_ci_low), "%g", result.time_ms_ci_low);
+}
+
 int main(int argc, char** argv) {
     kbi_result_clear(&result);
+    test_wide();
     test_usual(argc > 1 && strcmp(argv[1], "-v") == 0);
     test_planted();
     kb_result_free(&result);
