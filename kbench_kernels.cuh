@@ -5499,16 +5499,17 @@ KBK_FN double kbk_layernorm_bwd_bytes(const kbk_shape* s) {
 // dx of one row, and the size of what cancels in it; mean 0 and `centre` 0 is RMS normalisation.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
-    double a = 0, b = 0, square = 0, big = 0;
+    double a = 0, b = 0, square = 0, big = 0, wide = 0;
     for (int64_t c = 0; c < n; c++) {
         double g = dy[c] * w[c], xhat = (x[c] - mean) * rstd;
         a += g, b += g * xhat;
-        if (kbk_is_nan(g) || kbk_is_inf(g)) continue;
-        square += g * g, big += fabs(g * xhat);
+        if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
+        square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
+    wide = sqrt(wide / (double)n); // 1, unless rstd is not that of x: then it scales the error of the mean
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
-    if (size) *size = (sqrt(square / (double)n) + big / (double)n) * fabs(rstd) * 2;
+    if (size) *size = (sqrt(square / (double)n) + big / (double)n * (wide > 1 ? wide : 1)) * fabs(rstd) * 2;
 }
 // dw and db, or their sums of |terms|, over all rows
 KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
