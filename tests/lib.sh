@@ -49,6 +49,20 @@ check() {
         return 1
     fi
 }
+# counted WHAT: the last run printed FAIL: and SKIP: lines, and in the end "N passed, N failed"; they are added up
+counted() {
+    sed -n '/^FAIL: /s/^FAIL: /FAIL: '"$me"': /p; /^SKIP: /s/^SKIP: /SKIP: '"$me"': /p' "$out"
+    case $(tail -n 1 "$out") in
+    *" passed, "*" failed")
+        n=$(tail -n 1 "$out")
+        passed=$((passed + ${n%% passed*}))
+        n=${n#*passed, }
+        failed=$((failed + ${n%% failed*}))
+        ;;
+    *) fail "$1 ended early; $(said)" ;;
+    esac
+    skipped=$((skipped + $(grep -c '^SKIP: ' "$out")))
+}
 # build WHAT COMMAND...: as check; a test that cannot be built ends here
 build() {
     check "$@" || finish

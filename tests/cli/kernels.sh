@@ -31,17 +31,7 @@ check_rc "--list-ops" 0
 cp "$out" "$tmp/operations"
 mkdir -p "$tmp/scratch"
 run "$PYTHON" tests/cli/python/kernels.py "$tmp/scratch" "$tmp/operations"
-sed -n '/^FAIL: /s/^FAIL: /FAIL: '"$me"': /p; /^SKIP: /s/^SKIP: /SKIP: '"$me"': /p' "$out"
-case $(tail -n 1 "$out") in
-*" passed, "*" failed")
-    n=$(tail -n 1 "$out")
-    passed=$((passed + ${n%% passed*}))
-    n=${n#*passed, }
-    failed=$((failed + ${n%% failed*}))
-    ;;
-*) fail "kernels.py ended early; $(said)" ;;
-esac
-skipped=$((skipped + $(grep -c '^SKIP: ' "$out")))
+counted "kernels.py"
 
 # --- kbench.py alone is still enough for all else
 mkdir "$tmp/alone" && cp examples/python/kbench.py kbench.h "$tmp/alone"

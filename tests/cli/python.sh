@@ -12,21 +12,6 @@ XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBY
 export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE CC
 unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
 
-# counted: what a Python test printed last is added up
-counted() {
-    sed -n '/^FAIL: /s/^FAIL: /FAIL: '"$me"': /p; /^SKIP: /s/^SKIP: /SKIP: '"$me"': /p' "$out"
-    case $(tail -n 1 "$out") in
-    *" passed, "*" failed")
-        n=$(tail -n 1 "$out")
-        passed=$((passed + ${n%% passed*}))
-        n=${n#*passed, }
-        failed=$((failed + ${n%% failed*}))
-        ;;
-    *) fail "$1 ended early; $(said)" ;;
-    esac
-    skipped=$((skipped + $(grep -c '^SKIP: ' "$out")))
-}
-
 mkdir -p "$tmp/scratch"
 run "$PYTHON" tests/cli/python/api.py "$PWD/$tmp/scratch"
 counted "api.py"
