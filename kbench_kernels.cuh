@@ -156,7 +156,7 @@
 
 /*------------------------------------------------------------------------------------------------------------
   >>options     What can be left out or turned on, and the few words that C, C++ and CUDA spell differently.
-                Public: KBK_NO_<GROUP>, KBK_NO_REGISTRY, KBK_CUBLAS      Used by: everything
+                Public: KBK_NO_<GROUP>, KBK_ONLY_<GROUP>, KBK_NO_REGISTRY, KBK_CUBLAS      Used by: everything
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Define before including:
@@ -164,6 +164,7 @@
       KBK_NO_REDUCTION KBK_NO_TRANSPOSE KBK_NO_EMBEDDING KBK_NO_RMSNORM KBK_NO_WSUM KBK_NO_ATTENTION
       KBK_NO_ELEMENTWISE KBK_NO_ACTIVATION KBK_NO_SOFTMAX KBK_NO_LAYERNORM KBK_NO_MSE KBK_NO_CROSS_ENTROPY
       KBK_NO_MATMUL KBK_NO_BMM   leave a group's rows out of the tables, hence its kernels out of the build
+      KBK_ONLY_<GROUP>      the same from the other side: these groups, several by several, and no other
       KBK_NO_F32 KBK_NO_F16 KBK_NO_BF16   likewise an element type: a group in one type compiles in seconds
       KBK_NO_REGISTRY       no tables: only launchers that are called are compiled
       KBENCH_SHARED         a library for other languages: see >>shared
@@ -172,6 +173,70 @@
       KBK_NO_CUBLAS         wins over KBK_CUBLAS
       KBK_TRAP_AFTER=2      to look for an error of mine or yours: a kernel that waits for bytes or for another warp
                             more than so many seconds (of 2e9 clocks) traps, instead of waiting for ever */
+
+// clang-format off
+#if defined(KBK_ONLY_MEMORY) || defined(KBK_ONLY_ACCESS) || defined(KBK_ONLY_TRANSFER) \
+    || defined(KBK_ONLY_ELEMENTWISE) || defined(KBK_ONLY_ACTIVATION) || defined(KBK_ONLY_DROPOUT) \
+    || defined(KBK_ONLY_SOFTMAX) || defined(KBK_ONLY_LAYERNORM) || defined(KBK_ONLY_RMSNORM) \
+    || defined(KBK_ONLY_REDUCTION) || defined(KBK_ONLY_MSE) || defined(KBK_ONLY_WSUM) \
+    || defined(KBK_ONLY_TRANSPOSE) || defined(KBK_ONLY_CROSS_ENTROPY) || defined(KBK_ONLY_EMBEDDING) \
+    || defined(KBK_ONLY_MATMUL) || defined(KBK_ONLY_BMM) || defined(KBK_ONLY_ATTENTION)
+#if !defined(KBK_ONLY_MEMORY) && !defined(KBK_NO_MEMORY)
+#define KBK_NO_MEMORY
+#endif
+#if !defined(KBK_ONLY_ACCESS) && !defined(KBK_NO_ACCESS)
+#define KBK_NO_ACCESS
+#endif
+#if !defined(KBK_ONLY_TRANSFER) && !defined(KBK_NO_TRANSFER)
+#define KBK_NO_TRANSFER
+#endif
+#if !defined(KBK_ONLY_ELEMENTWISE) && !defined(KBK_NO_ELEMENTWISE)
+#define KBK_NO_ELEMENTWISE
+#endif
+#if !defined(KBK_ONLY_ACTIVATION) && !defined(KBK_NO_ACTIVATION)
+#define KBK_NO_ACTIVATION
+#endif
+#if !defined(KBK_ONLY_DROPOUT) && !defined(KBK_NO_DROPOUT)
+#define KBK_NO_DROPOUT
+#endif
+#if !defined(KBK_ONLY_SOFTMAX) && !defined(KBK_NO_SOFTMAX)
+#define KBK_NO_SOFTMAX
+#endif
+#if !defined(KBK_ONLY_LAYERNORM) && !defined(KBK_NO_LAYERNORM)
+#define KBK_NO_LAYERNORM
+#endif
+#if !defined(KBK_ONLY_RMSNORM) && !defined(KBK_NO_RMSNORM)
+#define KBK_NO_RMSNORM
+#endif
+#if !defined(KBK_ONLY_REDUCTION) && !defined(KBK_NO_REDUCTION)
+#define KBK_NO_REDUCTION
+#endif
+#if !defined(KBK_ONLY_MSE) && !defined(KBK_NO_MSE)
+#define KBK_NO_MSE
+#endif
+#if !defined(KBK_ONLY_WSUM) && !defined(KBK_NO_WSUM)
+#define KBK_NO_WSUM
+#endif
+#if !defined(KBK_ONLY_TRANSPOSE) && !defined(KBK_NO_TRANSPOSE)
+#define KBK_NO_TRANSPOSE
+#endif
+#if !defined(KBK_ONLY_CROSS_ENTROPY) && !defined(KBK_NO_CROSS_ENTROPY)
+#define KBK_NO_CROSS_ENTROPY
+#endif
+#if !defined(KBK_ONLY_EMBEDDING) && !defined(KBK_NO_EMBEDDING)
+#define KBK_NO_EMBEDDING
+#endif
+#if !defined(KBK_ONLY_MATMUL) && !defined(KBK_NO_MATMUL)
+#define KBK_NO_MATMUL
+#endif
+#if !defined(KBK_ONLY_BMM) && !defined(KBK_NO_BMM)
+#define KBK_NO_BMM
+#endif
+#if !defined(KBK_ONLY_ATTENTION) && !defined(KBK_NO_ATTENTION)
+#define KBK_NO_ATTENTION
+#endif
+#endif
+// clang-format on
 
 #include <math.h>
 #include <stddef.h>

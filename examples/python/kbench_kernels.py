@@ -297,7 +297,6 @@ def _device(group: str, dtype: str, arch: str) -> _Library:
             return _loaded[key]
     nvcc = _find_nvcc()
     code = _code_for(nvcc, arch)
-    groups = sorted({row.group.decode() for row in _host().infos} - {group})
 
     def command(header: str, output: str) -> List[str]:
         words = nvcc + [
@@ -311,7 +310,7 @@ def _device(group: str, dtype: str, arch: str) -> _Library:
             "cu",
             "-DKBENCH_SHARED",
         ]
-        words += _vendor_options() + [f"-DKBK_NO_{g}" for g in groups]
+        words += _vendor_options() + [f"-DKBK_ONLY_{group}"]
         words += [f"-DKBK_NO_{t.upper()}" for t in _DTYPES if t != dtype]
         return words + [header, "-o", output, "-ldl"]
 
