@@ -8586,7 +8586,11 @@ static void kbi_cupti_end(kbi_run* run) {
     int n = kbi_cupti_read((int)KBI_MAX(run->work.kernels, (int64_t)1), ns, KBI_COUNT(ns));
     run->m.bias_ns = run->m.floor_ns = 0;
     if (n != size) kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches", n, size);
-    for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
+    if (kbi_failed(run)) return;
+    double sum = 0; // a sample is what it is by events: the median of single launches lies elsewhere
+    for (int i = 0; i < n; i++) sum += ns[i];
+    run->sampling.launches = run->m.launches = size;
+    kbi_add_sample(run, sum / size);
 }
 
 static const kbi_timer kbi_cold_timer = { "cold", kbi_events_begin, kbi_events_end, NULL, false, false };
@@ -8950,12 +8954,14 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     return sum;
 }
 
-// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
+// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end. A
+// launch through the driver leaves none: then it says more that the first run was seen to go on beside the stream.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+    bool beside = inside == cudaSuccess && run->work.beside;
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
     else if (end == cudaErrorStreamCaptureUnjoined || end == cudaErrorStreamCaptureUnmatched ||
-             inside == cudaErrorStreamCaptureIsolation)
+             inside == cudaErrorStreamCaptureIsolation || (beside && end == cudaErrorStreamCaptureInvalidated))
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     else if (inside == cudaErrorStreamCaptureUnsupported || inside == cudaErrorStreamCaptureInvalidated ||
              end == cudaErrorStreamCaptureInvalidated)
@@ -24598,7 +24604,8 @@ static void kbi_bar_mistakes(kbi_bars* b) {
     kbi_bar(b, good == n, "planted mistakes", "%d of %d got their word and no number", good, n);
     for (int i = 0; i < b->n; i++) {
         if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
-        printf("      %s: not found\n", b->seen[i].name);
+        printf("      %s: not found%s%s\n", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
+               b->seen[i].message);
     }
     kbi_bar_cold(b);
 }
