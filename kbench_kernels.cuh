@@ -1631,7 +1631,7 @@ template <class Run> const char* kbki_by_row_ones(int64_t cols, Run run) {
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_hopper, >>attention_hopper
+               >>cross_entropy_both, >>matmul_hopper, >>attention_hopper, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1699,6 +1699,12 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
                  "r"(bytes)
                  : "memory");
     kbki_bulk_commit();
+}
+// The same, but added to what is there in f32, element by element; the end of the group is the caller's.
+__device__ __forceinline__ void kbki_bulk_add(float* to, const void* from, unsigned bytes) {
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+                 "r"(kbki_shared(from)), "r"(bytes)
+                 : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Until at most Pending of this thread's stores have yet to read their shared memory; until all are done.
@@ -10860,7 +10866,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 /*------------------------------------------------------------------------------------------------------------
   >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 5 and 7, for compute capability 9.0
                          alone.
-                         Public: kbk_attention_fwd_flashws, _flashpp      Used by: the table
+                         Public: kbk_attention_fwd_flashws, _flashpp      Used by: the table,
+                         >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -11336,7 +11343,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd     Attention backward: with the S^2 matrices in memory, and in tiles on tensor cores.
-                      Public: kbk_attention_bwd_naive, _flashmma      Used by: the table
+                      Public: kbk_attention_bwd_naive, _flashmma      Used by: the table, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd --------------------------------------------------------------------------------------------
@@ -11352,6 +11359,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                                                      rows of q pass by; dq collects by atomics in f32, laid
                                                      out as the accumulators are, so each is a full line. dq
                                                      of a tile waits for the next tile's barrier: one per tile
+    5 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
                lse has no room there for the logarithm of a sum */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
@@ -11834,13 +11842,15 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 
 /*  Shared memory: K, V, the rings of Q and dO, two tiles of ds, what is known of rows. Q, K, V and dO lie in blocks of
     64 lines, panel after panel in each; ds as 64 rows for each key, 128 keys, and then the next 64 rows. */
-template <int Dim, int Rows> struct kbki_fab_plan {
+template <int Dim, int Rows, bool Bulk> struct kbki_fab_plan {
+    static constexpr bool bulk = Bulk;
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
     static constexpr int threads = 128 * 3, keep = 240, spare = 24; // registers
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
-    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: to align
+    static constexpr int staging = stat + 2 * stat_bytes, staging_bytes = Bulk ? 4096 : 0; // a warp's
+    static constexpr int bytes = 1024 + staging + 8 * staging_bytes;                       // 1024: to align
     static_assert(panels * blocks == 2, "a block of dq for each warpgroup");
 };
 struct kbki_fab_maps {
@@ -12032,9 +12042,22 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
     row += keys.block * 64;
     if (row >= io.rows) return;
     float* to = io.sum + (int64_t)kbki_attn_tile(io, head, row) * (64 * Plan::dim) +
-                (keys.panel * 4 + warp / 2) * 1024 + warp % 2 * 512 + lane * 4;
+                (keys.panel * 4 + warp / 2) * 1024 + warp % 2 * 512;
+    if (Plan::bulk) {
+        char* from = const_cast<char*>(keys.base) + Plan::staging + (keys.group * 4 + warp) * Plan::staging_bytes;
+        if (lane == 0) kbki_bulk_read<0>(); // by the copies before
+        __syncwarp();
 #pragma unroll
-    for (int f = 0; f < 8; f++) kbki_attn_add4(to + f / 4 * 2048 + f % 4 * 128, d + f * 4);
+        for (int f = 0; f < 8; f++)
+            *reinterpret_cast<float4*>(from + f * 512 + lane * 16) =
+                make_float4(d[f * 4], d[f * 4 + 1], d[f * 4 + 2], d[f * 4 + 3]);
+        kbki_bulk_fence();
+        __syncwarp();
+        if (lane == 0) kbki_bulk_add(to, from, 2048), kbki_bulk_add(to + 2048, from + 2048, 2048), kbki_bulk_commit();
+    } else {
+#pragma unroll
+        for (int f = 0; f < 8; f++) kbki_attn_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
+    }
 }
 // A tile of rows, and where it lies.
 template <class Plan> struct kbki_fab_tile {
@@ -12190,6 +12213,7 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, cons
         kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
     }
     if (wild) kbki_fab_late(maps, io, keys, item, low, dk, dv);
+    if (Plan::bulk) kbki_bulk_done();
     kbki_mm<T> out = {};
     out.m = n, out.n = Plan::dim;
 #pragma unroll
@@ -12260,8 +12284,8 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, "flashws", &io)) != NULL) return why;
-    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128>>(io, st)
-                           : kbki_fab_launch<T, kbki_fab_plan<128, 64>>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st)
+                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, false>>(io, st);
 }
 #endif // __CUDACC__
 

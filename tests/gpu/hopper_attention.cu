@@ -10,7 +10,7 @@
 
        --check        only what is right or wrong;   --time   only how fast
        --dir NAME     fwd or bwd alone
-       --rung NAME    this variant alone, flashws or flashpp
+       --rung NAME    this variant alone, flashws or flashpp; bulk: backward with the other way of adding to dq
        --dtype NAME   f16 or bf16 alone
        --shape HxSxD  so many heads, so many rows, d, alone
        --quick        fewer shapes, no times
@@ -39,7 +39,17 @@ struct rung {
 #name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
 static const rung rungs[] = { RUNG(fwd, flashws), RUNG(fwd, flashpp) }, older = RUNG(fwd, flashmma);
-static const rung back_rungs[] = { RUNG(bwd, flashws) }, older_back = RUNG(bwd, flashmma);
+// Backward's other way of adding to dq: by bulk copies out of shared memory.
+template <class T> static const char* back_bulk(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (!why && io.heads) why = kbki_attn_back_room(a, "flashws", &io);
+    if (why || !io.heads) return why;
+    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, true>>(io, st)
+                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, true>>(io, st);
+}
+static const rung back_rungs[] = { RUNG(bwd, flashws), { "bulk", { back_bulk<__half>, back_bulk<bf16> } } },
+                  older_back = RUNG(bwd, flashmma);
 enum { GUARD = 4096, LAUNCHES = 20, WARM = 3 };
 static const char* const dtype_name[] = { "f16", "bf16" };
 
@@ -708,6 +718,7 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
     }
     bool known = !only_rung;
     for (const rung& r : rungs) known = known || !strcmp(r.name, only_rung);
+    for (const rung& r : back_rungs) known = known || !strcmp(r.name, only_rung);
     if (only_dir && strcmp(only_dir, "fwd") && strcmp(only_dir, "bwd")) return 0;
     return known && (!only_dtype || !strcmp(only_dtype, "f16") || !strcmp(only_dtype, "bf16"));
 }
@@ -716,7 +727,7 @@ int main(int argc, char** argv) {
     bool check = true, time = true;
     int devices = 0, l2 = 0;
     if (!parse(argc, argv, &check, &time)) {
-        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--rung flashws|flashpp] [--dtype f16|bf16] "
+        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--rung flashws|flashpp|bulk] [--dtype f16|bf16] "
                "[--shape HEADSxROWSxD] [--quick] [--sanitize]\n       d is 64 or 128; at most 28000 rows\n",
                argv[0]);
         return 2;
