@@ -148,6 +148,7 @@
        >>attention_mma  attention on tensor cores, through mma.sync
        >>attention_hopper attention through TMA and wgmma
        >>attention_bwd  attention backward
+      >>attention_bwd_hopper attention backward through TMA and wgmma
        >>registry       the tables themselves; look-up and launch
        >>shared         the same as plain C functions, for other languages
 */
@@ -655,7 +656,8 @@
     row(attention, fwd,  flashws,  5,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, producer and consumers")         \
     row(attention, fwd,  flashpp,  7,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
-    row(attention, bwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")
+    row(attention, bwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")   \
+    row(attention, bwd,  flashws,  5,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same through wgmma and TMA")
 #else
 #define KBK_OPS_ATTENTION(row)
 #define KBK_TABLE_ATTENTION(row)
@@ -1629,7 +1631,7 @@ template <class Run> const char* kbki_by_row_ones(int64_t cols, Run run) {
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_hopper, >>attention_hopper
+               >>cross_entropy_both, >>matmul_hopper, >>attention_hopper, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1674,8 +1676,11 @@ __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    while (!kbki_bar_try(bar, parity))
-        if (clock64() - start > (KBK_TRAP_AFTER)*2000000000LL) __trap();
+    while (!kbki_bar_try(bar, parity)) // at a trap instruction ptxas gives up what is on its way: a store to nowhere
+        asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
+                     :
+                     : "l"(clock64() - start), "l"((KBK_TRAP_AFTER)*2000000000LL), "l"(0ull)
+                     : "memory");
 #else
     while (!kbki_bar_try(bar, parity)) {}
 #endif
@@ -1694,6 +1699,12 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
                  "r"(bytes)
                  : "memory");
     kbki_bulk_commit();
+}
+// The same, but added to what is there in f32, element by element; the end of the group is the caller's.
+__device__ __forceinline__ void kbki_bulk_add(float* to, const void* from, unsigned bytes) {
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+                 "r"(kbki_shared(from)), "r"(bytes)
+                 : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Until at most Pending of this thread's stores have yet to read their shared memory; until all are done.
@@ -10855,7 +10866,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 /*------------------------------------------------------------------------------------------------------------
   >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 5 and 7, for compute capability 9.0
                          alone.
-                         Public: kbk_attention_fwd_flashws, _flashpp      Used by: the table
+                         Public: kbk_attention_fwd_flashws, _flashpp      Used by: the table,
+                         >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -10961,12 +10973,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     }
 }
 
-// Whether a tile of V has a NaN or an infinity; the same answer for the whole warpgroup.
-template <class T, class Plan> __device__ __forceinline__ bool kbki_fa_wild(const char* v, int group) {
+// Whether a tile has a NaN or an infinity; the same answer for the whole warpgroup.
+template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const char* tile, int group) {
     uint32_t any = 0;
 #pragma unroll 4
-    for (int i = threadIdx.x % 128; i < Plan::tile_bytes / 16; i += 128) {
-        const uint4 w = *reinterpret_cast<const uint4*>(v + i * 16);
+    for (int i = threadIdx.x % 128; i < Bytes / 16; i += 128) {
+        const uint4 w = *reinterpret_cast<const uint4*>(tile + i * 16);
         any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
         any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
         any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
@@ -10979,6 +10991,35 @@ template <class T, class Plan> __device__ __forceinline__ bool kbki_fa_wild(cons
                  : "r"(any & 0x80008000u), "r"(1 + group)
                  : "memory");
     return __shfl_sync(~0u, all, 0) != 0;
+}
+
+/*  sum += p tile without wgmma, which would multiply what is hidden by its zeros, and 0 * NaN is NaN: line by line of
+    the tile, each to those lines of the sum that see it: the same and the later ones, or, After, the same and the
+    earlier ones. below: the warp's first line of the sum less the tile's first line. */
+template <class T, int Lines, int Columns, int Panels, bool After>
+__device__ __forceinline__ void kbki_fa_visible(const char* tile, const uint32_t* p, float* sum, int below) {
+    int lane = threadIdx.x % 32, mine = below + lane / 4;
+#pragma unroll
+    for (int step = 0; step < Lines / 16; step++)
+#pragma unroll 1
+        for (int i = 0; i < 16; i++) {
+            int at = step * 16 + i, from = (lane & ~3) | (i & 7) >> 1;
+            uint32_t lo = __shfl_sync(~0u, i < 8 ? p[step * 4] : p[step * 4 + 2], from);
+            uint32_t hi = __shfl_sync(~0u, i < 8 ? p[step * 4 + 1] : p[step * 4 + 3], from);
+            float x[2], y[2], b[2];
+            kbki_unword((T*)0, lo, x), kbki_unword((T*)0, hi, y);
+            float a = i & 1 ? x[1] : x[0], c = i & 1 ? y[1] : y[0];
+            bool first = After ? at >= mine : at <= mine, second = After ? at >= mine + 8 : at <= mine + 8;
+            const char* line = tile + (step / 4 * Panels * 8192) + at % 64 * 128 + lane % 4 * 4;
+#pragma unroll
+            for (int n = 0; n < Columns / 8; n++) {
+                float(&to)[4] = *reinterpret_cast<float(*)[4]>(sum + n * 4);
+                kbki_unword((T*)0, *reinterpret_cast<const uint32_t*>(line + n / 8 * 8192 + ((n ^ at) & 7) * 16), b);
+                if (first) to[0] = fmaf(a, b[0], to[0]), to[1] = fmaf(a, b[1], to[1]);
+                if (second) to[2] = fmaf(c, b[0], to[2]), to[3] = fmaf(c, b[1], to[3]);
+            }
+        }
+    kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
 }
 
 // One warpgroup: 64 rows of q from `row` on. s: scores or their exponentials; p: those in 16 bits.
@@ -11055,32 +11096,6 @@ template <class T, class Plan> struct kbki_fa_rows {
 #pragma unroll
         for (int i = 0; i < Plan::dim / 2; i++) o[i] *= factor[i / 2 % 2];
     }
-    /*  o += p v without wgmma, which would multiply hidden keys by their zeros, and 0 * NaN is NaN: key by key, each
-        to the rows that see it. below: the warp's first row less the tile's first key. */
-    static __device__ __forceinline__ void visible(const char* tile, const uint32_t* p, float* o, int below) {
-        int lane = threadIdx.x % 32, row = below + lane / 4;
-#pragma unroll
-        for (int step = 0; step < Plan::keys / 16; step++)
-#pragma unroll 1
-            for (int i = 0; i < 16; i++) {
-                int key = step * 16 + i, from = (lane & ~3) | (i & 7) >> 1;
-                uint32_t lo = __shfl_sync(~0u, i < 8 ? p[step * 4] : p[step * 4 + 2], from);
-                uint32_t hi = __shfl_sync(~0u, i < 8 ? p[step * 4 + 1] : p[step * 4 + 3], from);
-                float x[2], y[2], b[2];
-                kbki_unword((T*)0, lo, x), kbki_unword((T*)0, hi, y);
-                float a = i & 1 ? x[1] : x[0], c = i & 1 ? y[1] : y[0];
-                const char* line = tile + (step / 4 * Plan::panels * 8192) + key % 64 * 128 + lane % 4 * 4;
-#pragma unroll
-                for (int n = 0; n < Plan::dim / 8; n++) {
-                    kbki_unword((T*)0, *reinterpret_cast<const uint32_t*>(line + n / 8 * 8192 + ((n ^ key) & 7) * 16),
-                                b);
-                    if (key <= row) o[n * 4] = fmaf(a, b[0], o[n * 4]), o[n * 4 + 1] = fmaf(a, b[1], o[n * 4 + 1]);
-                    if (key <= row + 8)
-                        o[n * 4 + 2] = fmaf(c, b[0], o[n * 4 + 2]), o[n * 4 + 3] = fmaf(c, b[1], o[n * 4 + 3]);
-                }
-            }
-        kbki_bulk_fence();
-    }
 };
 
 // --- a warpgroup's way through the tiles of an item, from the last that it sees to the first
@@ -11117,7 +11132,7 @@ __device__ __forceinline__ bool kbki_fa_first(kbki_fa_rows<T, Plan>& rows, const
     kbki_fa_pass<Plan>(rows.group);
     if (causal) {
         kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
-        wild = kbki_fa_wild<T, Plan>(ring.v + ring.slot * Plan::tile_bytes, rows.group);
+        wild = kbki_fa_wild<T, Plan::tile_bytes>(ring.v + ring.slot * Plan::tile_bytes, rows.group);
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<Plan::keys / 2>(s);
@@ -11135,8 +11150,8 @@ __device__ __forceinline__ void kbki_fa_serial(kbki_fa_rows<T, Plan>& rows, kbki
     int group = rows.group;
     kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
     if (wild) {
-        rows.visible(ring.v + ring.slot * Plan::tile_bytes, p, o,
-                     low - threadIdx.x % 32 / 4 - (tiles - 1) * Plan::keys);
+        kbki_fa_visible<T, Plan::keys, Plan::dim, Plan::panels, false>(
+            ring.v + ring.slot * Plan::tile_bytes, p, o, low - threadIdx.x % 32 / 4 - (tiles - 1) * Plan::keys);
         kbki_wg_barrier<128>(1 + group);
     } else {
         rows.values(ring.slot, p, o);
@@ -11328,7 +11343,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd     Attention backward: with the S^2 matrices in memory, and in tiles on tensor cores.
-                      Public: kbk_attention_bwd_naive, _flashmma      Used by: the table
+                      Public: kbk_attention_bwd_naive, _flashmma      Used by: the table, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd --------------------------------------------------------------------------------------------
@@ -11344,6 +11359,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                                                      rows of q pass by; dq collects by atomics in f32, laid
                                                      out as the accumulators are, so each is a full line. dq
                                                      of a tile waits for the next tile's barrier: one per tile
+    5 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
                lse has no room there for the logarithm of a sum */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
@@ -11445,6 +11461,14 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
         io->vector &= kbki_aligned(a->out[i], 16);
     }
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
+}
+
+// Scratch of the variants that keep no scores.
+template <class T> const char* kbki_attn_back_room(const kbk_args* a, const char* variant, kbki_attn_back<T>* io) {
+    const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, variant));
+    io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
+    io->sum = (float*)(io->stat + io->heads * kbki_ceil(io->rows, 64) * 64);
+    return why;
 }
 
 // Thread per pair; then thread per element of dq, and of dk and dv.
@@ -11549,7 +11573,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-__device__ __forceinline__ void kbki_attn_add4(float* to, const float (&x)[4]) {
+__device__ __forceinline__ void kbki_attn_add4(float* to, const float* x) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
                  : "memory");
@@ -11789,10 +11813,479 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, "flashmma"))) != NULL) return why;
-    io.stat = (float2*)((char*)a->workspace + KBK_TICKETS);
-    io.sum = (float*)(io.stat + io.heads * kbki_ceil(io.rows, 64) * 64);
+    if ((why = kbki_attn_back_room(a, "flashmma", &io)) != NULL) return why;
     return a->s.cols == 64 ? kbki_attn_back_flashmma<T, 64>(io, st) : kbki_attn_back_flashmma<T, 128>(io, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_bwd_hopper     Attention backward through wgmma and tensor copies: rung 5, for compute capability 9.0
+                             alone.
+                             Public: kbk_attention_bwd_flashws      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
+    5 flashws  128 keys stay in shared memory, two warpgroups have the dk and dv of 64 each in registers, and a thread
+               of other warps keeps a ring of two tiles of q and do full: 64 rows at d = 128, 128 at d = 64. Scores
+               come with keys as rows, so that p and ds are left operands of dv and dk in the registers that they were
+               made in; ds goes to shared memory as well, for dq: each warpgroup has 64 x 64 of it, over all 128 keys
+               <- no thread moves operands, and each product but the first two of a tile runs beside something else:
+               dv beside ds, dk beside the sums of dq and the next tile's scores, and what is left of a tile is one
+               barrier
+    bound by   arithmetic; and shared memory, which 64 x 64 products read at its full rate
+
+    What goes before and after is flashmma's: D and the exponents' bases; sums of dq to rows. Rows and keys past the
+    last are zeros by the copy, and p and ds are 0 there, as they are where causality hides. do, q, k and v have to
+    start on 16 bytes; o, dq, dk and dv may lie anywhere. */
+#define KBKI_TEXT_TMA_BACK "TMA wants do, q, k and v to start on 16 bytes: use flashmma"
+#ifdef __CUDACC__
+
+/*  Shared memory: K, V, the rings of Q and dO, two tiles of ds, what is known of rows. Q, K, V and dO lie in blocks of
+    64 lines, panel after panel in each; ds as 64 rows for each key, 128 keys, and then the next 64 rows. */
+template <int Dim, int Rows, bool Bulk> struct kbki_fab_plan {
+    static constexpr bool bulk = Bulk;
+    static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
+    static constexpr int threads = 128 * 3, keep = 240, spare = 24; // registers
+    static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
+    static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
+    static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
+    static constexpr int staging = stat + 2 * stat_bytes, staging_bytes = Bulk ? 4096 : 0; // a warp's
+    static constexpr int bytes = 1024 + staging + 8 * staging_bytes;                       // 1024: to align
+    static_assert(panels * blocks == 2, "a block of dq for each warpgroup");
+};
+struct kbki_fab_maps {
+    kbki_map q, k, v, dout;
+};
+// Items of `span` heads together are taken by keys first: the first keys have the most rows that see them.
+template <class T> struct kbki_fab {
+    kbki_attn_back<T> io;
+    int tiles, span; // of keys, per head; heads
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+struct kbki_fab_barriers {
+    uint64_t k_full, v_full, q_full[2], dout_full[2], empty[2];
+};
+// A CTA's keys, the first row that sees one of them, and its shared memory.
+struct kbki_fab_item {
+    kbki_fab_barriers* bar;
+    char* base;
+    int head, key, row;
+};
+template <class T> __device__ __forceinline__ void kbki_fab_where(const kbki_fab<T>& work, kbki_fab_item* item) {
+    int whole = work.span * work.tiles, section = (int)blockIdx.x / whole, in = (int)blockIdx.x - section * whole;
+    int wide = min(work.span, (int)work.io.heads - section * work.span);
+    item->head = section * work.span + in % wide;
+    item->key = in / wide * 128, item->row = work.io.causal ? item->key : 0;
+}
+
+// One thread: K and V, then tile after tile of rows.
+template <int Lines, int Panels>
+__device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
+    for (int b = 0; b < Lines / 64 * Panels; b++)
+        kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
+}
+// Q, dO and what is known of the rows of a tile.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fab_fetch(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
+                                               const kbki_fab_item& item, int row, unsigned slot, uint64_t* q_full,
+                                               uint64_t* dout_full) {
+    const int filled = ((int)io.rows + 63) / 64 * 64; // rows of a head that something is known of
+    const unsigned known = (unsigned)min(Plan::rows, filled - row) * 8;
+    kbki_bar_expect(q_full, Plan::row_bytes + known);
+    kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::q + slot * Plan::row_bytes, &maps.q, q_full, row,
+                                            item.head);
+    kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
+                   io.stat + (int64_t)kbki_attn_tile(io, item.head, row) * 64, known, q_full);
+    kbki_bar_expect(dout_full, Plan::row_bytes);
+    kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::dout + slot * Plan::row_bytes, &maps.dout, dout_full,
+                                            row, item.head);
+}
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
+                                                 const kbki_fab_item& item) {
+    unsigned slot = 0, parity = 1;
+    kbki_bar_expect(&item.bar->k_full, Plan::key_bytes);
+    kbki_fab_load<Plan::keys, Plan::panels>(item.base, &maps.k, &item.bar->k_full, item.key, item.head);
+#pragma unroll 1
+    for (int row = item.row; row < io.rows; row += Plan::rows) {
+        kbki_bar_wait(item.bar->empty + slot, parity);
+        kbki_fab_fetch<T, Plan>(maps, io, item, row, slot, item.bar->q_full + slot, item.bar->dout_full + slot);
+        if (row == item.row) {
+            kbki_bar_expect(&item.bar->v_full, Plan::key_bytes);
+            kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &item.bar->v_full, item.key,
+                                                    item.head);
+        }
+        slot ^= 1, parity ^= slot == 0;
+    }
+}
+
+// Results that a product is to define: what was in these registers before is nobody's, or ptxas sees a product's
+// registers written to while it is on its way.
+template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
+#pragma unroll
+    for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
+}
+// --- a warpgroup. s: scores, p, in f32; t: do v, ds, in f32; p and x: p and ds in 16 bits. Lines of them are keys,
+//     columns are rows.
+template <class T, class Plan> struct kbki_fab_keys {
+    kbki_wg_operand<true> all; // the shared memory
+    const char* base;
+    int group, panel, block; // of dq: 64 columns, 64 rows
+    float scale;             // of scores, to logarithms of base 2
+
+    __device__ __forceinline__ void set(char* at, int which, float log2_scale) {
+        base = at, group = which, panel = which % Plan::panels, block = which / Plan::panels, scale = log2_scale;
+        all.set(at);
+    }
+    // What lies at `bytes`. Made anew for each tile: those of K and V would take 48 registers otherwise.
+    template <bool Along> __device__ __forceinline__ kbki_wg_operand<Along> operand(uint32_t bytes) const {
+        kbki_wg_operand<Along> it;
+        it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
+        asm volatile("" : "+r"(it.low));
+        return it;
+    }
+    // lines of K or V times lines of Q or dO
+    __device__ __forceinline__ void scores(uint32_t lines, uint32_t rows, float* s) const {
+        const auto a = operand<true>(lines + (uint32_t)group * (Plan::panels * 8192)), b = operand<true>(rows);
+        kbki_fab_new<Plan::rows / 2>(s);
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < Plan::dim / 16; step++) {
+            const uint32_t on = step / 4 * a.block64 + step % 4 * a.step16;
+            kbki_wgmma<T, Plan::rows>::template shared<0, 0>(s, a.at(on), b.at(on), step != 0);
+        }
+        kbki_wg_commit();
+    }
+    // sum += p dO, or ds Q
+    __device__ __forceinline__ void add(const uint32_t* p, uint32_t rows, float* sum) const {
+        const auto b = operand<false>(rows);
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < Plan::rows / 16; step++)
+            kbki_wgmma<T, Plan::dim>::template registers<1>(
+                sum, p + step * 4, b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16), 1);
+        kbki_wg_commit();
+    }
+    // 64 x 64 of dq, from all keys: ds is read as if it were transposed.
+    __device__ __forceinline__ void dq(uint32_t ds, float* sum) const {
+        const auto a = operand<false>(ds + (uint32_t)block * (Plan::keys * 128)), b = operand<false>(panel * 8192);
+        kbki_fab_new<32>(sum);
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < Plan::keys / 16; step++)
+            kbki_wgmma<T, 64>::template shared<1, 1>(sum, a.at(step * a.step16),
+                                                     b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16),
+                                                     step != 0);
+        kbki_wg_commit();
+    }
+    // What is known of the rows of the thread's columns 8 b + 0 and 1: base of the exponent and D, twice.
+    __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
+        float4 two;
+        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(two.x), "=f"(two.y), "=f"(two.z), "=f"(two.w)
+                     : "r"(kbki_shared(base + stat) + (b * 4 + threadIdx.x % 4) * 16)
+                     : "memory");
+        return two;
+    }
+    __device__ __forceinline__ void exponentials(uint32_t stat, float* s) const {
+#pragma unroll
+        for (int b = 0; b < Plan::rows / 8; b++) {
+            const float4 two = known(stat, b);
+#pragma unroll
+            for (int e = 0; e < 4; e++) s[b * 4 + e] = kbki_exp2(fmaf(s[b * 4 + e], scale, e & 1 ? -two.z : -two.x));
+        }
+    }
+    __device__ __forceinline__ void slopes(uint32_t stat, const uint32_t* p, float* t) const {
+#pragma unroll
+        for (int b = 0; b < Plan::rows / 8; b++) {
+            const float4 two = known(stat, b);
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                float w[2], *to = t + b * 4 + h * 2;
+                kbki_unword((T*)0, p[b * 2 + h], w);
+                to[0] = w[0] * (to[0] - two.y), to[1] = w[1] * (to[1] - two.w);
+            }
+        }
+    }
+    // 0 where a row comes before `low` of its key, this thread's first or second, or after the last. row: the tile's
+    // first.
+    static __device__ __forceinline__ void hide(float* s, int row, const int* low, int last) {
+        row += threadIdx.x % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < Plan::rows / 2; i++) {
+            const int at = row + i / 4 * 8 + i % 2;
+            if (at < low[i / 2 % 2] || at > last) s[i] = 0;
+        }
+    }
+    static __device__ __forceinline__ void pack(const float* s, uint32_t* p) {
+#pragma unroll
+        for (int i = 0; i < Plan::rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
+    }
+    // ds for dq; the barrier after it is the caller's.
+    __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
+        const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
+        char* to = const_cast<char*>(base) + ds + key * 128;
+#pragma unroll
+        for (int c = 0; c < Plan::rows / 16; c++)
+            kbki_wg_stmatrix(to + c / 4 * (Plan::keys * 128) + (((c % 4 * 2 + lane / 16) ^ (lane & 7)) << 4),
+                             x + c * 4);
+        kbki_bulk_fence();
+    }
+};
+
+// This warpgroup's 64 x 64 of dq of the tile from `row` on, to where kbki_attn_dq_k looks for it.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
+                                              int head, int row, const float* d) {
+    const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+    row += keys.block * 64;
+    if (row >= io.rows) return;
+    float* to = io.sum + (int64_t)kbki_attn_tile(io, head, row) * (64 * Plan::dim) +
+                (keys.panel * 4 + warp / 2) * 1024 + warp % 2 * 512;
+    if (Plan::bulk) {
+        char* from = const_cast<char*>(keys.base) + Plan::staging + (keys.group * 4 + warp) * Plan::staging_bytes;
+        if (lane == 0) kbki_bulk_read<0>(); // by the copies before
+        __syncwarp();
+#pragma unroll
+        for (int f = 0; f < 8; f++)
+            *reinterpret_cast<float4*>(from + f * 512 + lane * 16) =
+                make_float4(d[f * 4], d[f * 4 + 1], d[f * 4 + 2], d[f * 4 + 3]);
+        kbki_bulk_fence();
+        __syncwarp();
+        if (lane == 0) kbki_bulk_add(to, from, 2048), kbki_bulk_add(to + 2048, from + 2048, 2048), kbki_bulk_commit();
+    } else {
+#pragma unroll
+        for (int f = 0; f < 8; f++) kbki_attn_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
+    }
+}
+// A tile of rows, and where it lies.
+template <class Plan> struct kbki_fab_tile {
+    int row;
+    unsigned slot, parity;
+    __device__ __forceinline__ uint32_t q() const { return Plan::q + slot * Plan::row_bytes; }
+    __device__ __forceinline__ uint32_t dout() const { return Plan::dout + slot * Plan::row_bytes; }
+    __device__ __forceinline__ uint32_t ds() const { return Plan::ds + slot * Plan::ds_bytes; }
+    __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
+    __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
+};
+/*  A tile of rows. Its scores are asked for while the product for dk of the tile before, and the additions to dq, may
+    be on their way; that product is the last to read a slot of the ring. */
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
+                                              const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile,
+                                              const int* low, float* dk, float* dv) {
+    const bool edge = (io.causal && tile.row < item.key + Plan::keys) || item.key + Plan::keys > io.rows ||
+                      tile.row + Plan::rows > io.rows;
+    float s[Plan::rows / 2], t[Plan::rows / 2], d[32];
+    uint32_t p[Plan::rows / 4], x[Plan::rows / 4];
+    kbki_bar_wait(item.bar->q_full + tile.slot, tile.parity);
+    keys.scores(0, tile.q(), s);
+    kbki_wg_wait<1>(); // for dk of the tile before
+    if (tile.row > item.row) kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
+    kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
+    keys.scores(Plan::v, tile.dout(), t);
+    kbki_wg_wait<1>();
+    kbki_wg_hold<Plan::rows / 2>(s);
+    keys.exponentials(tile.stat(), s);
+    if (edge) keys.hide(s, tile.row, low, (int)io.rows - 1);
+    keys.pack(s, p);
+    keys.add(p, tile.dout(), dv);
+    kbki_wg_wait<1>();
+    kbki_wg_hold<Plan::rows / 2>(t);
+    keys.slopes(tile.stat(), p, t);
+    if (edge) keys.hide(t, tile.row, low, (int)io.rows - 1);
+    keys.pack(t, x);
+    keys.store(tile.ds(), x);
+    kbki_wg_barrier<256>(3);
+    keys.dq(tile.ds(), d);
+    keys.add(x, tile.q(), dk);
+    kbki_wg_wait<1>();
+    kbki_wg_hold<32>(d);
+    kbki_fab_give(io, keys, item.head, tile.row, d);
+}
+
+// --- causality and numbers that are none: 0 times a hidden one would be NaN
+
+// Tiles of rows that do not see all of the CTA's keys: the first ones.
+template <class T, class Plan>
+__device__ __forceinline__ int kbki_fab_diagonal(const kbki_attn_back<T>& io, const kbki_fab_item& item) {
+    return (min((int)io.rows - item.row, Plan::keys) + Plan::rows - 1) / Plan::rows;
+}
+// Whether K, or Q or dO of such rows, has NaN or infinity. The same answer for both warpgroups.
+template <class T, class Plan>
+__device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const kbki_fab_item& item, int group) {
+    constexpr int half = Plan::row_bytes / 2;
+    const int tiles = kbki_fab_diagonal<T, Plan>(io, item);
+    bool wild = kbki_fa_wild<T, Plan::key_bytes / 2>(item.base + group * (Plan::key_bytes / 2), group);
+    for (int slot = 0; slot < tiles; slot++) {
+        const char* at = item.base + slot * Plan::row_bytes + group * half;
+        kbki_bar_wait(item.bar->q_full + slot, 0);
+        wild = kbki_fa_wild<T, half>(at + Plan::q, group) || wild;
+        kbki_bar_wait(item.bar->dout_full + slot, 0);
+        wild = kbki_fa_wild<T, half>(at + Plan::dout, group) || wild;
+    }
+    unsigned both;
+    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 3, 256, p; selp.u32 %0, 1, 0, q; }"
+                 : "=r"(both)
+                 : "r"((unsigned)wild)
+                 : "memory");
+    return __shfl_sync(~0u, both, 0) != 0;
+}
+// As kbki_fab_step, for a tile of such rows that is there: what causality hides is left out of the sums.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
+                                                 const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile,
+                                                 const int* low, float* dk, float* dv) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
+    const int below = item.key + keys.group * 64 + warp * 16 - tile.row; // the warp's first key less the first row
+    float s[Plan::rows / 2], t[Plan::rows / 2], d[32] = {};
+    uint32_t p[Plan::rows / 4], a[Plan::keys / 4];
+    keys.scores(0, tile.q(), s);
+    keys.scores(Plan::v, tile.dout(), t);
+    kbki_wg_wait<0>();
+    kbki_wg_hold<Plan::rows / 2>(s), kbki_wg_hold<Plan::rows / 2>(t);
+    keys.exponentials(tile.stat(), s);
+    keys.hide(s, tile.row, low, (int)io.rows - 1);
+    keys.pack(s, p);
+    kbki_fa_visible<T, Plan::rows, Plan::dim, Plan::panels, true>(item.base + tile.dout(), p, dv, below);
+    keys.slopes(tile.stat(), p, t);
+    keys.hide(t, tile.row, low, (int)io.rows - 1);
+    keys.pack(t, p);
+    keys.store(tile.ds(), p);
+    kbki_fa_visible<T, Plan::rows, Plan::dim, Plan::panels, true>(item.base + tile.q(), p, dk, below);
+    kbki_wg_barrier<256>(3);
+    const uint32_t from = kbki_shared(item.base + tile.ds()) + keys.block * (Plan::keys * 128) +
+                          ((lane & 7) + (lane >> 4) * 8) * 128 + (((warp * 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4);
+#pragma unroll
+    for (int step = 0; step < Plan::keys / 16; step++)
+        kbki_attn_ldsm_t(*reinterpret_cast<uint32_t(*)[4]>(a + step * 4), from + step * 2048);
+    kbki_fa_visible<T, Plan::keys, 64, Plan::panels, false>(item.base + keys.panel * 8192, a, d,
+                                                            tile.row - item.key + keys.block * 64 + warp * 16);
+    kbki_fab_give(io, keys, item.head, tile.row, d);
+}
+// All such rows, last of all and for the second time in shared memory: ptxas does not follow sums that go from here to
+// a product.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
+                                              const kbki_fab_keys<T, Plan>& keys, const kbki_fab_item& item,
+                                              const int* low, float* dk, float* dv) {
+    kbki_fab_tile<Plan> tile = {};
+#pragma unroll 1
+    for (int i = 0; i < kbki_fab_diagonal<T, Plan>(io, item); i++) {
+        tile.row = item.row + i * Plan::rows;
+        kbki_wg_barrier<256>(3); // the first slot is free
+        if (threadIdx.x == 128)
+            kbki_fab_fetch<T, Plan>(maps, io, item, tile.row, 0, &item.bar->k_full, &item.bar->v_full);
+        kbki_bar_wait(&item.bar->k_full, ~i & 1);
+        kbki_bar_wait(&item.bar->v_full, ~i & 1);
+        kbki_fab_visible(io, keys, item, tile, low, dk, dv);
+    }
+}
+
+// A warpgroup: all rows that see its keys; then dk and dv of its 64 keys.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
+                                                 const kbki_fab_item& item, int group) {
+    kbki_fab_keys<T, Plan> keys;
+    kbki_fab_tile<Plan> tile = {};
+    const int n = (int)io.rows, first = item.key + group * 64;
+    float dk[Plan::dim / 2] = {}, dv[Plan::dim / 2] = {};
+    int low[2];
+    tile.row = item.row;
+    keys.set(item.base, group, io.scale * KBKI_LOG2E);
+    for (int h = 0; h < 2; h++) {
+        const int key = first + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + 8 * h;
+        low[h] = key >= n ? INT_MAX : io.causal ? key : 0;
+    }
+    kbki_bar_wait(&item.bar->k_full, 0);
+    kbki_bar_wait(&item.bar->v_full, 0);
+    const bool wild = io.causal && kbki_fab_wild<T, Plan>(io, item, group);
+    for (int left = wild ? kbki_fab_diagonal<T, Plan>(io, item) : 0; left; left--, tile.next())
+        if (left > 1) kbki_fa_arrive(item.bar->empty + tile.slot); // a step gives back the slot before its own
+    if (tile.row < n) { // ptxas wants products to be waited for where they are on their way at all
+#pragma unroll 1
+        do {
+            kbki_fab_step(io, keys, item, tile, low, dk, dv);
+            tile.next();
+        } while (tile.row < n);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
+    }
+    if (wild) kbki_fab_late(maps, io, keys, item, low, dk, dv);
+    if (Plan::bulk) kbki_bulk_done();
+    kbki_mm<T> out = {};
+    out.m = n, out.n = Plan::dim;
+#pragma unroll
+    for (int i = 0; i < Plan::dim / 2; i++) dk[i] *= io.scale;
+    out.c = io.dk + (int64_t)item.head * n * Plan::dim;
+    kbki_wg_finish<T, Plan::dim>(out, first, 0, dk);
+    out.c = io.dv + (int64_t)item.head * n * Plan::dim;
+    kbki_wg_finish<T, Plan::dim>(out, first, 0, dv);
+}
+#endif // __CUDA_ARCH_FEAT_SM90_ALL
+
+template <class T, class Plan>
+__global__ void __launch_bounds__(Plan::threads, 1)
+    kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ uint4 kbki_attn_shared[];
+    __shared__ kbki_fab_barriers bar;
+    kbki_fab_item item = { &bar, kbki_wg_align(kbki_attn_shared), 0, 0, 0 };
+    int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
+    if (threadIdx.x == 0) {
+        kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1);
+        for (int i = 0; i < 2; i++)
+            kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.dout_full + i, 1), kbki_bar_init(bar.empty + i, 2);
+        kbki_bar_ready();
+        kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k);
+        kbki_tma_prefetch(&maps.v), kbki_tma_prefetch(&maps.dout);
+    }
+    kbki_fab_where(work, &item);
+    __syncthreads();
+    if (group < 0) {
+        kbki_wg_give<Plan::spare>();
+        if (threadIdx.x == 0) kbki_fab_produce<T, Plan>(maps, work.io, item);
+    } else {
+        kbki_wg_take<Plan::keep>();
+        kbki_fab_consume<T, Plan>(maps, work.io, item, group);
+    }
+#endif
+}
+template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<T>& io, kbk_stream st) {
+    constexpr int Dim = Plan::dim;
+    kbki_fab_maps maps;
+    kbki_fab<T> work;
+    size_t bytes = Plan::bytes;
+    int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
+    int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256);
+    int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8); // heads whose rows and sums of dq L2 holds at once
+    const char* why = kbki_needs_hopper();
+    if (why) return why;
+    if (!kbki_aligned(io.dout, 16) || !kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16))
+        return KBKI_TEXT_TMA_BACK;
+    if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
+    if (!io.causal || span < 1) span = 1;
+    if (span > io.heads) span = io.heads;
+    work.io = io, work.tiles = (int)tiles, work.span = (int)span;
+    const T* const from[4] = { io.q, io.k, io.v, io.dout };
+    kbki_map* const to[4] = { &maps.q, &maps.k, &maps.v, &maps.dout };
+    for (int i = 0; i < 4 && !why; i++)
+        why = kbki_map_planes(from[i], io.heads, io.rows * Dim, io.rows, Dim, Dim, 64, to[i]);
+    if (!why) why = kbki_want_shared(kbki_fab_k<T, Plan>, &bytes);
+    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io);
+    kbki_fab_k<T, Plan><<<(unsigned)(io.heads * tiles), Plan::threads, bytes, st>>>(maps, work);
+    kbki_attn_dq_k<T, Dim><<<(unsigned)lines, 2 * Dim, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if ((why = kbki_attn_back_room(a, "flashws", &io)) != NULL) return why;
+    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st)
+                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, false>>(io, st);
 }
 #endif // __CUDACC__
 

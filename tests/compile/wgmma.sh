@@ -29,6 +29,13 @@ template <class T> const char* both(const kbk_args* a) {
 }
 const char* all(const kbk_args* a) { return a->s.elem ? both<__half>(a) : both<__nv_bfloat16>(a); }
 EOT
+cat > "$tmp/backward.cu" << 'EOT'
+#define KBK_NO_REGISTRY
+#include "kbench_kernels.cuh"
+const char* all(const kbk_args* a) {
+    return a->s.elem ? kbk_attention_bwd_flashws<__half>(a, 0) : kbk_attention_bwd_flashws<__nv_bfloat16>(a, 0);
+}
+EOT
 # What must not be: the results used while the product is on its way.
 cat > "$tmp/planted.cu" << 'EOT'
 #define KBK_NO_REGISTRY
@@ -52,10 +59,11 @@ __global__ void __launch_bounds__(128) planted(float* out, int n) {
 EOT
 # notes FILE: what ptxas has to say of it, for sm_90a
 notes() {
-    run $NVCC $strict -O3 -gencode=arch=compute_90a,code=sm_90a -Xptxas -v -c "$tmp/$1.cu" -o "$tmp/$1.o"
+    run $NVCC $strict -O3 -gencode=arch=compute_90a,code=sm_90a -Xptxas -v $trap -c "$tmp/$1.cu" -o "$tmp/$1.o"
     check_rc "$1.cu for sm_90a" 0
     cat "$out" "$err" > "$tmp/$1.log"
 }
+trap=
 serialised='C75(08|1[0-5]|17|19|20)|[Ss]erializ'
 # clean FILE KERNELS AT_LEAST: none of FILE's kernels, named by a pattern, is serialised or spills
 clean() {
@@ -68,11 +76,16 @@ clean() {
 }
 clean products 'kbki_wg_ring_k|kbk_matmul_fwd_wgmma_k' 24
 clean attention 'kbki_fa_k' 8
+clean backward 'kbki_fab_k' 4
+trap=-DKBK_TRAP_AFTER=2 # the clock of a wait for what is on its way, too
+clean backward 'kbki_fab_k' 4
+trap=
 notes planted
 if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not seen"; fi
 for arch in sm_75 sm_80 sm_90 sm_100 sm_120; do
     $NVCC --list-gpu-code 2> /dev/null | grep -qx $arch || continue
     check "products.cu for $arch" $NVCC $strict -O1 -arch=$arch -c "$tmp/products.cu" -o "$tmp/other.o"
     check "attention.cu for $arch" $NVCC $strict -O1 -arch=$arch -c "$tmp/attention.cu" -o "$tmp/other.o"
+    check "backward.cu for $arch" $NVCC $strict -O1 -arch=$arch -c "$tmp/backward.cu" -o "$tmp/other.o"
 done
 finish

@@ -2,13 +2,15 @@
 /* What it proves: attention forward through wgmma and tensor copies (rungs 5 and 7) picks the right key out of all
    keys to the last bit, counts every key that a row sees once and no other, is as near to arithmetic in double as 16
    bits allow, leaves no trace of what causality hides, writes o and lse whole and nothing else, and refuses what TMA
-   cannot take. Then it shows how fast it is.
+   cannot take. Of attention backward (rung 5) the same: each row's slope goes to the key that it matches and to no
+   other; dk and dv come out bit for bit the same each time. Then it shows how fast they are.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
    (-DHOPPER_NO_TRAP: without the clock that ends a kernel which waits for ever)
 
        --check        only what is right or wrong;   --time   only how fast
-       --rung NAME    this variant alone, flashws or flashpp
+       --dir NAME     fwd or bwd alone
+       --rung NAME    this variant alone, flashws or flashpp; bulk: backward with the other way of adding to dq
        --dtype NAME   f16 or bf16 alone
        --shape HxSxD  so many heads, so many rows, d, alone
        --quick        fewer shapes, no times
@@ -32,12 +34,23 @@ struct rung {
     const char* name;
     kbk_launch_fn launch[2]; // f16, bf16
 };
-#define RUNG(name)                                                                  \
-    {                                                                               \
-#name, { kbk_attention_fwd_##name<__half>, kbk_attention_fwd_##name<bf16> } \
+#define RUNG(dir, name)                                                                     \
+    {                                                                                       \
+#name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
-static const rung rungs[] = { RUNG(flashws), RUNG(flashpp) }, older = RUNG(flashmma);
-enum { RUNGS = sizeof rungs / sizeof rungs[0], GUARD = 4096, LAUNCHES = 20, WARM = 3 };
+static const rung rungs[] = { RUNG(fwd, flashws), RUNG(fwd, flashpp) }, older = RUNG(fwd, flashmma);
+// Backward's other way of adding to dq: by bulk copies out of shared memory.
+template <class T> static const char* back_bulk(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (!why && io.heads) why = kbki_attn_back_room(a, "flashws", &io);
+    if (why || !io.heads) return why;
+    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, true>>(io, st)
+                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, true>>(io, st);
+}
+static const rung back_rungs[] = { RUNG(bwd, flashws), { "bulk", { back_bulk<__half>, back_bulk<bf16> } } },
+                  older_back = RUNG(bwd, flashmma);
+enum { GUARD = 4096, LAUNCHES = 20, WARM = 3 };
 static const char* const dtype_name[] = { "f16", "bf16" };
 
 struct shape {
@@ -49,7 +62,7 @@ enum { MATCH, ALIKE, RANDOM, SPOILED, WIDE, FILLS };
 static const char* const fill_name[] = { "one match", "all alike", "random", "NaN and infinity", "wide scores" };
 
 static int passed, failed, skipped;
-static const char *only_rung, *only_dtype; // options
+static const char *only_rung, *only_dtype, *only_dir; // options
 static shape only_shape;
 static bool quick, sanitize;
 static cudaStream_t stream;
@@ -147,10 +160,10 @@ struct verdict {
     float got, want, may;                                       // of one of the bad elements
 };
 // All of [raw, raw + bytes): n results from byte `at` on, and 0xFF around them. exact: what is wanted, in 16 bits, or
-// nothing else. wanted NULL: 0xFF throughout.
+// nothing else; loose: NaN may stand for infinity, and the reverse. wanted NULL: 0xFF throughout.
 template <class T>
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const double* wanted, const double* allowed,
-                          int64_t n, bool exact, bool is_lse, verdict* out) {
+                          int64_t n, bool exact, bool is_lse, verdict* out, bool loose = false) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes / (int64_t)sizeof(T);
          i += (int64_t)gridDim.x * blockDim.x) {
         int64_t e = i - at / (int64_t)sizeof(T);
@@ -164,7 +177,7 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const doub
         if (exact) want = (double)(float)(T)(float)want;
         if (!exact && isfinite(want)) may = is_lse ? 2e-5 + 1e-6 * fabs(want) : allowed[e];
         bool same = got == want || (isnan(got) && isnan(want) && !untouched) || fabs(got - want) <= may;
-        if (same) continue;
+        if (same || (loose && !isfinite(got) && !isfinite(want) && !untouched)) continue;
         unsigned long long* first = is_lse ? &out->first_lse : &out->first;
         if (atomicMin(first, (unsigned long long)e) > (unsigned long long)e && !is_lse)
             out->got = (float)got, out->want = (float)want, out->may = (float)may;
@@ -313,6 +326,256 @@ template <class T> static void check_type(const rung& r) {
     for (void* p : all) CUDA(cudaFree(p));
 }
 
+// --- backward: do, q, k, v, o and lse to dq, dk, dv
+
+// What the inputs are: each row matches one key, and all numbers are small integers; numbers of [-1, 1); the same with
+// NaN and infinity where causality hides them from some, and rows that saw nothing; scores over a wide range.
+enum { BACK_MATCH, BACK_RANDOM, BACK_SPOILED, BACK_WIDE, BACK_FILLS };
+static const char* const back_fill_name[] = { "one match", "random", "NaN and infinity", "wide scores" };
+static const char* const back_name[] = { "dq", "dk", "dv" };
+
+template <class T> struct back {
+    T* in[5]; // do, q, k, v, o
+    float* lse;
+    char *out[3], *work, *again; // guard, results, guard; scratch; results of another launch
+    double *want[3], *allowed[3], *dots, *sizes, *o, *o_allowed, *want_lse;
+    verdict* v_out;
+};
+template <class T> __global__ void back_fill_k(back<T> x, inputs in) {
+    int64_t all = (int64_t)in.heads * in.n * in.d;
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < all; i += (int64_t)gridDim.x * blockDim.x) {
+        int64_t line = i / in.d;
+        int c = (int)(i % in.d), row = (int)(line % in.n), head = (int)(line / in.n);
+        float at[5];
+        for (int k = 0; k < 5; k++) at[k] = uniform(21 + k, i) * (in.fill == BACK_WIDE && (k == 1 || k == 2) ? 8 : 1);
+        if (in.fill == BACK_MATCH) {
+            int reach = in.causal ? row + 1 : in.n;
+            for (int k = 0; k < 5; k++) at[k] = (float)(mixed((uint32_t)(i * 5 + k)) % 3) - 1;
+            at[1] = code(head * (int64_t)in.n + mixed((uint32_t)line) % (uint32_t)reach, c) * (8 / 11.0f);
+            at[2] = code(line, c) * (8 / 11.0f);
+        }
+        for (int k = 0; k < 5; k++) x.in[k][i] = (T)at[k];
+    }
+}
+__global__ void back_lse_k(const double* from, float* to, int64_t n) {
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
+        to[i] = (float)from[i];
+}
+// One thing wrong in each head, in turn: NaN in do, infinity in q, NaN in k, infinity in v; and rows that saw nothing.
+template <class T> __global__ void back_spoil_k(back<T> x, inputs in) {
+    int head = blockIdx.x, d = in.d, n = in.n, which = head % 4;
+    int64_t first = (int64_t)head * n;
+    int line = which == 0 ? n / 4 : which == 1 ? n / 3 : which == 2 ? n / 2 : n - n / 4 - 1;
+    int column = which < 2 ? 3 : d - 5;
+    if (threadIdx.x == 0) x.in[which][(first + line) * d + column] = (T)special(which % 2 == 0);
+    for (int row = (int)threadIdx.x; row < n; row += (int)blockDim.x)
+        if (row % 17 == 5) x.lse[first + row] = -INFINITY;
+}
+template <class T> __global__ void back_dots_k(back<T> x, int64_t rows, int d) {
+    int64_t row = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    double sum = 0, size = 0;
+    for (int c = 0; c < d; c++) {
+        double y = (double)(float)x.in[0][row * d + c] * (double)(float)x.in[4][row * d + c];
+        sum += y, size += fabs(y);
+    }
+    x.dots[row] = sum, x.sizes[row] = size;
+}
+/*  In double, a CTA per row (dq), or, Keys, per key (dk and dv). In p and ds each is rounded to 16 bits once, in ds p
+    as well: five times that of the root sum of squares; once that of the result; and what f32 does in between, of which
+    the scores' error counts for all pairs alike. */
+template <class T, bool Keys> __global__ void __launch_bounds__(128) back_reference_k(back<T> x, inputs in) {
+    extern __shared__ double scores[];
+    double *p = scores, *ds = p + in.n, *off_p = ds + in.n, *off_ds = off_p + in.n;
+    const bool f16 = kbki_type<T>::cuda == CUDA_R_16F;
+    const int64_t line = blockIdx.x, d = in.d, mine = line % in.n, head = line - mine;
+    const int from = Keys && in.causal ? (int)mine : 0, to = !Keys && in.causal ? (int)mine + 1 : in.n;
+    const double scale = 1 / sqrt((double)d), unit = f16 ? 0x1p-11 : 0x1p-8;
+    for (int e = from + (int)threadIdx.x; e < to; e += 128) {
+        const int64_t i = Keys ? head + e : line, j = Keys ? line : head + e;
+        double s = 0, size = 0, dp = 0, big = 0, lse = x.lse[i];
+        for (int c = 0; c < d; c++) {
+            double a = (double)(float)x.in[1][i * d + c] * (double)(float)x.in[2][j * d + c];
+            double b = (double)(float)x.in[0][i * d + c] * (double)(float)x.in[3][j * d + c];
+            s += a, size += fabs(a), dp += b, big += fabs(b);
+        }
+        p[e] = exp(s * scale - (lse == -INFINITY ? INFINITY : lse));
+        if (in.fill == BACK_MATCH) p[e] = (double)(float)(T)(float)p[e]; // 1 and 0
+        ds[e] = p[e] * (dp - x.dots[i]) * scale;
+        off_p[e] = (p[e] == 0 ? 0 : p[e] * (1e-6 * (size * scale + fabs(lse)) + 1e-5)) + (f16 ? 0x1p-25 : 0);
+        off_ds[e] =
+            scale * (off_p[e] * fabs(dp - x.dots[i]) + p[e] * 1e-6 * (big + x.sizes[i]) + (f16 ? 0x1p-25 : 0));
+        if (lse == -INFINITY) off_p[e] = off_ds[e] = 0;
+    }
+    __syncthreads();
+    for (int out = Keys ? 1 : 0; out < (Keys ? 3 : 1); out++)
+        for (int c = (int)threadIdx.x; c < d; c += 128) {
+            const T* other = x.in[out == 0 ? 2 : out == 1 ? 1 : 0] + head * d + c;
+            const double *w = out < 2 ? ds : p, *off = out < 2 ? off_ds : off_p;
+            double y = 0, squares = 0, sizes = 0, offs = 0;
+            for (int e = from; e < to; e++) {
+                double z = (double)(float)other[e * d];
+                y += w[e] * z, squares += w[e] * z * w[e] * z, sizes += fabs(w[e] * z), offs += off[e] * fabs(z);
+            }
+            x.want[out][line * d + c] = y;
+            x.allowed[out][line * d + c] =
+                in.fill == BACK_MATCH
+                    ? 1.05 * unit * fabs(y) + 1e-6 * sizes
+                    : (out < 2 ? 10 : 5) * unit * sqrt(squares) + 1.02 * unit * fabs(y) + offs + (f16 ? 1e-7 : 1e-30);
+        }
+}
+__global__ void back_same_k(const char* a, const char* b, int64_t bytes, verdict* out) {
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes; i += (int64_t)gridDim.x * blockDim.x)
+        if (a[i] != b[i]) atomicAdd(&out->bad, 1ull), atomicMin(&out->first, (unsigned long long)i);
+}
+static size_t back_scratch(const kbk_args& a) { return kbki_scratch_attention_bwd(&a.s, "flashws"); }
+template <class T> static kbk_args back_arguments(const back<T>& x, shape s, int64_t at) {
+    kbk_args a = arguments(x.in[0], x.in[1], x.in[2], x.out[0] + at, x.out[1] + at, s);
+    a.in[3] = x.in[3], a.in[4] = x.in[4], a.in[5] = x.lse, a.out[2] = x.out[2] + at;
+    a.workspace = x.work, a.workspace_bytes = back_scratch(a);
+    return a;
+}
+// One launch, and what came of it. off: by so many elements results are off 16 bytes; operand: of this input the first
+// is; as_is: no reference was made, the results are compared with those of another launch.
+template <class T>
+static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off, int operand, bool as_is) {
+    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
+    const int64_t n = (int64_t)s.heads * s.n * s.d, at = GUARD + 2 * off, bytes = GUARD * 2 + 2 * n;
+    verdict none = { 0, ~0ull, 0, 0, ~0ull, 0, 0, 0 }, v[3];
+    kbk_args a = back_arguments(x, s, at);
+    const int64_t scratch = (int64_t)a.workspace_bytes;
+    if (operand >= 0) a.in[operand] = (const T*)a.in[operand] + 1;
+    const bool takes = operand < 0;
+    for (int k = 0; k < 3; k++) CUDA(cudaMemsetAsync(x.out[k], 0xFF, (size_t)bytes, stream));
+    CUDA(cudaMemsetAsync(x.work, 0, KBK_TICKETS, stream));
+    CUDA(cudaMemsetAsync(x.work + KBK_TICKETS, 0xFF, (size_t)scratch - KBK_TICKETS + GUARD, stream));
+    const char* why = r.launch[dtype](&a, stream);
+    for (int k = 0; k < 3; k++) {
+        CUDA(cudaMemcpyAsync(x.v_out, &none, sizeof none, cudaMemcpyHostToDevice, stream));
+        if (!as_is)
+            compare_k<T><<<512, 256, 0, stream>>>(x.out[k], bytes, at, why ? NULL : x.want[k], x.allowed[k], n,
+                                                  fill == BACK_MATCH && k == 2, false, x.v_out, true);
+        else if (k > 0)
+            back_same_k<<<512, 256, 0, stream>>>(x.out[k] + at, x.again + (k - 1) * 2 * n, 2 * n, x.v_out);
+        compare_k<float><<<1, 256, 0, stream>>>(x.work + scratch, GUARD, 0, NULL, NULL, 0, false, false, x.v_out);
+        CUDA(cudaMemcpyAsync(v + k, x.v_out, sizeof *v, cudaMemcpyDeviceToHost, stream));
+    }
+    cudaError_t e = cudaStreamSynchronize(stream);
+    for (int k = 0; k < 3; k++) {
+        const char* text = e != cudaSuccess ? cudaGetErrorString(e)
+                           : !takes && !why ? "took what TMA cannot take"
+                           : takes && why   ? why
+                           : v[k].outside   ? "wrote outside of its results"
+                           : !v[k].bad      ? NULL
+                           : as_is          ? "differs from launch to launch"
+                                            : "wrong";
+        if (!text && ++passed) continue;
+        if (e != cudaSuccess) v[k] = none;
+        failed++;
+        printf("FAIL: %s backward, %s of %s %d heads, %d rows, d = %d%s, %s%s: %s", r.name, back_name[k],
+               dtype_name[dtype], s.heads, s.n, s.d, s.causal ? ", causal" : "", back_fill_name[fill],
+               off            ? ", results off by an element"
+               : operand >= 0 ? ", an input off by an element"
+                              : "",
+               text);
+        if (v[k].bad && !as_is)
+            printf(" (%llu, the first in head %lld, row %lld, column %lld; one of them is %.6g, not %.6g +- %.2g)",
+                   v[k].bad, (long long)v[k].first / s.d / s.n, (long long)v[k].first / s.d % s.n,
+                   (long long)v[k].first % s.d, v[k].got, v[k].want, v[k].may);
+        printf("\n"), fflush(stdout);
+        if (e == cudaSuccess) continue;
+        printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped); // a trap: nothing works from here on
+        exit(1);
+    }
+}
+template <class T> static void back_shape(const back<T>& x, const rung& r, shape s, int fill, bool refer) {
+    inputs in = { fill, s.n, s.d, s.causal, s.heads };
+    const int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d;
+    back_fill_k<T><<<1024, 256, 0, stream>>>(x, in);
+    reference_k<T><<<(unsigned)rows, 128, (size_t)s.n * 8, stream>>>(x.in[1], x.in[2], x.in[3], x.o, x.o_allowed,
+                                                                     x.want_lse, in);
+    back_lse_k<<<64, 256, 0, stream>>>(x.want_lse, x.lse, rows);
+    if (fill == BACK_SPOILED) back_spoil_k<T><<<(unsigned)s.heads, 128, 0, stream>>>(x, in);
+    if (refer) {
+        back_dots_k<T><<<(unsigned)(rows / 128 + 1), 128, 0, stream>>>(x, rows, s.d);
+        back_reference_k<T, false><<<(unsigned)rows, 128, (size_t)s.n * 32, stream>>>(x, in);
+        back_reference_k<T, true><<<(unsigned)rows, 128, (size_t)s.n * 32, stream>>>(x, in);
+        back_one(x, r, s, fill, 0, -1, false);
+        if (fill == BACK_MATCH) back_one(x, r, s, fill, 1, -1, false);
+        for (int operand = 0; operand < 4 && s.n == 17 && fill == BACK_RANDOM; operand++)
+            back_one(x, r, s, fill, 0, operand, false);
+        return;
+    }
+    kbk_args a = back_arguments(x, s, GUARD);
+    CUDA(cudaMemsetAsync(x.work, 0, KBK_TICKETS, stream));
+    r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream); // those that follow say why, if it did not
+    for (int k = 0; k < 2; k++)
+        CUDA(cudaMemcpyAsync(x.again + k * 2 * n, a.out[k + 1], (size_t)(2 * n), cudaMemcpyDeviceToDevice, stream));
+    for (int i = 0; i < 3; i++) back_one(x, r, s, fill, 0, -1, true);
+}
+static const int back_lengths[] = { 1, 17, 64, 65, 127, 128, 129, 191, 300, 1024 };
+// More items than the device has SMs; many heads; long rows.
+static const shape back_many[] = { { 140, 257, 128, 0 }, { 150, 300, 64, 0 }, { 4, 2100, 128, 0 },
+                                   { 4, 2000, 64, 0 },   { 700, 64, 64, 0 },  { 500, 1, 128, 0 } };
+static const shape back_again[] = { { 64, 1000, 128, 0 }, { 64, 1000, 64, 0 } }; // for launch after launch
+template <class T> static void back_all(const back<T>& x, const rung& r) {
+    const int before = failed;
+    if (only_shape.n) {
+        for (int i = 0; i < 2 * BACK_FILLS; i++)
+            back_shape(x, r, { only_shape.heads, only_shape.n, only_shape.d, i % 2 }, i / 2, true);
+        return;
+    }
+    for (int i = 0; i < (int)(sizeof back_lengths / sizeof back_lengths[0]); i++)
+        for (int d = 64; d <= 128; d += 64)
+            for (int causal = 0; causal < 2; causal++)
+                for (int fill = 0; fill < BACK_FILLS; fill++) {
+                    if ((sanitize && (back_lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
+                    back_shape(x, r, { 4, back_lengths[i], d, causal }, fill, true);
+                    if (failed - before > 40) { // enough to see what is wrong
+                        printf("FAIL: %s backward: too much is wrong, the rest is left out\n", r.name);
+                        return;
+                    }
+                }
+    for (int causal = 0; causal < 2 && !sanitize; causal++) {
+        for (const shape& s : back_many)
+            for (int fill = BACK_RANDOM; fill < (quick ? BACK_SPOILED : BACK_WIDE); fill++)
+                back_shape(x, r, { s.heads, s.n, s.d, causal }, fill, true);
+        for (const shape& s : back_again) back_shape(x, r, { s.heads, s.n, s.d, causal }, BACK_RANDOM, false);
+    }
+}
+template <class T> static void check_back(const rung& r) {
+    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF, was = passed, were = failed;
+    size_t rows = (size_t)std::max(4 * 1024, only_shape.heads * only_shape.n), most = 0, scratch = 0;
+    back<T> x;
+    if (!wanted_dtype(dtype)) return;
+    for (const shape& s : back_many) rows = std::max(rows, (size_t)s.heads * s.n);
+    for (const shape& s : back_again) rows = std::max(rows, (size_t)s.heads * s.n);
+    most = 128 * rows;
+    scratch = KBK_TICKETS + (rows + 64 * (size_t)std::max(1000, only_shape.heads)) * (8 + 4 * 128) + 2 * GUARD;
+    for (T*& p : x.in) CUDA(cudaMalloc((void**)&p, 2 * most + 65536)), CUDA(cudaMemset(p, 0xFF, 2 * most + 65536));
+    for (int k = 0; k < 3; k++) {
+        CUDA(cudaMalloc((void**)&x.out[k], 2 * most + 3 * GUARD));
+        CUDA(cudaMalloc((void**)&x.want[k], 8 * most)), CUDA(cudaMalloc((void**)&x.allowed[k], 8 * most));
+    }
+    double** per_row[] = { &x.dots, &x.sizes, &x.want_lse };
+    for (double** p : per_row) CUDA(cudaMalloc((void**)p, 8 * rows));
+    CUDA(cudaMalloc((void**)&x.lse, 4 * rows)), CUDA(cudaMalloc((void**)&x.work, scratch));
+    CUDA(cudaMalloc((void**)&x.o, 8 * most)), CUDA(cudaMalloc((void**)&x.o_allowed, 8 * most));
+    CUDA(cudaMalloc((void**)&x.again, 4 * most)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
+    back_all(x, r);
+    printf("%s backward %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were);
+    fflush(stdout);
+    for (T* p : x.in) CUDA(cudaFree(p));
+    for (int k = 0; k < 3; k++) CUDA(cudaFree(x.out[k])), CUDA(cudaFree(x.want[k])), CUDA(cudaFree(x.allowed[k]));
+    void* all[] = { x.dots, x.sizes, x.want_lse, x.lse, x.work, x.o, x.o_allowed, x.again, x.v_out };
+    for (void* p : all) CUDA(cudaFree(p));
+}
+template <class T> static void allow_shared() { // a row of the longest shapes
+    CUDA(cudaFuncSetAttribute(reference_k<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
+    CUDA(cudaFuncSetAttribute((back_reference_k<T, false>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
+    CUDA(cudaFuncSetAttribute((back_reference_k<T, true>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
+}
+
 // --- times
 
 static double median(float* t, int n) {
@@ -322,6 +585,10 @@ static double median(float* t, int n) {
 template <class T> __global__ void noise_k(T* x, int64_t n) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         x[i] = (T)uniform(5, i);
+}
+__global__ void same_k(float* x, int64_t n, float value) {
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
+        x[i] = value;
 }
 // TFLOP/s of flashmma and of a rung, as kbk_attention_fwd_flops counts.
 template <class T> static void time_shape(const rung& r, shape s, size_t l2) {
@@ -372,6 +639,60 @@ static void time_rung(const rung& r, size_t l2) {
             }
 }
 
+// The same of backward, as kbk_attention_bwd_flops counts.
+template <class T> static void time_back(const rung& r, shape s, size_t l2) {
+    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
+    const rung* both[2] = { &older_back, &r };
+    const int64_t n = (int64_t)s.heads * s.n * s.d, set = 8 * n;
+    const int sets = (int)(2 * l2 / (size_t)(2 * set)) + 2;
+    int turn = 0;
+    T* room;
+    float *lse, t[2][LAUNCHES];
+    char* work;
+    cudaEvent_t events[2][LAUNCHES][2];
+    double rate[2];
+    kbk_args a = arguments(NULL, NULL, NULL, NULL, NULL, s);
+    CUDA(cudaMalloc((void**)&room, (size_t)(2 * set) * sets)), CUDA(cudaMalloc((void**)&work, back_scratch(a)));
+    CUDA(cudaMalloc((void**)&lse, (size_t)(4 * s.heads) * s.n)), CUDA(cudaMemset(work, 0, back_scratch(a)));
+    noise_k<T><<<1024, 256, 0, stream>>>(room, set * sets);
+    same_k<<<1024, 256, 0, stream>>>(lse, (int64_t)s.heads * s.n, logf((float)s.n));
+    for (int i = 0; i < 4 * LAUNCHES; i++) CUDA(cudaEventCreate(&events[i / 2 / LAUNCHES][i / 2 % LAUNCHES][i % 2]));
+    for (int i = -WARM; i < LAUNCHES; i++)
+        for (int w = 0; w < 2; w++) {
+            T* at = room + turn++ % sets * set;
+            a = arguments(at, at + n, at + 2 * n, at + 5 * n, at + 6 * n, s);
+            a.in[3] = at + 3 * n, a.in[4] = at + 4 * n, a.in[5] = lse, a.out[2] = at + 7 * n;
+            a.workspace = work, a.workspace_bytes = back_scratch(a);
+            if (i >= 0) CUDA(cudaEventRecord(events[w][i][0], stream));
+            const char* why = both[w]->launch[dtype](&a, stream);
+            if (i >= 0) CUDA(cudaEventRecord(events[w][i][1], stream));
+            if (why && i == 0) printf("FAIL: %s backward: %s\n", both[w]->name, why), failed++;
+            if (i == -1 && w == 1) hold_k<<<1, 1, 0, stream>>>(5000000);
+        }
+    CUDA(cudaStreamSynchronize(stream));
+    for (int w = 0; w < 2; w++) {
+        for (int i = 0; i < LAUNCHES; i++) CUDA(cudaEventElapsedTime(&t[w][i], events[w][i][0], events[w][i][1]));
+        rate[w] = 1e-8 * s.heads * s.n * s.n * s.d / (s.causal ? 2 : 1) / median(t[w], LAUNCHES);
+    }
+    for (int i = 0; i < 4 * LAUNCHES; i++) CUDA(cudaEventDestroy(events[i / 2 / LAUNCHES][i / 2 % LAUNCHES][i % 2]));
+    printf("%-4s %5d %6d %4d %-6s %10.1f %10.1f %6.2f\n", dtype_name[dtype], s.heads, s.n, s.d,
+           s.causal ? "causal" : "full", rate[0], rate[1], rate[1] / rate[0]);
+    CUDA(cudaFree(room)), CUDA(cudaFree(lse)), CUDA(cudaFree(work));
+}
+static const shape back_timed[] = { { 64, 4096, 128, 0 }, { 256, 1024, 128, 0 }, { 128, 4096, 64, 0 } };
+static void time_back_rung(const rung& r, size_t l2) {
+    printf("bwd, TFLOP/s rows   d              flashmma %10s      x\n", r.name);
+    for (int dtype = 1; dtype >= 0; dtype--)
+        for (const shape& s : back_timed)
+            for (int causal = 0; causal < 2 && wanted_dtype(dtype); causal++) {
+                shape now = only_shape.n ? only_shape : s;
+                if (only_shape.n && &s != back_timed) continue;
+                now.causal = causal;
+                dtype ? time_back<bf16>(r, now, l2) : time_back<__half>(r, now, l2);
+                fflush(stdout);
+            }
+}
+
 static int parse(int argc, char** argv, bool* check, bool* time) {
     for (int i = 1; i < argc; i++) {
         const char* word = argv[i];
@@ -384,6 +705,8 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
             quick = true, *time = false;
         else if (!strcmp(word, "--sanitize"))
             sanitize = true, *time = false;
+        else if (!strcmp(word, "--dir") && more)
+            only_dir = argv[++i];
         else if (!strcmp(word, "--rung") && more)
             only_rung = argv[++i];
         else if (!strcmp(word, "--dtype") && more)
@@ -398,15 +721,20 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
     }
     bool known = !only_rung;
     for (const rung& r : rungs) known = known || !strcmp(r.name, only_rung);
+    for (const rung& r : back_rungs) known = known || !strcmp(r.name, only_rung);
+    if (only_dir && strcmp(only_dir, "fwd") && strcmp(only_dir, "bwd")) return 0;
     return known && (!only_dtype || !strcmp(only_dtype, "f16") || !strcmp(only_dtype, "bf16"));
 }
 
 int main(int argc, char** argv) {
     bool check = true, time = true;
     int devices = 0, l2 = 0;
-    if (!parse(argc, argv, &check, &time)) {
-        printf("usage: %s [--check] [--time] [--rung flashws|flashpp] [--dtype f16|bf16] [--shape HEADSxROWSxD] "
-               "[--quick] [--sanitize]\n       d is 64 or 128; at most 28000 rows\n",
+    bool known = parse(argc, argv, &check, &time);
+    if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd"); // four of them in an SM
+    if (!known) {
+        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--rung flashws|flashpp|bulk] [--dtype f16|bf16] "
+               "[--shape HEADSxROWSxD] [--quick] [--sanitize]\n"
+               "       d is 64 or 128; at most 28000 rows, 7000 to check backward\n",
                argv[0]);
         return 2;
     }
@@ -418,14 +746,20 @@ int main(int argc, char** argv) {
     }
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
-    CUDA(cudaFuncSetAttribute(reference_k<__half>, cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
-    CUDA(cudaFuncSetAttribute(reference_k<bf16>, cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
+    allow_shared<__half>(), allow_shared<bf16>();
     for (const rung& r : rungs) { // one after the other: the first one's times are there even if the second one traps
         int were = failed;
-        if (only_rung && strcmp(only_rung, r.name)) continue;
+        if ((only_rung && strcmp(only_rung, r.name)) || (only_dir && strcmp(only_dir, "fwd"))) continue;
         if (check) check_type<__half>(r), check_type<bf16>(r);
         if (time && failed > were) printf("no times of %s: its results are wrong\n", r.name);
         if (time && failed == were) time_rung(r, (size_t)l2);
+    }
+    for (const rung& r : back_rungs) {
+        int were = failed;
+        if ((only_rung && strcmp(only_rung, r.name)) || (only_dir && strcmp(only_dir, "bwd"))) continue;
+        if (check) check_back<__half>(r), check_back<bf16>(r);
+        if (time && failed > were) printf("no times of %s backward: its results are wrong\n", r.name);
+        if (time && failed == were) time_back_rung(r, (size_t)l2);
     }
     CUDA(cudaDeviceSynchronize());
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
