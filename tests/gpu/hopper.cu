@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: the matrix products through wgmma and tensor copies (rungs 9 to 15 of matmul), and the primitives
-   that they are made of, are right to the last bit on integers, in every layout, at every kind of edge; they write C
-   whole and nothing else, take what TMA can take, and refuse the rest. Then it shows how fast they are.
+/* What it proves: the matrix products through wgmma and tensor copies (rungs 9 to 15 of matmul, 3 of bmm, and every way
+   of cutting a product that select can choose), mmapipe with K in pieces, and the primitives that they are made of, are
+   right to the last bit on integers, in every layout, at every kind of edge; they write C whole and nothing else, take
+   what TMA can take, and refuse the rest. Then it shows how fast they are.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the clock that ends a kernel which waits for ever)
 
        --check        only what is right or wrong;   --time   only how fast
-       --rung NAME    this variant alone
+       --ways         the ways of select instead of the variants
+       --rung NAME    this variant or way alone
        --dtype NAME   f16 or bf16 alone
-       --shape MxNxK  this shape alone
+       --shape MxNxK  this shape alone; BxMxNxK: a batch
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
@@ -29,6 +31,7 @@
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string>
 
 static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 &&
                   KBKI_MAP_16BF == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 &&
@@ -39,24 +42,70 @@ static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENS
 typedef __nv_bfloat16 bf16;
 struct rung {
     const char* name;
-    kbk_launch_fn launch[2]; // f16, bf16
-    bool any;                // takes lines that do not start on 16 bytes
+    kbk_launch_fn launch[2], batched[2]; // f16, bf16; of a batch: NULL where there is no such variant
+    bool any;                            // takes lines that do not start on 16 bytes
+    bool way;                            // a way of select, asked for by name
 };
+static int64_t pieces; // of K, that ways are to cut it into; 0: as many as seem best
+template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
+    int64_t batch = a->s.batch ? a->s.batch : 1, best = 1;
+    bool cut = kbki_wg_way_of(Way).split && batch == 1;
+    for (int64_t n = 2; cut && n <= KBKI_WG_SMS && n <= a->s.depth / 64; n++)
+        if (kbki_wg_clocks(&a->s, 1, KBKI_WG_SMS, Way, n) < kbki_wg_clocks(&a->s, 1, KBKI_WG_SMS, Way, best))
+            best = n;
+    return kbki_wg_select<T>(a, batch, { Way, pieces && cut ? pieces : best, 0 }, st);
+}
 #define RUNG(name, any) \
-    { #name, { kbk_matmul_fwd_##name < __half>, kbk_matmul_fwd_##name < bf16> }, any }
-static const rung rungs[] = { RUNG(wgmma, false),     RUNG(ws, false),  RUNG(coop, false), RUNG(persist, false),
-                              RUNG(multicast, false), RUNG(tma, false), RUNG(select, true) };
+    { #name, { kbk_matmul_fwd_##name < __half>, kbk_matmul_fwd_##name < bf16> }, {}, any, false }
+#define BOTH(name)                                                                         \
+    {                                                                                      \
+#name, { kbk_matmul_fwd_##name < __half>, kbk_matmul_fwd_##name < bf16> },         \
+                 { kbk_bmm_fwd_##name < __half>, kbk_bmm_fwd_##name < bf16> }, true, false \
+    }
+#define WAY(name, number)                                                    \
+    {                                                                        \
+#name, { way < __half, number>, way < bf16, number> },               \
+                 { way < __half, number>, way < bf16, number> }, false, true \
+    }
+static const rung rungs[] = { RUNG(wgmma, false),
+                              RUNG(ws, false),
+                              RUNG(coop, false),
+                              RUNG(persist, false),
+                              RUNG(multicast, false),
+                              RUNG(tma, false),
+                              BOTH(mmapipe),
+                              BOTH(select),
+                              WAY(wide, KBKI_WG_WIDE),
+                              WAY(one, KBKI_WG_ONE),
+                              WAY(turns, KBKI_WG_TURNS),
+                              WAY(mid, KBKI_WG_MID),
+                              WAY(deep, KBKI_WG_DEEP),
+                              WAY(tall, KBKI_WG_TALL),
+                              WAY(low, KBKI_WG_LOW),
+                              WAY(small, KBKI_WG_SMALL) };
 enum { RUNGS = sizeof rungs / sizeof rungs[0], GUARD = 4096, LAUNCHES = 20 };
+template <class Plan> static constexpr bool cut_as(kbki_wg_way w) {
+    return w.tile_m == Plan::tile_m && w.tile_n == Plan::tile_n && w.pair == Plan::pair && !w.turns == !Plan::turns &&
+           !w.split == !Plan::split;
+}
 static const char* const layout_name[] = { "NN", "NT", "TN" };
 static const char* const dtype_name[] = { "f16", "bf16" };
 
 struct shape {
-    int64_t m, n, k;
+    int64_t m, n, k, b = 0; // b: of a batch; 0: one product, of matmul
 };
+static int64_t many(shape s) { return s.b ? s.b : 1; }
+static std::string text(shape s) {
+    char t[96];
+    snprintf(t, sizeof t, s.b ? "%lldx" : "", (long long)s.b);
+    size_t used = strlen(t);
+    snprintf(t + used, sizeof t - used, "%lldx%lldx%lld", (long long)s.m, (long long)s.n, (long long)s.k);
+    return t;
+}
 static int passed, failed, skipped;
 static const char *only_rung, *only_dtype; // options
 static shape only_shape;
-static bool quick, sanitize;
+static bool quick, sanitize, ways;
 static cudaStream_t stream;
 static char* work; // workspace
 static size_t work_bytes = (size_t)256 << 20;
@@ -146,16 +195,20 @@ template <class T> static void reference(const T* a, const T* b, T* c, shape s, 
     int64_t am = layout == KBK_TN ? 1 : s.k, ak = layout == KBK_TN ? s.m : 1;
     int64_t bk = layout == KBK_NT ? 1 : s.n, bn = layout == KBK_NT ? s.k : 1;
     dim3 grid((unsigned)((s.n + 31) / 32), (unsigned)((s.m + 31) / 32));
-    reference_k<T><<<grid, dim3(32, 32), 0, stream>>>(a, b, c, (int)s.m, (int)s.n, (int)s.k, am, ak, bk, bn);
+    for (int64_t i = 0; i < many(s); i++, a += s.m * s.k, b += s.k * s.n, c += s.m * s.n)
+        reference_k<T><<<grid, dim3(32, 32), 0, stream>>>(a, b, c, (int)s.m, (int)s.n, (int)s.k, am, ak, bk, bn);
 }
 static kbk_args arguments(const void* a, const void* b, void* c, shape s, int layout) {
     kbk_args args = {};
+    args.s.batch = s.b;
     args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k, args.s.layout = layout, args.s.elem = 2;
     args.in[0] = a, args.in[1] = b, args.out[0] = c, args.workspace = work, args.workspace_bytes = work_bytes;
     return args;
 }
-static bool wanted(const rung& r, int dtype) {
-    return (!only_rung || !strcmp(only_rung, r.name)) && (!only_dtype || !strcmp(only_dtype, dtype_name[dtype]));
+static kbk_launch_fn launcher(const rung& r, int dtype, shape s) { return s.b ? r.batched[dtype] : r.launch[dtype]; }
+static bool wanted(const rung& r, int dtype, shape s) {
+    return (!only_rung || !strcmp(only_rung, r.name)) && (!only_dtype || !strcmp(only_dtype, dtype_name[dtype])) &&
+           launcher(r, dtype, s);
 }
 static bool tma_takes(const void* a, const void* b, shape s, int layout) {
     int64_t lda = layout == KBK_TN ? s.m : s.k, ldb = layout == KBK_NT ? s.k : s.n;
@@ -174,29 +227,34 @@ template <class T> struct bench { // buffers, large enough for all shapes
 template <class T>
 static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, shape s, int layout, int off) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
-    int64_t n = s.m * s.n, at = GUARD + 2 * off, bytes = at + 2 * n + GUARD;
+    int64_t n = many(s) * s.m * s.n, at = GUARD + 2 * off, bytes = at + 2 * n + GUARD;
     verdict zero = { 0, ~0ull, 0 }, v;
     kbk_args args = arguments(a, b, x.c + at, s, layout);
     bool takes = r.any || tma_takes(a, b, s, layout);
+    if (!r.way) // no more than it says that it wants
+        args.workspace_bytes = s.b ? kbki_scratch_bmm(&args.s, r.name) : kbki_scratch_matmul(&args.s, r.name);
+    if (args.workspace_bytes)
+        CUDA(cudaMemsetAsync(work, 0xFF, std::min(args.workspace_bytes, (size_t)1 << 22), stream));
     CUDA(cudaMemsetAsync(x.c, 0xFF, (size_t)bytes, stream));
     CUDA(cudaMemcpyAsync(x.v, &zero, sizeof zero, cudaMemcpyHostToDevice, stream));
-    const char* why = r.launch[dtype](&args, stream);
+    const char* why = launcher(r, dtype, s)(&args, stream);
     compare_k<T><<<512, 256, 0, stream>>>(x.c, bytes, at, why ? NULL : x.want, n, x.v);
     CUDA(cudaMemcpyAsync(&v, x.v, sizeof v, cudaMemcpyDeviceToHost, stream));
     cudaError_t e = cudaStreamSynchronize(stream);
-    const char* text = e != cudaSuccess ? cudaGetErrorString(e)
-                       : !takes && !why ? "took what TMA cannot take"
-                       : takes && why   ? why
-                       : v.outside      ? "wrote outside C"
-                       : v.bad          ? "wrong"
-                                        : NULL;
-    if (text == NULL) {
+    const char* say = e != cudaSuccess ? cudaGetErrorString(e)
+                      : !takes && !why ? "took what TMA cannot take"
+                      : takes && why   ? why
+                      : v.outside      ? "wrote outside C"
+                      : v.bad          ? "wrong"
+                                       : NULL;
+    if (say == NULL) {
         passed++;
         return;
     }
     failed++;
-    printf("FAIL: %s %s %s %lldx%lldx%lld%s: %s", r.name, dtype_name[dtype], layout_name[layout], (long long)s.m,
-           (long long)s.n, (long long)s.k, off ? ", C off by an element" : "", text);
+    printf("FAIL: %s %s %s %s%s: %s", r.name, dtype_name[dtype], layout_name[layout], text(s).c_str(),
+           off ? ", C off by an element" : "", say);
+    if (r.way && pieces) printf(", %lld pieces", (long long)pieces);
     if (e == cudaSuccess && v.bad)
         printf(" (%llu of %lld, the first at row %lld, column %lld)", v.bad, (long long)n, (long long)v.first / s.n,
                (long long)v.first % s.n);
@@ -206,45 +264,74 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
         exit(1);
     }
 }
-template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off) {
-    fill(x.a, s.m * s.k, 1, true), fill(x.b, s.k * s.n, 2, true);
+// The variants, or the ways; ways that can take K in pieces do so twice more.
+template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off, bool by_way = false) {
+    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
+    fill(x.a, many(s) * s.m * s.k, 1, true), fill(x.b, many(s) * s.k * s.n, 2, true);
     reference(x.a, x.b, x.want, s, layout);
-    for (int i = 0; i < RUNGS; i++)
-        if (wanted(rungs[i], kbki_type<T>::cuda == CUDA_R_16BF)) try_one(x, rungs[i], x.a, x.b, s, layout, off);
+    for (int i = 0; i < RUNGS; i++) {
+        if (!wanted(rungs[i], dtype, s) || rungs[i].way != by_way) continue;
+        try_one(x, rungs[i], x.a, x.b, s, layout, off);
+        const int64_t cuts[] = { 2, std::max((int64_t)1, std::min((int64_t)37, s.k / 64)) };
+        for (int64_t n : cuts) {
+            if (!by_way || s.b) break;
+            pieces = n, try_one(x, rungs[i], x.a, x.b, s, layout, off);
+        }
+        pieces = 0;
+    }
 }
 // More inputs than there are maps kept, at addresses near each other: each launch has to take its own.
 template <class T> static void try_addresses(const bench<T>& x, int layout) {
+    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     shape s = { 136, 264, 200 };
     fill(x.a, s.m * s.k + 2000, 3, true), fill(x.b, s.k * s.n + 2000, 4, true);
     for (int i = 0; i < (sanitize ? 4 : 200); i++) {
         const T *a = x.a + i % 150 * 8, *b = x.b + (200 - i) * 8;
         reference(a, b, x.want, s, layout);
-        for (int r = 0; r < RUNGS; r++)
-            if (wanted(rungs[r], kbki_type<T>::cuda == CUDA_R_16BF)) try_one(x, rungs[r], a, b, s, layout, 0);
+        for (const rung& r : rungs)
+            if (wanted(r, dtype, s) && !r.way) try_one(x, r, a, b, s, layout, 0);
     }
     for (int i = 0; i < 2; i++) { // an operand off by an element
         const T *a = x.a + (i == 0), *b = x.b + (i == 1);
         reference(a, b, x.want, s, layout);
-        for (int r = 0; r < RUNGS; r++)
-            if (wanted(rungs[r], kbki_type<T>::cuda == CUDA_R_16BF)) try_one(x, rungs[r], a, b, s, layout, 0);
+        for (const rung& r : rungs)
+            if (wanted(r, dtype, s)) try_one(x, r, a, b, s, layout, 0);
     }
 }
 
 static const shape odd_shapes[] = { { 1, 1, 0 },       { 33, 40, 0 },      { 1, 1, 8 },        { 1, 8, 8 },
                                     { 8, 8, 1 },       { 8, 1, 8 },        { 77, 131, 72 },    { 129, 264, 64 },
                                     { 136, 257, 200 }, { 264, 136, 333 },  { 127, 1000, 65 },  { 1000, 999, 1000 },
-                                    { 136, 264, 320 }, { 384, 256, 4104 }, { 2056, 520, 128 }, { 100, 100, 100 } };
+                                    { 136, 264, 320 }, { 384, 256, 4104 }, { 2056, 520, 128 }, { 100, 100, 100 },
+                                    { 16, 1000, 2048 } };
 static const shape large_shapes[] = {
     { 1000, 1000, 1000 }, { 1024, 1024, 1024 }, { 2048, 2048, 2048 }, { 1000, 8192, 72 },   { 8192, 1000, 136 },
     { 4104, 4104, 1000 }, { 200, 4104, 8192 },  { 4104, 72, 4104 },   { 8192, 8192, 64 },   { 2048, 4104, 8192 },
-    { 4104, 8192, 200 },  { 136, 136, 8192 },   { 8192, 128, 1024 },  { 8192, 8192, 8192 },
+    { 4104, 8192, 200 },  { 136, 136, 8192 },   { 8192, 128, 1024 },  { 8192, 8192, 8192 }, { 256, 256, 131072 },
+    { 16, 8192, 8192 },   { 512, 512, 512 },    { 8192, 8192, 776 },  { 131, 250, 8200 },
 };
+static const shape batches[] = {
+    { 64, 64, 64, 1 },       { 72, 136, 200, 3 },   { 129, 264, 64, 2 },    { 33, 40, 0, 7 },
+    { 64, 72, 8, 331 },      { 136, 257, 200, 3 },  { 264, 136, 333, 2 },   { 1, 8, 8, 5 },
+    { 200, 520, 136, 16 },   { 256, 256, 8192, 1 }, { 512, 2048, 1024, 8 }, { 1024, 1024, 128, 32 },
+    { 1000, 1000, 1000, 4 }, { 8, 16, 72, 3000 },
+};
+// Each way on its own: select takes few of them for shapes as small as most of these.
+template <class T> static void try_ways(const bench<T>& x, int layout) {
+    static const int sizes[] = { 8, 64, 136, 200, 264, 392 }, depths[] = { 8, 64, 136, 456, 1000, 3080 };
+    for (int i = 0; i < 6 * 6 * 6; i += sanitize ? 43 : quick ? 11 : 1)
+        try_shape(x, { sizes[i / 36], sizes[i / 6 % 6], depths[i % 6] }, layout, i % 2, true);
+    for (const shape& s : odd_shapes)
+        if (!sanitize) try_shape(x, s, layout, 0, true);
+    for (const shape& s : large_shapes)
+        if (!sanitize && s.m * s.n * s.k < (int64_t)1 << (quick ? 32 : 36)) try_shape(x, s, layout, 0, true);
+}
 template <class T> static void try_all(const bench<T>& x) {
     static const int sizes[] = { 64, 72, 128, 136, 200, 256 }, depths[] = { 8, 64, 72, 128, 136, 200, 256, 1000 };
     const int step = quick || sanitize ? 5 : 1;
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
         if (only_shape.m) {
-            try_shape(x, only_shape, layout, 0), try_shape(x, only_shape, layout, 1);
+            for (int off = 0; off < 4; off++) try_shape(x, only_shape, layout, off % 2, off / 2);
             continue;
         }
         for (int i = 0; i < 6 * 6 * 8; i += sanitize ? 47 : step)
@@ -253,6 +340,10 @@ template <class T> static void try_all(const bench<T>& x) {
             if (!sanitize || s.m * s.n * s.k < 5000000) try_shape(x, s, layout, 0), try_shape(x, s, layout, 1);
         for (const shape& s : large_shapes)
             if (!sanitize && !(quick && s.m * s.n * s.k > (int64_t)1 << 34)) try_shape(x, s, layout, 0);
+        for (const shape& s : batches)
+            if (!sanitize || s.b * s.m * s.n * s.k < 5000000)
+                for (int off = 0; off < 4; off++) try_shape(x, s, layout, off % 2, off / 2);
+        try_ways(x, layout);
         try_addresses(x, layout);
     }
 }
@@ -345,8 +436,17 @@ template <class T, int Width> static void probe(const bench<T>& x) {
 
 // --- times
 
-static const shape timed_shapes[] = {
-    { 1024, 1024, 1024 }, { 2048, 2048, 2048 }, { 4096, 4096, 4096 }, { 8192, 8192, 8192 }, { 4096, 14336, 4096 },
+static const struct {
+    shape s;
+    int layout; // -1: each
+    bool bf16_alone;
+} timed[] = {
+    { { 512, 512, 512 }, KBK_NT, true },         { { 1024, 1024, 1024 }, -1, false },
+    { { 2048, 2048, 2048 }, -1, false },         { { 4096, 4096, 4096 }, -1, false },
+    { { 8192, 8192, 8192 }, -1, false },         { { 4096, 14336, 4096 }, -1, true },
+    { { 8192, 8192, 1024 }, -1, true },          { { 8192, 50304, 768 }, KBK_NT, true },
+    { { 256, 256, 131072 }, KBK_NT, true },      { { 16, 8192, 8192 }, KBK_NT, true },
+    { { 512, 2048, 1024, 128 }, KBK_NN, false }, { { 1024, 1024, 128, 256 }, KBK_NN, false },
 };
 static double median(float* t, int n) {
     std::sort(t, t + n);
@@ -354,9 +454,10 @@ static double median(float* t, int n) {
 }
 enum { CUBLAS = RUNGS, TIMED = RUNGS + 1, WARM = 3 };
 template <class T> static const char* launch(int which, const kbk_args* a) {
-    if (which < RUNGS) return rungs[which].launch[kbki_type<T>::cuda == CUDA_R_16BF](a, stream);
+    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
+    if (which < RUNGS) return (a->s.batch ? rungs[which].batched : rungs[which].launch)[dtype](a, stream);
 #ifdef KBK_CUBLAS
-    return kbk_matmul_fwd_cublas<T>(a, stream);
+    return a->s.batch ? kbk_bmm_fwd_cublas<T>(a, stream) : kbk_matmul_fwd_cublas<T>(a, stream);
 #else
     return "built without cuBLAS";
 #endif
@@ -369,11 +470,11 @@ template <class T> static void compare_norms(T* c, T* other, shape s, int which,
     kbk_args mine = *with, theirs = *with;
     if (!sums) CUDA(cudaMalloc((void**)&sums, sizeof host));
     mine.out[0] = c, theirs.out[0] = other;
-    CUDA(cudaMemsetAsync(c, 0xFF, (size_t)(2 * s.m * s.n), stream));
+    CUDA(cudaMemsetAsync(c, 0xFF, (size_t)(2 * many(s) * s.m * s.n), stream));
     CUDA(cudaMemsetAsync(sums, 0, sizeof host, stream));
     const char* why = launch<T>(which, &mine);
     if (!why) why = launch<T>(CUBLAS, &theirs);
-    distance_k<T><<<1024, 256, 0, stream>>>(c, other, s.m * s.n, sums);
+    distance_k<T><<<1024, 256, 0, stream>>>(c, other, many(s) * s.m * s.n, sums);
     CUDA(cudaMemcpyAsync(host, sums, sizeof host, cudaMemcpyDeviceToHost, stream));
     CUDA(cudaStreamSynchronize(stream));
     if (!why && host[0] <= most * most * host[1] && host[1] > 0) {
@@ -381,19 +482,19 @@ template <class T> static void compare_norms(T* c, T* other, shape s, int which,
         return;
     }
     failed++;
-    printf("FAIL: %s %s %s %lldx%lldx%lld, random: %s (off cuBLAS by %.3g, allowed %.3g)\n", rungs[which].name,
-           dtype_name[dtype], layout_name[layout], (long long)s.m, (long long)s.n, (long long)s.k,
-           why ? why : "too far", sqrt(host[0] / host[1]), most);
+    printf("FAIL: %s %s %s %s, random: %s (off cuBLAS by %.3g, allowed %.3g)\n", rungs[which].name, dtype_name[dtype],
+           layout_name[layout], text(s).c_str(), why ? why : "too far", sqrt(host[0] / host[1]), most);
 }
 static void print_or_dash(bool there, const char* format, double x, int width) {
     char text[32] = "-";
     if (there) snprintf(text, sizeof text, format, x);
     printf("%*s", width, text);
 }
+static bool shown(const rung& r) { return only_rung ? !strcmp(only_rung, r.name) : r.way == ways; }
 template <class T> static void time_shape(shape s, int layout, size_t l2) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
-    int64_t a_n = kbki_ceil(s.m * s.k, 128) * 128, b_n = kbki_ceil(s.k * s.n, 128) * 128;
-    int64_t set = a_n + b_n + kbki_ceil(s.m * s.n, 128) * 128;
+    int64_t a_n = kbki_ceil(many(s) * s.m * s.k, 128) * 128, b_n = kbki_ceil(many(s) * s.k * s.n, 128) * 128;
+    int64_t set = a_n + b_n + kbki_ceil(many(s) * s.m * s.n, 128) * 128;
     int sets = (int)(2 * l2 / (size_t)(2 * set)) + 2, turn = 0;
     T* room;
     cudaEvent_t events[TIMED][LAUNCHES][2];
@@ -403,7 +504,7 @@ template <class T> static void time_shape(shape s, int layout, size_t l2) {
     fill(room, set * sets, 7, false);
     for (int v = 0; v < TIMED; v++) {
         kbk_args a = arguments(room, room + a_n, room + a_n + b_n, s, layout);
-        on[v] = v == CUBLAS || wanted(rungs[v], dtype);
+        on[v] = v == CUBLAS || (shown(rungs[v]) && wanted(rungs[v], dtype, s));
         const char* why = on[v] ? launch<T>(v, &a) : NULL;
         if (why && v != CUBLAS) printf("FAIL: %s: %s\n", rungs[v].name, why), failed++;
         on[v] = on[v] && !why;
@@ -430,11 +531,12 @@ template <class T> static void time_shape(shape s, int layout, size_t l2) {
         for (int i = 0; i < LAUNCHES; i++)
             CUDA(cudaEventDestroy(events[v][i][0])), CUDA(cudaEventDestroy(events[v][i][1]));
     }
-    printf("%-4s %s %5lldx%5lldx%5lld", dtype_name[dtype], layout_name[layout], (long long)s.m, (long long)s.n,
-           (long long)s.k);
-    double tera = 2e-9 * (double)s.m * (double)s.n * (double)s.k;
+    printf("%-4s %s %18s", dtype_name[dtype], layout_name[layout], text(s).c_str());
+    double tera = 2e-9 * (double)many(s) * (double)s.m * (double)s.n * (double)s.k;
+    print_or_dash(on[CUBLAS], "%8.1f", 1000 * ms[CUBLAS], 9);
     print_or_dash(on[CUBLAS], "%8.1f", tera / ms[CUBLAS], 8);
     for (int v = 0; v < RUNGS; v++) {
+        if (!shown(rungs[v])) continue;
         print_or_dash(on[v], "%10.1f", tera / ms[v], 10);
         print_or_dash(on[v] && on[CUBLAS], "%5.2f", ms[CUBLAS] / ms[v], 5);
     }
@@ -445,12 +547,12 @@ template <class T> static void time_shape(shape s, int layout, size_t l2) {
     CUDA(cudaFree(room));
 }
 template <class T> static void time_all(size_t l2) {
-    for (const shape& s : timed_shapes) {
-        if (only_shape.m && &s != timed_shapes) continue;
-        for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
-            shape now = only_shape.m ? only_shape : s;
-            if (tma_takes(NULL, NULL, now, layout)) time_shape<T>(now, layout, l2);
-        }
+    for (const auto& t : timed) {
+        shape now = only_shape.m ? only_shape : t.s;
+        if (only_shape.m ? &t != timed : t.bf16_alone && kbki_type<T>::cuda != CUDA_R_16BF) continue;
+        for (int layout = KBK_NN; layout <= KBK_TN; layout++)
+            if (tma_takes(NULL, NULL, now, layout) && (only_shape.m || t.layout < 0 || t.layout == layout))
+                time_shape<T>(now, layout, l2);
         fflush(stdout);
     }
 }
@@ -461,7 +563,7 @@ template <class T> static void check_type() {
     size_t most = (size_t)(sanitize ? 4 << 20 : 8192 * 8192) + 65536; // elements of the largest matrix
     if (only_dtype && strcmp(only_dtype, dtype_name[dtype])) return;
     const shape& o = only_shape;
-    most = std::max(most, (size_t)std::max({ o.m * o.k, o.k * o.n, o.m * o.n }) + 65536);
+    most = std::max(most, (size_t)(many(o) * std::max({ o.m * o.k, o.k * o.n, o.m * o.n })) + 65536);
     CUDA(cudaMalloc((void**)&x.a, 2 * most)), CUDA(cudaMalloc((void**)&x.b, 2 * most));
     CUDA(cudaMalloc((void**)&x.want, 2 * most)), CUDA(cudaMalloc((void**)&x.c, 2 * most + 4 * GUARD));
     CUDA(cudaMalloc((void**)&x.v, sizeof *x.v));
@@ -478,6 +580,8 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
             *time = false;
         else if (!strcmp(word, "--time"))
             *check = false;
+        else if (!strcmp(word, "--ways"))
+            ways = true;
         else if (!strcmp(word, "--quick"))
             quick = true, *time = false;
         else if (!strcmp(word, "--sanitize"))
@@ -487,9 +591,10 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
         else if (!strcmp(word, "--dtype") && more)
             only_dtype = argv[++i];
         else if (!strcmp(word, "--shape") && more) {
-            long long m, n, k;
-            if (sscanf(argv[++i], "%lldx%lldx%lld", &m, &n, &k) != 3 || m < 1 || n < 1 || k < 0) return 0;
-            only_shape = { m, n, k };
+            long long x[4] = {};
+            int n = sscanf(argv[++i], "%lldx%lldx%lldx%lld", x, x + 1, x + 2, x + 3);
+            only_shape = n == 4 ? shape{ x[1], x[2], x[3], x[0] } : shape{ x[0], x[1], x[2] };
+            if (n < 3 || only_shape.m < 1 || only_shape.n < 1 || only_shape.k < 0 || (n == 4 && x[0] < 1)) return 0;
         } else
             return 0;
     }
@@ -502,9 +607,11 @@ int main(int argc, char** argv) {
     bool check = true, time = true;
     int devices = 0, l2 = 0;
     if (!parse(argc, argv, &check, &time)) {
-        printf("usage: %s [--check] [--time] [--rung wgmma|ws|coop|persist|multicast|tma|select] [--dtype f16|bf16] "
-               "[--shape MxNxK] [--quick] [--sanitize]\n",
+        printf("usage: %s [--check] [--time] [--ways] [--rung NAME] [--dtype f16|bf16] [--shape [Bx]MxNxK] [--quick] "
+               "[--sanitize]\n  NAME:",
                argv[0]);
+        for (const rung& r : rungs) printf(" %s", r.name);
+        printf("\n");
         return 2;
     }
     const char* why = "no GPU: the kernels were compiled and not run";
@@ -515,15 +622,29 @@ int main(int argc, char** argv) {
     }
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     kbk_shape whole = arguments(NULL, NULL, NULL, only_shape, KBK_NN).s;
-    work_bytes = std::max(work_bytes, kbki_scratch_matmul(&whole, "select") + 2 * kbki_mm_copies(&whole));
+    work_bytes = std::max(work_bytes, kbki_scratch_matmul(&whole, "select") +
+                                          (size_t)(2 * many(only_shape)) * kbki_mm_copies(&whole));
+    const bool same[] = {
+        cut_as<kbki_wg_wide>(kbki_wg_way_of(KBKI_WG_WIDE)),   cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),
+        cut_as<kbki_wg_turns>(kbki_wg_way_of(KBKI_WG_TURNS)), cut_as<kbki_wg_mid>(kbki_wg_way_of(KBKI_WG_MID)),
+        cut_as<kbki_wg_deep>(kbki_wg_way_of(KBKI_WG_DEEP)),   cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TALL)),
+        cut_as<kbki_wg_low>(kbki_wg_way_of(KBKI_WG_LOW)),     cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_SMALL))
+    };
+    for (int i = 0; i < KBKI_WG_WAYS; i++) {
+        if (same[i])
+            passed++;
+        else
+            failed++, printf("FAIL: the model of way %d is of other tiles\n", i);
+    }
     CUDA(cudaMalloc((void**)&work, work_bytes));
     CUDA(cudaMemset(work, 0, KBK_TICKETS));
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
     if (check) check_type<__half>(), check_type<bf16>();
     if (time && failed) printf("no times: the results are wrong\n");
     if (time && !failed) {
-        printf("TFLOP/s           M     N     K  cuBLAS");
-        for (const rung& r : rungs) printf("%10s    x", r.name);
+        printf("TFLOP/s             B, M, N, K  cuBLAS us  cuBLAS");
+        for (const rung& r : rungs)
+            if (shown(r)) printf("%10s    x", r.name);
         printf("\n");
         if (!only_dtype || !strcmp(only_dtype, "bf16")) time_all<bf16>((size_t)l2);
         if (!only_dtype || !strcmp(only_dtype, "f16")) time_all<__half>((size_t)l2);
