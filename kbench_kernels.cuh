@@ -96,6 +96,7 @@
                 multicast cluster TMA
                 tma       TMA store path
                 select    several configurations and a chooser
+                tf32      select for f32, of which it takes 10 bits
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
                           flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
@@ -278,7 +279,7 @@
                compiled.
       sm       least compute capability, 0 for any; 90a means exactly 9.0
       origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come;
-               | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE: see >>shapes */
+               | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
 #ifndef KBK_NO_MEMORY
 #define KBK_OPS_MEMORY(row)                                                                                      \
@@ -614,7 +615,8 @@
     row(matmul,    fwd,  persist,  12, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM, bands of tiles")                   \
     row(matmul,    fwd,  multicast, 13, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")             \
     row(matmul,    fwd,  tma,      14, KBK_HALF, 90a, KBK_OWN,  "C leaves by TMA, under the next tile")           \
-    row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")
+    row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")           \
+    row(matmul,    fwd,  tf32,     16, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select, with 10 bits of each number")
 #else
 #define KBK_OPS_MATMUL(row)
 #define KBK_TABLE_MATMUL_SIMT(row)
@@ -796,7 +798,8 @@ enum {
     KBK_UNORDERED = 4,  // atomics add in whatever order they come
     KBK_COPIES = 8,     // a copy by the runtime is what is measured
     KBK_ALLOCATES = 16, // allocation is what is measured, by the host's clock; cannot be captured
-    KBK_PAGEABLE = 32   // wants its host tensors in pageable memory
+    KBK_PAGEABLE = 32,  // wants its host tensors in pageable memory
+    KBK_TF32 = 64       // takes 10 of the 23 bits of f32, and has a tolerance of its own: see kbk_op_of
 };
 
 // Least compute capability. What needs an architecture's own instructions runs on that one alone.
@@ -812,6 +815,12 @@ typedef struct kbk_variant {
     kbk_launch_fn launch[KBK_DTYPES];
 } kbk_variant;
 
+// The operation of a variant, with that variant's tolerance.
+KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
+    kbk_op op = *v->op;
+    if (v->origin & KBK_TF32) op.check[KBK_F32].norm = 1.5e-3, op.check[KBK_F32].ulps = 6 * 8192; // 8192: 13 bits
+    return op;
+}
 KBK_FN const char* kbk_dtype_name(int dtype) {
     return dtype == KBK_F32 ? "f32" : dtype == KBK_F16 ? "f16" : dtype == KBK_BF16 ? "bf16" : "?";
 }
@@ -1739,9 +1748,9 @@ __device__ __forceinline__ void kbki_cluster_barrier() { // also makes shared me
 
 /*  Tensor maps: the driver's description of a tensor in memory and of the box of it that one copy moves (128 opaque
     bytes, CUtensorMap in cuda.h). A box reaches past the tensor's edge at will: what is not there is read as 0, and
-    counts among the bytes that arrive; it is not written. Boxes are 64 elements of 16 bits wide here, which is
-    128 bytes, and lie in shared memory line after line, 16-byte pack p of line l in place p ^ l % 8: eight lines, a
-    multiple of 1024 bytes, repeat the pattern, and wgmma reads it without bank conflicts. */
+    counts among the bytes that arrive; it is not written. Boxes are 128 bytes wide here, and lie
+    in shared memory line after line, 16-byte pack p of line l in place p ^ l % 8: eight lines, a multiple of 1024
+    bytes, repeat the pattern, and wgmma reads it without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
@@ -1751,8 +1760,9 @@ struct kbki_map_key { // no padding: compared as bytes
     uint32_t box[3];
     int32_t what; // element type, and dimensions * 256
 };
-#define KBKI_MAP_WIDE 64 // elements: width of a box
-#define KBKI_MAP_16F 6   // CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _BFLOAT16
+#define KBKI_MAP_WIDE 64 // numbers of 16 bits: width of a box
+#define KBKI_MAP_16F 6   // CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _FLOAT32, _BFLOAT16
+#define KBKI_MAP_32F 7
 #define KBKI_MAP_16BF 9
 #define KBKI_MAP_SWIZZLE_128 3 // CU_TENSOR_MAP_SWIZZLE_128B
 #define KBKI_MAP_L2_256 3      // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
@@ -1815,13 +1825,14 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
                             int high, kbki_map* map) {
-    static_assert(sizeof(T) == 2, "16 bits");
     kbki_map_key key;
     memset(&key, 0, sizeof key);
-    key.base = base, key.what = 3 << 8 | (kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF);
+    key.base = base, key.what = 3 << 8 | KBKI_MAP_16BF;
+    if (kbki_type<T>::cuda == CUDA_R_16F) key.what = 3 << 8 | KBKI_MAP_16F;
+    if (kbki_type<T>::cuda == CUDA_R_32F) key.what = 3 << 8 | KBKI_MAP_32F;
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
-    key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
+    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
 
@@ -1974,11 +1985,26 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
+// f32 numbers of which the first 19 bits count; both operands along k.
+#define KBKI_WGMMA_TF32(width, p0, p1, p2)                                                                           \
+    template <> struct kbki_wgmma<float, width> {                                                                    \
+        template <int TransA, int TransB>                                                                            \
+        static __device__ __forceinline__ void shared(float* d, uint64_t a, uint64_t b, int keep) {                  \
+            static_assert(TransA == 0 && TransB == 0, "no panels");                                                  \
+            asm volatile("{ .reg .pred keep; setp.ne.b32 keep, %" #p2 ", 0; "                                        \
+                         "wgmma.mma_async.sync.aligned.m64n" #width "k8.f32.tf32.tf32"                               \
+                         " {" KBKI_WG_NAMES_##width "}, %" #p0 ", %" #p1 ", keep, 1, 1; }"                           \
+                         : KBKI_WG_##width(d) : "l"(a), "l"(b), "r"(keep));                                          \
+        }                                                                                                            \
+    };
 #define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
+KBKI_WGMMA_TF32(64, 32, 33, 34)
+KBKI_WGMMA_TF32(128, 64, 65, 66)
+KBKI_WGMMA_TF32(256, 128, 129, 130)
 // clang-format on
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 #endif // __CUDACC__
@@ -8510,7 +8536,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
                bands; K split where tiles are few
                                                  <- 128 FMAs per six 16-byte reads that nothing waits for;
                a band's rows and columns stay in L2; a small product fills the device too
-    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 15: >>matmul_hopper, >>matmul_select: wgmma
+    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 16: >>matmul_hopper, >>matmul_select: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -8556,11 +8582,13 @@ KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     return n < 1 ? 1 : n < 66 ? n : 66;
 }
 KBK_FN size_t kbki_scratch_select(const kbk_shape* s); // >>matmul_select
+KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s);
 KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, const char* variant) {
     size_t results = (size_t)(s->rows * s->cols) * sizeof(float), bytes = 0;
     int64_t splits = kbki_mm_splits(s), pieces = kbki_mma_splits(s);
     int pipe = strcmp(variant, "mmapipe") == 0, select = strcmp(variant, "select") == 0;
     if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
+    if (strcmp(variant, "tf32") == 0) return kbki_scratch_tf32(s);
     if (strcmp(variant, "warptile") == 0 && splits > 1) bytes = (size_t)splits * results;
     if (pipe || select) bytes = kbki_mm_copies(s) + (pieces > 1 ? (size_t)pieces * results : 0);
     if (bytes) bytes += KBK_TICKETS;
@@ -9548,10 +9576,10 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 #define KBKI_TEXT_TMA "TMA wants A and B with lines that all start on 16 bytes: use mmapipe or select"
 #ifdef __CUDACC__
 
-/*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 64 k under way at once; Persist: CTAs
-    that stay; Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by TMA; Turns: a
-    tile belongs to one warpgroup, which stores it while the other multiplies the next; Split: able to take K in
-    pieces. */
+/*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
+    Persist: CTAs that stay; Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by
+    TMA; Turns: a tile belongs to one warpgroup, which stores it while the other multiplies the next; Split: able to
+    take K in pieces. */
 template <int TileM, int TileN, int Groups, int Stages, bool Persist, int Pair, bool Store, bool Turns = false,
           bool Split = false>
 struct kbki_wg_plan {
@@ -9560,7 +9588,7 @@ struct kbki_wg_plan {
     static constexpr int workers = Turns ? 1 : Groups;  // warpgroups of a tile
     static constexpr int blocks = TileM / 64 / workers; // of 64 rows, that a warpgroup has
     static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
-    static constexpr int a_bytes = TileM * 64 * 2, b_bytes = TileN * 64 * 2, stage_bytes = a_bytes + b_bytes;
+    static constexpr int a_bytes = TileM * 128, b_bytes = TileN * 128, stage_bytes = a_bytes + b_bytes;
     static constexpr int staging = Store ? 2 * 64 * 64 * 2 : 0;                  // per warpgroup
     static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: to align
     static constexpr int keep = 240, spare = 24; // registers: 128 * (24 + 2 * 240) of 65536
@@ -9568,6 +9596,7 @@ struct kbki_wg_plan {
 struct kbki_wg_maps {
     kbki_map a, b, c;
 };
+template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // of a stage
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
@@ -9675,20 +9704,21 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
         }
     }
 }
-// The same of a piece of K, in f32, to where the pieces are added up.
+// The same in f32: of a piece of K, to where the pieces are added up, or of C itself.
 template <class T, int TileN>
-__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int piece,
+__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, float* to, int64_t i0, int64_t j0, int layer,
                                               const float* d) {
+    bool pairs = io.n % 2 == 0 && ((uintptr_t)to & 7) == 0;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        float* out = io.part + (piece * io.m + i) * io.n;
+        float* out = to + (layer * io.m + i) * io.n;
         if (i >= io.m) continue;
 #pragma unroll
         for (int x = 0; x < TileN / 8; x++) {
             int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
             const float* f = d + x * 4 + half * 2;
-            if (io.n % 2 == 0) {
+            if (pairs) {
                 if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
             } else {
                 if (j < io.n) out[j] = f[0];
@@ -9758,7 +9788,7 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const 
         kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
         int plane = kbki_wg_pieces<Plan>(io) ? 0 : at.layer, end = at.k0 + kbki_wg_depth<Plan>(io, unit);
 #pragma unroll 1
-        for (int k = at.k0; k < end; k += 64) {
+        for (int k = at.k0; k < end; k += kbki_wg_k<T>) {
             kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
             kbki_wg_load<Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0, k, plane,
                                                rank);
@@ -9779,7 +9809,9 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         if constexpr (Plan::store)
             kbki_wg_store<T, Plan::tile_n>(&maps.c, staging, group, i0, at.j0, at.layer, d[block]);
         else if (kbki_wg_pieces<Plan>(io))
-            kbki_wg_leave<T, Plan::tile_n>(io, i0, at.j0, at.layer, d[block]);
+            kbki_wg_leave<T, Plan::tile_n>(io, io.part, i0, at.j0, at.layer, d[block]);
+        else if constexpr (sizeof(T) == 4)
+            kbki_wg_leave<T, Plan::tile_n>(io, io.c, i0, at.j0, at.layer, d[block]);
         else
             kbki_wg_finish<T, Plan::tile_n>(io, i0, at.j0, d[block], at.layer);
     }
@@ -9791,7 +9823,8 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const kbki_mm<T>& io,
                                                 kbki_wg_ring<Plan> ring, int first, int jump, int rank, int group) {
-    int units = kbki_wg_units<Plan>(io), other = ((int)io.k + 63) / 64; // stages of a unit of the other's
+    int units = kbki_wg_units<Plan>(io);
+    int other = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>; // stages of a unit of the other's
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
@@ -9801,7 +9834,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
         int before = 0, depth = kbki_wg_depth<Plan>(io, unit);
         if (Plan::turns) kbki_wg_barrier<256>(3 + group);
 #pragma unroll 1
-        for (int k = 0; k < depth; k += 64) {
+        for (int k = 0; k < depth; k += kbki_wg_k<T>) {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
             factors.multiply(ring.slot, k, d);
             kbki_wg_wait<1>();
@@ -9957,7 +9990,10 @@ const char* kbki_wg_product(const kbk_args* a, int64_t batch, int64_t splits, kb
     if (splits > 1 && (why = kbki_wg_cut(a, splits, &io)) != NULL) return why;
     if (!kbki_grid_ok((ctas + io.across) * io.layers)) return KBKI_TEXT_GRID;
     if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, batch, &maps)) != NULL) return why;
-    why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
+    if constexpr (sizeof(T) == 4) // wgmma takes nothing else of these
+        why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
+    else
+        why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
     return why || splits == 1 ? why : kbki_mm_sum(io, io.layers, st);
 }
 template <class T, class Plan>
@@ -9996,8 +10032,8 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_select     Matrix products through wgmma, cut by shape: rung 15 of matmul, rung 3 of bmm.
-                      Public: kbk_matmul_fwd_select      Used by: >>matmul_simt, >>bmm, the table
+  >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
+                      Public: kbk_matmul_fwd_select, _tf32      Used by: >>matmul_simt, >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -10042,6 +10078,8 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     };
     return ways[way];
 }
+// K in numbers of 16 bits: those of 32 take twice the time and the room.
+KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) { return s->elem == 4 ? s->depth * 2 : s->depth; }
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, 6600 for all of them together);
     no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden. A launch with the
@@ -10052,12 +10090,12 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
     int64_t units = (down + w.pair - 1) / w.pair * across * batch * splits;
     int64_t slots = sms / w.pair > 0 ? sms / w.pair : 1, rounds = (units + slots - 1) / slots;
-    double busy = (double)(units < slots ? units : slots) * w.pair,
-           stages = (double)(((s->depth + splits - 1) / splits + 63) / 64);
-    double m = (double)s->rows, n = (double)s->cols, k = (double)s->depth, results = m * n * (double)batch;
+    int64_t deep = kbki_wg_k16(s), stages = ((deep + splits - 1) / splits + 63) / 64;
+    double busy = (double)(units < slots ? units : slots) * w.pair;
+    double m = (double)s->rows, n = (double)s->cols, k = (double)deep, results = m * n * (double)batch;
     double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
     double pace = bytes / (busy * 64 < 6600 ? 64 : 6600 / busy), stage = pace > w.stage ? pace : w.stage;
-    double work = (double)rounds * stages * stage + (w.turns ? w.finish : (double)rounds * w.finish);
+    double work = (double)(rounds * stages) * stage + (w.turns ? w.finish : (double)rounds * w.finish);
     double memory = 2 * ((m * k + k * n) * (double)batch + results) / 2450;
     double clocks = (work > memory ? work + memory / 8 : memory + work / 8) + 5300 + (w.pair > 1 ? 1750 : 0);
     return splits > 1 ? clocks + 2500 + 8 * results * (double)splits / 2000 : clocks;
@@ -10071,7 +10109,7 @@ KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, int sms)
         int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
         int64_t units = (down + w.pair - 1) / w.pair * across, most = 1;
         if (w.split && batch == 1 && units > 0) most = sms / w.pair / units;
-        if (most > s->depth / 256) most = s->depth / 256;
+        if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
         for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
             double clocks = kbki_wg_clocks(s, batch, sms, way, splits);
             if (best.clocks == 0 || clocks < best.clocks) best.way = way, best.splits = splits, best.clocks = clocks;
@@ -10084,6 +10122,17 @@ KBK_FN size_t kbki_scratch_select(const kbk_shape* s) {
     int64_t splits = s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_choose(s, 1, KBKI_WG_SMS).splits : 1;
     return splits > 1 ? KBK_TICKETS + (size_t)(splits * s->rows * s->cols) * sizeof(float) : 0;
 }
+// Of tf32: an operand's transposed copy, and all.
+KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int b) {
+    int turn = b ? s->layout != KBK_NT : s->layout == KBK_TN;
+    return turn ? ((size_t)((b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
+}
+KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s) {
+    kbk_shape f32 = *s;
+    f32.elem = 4;
+    size_t copies = kbki_tf32_copy(s, 0) + kbki_tf32_copy(s, 1), pieces = kbki_scratch_select(&f32);
+    return copies + (pieces ? pieces : copies ? KBK_TICKETS : 0);
+}
 
 #ifdef __CUDACC__
 typedef kbki_wg_plan<128, 128, 2, 6, true, 2, true, true> kbki_wg_turns;
@@ -10093,14 +10142,14 @@ typedef kbki_wg_plan<128, 64, 2, 9, true, 1, false> kbki_wg_tall;
 typedef kbki_wg_plan<64, 128, 1, 9, true, 2, false> kbki_wg_low;
 typedef kbki_wg_plan<64, 64, 1, 13, true, 1, false, false, true> kbki_wg_small;
 template <class T> const char* kbki_wg_select(const kbk_args* a, int64_t batch, kbki_wg_choice by, kbk_stream st) {
-    bool storable = kbki_wg_storable<T>(a);
+    if constexpr (sizeof(T) == 2) {
+        bool storable = kbki_wg_storable<T>(a);
+        if (storable && by.way == KBKI_WG_WIDE) return kbki_wg_ring_run<T, kbki_wg_wide>(a, st, batch);
+        if (storable && by.way == KBKI_WG_TURNS) return kbki_wg_ring_run<T, kbki_wg_turns>(a, st, batch);
+    }
     switch (by.way) {
     case KBKI_WG_WIDE:
-        return storable ? kbki_wg_ring_run<T, kbki_wg_wide>(a, st, batch)
-                        : kbki_wg_ring_run<T, kbki_wg_shared>(a, st, batch);
-    case KBKI_WG_TURNS:
-        return storable ? kbki_wg_ring_run<T, kbki_wg_turns>(a, st, batch)
-                        : kbki_wg_ring_run<T, kbki_wg_shared>(a, st, batch);
+    case KBKI_WG_TURNS: return kbki_wg_ring_run<T, kbki_wg_shared>(a, st, batch); // C is not for TMA
     case KBKI_WG_ONE: return kbki_wg_ring_run<T, kbki_wg_one>(a, st, batch);
     case KBKI_WG_MID: return kbki_wg_ring_run<T, kbki_wg_mid>(a, st, batch, by.splits);
     case KBKI_WG_DEEP: return kbki_wg_ring_run<T, kbki_wg_deep>(a, st, batch, by.splits);
@@ -10115,13 +10164,42 @@ template <class T, class Other>
 const char* kbki_wg_select_or(const kbk_args* a, int64_t batch, kbk_stream st, Other other) {
     const kbk_shape* s = &a->s;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
-    if (!kbki_mm_wide((const T*)a->in[0], lda) || !kbki_mm_wide((const T*)a->in[1], ldb)) return other();
+    bool wide = kbki_mm_wide((const T*)a->in[0], lda) && kbki_mm_wide((const T*)a->in[1], ldb);
+    if (s->depth && !wide) return other();
     kbki_wg_choice by = kbki_wg_choose(s, batch, KBKI_WG_SMS), here = by;
     if (kbki_sms() != KBKI_WG_SMS) here = kbki_wg_choose(s, batch, kbki_sms());
     return kbki_wg_select<T>(a, batch, here.splits <= by.splits ? here : by, st); // the workspace is that of `by`
 }
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     return kbki_wg_select_or<T>(a, 1, st, [&] { return kbk_matmul_fwd_mmapipe<T>(a, st); });
+}
+
+/*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
+    16 tf32      15 in f32 of which the tensor cores take the first 10 of 23 bits. They want both operands along k:
+                 others are transposed into the workspace (4*M*K bytes, 4*K*N) first
+    check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
+#define KBKI_TEXT_TF32 "tf32 wants K to be a multiple of 4, and A and B to start on 16 bytes: use warptile"
+template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream st) {
+    kbk_args nt = *a;
+    kbki_mm<T> io;
+    int64_t ctas;
+    size_t bytes = kbki_scratch_tf32(&a->s);
+    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs_hopper()) != NULL) return why;
+    if (io.k && (io.k % 4 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16))) return KBKI_TEXT_TF32;
+    if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
+    nt.s.layout = KBK_NT, nt.s.elem = 4;
+    for (int i = 0; i < 2; i++) {
+        kbk_args turn = {};
+        size_t copy = kbki_tf32_copy(&a->s, i);
+        if (!copy) continue;
+        turn.s.rows = io.k, turn.s.cols = i ? io.n : io.m, turn.in[0] = a->in[i];
+        nt.in[i] = turn.out[0] = (char*)nt.workspace + KBK_TICKETS;
+        nt.workspace = (char*)nt.workspace + copy, nt.workspace_bytes -= copy;
+        if ((why = kbk_transpose_run_vec<T>(&turn, st)) != NULL) return why;
+    }
+    return kbki_wg_select_or<T>(&nt, 1, st, [] { return KBKI_TEXT_TF32; });
 }
 #endif // __CUDACC__
 
@@ -12378,7 +12456,8 @@ KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const 
     r->why = KBKI_TEXT_ROW, r->index = -1;
     if (!v || dtype < 0 || dtype >= KBK_DTYPES || k < 0 || k >= KBK_OUTS || !got || !out || u0 < 0 || u0 > u1)
         return 0;
-    return kbk_verify(v->op, dtype, s, k, got, out, u0, u1, r);
+    kbk_op op = kbk_op_of(v);
+    return kbk_verify(&op, dtype, s, k, got, out, u0, u1, r);
 }
 #endif // KBENCH_SHARED
 #endif // KBENCH_KERNELS_CUH

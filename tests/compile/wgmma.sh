@@ -17,6 +17,7 @@ const char* all(const kbk_args* a) {
     if (!why) why = kbk_matmul_fwd_coop<__nv_bfloat16>(a, 0);
     if (!why) why = kbk_matmul_fwd_persist<__nv_bfloat16>(a, 0);
     if (!why) why = kbk_matmul_fwd_select<__nv_bfloat16>(a, 0); // 13 and 14 too, and what bmm has
+    if (!why) why = kbk_matmul_fwd_tf32<float>(a, 0);
     return why;
 }
 EOT
@@ -66,7 +67,7 @@ clean() {
     spilling=$(awk '/Function properties for/ { name = $0 } /spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { print name }' "$tmp/$1.log" | grep -cE "$2")
     check_same "$1: kernels with wgmma that spill" "$spilling" 0
 }
-clean products 'kbki_wg_ring_k|kbk_matmul_fwd_wgmma_k' 36
+clean products 'kbki_wg_ring_k|kbk_matmul_fwd_wgmma_k' 43
 clean attention 'kbki_fa_k' 8
 notes planted
 if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not seen"; fi

@@ -281,10 +281,10 @@ static const char* intact(const char* p, size_t n) {
 }
 
 // Brings everything back; NULL or what is wrong. Fills the report of the first wrong output.
-static const char* inspect(job* j, int shift, kbk_report* r, int* which) {
+static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* r, int* which) {
     static char guard[GUARD];
     const char* why = NULL;
-    kbk_op op = *j->op;
+    kbk_op op = kbk_op_of(v);
     if (j->fill == INTEGERS) memset(op.check, 0, sizeof op.check); // equal
     memset(r, 0, sizeof *r);
     r->index = -1, *which = 0;
@@ -332,7 +332,8 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
         return ((uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (uintptr_t)a->in[2]) % 16 != 0;
     if (v->sm != KBK_SM_90a || strcmp(v->op->name, "matmul") || !strcmp(v->name, "select") || s->depth == 0) return 0;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
-    return lda % 8 || ldb % 8 || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
+    bool whole = v->origin & KBK_TF32 ? s->depth % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0; // tf32: all lines along k
+    return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
 // One variant on one prepared job at one pair of offsets: launched directly, and once more to compare bits.
 static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
@@ -357,7 +358,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
         return;
     }
     if (!why && !counting)
-        why = inspect(j, shift, &r, &which);
+        why = inspect(j, v, shift, &r, &which);
     else
         r.index = -1;
     if (why) {
@@ -371,7 +372,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     for (int k = 0; k < j->n; k++)
         first[k] = (char*)malloc(j->x[k].room), memcpy(first[k], j->x[k].got, j->x[k].room);
     why = kbk_launch(v, j->dtype, &a, stream);
-    if (!why) why = inspect(j, shift, &r, &which);
+    if (!why) why = inspect(j, v, shift, &r, &which);
     for (int k = 0; k < j->n; k++) {
         if (!why && memcmp(first[k], j->x[k].got, j->x[k].room))
             why = "a second launch gave other bits", r.index = -1;
@@ -407,7 +408,7 @@ static void try_graph(job* j, const kbk_variant* v) {
         CUDA(cudaGraphInstantiate(&exec, graph, 0));
         CUDA(cudaGraphLaunch(exec, stream));
         CUDA(cudaGraphLaunch(exec, stream));
-        why = inspect(j, 0, &r, &which);
+        why = inspect(j, v, 0, &r, &which);
         CUDA(cudaGraphExecDestroy(exec));
     } else
         r.index = -1;

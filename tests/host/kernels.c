@@ -560,8 +560,33 @@ static void test_cuts(void) {
           "none where tiles are many");
 }
 
+// --- tf32 has a tolerance of its own, and it alone
+static void test_tf32(void) {
+    enum { N = 64 };
+    const kbk_variant *v = kbk_find("matmul", "fwd", "tf32"), *other = kbk_find("matmul", "fwd", "vec");
+    kbk_shape s = shape(1, N, 3, 4);
+    kbk_report r;
+    float got[N];
+    double y[N], size[N], *out[2 * KBK_OUTS] = { y };
+    out[KBK_OUTS] = size;
+    check(v && v->dtypes == KBK_SINGLE && other, "tf32 is a row of f32");
+    if (!v || !other) return;
+    for (int i = 0; i < N; i++) y[i] = 1 + i / 64.0, size[i] = y[i], got[i] = (float)(y[i] * (1 - 0x1.8p-11));
+    kbk_op tf32 = kbk_op_of(v), f32 = kbk_op_of(other);
+    check(kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "13 bits cut off twice");
+    check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "which no other variant may");
+    for (int i = 0; i < N; i++) got[i] = (float)(y[i] * (1 - 0x1p-9));
+    check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "nor tf32 more than that");
+    for (s.layout = KBK_NN; s.layout <= KBK_TN; s.layout++) { // copies of what does not run along k
+        size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT ? 0 : 64 * 200 * 4;
+        s.rows = 100, s.cols = 200, s.depth = 64;
+        check(kbk_workspace(v, &s) == (a + b ? KBK_TICKETS + a + b : 0), "room for transposed copies");
+    }
+}
+
 int main(void) {
     test_cuts();
+    test_tf32();
     test_formulas();
     test_bytes_are_tensors();
     test_philox();
