@@ -8,7 +8,7 @@
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the clock that ends a kernel which waits for ever)
 
        --check        only what is right or wrong;   --time   only how fast
-       --ways         the ways of select instead of the variants
+       --ways         the times of select's ways alone, in every layout; else they follow, in one
        --rung NAME    this variant or way alone
        --dtype NAME   f16, bf16 or f32 alone; in f32 there are tf32 and the ways
        --shape MxNxK  this shape alone; BxMxNxK: a batch
@@ -574,16 +574,26 @@ template <class T> static void time_shape(shape s, int layout, size_t l2) {
         if (on[v]) compare_norms(room + a_n + b_n, room + set + a_n + b_n, s, v, layout, &a);
     CUDA(cudaFree(room));
 }
-template <class T> static void time_all(size_t l2) {
+template <class T> static void time_all(size_t l2, bool every) {
     const int dtype = dtype_of<T>;
     if (only_dtype && strcmp(only_dtype, dtype_name[dtype])) return;
     for (const auto& t : timed) {
         shape now = only_shape.m ? only_shape : t.s;
         if (only_shape.m ? &t != timed : !(t.dtypes >> dtype & 1)) continue;
         for (int layout = KBK_NN; layout <= KBK_TN; layout++)
-            if (only_shape.m || t.layout < 0 || t.layout == layout) time_shape<T>(now, layout, l2);
+            if (only_shape.m || t.layout == layout || (t.layout < 0 && (every || layout == KBK_NT)))
+                time_shape<T>(now, layout, l2);
         fflush(stdout);
     }
+}
+
+static void time_table(size_t l2, bool every) {
+    printf("TFLOP/s             B, M, N, K  cuBLAS us  cuBLAS");
+    for (const rung& r : rungs)
+        if (shown(r)) printf("%10s    x", r.name);
+    printf("\n");
+    time_all<bf16>(l2, every), time_all<float>(l2, every);
+    if (every) time_all<__half>(l2, every);
 }
 
 template <class T> static void check_type() {
@@ -674,11 +684,9 @@ int main(int argc, char** argv) {
     if (check) check_type<__half>(), check_type<bf16>(), check_type<float>();
     if (time && failed) printf("no times: the results are wrong\n");
     if (time && !failed) {
-        printf("TFLOP/s             B, M, N, K  cuBLAS us  cuBLAS");
-        for (const rung& r : rungs)
-            if (shown(r)) printf("%10s    x", r.name);
-        printf("\n");
-        time_all<bf16>((size_t)l2), time_all<__half>((size_t)l2), time_all<float>((size_t)l2);
+        bool both = !ways && !only_rung;
+        time_table((size_t)l2, true);
+        if (both) ways = true, time_table((size_t)l2, false);
     }
     CUDA(cudaDeviceSynchronize());
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
