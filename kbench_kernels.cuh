@@ -21,8 +21,8 @@
 
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 of matmul, 5 and 7 of
-   attention say so.
+   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 and 16 of matmul, 5 and 7
+   of attention say so.
 
    THE TABLE
 
