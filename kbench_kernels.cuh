@@ -21,8 +21,8 @@
 
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 of matmul, 5 and 7 of
-   attention say so.
+   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 and 16 of matmul, 5 and 7
+   of attention say so.
 
    THE TABLE
 
@@ -96,6 +96,7 @@
                 multicast cluster TMA
                 tma       TMA store path
                 select    several configurations and a chooser
+                tf32      select for f32, of which it takes 10 bits
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
                           flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
@@ -142,6 +143,7 @@
        >>matmul_tile    matrix product with cp.async and warp tiles
        >>matmul_mma     matrix product with mma.sync
        >>matmul_hopper  matrix product with TMA and wgmma
+       >>matmul_select  the same, cut by shape
        >>matmul_vendor  matrix product by the vendor's library
        >>bmm            batched matrix product
        >>attention_simt attention without tensor cores, and through the vendor's matrix products
@@ -278,7 +280,7 @@
                compiled.
       sm       least compute capability, 0 for any; 90a means exactly 9.0
       origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come;
-               | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE: see >>shapes */
+               | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
 #ifndef KBK_NO_MEMORY
 #define KBK_OPS_MEMORY(row)                                                                                      \
@@ -614,7 +616,8 @@
     row(matmul,    fwd,  persist,  12, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM, bands of tiles")                   \
     row(matmul,    fwd,  multicast, 13, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")             \
     row(matmul,    fwd,  tma,      14, KBK_HALF, 90a, KBK_OWN,  "C leaves by TMA, under the next tile")           \
-    row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")
+    row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")           \
+    row(matmul,    fwd,  tf32,     16, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select, with 10 bits of each number")
 #else
 #define KBK_OPS_MATMUL(row)
 #define KBK_TABLE_MATMUL_SIMT(row)
@@ -633,7 +636,8 @@
     row(bmm,       fwd,  KBK_GEMM, bmm,        "C[b] = A[b] B[b]; layouts as matmul")
 #define KBK_TABLE_BMM(row)                                                                                       \
     row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "matmul's kernel, batch in grid.z")              \
-    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")
+    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")              \
+    row(bmm,       fwd,  select,   3,  KBK_HALF, 90a, KBK_OWN,  "by shape, with wgmma; the batch in the order of tiles")
 #else
 #define KBK_OPS_BMM(row)
 #define KBK_TABLE_BMM(row)
@@ -796,7 +800,8 @@ enum {
     KBK_UNORDERED = 4,  // atomics add in whatever order they come
     KBK_COPIES = 8,     // a copy by the runtime is what is measured
     KBK_ALLOCATES = 16, // allocation is what is measured, by the host's clock; cannot be captured
-    KBK_PAGEABLE = 32   // wants its host tensors in pageable memory
+    KBK_PAGEABLE = 32,  // wants its host tensors in pageable memory
+    KBK_TF32 = 64       // takes 10 of the 23 bits of f32, and has a tolerance of its own: see kbk_op_of
 };
 
 // Least compute capability. What needs an architecture's own instructions runs on that one alone.
@@ -812,6 +817,12 @@ typedef struct kbk_variant {
     kbk_launch_fn launch[KBK_DTYPES];
 } kbk_variant;
 
+// The operation of a variant, with that variant's tolerance.
+KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
+    kbk_op op = *v->op;
+    if (v->origin & KBK_TF32) op.check[KBK_F32].norm = 1.5e-3, op.check[KBK_F32].ulps = 6 * 8192; // 8192: 13 bits
+    return op;
+}
 KBK_FN const char* kbk_dtype_name(int dtype) {
     return dtype == KBK_F32 ? "f32" : dtype == KBK_F16 ? "f16" : dtype == KBK_BF16 ? "bf16" : "?";
 }
@@ -1748,9 +1759,9 @@ __device__ __forceinline__ void kbki_cluster_barrier() { // also makes shared me
 
 /*  Tensor maps: the driver's description of a tensor in memory and of the box of it that one copy moves (128 opaque
     bytes, CUtensorMap in cuda.h). A box reaches past the tensor's edge at will: what is not there is read as 0, and
-    counts among the bytes that arrive; it is not written. Boxes are 64 elements of 16 bits wide here, which is
-    128 bytes, and lie in shared memory line after line, 16-byte pack p of line l in place p ^ l % 8: eight lines, a
-    multiple of 1024 bytes, repeat the pattern, and wgmma reads it without bank conflicts. */
+    counts among the bytes that arrive; it is not written. Boxes are 128 bytes wide here, and lie
+    in shared memory line after line, 16-byte pack p of line l in place p ^ l % 8: eight lines, a multiple of 1024
+    bytes, repeat the pattern, and wgmma reads it without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
@@ -1760,8 +1771,9 @@ struct kbki_map_key { // no padding: compared as bytes
     uint32_t box[3];
     int32_t what; // element type, and dimensions * 256
 };
-#define KBKI_MAP_WIDE 64 // elements: width of a box
-#define KBKI_MAP_16F 6   // CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _BFLOAT16
+#define KBKI_MAP_WIDE 64 // numbers of 16 bits: width of a box
+#define KBKI_MAP_16F 6   // CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _FLOAT32, _BFLOAT16
+#define KBKI_MAP_32F 7
 #define KBKI_MAP_16BF 9
 #define KBKI_MAP_SWIZZLE_128 3 // CU_TENSOR_MAP_SWIZZLE_128B
 #define KBKI_MAP_L2_256 3      // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
@@ -1824,13 +1836,14 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
                             int high, kbki_map* map) {
-    static_assert(sizeof(T) == 2, "16 bits");
     kbki_map_key key;
     memset(&key, 0, sizeof key);
-    key.base = base, key.what = 3 << 8 | (kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF);
+    key.base = base, key.what = 3 << 8 | KBKI_MAP_16BF;
+    if (kbki_type<T>::cuda == CUDA_R_16F) key.what = 3 << 8 | KBKI_MAP_16F;
+    if (kbki_type<T>::cuda == CUDA_R_32F) key.what = 3 << 8 | KBKI_MAP_32F;
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
-    key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
+    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
 
@@ -1912,6 +1925,9 @@ template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
 template <int Threads> __device__ __forceinline__ void kbki_wg_barrier(int id) { // 0 is __syncthreads'
     asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
+template <int Threads> __device__ __forceinline__ void kbki_wg_arrive(int id) { // the same without waiting
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
+}
 // Before the first product of a group: orders accesses to the registers of its operands.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -1980,11 +1996,26 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
+// f32 numbers of which the first 19 bits count; both operands along k.
+#define KBKI_WGMMA_TF32(width, p0, p1, p2)                                                                           \
+    template <> struct kbki_wgmma<float, width> {                                                                    \
+        template <int TransA, int TransB>                                                                            \
+        static __device__ __forceinline__ void shared(float* d, uint64_t a, uint64_t b, int keep) {                  \
+            static_assert(TransA == 0 && TransB == 0, "no panels");                                                  \
+            asm volatile("{ .reg .pred keep; setp.ne.b32 keep, %" #p2 ", 0; "                                        \
+                         "wgmma.mma_async.sync.aligned.m64n" #width "k8.f32.tf32.tf32"                               \
+                         " {" KBKI_WG_NAMES_##width "}, %" #p0 ", %" #p1 ", keep, 1, 1; }"                           \
+                         : KBKI_WG_##width(d) : "l"(a), "l"(b), "r"(keep));                                          \
+        }                                                                                                            \
+    };
 #define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
+KBKI_WGMMA_TF32(64, 32, 33, 34)
+KBKI_WGMMA_TF32(128, 64, 65, 66)
+KBKI_WGMMA_TF32(256, 128, 129, 130)
 // clang-format on
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 #endif // __CUDACC__
@@ -8516,7 +8547,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
                bands; K split where tiles are few
                                                  <- 128 FMAs per six 16-byte reads that nothing waits for;
                a band's rows and columns stay in L2; a small product fills the device too
-    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 15: >>matmul_hopper: through wgmma
+    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 16: >>matmul_hopper, >>matmul_select: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -8553,13 +8584,27 @@ KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
 KBK_FN size_t kbki_mm_copies(const kbk_shape* s) { // bytes, of one product of a batch
     return s->elem == 2 ? 2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) : 0;
 }
+/*  The same for mmapipe and its tiles of 128 x 128, where they are so few that most multiprocessors would have none:
+    two CTAs for each of 132, no piece shorter than 512. */
+KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
+    int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->depth / 512;
+    int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
+    if (n > most) n = most;
+    return n < 1 ? 1 : n < 66 ? n : 66;
+}
+KBK_FN size_t kbki_scratch_select(const kbk_shape* s); // >>matmul_select
+KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s);
 KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, const char* variant) {
-    int64_t splits = kbki_mm_splits(s);
+    size_t results = (size_t)(s->rows * s->cols) * sizeof(float), bytes = 0;
+    int64_t splits = kbki_mm_splits(s), pieces = kbki_mma_splits(s);
+    int pipe = strcmp(variant, "mmapipe") == 0, select = strcmp(variant, "select") == 0;
     if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    int copies = strcmp(variant, "mmapipe") == 0 || strcmp(variant, "select") == 0;
-    if (copies && kbki_mm_copies(s)) return KBK_TICKETS + kbki_mm_copies(s);
-    if (strcmp(variant, "warptile") || splits == 1) return 0;
-    return KBK_TICKETS + (size_t)(splits * s->rows * s->cols) * sizeof(float);
+    if (strcmp(variant, "tf32") == 0) return kbki_scratch_tf32(s);
+    if (strcmp(variant, "warptile") == 0 && splits > 1) bytes = (size_t)splits * results;
+    if (pipe || select) bytes = kbki_mm_copies(s) + (pieces > 1 ? (size_t)pieces * results : 0);
+    if (bytes) bytes += KBK_TICKETS;
+    size_t more = select ? kbki_scratch_select(s) : 0;
+    return more > bytes ? more : bytes;
 }
 KBK_FN void kbk_matmul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                int64_t u1) {
@@ -8587,7 +8632,7 @@ template <class T> struct kbki_mm {
     int64_t across, down;            // tiles per row and column of tiles; grid.x numbers them, since grid.y is short
     int64_t sa, sb, sc;              // from one product of a batch to the next, in grid.z
     float* part;                     // K in pieces: piece y of the grid adds up deep products and leaves them here
-    int64_t deep;
+    int64_t deep, layers;            // layers, in >>matmul_hopper: products of a batch, or pieces
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -9009,13 +9054,26 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
     kbki_mm_wait<0>();
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
-// The pieces of K, added in order: the same bits every time.
-template <class T> __global__ void __launch_bounds__(256) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
-    int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)256 + threadIdx.x;
+// The pieces of K, added in order: the same bits every time. Eight of them are on their way at once.
+template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
+    int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
     float sum = 0;
     if (i >= n) return;
-    for (int64_t p = 0; p < splits; p++) sum += io.part[p * n + i];
+    const float* p = io.part + i;
+    for (; splits >= 8; splits -= 8, p += 8 * n) {
+        float v[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = p[e * n];
+#pragma unroll
+        for (int e = 0; e < 8; e++) sum += v[e];
+    }
+    for (; splits > 0; splits--, p += n) sum += *p;
     io.c[i] = kbki_type<T>::from(sum);
+}
+template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
+    if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
+    kbki_mm_sum_k<T><<<(unsigned)kbki_ceil(io.m * io.n, 128), 128, 0, st>>>(io, splits);
+    return kbki_launched();
 }
 
 template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_stream st) {
@@ -9060,9 +9118,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
         if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, Plan>(io, ctas, splits, st);
         return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
     });
-    if (why || !io.part) return why;
-    kbki_mm_sum_k<T><<<(unsigned)kbki_ceil(io.m * io.n, 256), 256, 0, st>>>(io, splits);
-    return kbki_launched();
+    return why || !io.part ? why : kbki_mm_sum(io, splits, st);
 }
 #endif // __CUDACC__
 
@@ -9081,7 +9137,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                <- nothing waits for memory: copies and reads stand among the products, and the loop for whole
                tiles has no branch. Lines whose length is no multiple of 8 are first copied to lines that
                start on 16 bytes (workspace: 2*(M*K + K*N) bytes and padding); a base that does not start on
-               16 bytes sends the product to rung 7, which takes anything
+               16 bytes sends the product to rung 7, which takes anything. A few tiles of a long K are cut into
+               pieces of K, added up in order (workspace: 4*M*N bytes per piece)
     bound by   arithmetic, and by mma.sync itself: on compute capability 9.0 it reaches some 62 % of what
                wgmma does, because all operands pass through registers
 
@@ -9281,6 +9338,28 @@ __device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0
     }
 }
 
+// The same of a piece of K, in f32, to where the pieces are added up.
+template <class T>
+__device__ __forceinline__ void kbki_mma_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
+#pragma unroll
+    for (int r = 0; r < 8; r++) {
+        int64_t i = i0 + threadIdx.x % 32 / 4 + r * 8;
+        float* out = io.part + (blockIdx.y * io.m + i) * io.n;
+        if (i >= io.m) continue;
+#pragma unroll
+        for (int x = 0; x < 8; x++) {
+            int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
+            const float* f = c[r / 2][x] + r % 2 * 2;
+            if (io.n % 2 == 0) {
+                if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
+            } else {
+                if (j < io.n) out[j] = f[0];
+                if (j + 1 < io.n) out[j + 1] = f[1];
+            }
+        }
+    }
+}
+
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -9324,6 +9403,12 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
+// A CTA's product of a batch, or its piece of K.
+template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
+    int64_t k0 = blockIdx.y * io.deep;
+    io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
+    io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
+}
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // two rows of TileN / 64 warps: TileN threads
@@ -9339,7 +9424,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     uint32_t a[2][4][4], b[2][4][4];
     int64_t i0, j0, stop = -KBKI_MMA_DEPTH * (Stages - 1);
     float c[4][8][4] = {};
-    io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
+    kbki_mma_share<AlongA, AlongB>(io);
     kbki_mm_where(io, 128, TileN, &i0, &j0);
     fa.start(io.a, io.lda, i0, io.m), fb.start(io.b, io.ldb, j0, io.n);
     la.set(s0, y), lb.set(s0 + FeedA::bytes, x);
@@ -9380,7 +9465,10 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll 1
     while (depth > stop) turn(kbki_flag<false>());
     kbki_mm_wait<0>();
-    kbki_mma_finish(io, i0 + y, j0 + x, c);
+    if (io.part)
+        kbki_mma_leave(io, i0 + y, j0 + x, c);
+    else
+        kbki_mma_finish(io, i0 + y, j0 + x, c);
 }
 
 template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_stream st) {
@@ -9421,7 +9509,7 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
     return kbki_launched();
 }
 template <class T, int TileN>
-const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbk_stream st) {
+const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int64_t splits, kbk_stream st) {
     constexpr int Stages = 3;
     io.across = kbki_ceil(io.n, TileN), io.down = kbki_ceil(io.m, 128);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
@@ -9429,41 +9517,49 @@ const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, kb
         const char* why = kbki_want_shared(kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, TileN, Stages>, &bytes);
         if (why) return why;
         if (bytes == 0) // an SM without that much
-            return TileN == 256 ? kbki_mmapipe_run<T, 128>(a, io, batch, st) : kbki_mma<T>(a, batch, st);
-        return kbki_mm_batch(io, io.across * io.down, batch, [&](const kbki_mm<T>& part, dim3 grid) {
+            return TileN == 256 ? kbki_mmapipe_run<T, 128>(a, io, batch, splits, st) : kbki_mma<T>(a, batch, st);
+        why = kbki_mm_batch(io, io.across * io.down, batch, [&](const kbki_mm<T>& part, dim3 grid) {
+            grid.y = (unsigned)splits;
             kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, TileN, Stages><<<grid, TileN, bytes, st>>>(part);
         });
+        return why || !io.part ? why : kbki_mm_sum(io, splits, st);
     });
 }
-template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, kbk_stream st) {
+template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, int64_t splits, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
-    size_t copies = (size_t)batch * kbki_mm_copies(&a->s);
+    size_t copies = (size_t)batch * kbki_mm_copies(&a->s), pieces = 0;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
     if ((why = kbki_needs<80>()) != NULL) return why;
-    if (copies) {
-        if ((why = kbki_check_workspace(a, KBK_TICKETS + copies)) != NULL) return why;
+    if (splits > 1) pieces = (size_t)(splits * io.m * io.n) * sizeof(float);
+    if (copies + pieces) {
+        if ((why = kbki_check_workspace(a, KBK_TICKETS + copies + pieces)) != NULL) return why;
         T* room = (T*)((char*)a->workspace + KBK_TICKETS);
         if ((why = kbki_mma_align(&io.a, &io.lda, &io.sa, batch, &room, st)) != NULL) return why;
         if ((why = kbki_mma_align(&io.b, &io.ldb, &io.sb, batch, &room, st)) != NULL) return why;
     }
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbki_mma<T>(a, batch, st);
+    if (splits > 1) {
+        io.part = (float*)((char*)a->workspace + KBK_TICKETS + copies);
+        io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
+        return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
+    }
     // The wide tile needs half the copies per product, but enough tiles and enough of K to be worth filling.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
-    return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, st) : kbki_mmapipe_run<T, 128>(a, io, batch, st);
+    return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, 1, st) : kbki_mmapipe_run<T, 128>(a, io, batch, 1, st);
 }
 template <class T> const char* kbk_matmul_fwd_mma(const kbk_args* a, kbk_stream st) { return kbki_mma<T>(a, 1, st); }
 template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
-    return kbki_mmapipe<T>(a, 1, st);
+    return kbki_mmapipe<T>(a, 1, kbki_mma_splits(&a->s), st);
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_hopper     Matrix product of 16-bit types through wgmma and tensor copies: rungs 9 to 15 of matmul, for
+  >>matmul_hopper     Matrix product of 16-bit types through wgmma and tensor copies: rungs 9 to 14 of matmul, for
                       compute capability 9.0 alone.
-                      Public: kbk_matmul_fwd_wgmma, _ws, _coop, _persist, _multicast, _tma, _select
-                      Used by: the table
+                      Public: kbk_matmul_fwd_wgmma, _ws, _coop, _persist, _multicast, _tma
+                      Used by: >>matmul_select, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -9482,8 +9578,7 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
                  <- two thirds of the traffic between L2 and shared memory
     14 tma       results go to shared memory, 64 columns at a time, and from there by tensor copies
                  <- whole lines are written, nobody waits for them, and the next tile is multiplied meanwhile
-    15 select    14 for large products; tiles of 128 x 128, then of 128 x 64, without pairs, where larger ones are too
-                 few to fill the device; 8 where lines do not start on 16 bytes (workspace: as there)
+    15           >>matmul_select
     bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power that they draw
 
     9 to 14 take A and B of any size whose lines all start on 16 bytes, which is what tensor copies can do, and refuse
@@ -9492,14 +9587,19 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 #define KBKI_TEXT_TMA "TMA wants A and B with lines that all start on 16 bytes: use mmapipe or select"
 #ifdef __CUDACC__
 
-/*  How a product is cut: tiles of 128 x TileN, by 1 or 2 warpgroups, Stages of 64 k under way at once; Persist: CTAs
-    that stay; Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by TMA. */
-template <int TileN, int Groups, int Stages, bool Persist, int Pair, bool Store> struct kbki_wg_plan {
-    static constexpr int tile_m = 128, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
-    static constexpr bool persist = Persist, store = Store;
-    static constexpr int blocks = tile_m / 64 / Groups; // of 64 rows, that a warpgroup has
+/*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
+    Persist: CTAs that stay; Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by
+    TMA; Turns: a tile belongs to one warpgroup, which stores it while the other multiplies the next; Split: able to
+    take K in pieces. */
+template <int TileM, int TileN, int Groups, int Stages, bool Persist, int Pair, bool Store, bool Turns = false,
+          bool Split = false>
+struct kbki_wg_plan {
+    static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
+    static constexpr bool persist = Persist, store = Store, turns = Turns, split = Split;
+    static constexpr int workers = Turns ? 1 : Groups;  // warpgroups of a tile
+    static constexpr int blocks = TileM / 64 / workers; // of 64 rows, that a warpgroup has
     static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
-    static constexpr int a_bytes = tile_m * 64 * 2, b_bytes = TileN * 64 * 2, stage_bytes = a_bytes + b_bytes;
+    static constexpr int a_bytes = TileM * 128, b_bytes = TileN * 128, stage_bytes = a_bytes + b_bytes;
     static constexpr int staging = Store ? 2 * 64 * 64 * 2 : 0;                  // per warpgroup
     static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: to align
     static constexpr int keep = 240, spare = 24; // registers: 128 * (24 + 2 * 240) of 65536
@@ -9507,43 +9607,62 @@ template <int TileN, int Groups, int Stages, bool Persist, int Pair, bool Store>
 struct kbki_wg_maps {
     kbki_map a, b, c;
 };
+template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // of a stage
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
-// Tile number `index`, down bands of 16 rows of tiles; number of a pair of tiles where CTAs are in pairs.
+// A unit of work is a tile: of one product of a batch, or of one piece of K. In pairs of CTAs it is two tiles.
+struct kbki_wg_place {
+    int i0, j0, k0, layer; // where it begins; which product, or which piece
+};
+template <class Plan, class T> __device__ __forceinline__ bool kbki_wg_pieces(const kbki_mm<T>& io) {
+    return Plan::split && io.part != NULL;
+}
+// Unit number `index`: down bands of 16 rows of tiles, and one layer after the other.
 template <class Plan, class T>
-__device__ __forceinline__ void kbki_wg_where(const kbki_mm<T>& io, int index, int rank, int* i0, int* j0) {
+__device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int index, int rank) {
     constexpr int High = KBKI_MM_BAND / Plan::pair;
-    int across = (int)io.across, down = ((int)io.down + Plan::pair - 1) / Plan::pair;
+    int across = (int)io.across, down = ((int)io.down + Plan::pair - 1) / Plan::pair, layer = index / (down * across);
+    index -= layer * (down * across);
     int band = index / (High * across), in = index - band * (High * across);
     int high = min(High, down - band * High), column = in / high;
-    *i0 = ((band * High + in - column * high) * Plan::pair + rank) * Plan::tile_m, *j0 = column * Plan::tile_n;
+    return { ((band * High + in - column * high) * Plan::pair + rank) * Plan::tile_m, column * Plan::tile_n,
+             kbki_wg_pieces<Plan>(io) ? layer * (int)io.deep : 0, layer };
 }
-template <class Plan, class T> __device__ __forceinline__ int kbki_wg_tiles(const kbki_mm<T>& io) {
-    return ((int)io.down + Plan::pair - 1) / Plan::pair * (int)io.across;
+template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(const kbki_mm<T>& io) {
+    return ((int)io.down + Plan::pair - 1) / Plan::pair * (int)io.across * (int)io.layers;
+}
+// How much of K such a unit takes.
+template <class Plan, class T> __device__ __forceinline__ int kbki_wg_depth(const kbki_mm<T>& io, int index) {
+    if (!kbki_wg_pieces<Plan>(io)) return (int)io.k;
+    int tiles = ((int)io.down + Plan::pair - 1) / Plan::pair * (int)io.across;
+    return min((int)io.deep, (int)io.k - index / tiles * (int)io.deep);
 }
 /*  Starts the copies of one stage, k0 on: all of A's tile, and this CTA's share of B's, for all of the pair. Full
     boxes arrive, whatever of them is in the tensor, and B's other share comes from the other CTA. */
 template <class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
-                                             int k0, int rank) {
+                                             int k0, int plane, int rank) {
     constexpr int Share = Plan::tile_n / Plan::pair;
     constexpr unsigned All = (1u << Plan::pair) - 1;
+    constexpr bool Both = Plan::pair > 1;
     char* b = stage + Plan::a_bytes + rank * Share * 128;
     j0 += rank * Share;
     kbki_bar_expect(full, Plan::stage_bytes);
     if (AlongA) {
-        kbki_tma_load<false>(stage, &maps.a, full, k0, i0);
+        kbki_tma_load_3d<false>(stage, &maps.a, full, k0, i0, plane);
     } else {
 #pragma unroll
-        for (int x = 0; x < Plan::tile_m; x += 64) kbki_tma_load<false>(stage + x * 128, &maps.a, full, i0 + x, k0);
+        for (int x = 0; x < Plan::tile_m; x += 64)
+            kbki_tma_load_3d<false>(stage + x * 128, &maps.a, full, i0 + x, k0, plane);
     }
     if (AlongB) {
-        kbki_tma_load<(Plan::pair > 1)>(b, &maps.b, full, k0, j0, All);
+        kbki_tma_load_3d<Both>(b, &maps.b, full, k0, j0, plane, All);
     } else {
+        static_assert(AlongB || Share % 64 == 0, "whole panels");
 #pragma unroll
         for (int x = 0; x < Share; x += 64)
-            kbki_tma_load<(Plan::pair > 1)>(b + x * 128, &maps.b, full, j0 + x, k0, All);
+            kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
     }
 }
 /*  A warpgroup's way through the stages; its products of one of them are one group, which the tensor cores work
@@ -9552,7 +9671,7 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
     kbki_wg_operand<AlongA> a;
     kbki_wg_operand<AlongB> b;
     __device__ __forceinline__ void set(const char* stages, int group) {
-        a.set(stages + group * Plan::blocks * 8192), b.set(stages + Plan::a_bytes);
+        a.set(stages + (Plan::turns ? 0 : group * Plan::blocks * 8192)), b.set(stages + Plan::a_bytes);
     }
     __device__ __forceinline__ void multiply(int slot, int keep, float (*d)[Plan::tile_n / 2]) const {
         uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
@@ -9569,13 +9688,14 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
 };
 // 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
 template <class T, int TileN>
-__device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d) {
+__device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
+                                               int layer = 0) {
     bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
     int q = threadIdx.x % 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        T* out = io.c + i * io.n;
+        T* out = io.c + layer * io.sc + i * io.n;
         if (wide) {
 #pragma unroll
             for (int x = 0; x < TileN / 8; x += 4) {
@@ -9595,17 +9715,40 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
         }
     }
 }
+// The same in f32: of a piece of K, to where the pieces are added up, or of C itself.
+template <class T, int TileN>
+__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, float* to, int64_t i0, int64_t j0, int layer,
+                                              const float* d) {
+    bool pairs = io.n % 2 == 0 && ((uintptr_t)to & 7) == 0;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
+        float* out = to + (layer * io.m + i) * io.n;
+        if (i >= io.m) continue;
+#pragma unroll
+        for (int x = 0; x < TileN / 8; x++) {
+            int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
+            const float* f = d + x * 4 + half * 2;
+            if (pairs) {
+                if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
+            } else {
+                if (j < io.n) out[j] = f[0];
+                if (j + 1 < io.n) out[j + 1] = f[1];
+            }
+        }
+    }
+}
 // Four 8 x 8 matrices of 16-bit numbers to shared memory; lane l gives the address of line l % 8 of matrix l / 8.
 __device__ __forceinline__ void kbki_wg_stmatrix(char* to, const uint32_t* r) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(kbki_shared(to)), "r"(r[0]),
                  "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 }
-/*  The same by tensor copies, 64 columns at a time through two buffers of the warpgroup's own: a buffer is free when
+/*  Results by tensor copies, 64 columns at a time through two buffers of the warpgroup's own: a buffer is free when
     the copy before the last has read it, which the thread that started it knows; its lines are written with the
     swizzle that the copy takes out again. The copies are not waited for. */
 template <class T, int TileN>
-__device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0,
+__device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               const float* d) {
     int t = threadIdx.x % 128, lane = t % 32, line = t / 32 * 16 + lane % 16, high = lane / 16;
 #pragma unroll
@@ -9623,7 +9766,7 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
         }
         kbki_bulk_fence();
         kbki_wg_barrier<128>(1 + group);
-        if (t == 0) kbki_tma_store(c, buffer, j0 + piece * 64, i0);
+        if (t == 0) kbki_tma_store_3d(c, buffer, j0 + piece * 64, i0, layer);
     }
 }
 
@@ -9636,6 +9779,9 @@ template <class Plan> struct kbki_wg_ring {
     __device__ __forceinline__ void next() {
         if (++slot == Plan::stages) slot = 0, parity ^= 1;
     }
+    __device__ __forceinline__ void skip(int many) {
+        many += slot, slot = many % Plan::stages, parity ^= many / Plan::stages & 1;
+    }
     __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
     // A warpgroup is done with a slot; every CTA that may write to it has to know.
     __device__ __forceinline__ void release(int which) const {
@@ -9644,53 +9790,73 @@ template <class Plan> struct kbki_wg_ring {
         if (Plan::pair > 1 && t < Plan::pair) kbki_bar_arrive_at(empty + which, t);
     }
 };
-// One thread: fills the ring, tile after tile.
+// One thread: fills the ring, unit after unit.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const kbki_mm<T>& io,
                                                 kbki_wg_ring<Plan> ring, int first, int jump, int rank) {
-    int tiles = kbki_wg_tiles<Plan>(io), depth = (int)io.k, i0, j0;
-    for (int tile = first; tile < tiles; tile += jump) {
-        kbki_wg_where<Plan>(io, tile, rank, &i0, &j0);
+    int units = kbki_wg_units<Plan>(io);
+    for (int unit = first; unit < units; unit += jump) {
+        kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
+        int plane = kbki_wg_pieces<Plan>(io) ? 0 : at.layer, end = at.k0 + kbki_wg_depth<Plan>(io, unit);
 #pragma unroll 1
-        for (int k = 0; k < depth; k += 64) {
+        for (int k = at.k0; k < end; k += kbki_wg_k<T>) {
             kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
-            kbki_wg_load<Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, i0, j0, k, rank);
+            kbki_wg_load<Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0, k, plane,
+                                               rank);
             ring.next();
         }
     }
 }
-// A warpgroup: multiplies what is in the ring. The group of products before the last is done when the last is
-// queued behind it, and frees its slot.
+// What a warpgroup has of a unit, to where it belongs.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* staging, int unit,
+                                            int rank, int group, float (*d)[Plan::tile_n / 2]) {
+    kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
+    if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
+#pragma unroll
+    for (int block = 0; block < Plan::blocks; block++) {
+        int i0 = at.i0 + block * 64;
+        kbki_wg_hold<Plan::tile_n / 2>(d[block]);
+        if constexpr (Plan::store)
+            kbki_wg_store<T, Plan::tile_n>(&maps.c, staging, group, i0, at.j0, at.layer, d[block]);
+        else if (kbki_wg_pieces<Plan>(io))
+            kbki_wg_leave<T, Plan::tile_n>(io, io.part, i0, at.j0, at.layer, d[block]);
+        else if constexpr (sizeof(T) == 4)
+            kbki_wg_leave<T, Plan::tile_n>(io, io.c, i0, at.j0, at.layer, d[block]);
+        else
+            kbki_wg_finish<T, Plan::tile_n>(io, i0, at.j0, d[block], at.layer);
+    }
+}
+/*  A warpgroup: multiplies what is in the ring. The group of products before the last is done when the last is queued
+    behind it, and frees its slot. In turns, each takes every other unit, and begins when the last products of the unit
+    before are in the queue: a barrier of the ring tells only odd phases from even ones, and may be two behind before.
+    The barrier of a warpgroup's turn is number 3 or 4. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const kbki_mm<T>& io,
                                                 kbki_wg_ring<Plan> ring, int first, int jump, int rank, int group) {
-    int tiles = kbki_wg_tiles<Plan>(io), depth = (int)io.k, i0, j0;
+    int units = kbki_wg_units<Plan>(io);
+    int other = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>; // stages of a unit of the other's
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
     factors.set(ring.stages, group);
-    for (int tile = first; tile < tiles; tile += jump) {
-        int before = 0;
+    if (Plan::turns && group == 1) kbki_wg_arrive<256>(3), ring.skip(other);
+    for (int unit = Plan::turns ? first + group * jump : first; unit < units; unit += Plan::turns ? 2 * jump : jump) {
+        int before = 0, depth = kbki_wg_depth<Plan>(io, unit);
+        if (Plan::turns) kbki_wg_barrier<256>(3 + group);
 #pragma unroll 1
-        for (int k = 0; k < depth; k += 64) {
+        for (int k = 0; k < depth; k += kbki_wg_k<T>) {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
             factors.multiply(ring.slot, k, d);
             kbki_wg_wait<1>();
             if (k) ring.release(before);
             before = ring.slot, ring.next();
         }
+        if (Plan::turns && unit + jump < units) kbki_wg_arrive<256>(4 - group);
         kbki_wg_wait<0>();
         ring.release(before);
-        kbki_wg_where<Plan>(io, tile, rank, &i0, &j0);
-        i0 += group * Plan::blocks * 64;
-#pragma unroll
-        for (int block = 0; block < Plan::blocks; block++) {
-            kbki_wg_hold<Plan::tile_n / 2>(d[block]);
-            if constexpr (Plan::store)
-                kbki_wg_store<T, Plan::tile_n>(&maps.c, staging, group, i0 + block * 64, j0, d[block]);
-            else
-                kbki_wg_finish<T, Plan::tile_n>(io, i0 + block * 64, j0, d[block]);
-        }
+        if (Plan::turns) ring.skip(other);
+        kbki_wg_out<T, Plan>(maps, io, staging, unit, rank, group, d);
     }
     if (Plan::store && threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory goes with the CTA
 }
@@ -9705,14 +9871,14 @@ __global__ void __launch_bounds__(128)
     char* stages = kbki_wg_align(kbki_mm_ring);
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
-    int depth = (int)io.k, i0, j0;
+    kbki_wg_place at = kbki_wg_where<Plan>(io, (int)blockIdx.x, 0);
+    int depth = (int)io.k;
     factors.set(stages, 0);
-    kbki_wg_where<Plan>(io, (int)blockIdx.x, 0, &i0, &j0);
     if (threadIdx.x == 0) {
         kbki_bar_init(full, 1), kbki_bar_init(full + 1, 1), kbki_bar_ready();
         for (int k = 0; k < depth && k < 128; k += 64)
-            kbki_wg_load<Plan, AlongA, AlongB>(maps, stages + k / 64 * Plan::stage_bytes, full + k / 64, i0, j0, k,
-                                               0);
+            kbki_wg_load<Plan, AlongA, AlongB>(maps, stages + k / 64 * Plan::stage_bytes, full + k / 64, at.i0, at.j0,
+                                               k, 0, 0);
     }
     __syncthreads();
 #pragma unroll 1
@@ -9723,13 +9889,13 @@ __global__ void __launch_bounds__(128)
         kbki_wg_wait<0>();
         __syncthreads();
         if (threadIdx.x == 0 && k + 128 < depth)
-            kbki_wg_load<Plan, AlongA, AlongB>(maps, stages + slot * Plan::stage_bytes, full + slot, i0, j0, k + 128,
-                                               0);
+            kbki_wg_load<Plan, AlongA, AlongB>(maps, stages + slot * Plan::stage_bytes, full + slot, at.i0, at.j0,
+                                               k + 128, 0, 0);
     }
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) {
         kbki_wg_hold<Plan::tile_n / 2>(d[block]);
-        kbki_wg_finish<T, Plan::tile_n>(io, i0 + block * 64, j0, d[block]);
+        kbki_wg_finish<T, Plan::tile_n>(io, at.i0 + block * 64, at.j0, d[block]);
     }
 #endif
 }
@@ -9745,7 +9911,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     int first = (int)blockIdx.x / Plan::pair, jump = (int)gridDim.x / Plan::pair;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++)
-            kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Plan::groups * Plan::pair);
+            kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Plan::workers * Plan::pair);
         kbki_bar_ready();
         kbki_tma_prefetch(&maps.a), kbki_tma_prefetch(&maps.b);
     }
@@ -9781,7 +9947,7 @@ const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int6
 template <class T, class Plan, class Kernel>
 const char* kbki_wg_launch(Kernel* kernel, int threads, const kbki_wg_maps& maps, const kbki_mm<T>& io,
                            kbk_stream st) {
-    int64_t ctas = kbki_ceil(io.down, Plan::pair) * io.across * Plan::pair, most = ctas;
+    int64_t ctas = kbki_ceil(io.down, Plan::pair) * io.across * io.layers * Plan::pair, most = ctas;
     size_t bytes = Plan::bytes;
     const char* why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
@@ -9796,75 +9962,255 @@ const char* kbki_wg_launch(Kernel* kernel, int threads, const kbki_wg_maps& maps
     cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
-// The maps of a product, or why it is not for TMA.
-template <class T, class Plan> const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, kbki_wg_maps* maps) {
+// The maps of `batch` products, or why they are not for TMA.
+template <class T, class Plan>
+const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout != KBK_TN, along_b = layout == KBK_NT;
     const char* why;
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return KBKI_TEXT_TMA;
-    why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
-                  : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &maps->a);
+    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
+                  : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, 64, &maps->a);
     if (why) return why;
-    why = along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
-                  : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &maps->b);
+    why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
+                  : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, 64, &maps->b);
     if (why || !Plan::store) return why;
-    return kbki_map_lines(io.c, io.m, io.n, io.n, 64, &maps->c);
+    return kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
-// Everything but the kernel, which `run` launches.
-template <class T, class Plan, class Run> const char* kbki_wg_product(const kbk_args* a, kbk_stream st, Run run) {
+// Where K is cut into pieces: of how much each; their room.
+template <class T> const char* kbki_wg_cut(const kbk_args* a, int64_t splits, kbki_mm<T>* io) {
+    const char* why = kbki_check_workspace(a, KBK_TICKETS + (size_t)(splits * io->m * io->n) * sizeof(float));
+    io->part = (float*)((char*)a->workspace + KBK_TICKETS);
+    io->deep = kbki_ceil(kbki_ceil(io->k, splits), 64) * 64, io->layers = kbki_ceil(io->k, io->deep);
+    return why;
+}
+// Everything but the kernel, which `run` launches. Of one product K can be cut into pieces.
+template <class T, class Plan, class Run>
+const char* kbki_wg_product(const kbk_args* a, int64_t batch, int64_t splits, kbk_stream st, Run run) {
     kbki_mm<T> io;
     kbki_wg_maps maps = {};
     int64_t ctas;
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
-    if (why || ctas == 0) return why;
+    if (why || ctas == 0 || batch == 0) return why;
     if ((why = kbki_needs_hopper()) != NULL) return why;
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-    if (!kbki_grid_ok(ctas + io.across)) return KBKI_TEXT_GRID;
     if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)(io.m * io.n) * sizeof(T), st);
+        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof(T), st);
         return kbki_launched();
     }
-    if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, &maps)) != NULL) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
+    io.layers = batch;
+    if (splits > 1 && (why = kbki_wg_cut(a, splits, &io)) != NULL) return why;
+    if (!kbki_grid_ok((ctas + io.across) * io.layers)) return KBKI_TEXT_GRID;
+    if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, batch, &maps)) != NULL) return why;
+    if constexpr (sizeof(T) == 4) // wgmma takes nothing else of these
+        why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
+    else
+        why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
+    return why || splits == 1 ? why : kbki_mm_sum(io, io.layers, st);
 }
-template <class T, class Plan> const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_product<T, Plan>(a, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
-        return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, maps, io, st);
-    });
+template <class T, class Plan>
+const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, int64_t batch = 1, int64_t splits = 1) {
+    return kbki_wg_product<T, Plan>(
+        a, batch, splits, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
+            return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, maps, io, st);
+        });
 }
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
-    typedef kbki_wg_plan<128, 1, 2, false, 1, false> Plan;
-    return kbki_wg_product<T, Plan>(a, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
+    typedef kbki_wg_plan<128, 128, 1, 2, false, 1, false> Plan;
+    return kbki_wg_product<T, Plan>(a, 1, 1, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
         return kbki_wg_launch<T, Plan>(kbk_matmul_fwd_wgmma_k<T, l.a, l.b, Plan>, 128, maps, io, st);
     });
 }
+typedef kbki_wg_plan<128, 256, 2, 4, true, 1, false> kbki_wg_one;    // rung 12
+typedef kbki_wg_plan<128, 256, 2, 4, true, 2, false> kbki_wg_shared; // 13
+typedef kbki_wg_plan<128, 256, 2, 4, true, 2, true> kbki_wg_wide;    // 14
 template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_plan<128, 1, 4, false, 1, false>>(a, st);
+    return kbki_wg_ring_run<T, kbki_wg_plan<128, 128, 1, 4, false, 1, false>>(a, st);
 }
 template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_plan<256, 2, 4, false, 1, false>>(a, st);
+    return kbki_wg_ring_run<T, kbki_wg_plan<128, 256, 2, 4, false, 1, false>>(a, st);
 }
 template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_plan<256, 2, 4, true, 1, false>>(a, st);
+    return kbki_wg_ring_run<T, kbki_wg_one>(a, st);
 }
 template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_plan<256, 2, 4, true, 2, false>>(a, st);
+    return kbki_wg_ring_run<T, kbki_wg_shared>(a, st);
 }
+// Whether lines of C are for TMA.
+template <class T> bool kbki_wg_storable(const kbk_args* a) { return kbki_mm_wide((const T*)a->out[0], a->s.cols); }
 template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
-    if (a->s.cols % KBKI_WIDTH(T) || !kbki_aligned(a->out[0], 16)) return kbk_matmul_fwd_multicast<T>(a, st);
-    return kbki_wg_ring_run<T, kbki_wg_plan<256, 2, 4, true, 2, true>>(a, st);
+    return kbki_wg_storable<T>(a) ? kbki_wg_ring_run<T, kbki_wg_wide>(a, st) : kbk_matmul_fwd_multicast<T>(a, st);
 }
-template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
+                      Public: kbk_matmul_fwd_select, _tf32      Used by: >>matmul_simt, >>bmm, the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
+    15 select    14 for large products. Where K is short, tiles of 128 x 128 that two warpgroups take in turns, so that
+                 one is stored while the next is multiplied; smaller tiles where large ones are too few to fill the
+                 device; K in pieces, added up in order by a second kernel, where even those are few (workspace: 4
+                 bytes per result and piece); 8 where lines do not start on 16 bytes (workspace: as there)
+    bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
+
+/*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
+    results of a tile are out, which turns hide. */
+enum {
+    KBKI_WG_WIDE,
+    KBKI_WG_ONE,
+    KBKI_WG_TURNS,
+    KBKI_WG_MID,
+    KBKI_WG_DEEP,
+    KBKI_WG_TALL,
+    KBKI_WG_LOW,
+    KBKI_WG_SMALL
+};
+#define KBKI_WG_WAYS 8
+typedef struct kbki_wg_way {
+    int tile_m, tile_n, pair, turns, split;
+    double stage, finish;
+} kbki_wg_way;
+typedef struct kbki_wg_choice {
+    int way;
+    int64_t splits; // pieces of K
+    double clocks;  // that it should take
+} kbki_wg_choice;
+KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
+    static const kbki_wg_way ways[KBKI_WG_WAYS] = {
+        { 128, 256, 2, 0, 0, 1100, 1600 }, // wide: rung 14
+        { 128, 256, 1, 0, 0, 1100, 2300 }, // one: rung 12
+        { 128, 128, 2, 1, 0, 585, 1200 },  // turns
+        { 128, 128, 1, 0, 1, 600, 1200 },  // mid
+        { 128, 128, 2, 0, 1, 600, 1200 },  // deep
+        { 128, 64, 1, 0, 0, 330, 600 },    // tall
+        { 64, 128, 2, 0, 0, 330, 600 },    // low
+        { 64, 64, 1, 0, 1, 200, 300 },     // small
+    };
+    return ways[way];
+}
+// K in numbers of 16 bits: those of 32 take twice the time and the room.
+KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) { return s->elem == 4 ? s->depth * 2 : s->depth; }
+/*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
+    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, 6600 for all of them together);
+    no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden. A launch with the
+    first loads: 5300; pairs begin and end together: 1750; a second kernel: 2500, and what the pieces come to, out and
+    back in. The figures are fits to an H200. */
+KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
+    kbki_wg_way w = kbki_wg_way_of(which);
+    int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
+    int64_t units = (down + w.pair - 1) / w.pair * across * batch * splits;
+    int64_t slots = sms / w.pair > 0 ? sms / w.pair : 1, rounds = (units + slots - 1) / slots;
+    int64_t deep = kbki_wg_k16(s), stages = ((deep + splits - 1) / splits + 63) / 64;
+    double busy = (double)(units < slots ? units : slots) * w.pair;
+    double m = (double)s->rows, n = (double)s->cols, k = (double)deep, results = m * n * (double)batch;
+    double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
+    double pace = bytes / (busy * 64 < 6600 ? 64 : 6600 / busy), stage = pace > w.stage ? pace : w.stage;
+    double work = (double)(rounds * stages) * stage + (w.turns ? w.finish : (double)rounds * w.finish);
+    double memory = 2 * ((m * k + k * n) * (double)batch + results) / 2450;
+    double clocks = (work > memory ? work + memory / 8 : memory + work / 8) + 5300 + (w.pair > 1 ? 1750 : 0);
+    return splits > 1 ? clocks + 2500 + 8 * results * (double)splits / 2000 : clocks;
+}
+/*  The way that should take least. Nothing but the shape and the number of SMs counts, so that the result has the same
+    bits each time. Pieces are at least 256 deep, and all of them under way at once. */
+KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, int sms) {
+    kbki_wg_choice best = { KBKI_WG_WIDE, 1, 0 };
+    for (int way = 0; way < KBKI_WG_WAYS; way++) {
+        kbki_wg_way w = kbki_wg_way_of(way);
+        int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
+        int64_t units = (down + w.pair - 1) / w.pair * across, most = 1;
+        if (w.split && batch == 1 && units > 0) most = sms / w.pair / units;
+        if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
+        for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
+            double clocks = kbki_wg_clocks(s, batch, sms, way, splits);
+            if (best.clocks == 0 || clocks < best.clocks) best.way = way, best.splits = splits, best.clocks = clocks;
+        }
+    }
+    return best;
+}
+#define KBKI_WG_SMS 132 // of the largest device of compute capability 9.0: what the workspace is made for
+KBK_FN size_t kbki_scratch_select(const kbk_shape* s) {
+    int64_t splits = s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_choose(s, 1, KBKI_WG_SMS).splits : 1;
+    return splits > 1 ? KBK_TICKETS + (size_t)(splits * s->rows * s->cols) * sizeof(float) : 0;
+}
+// Of tf32: an operand's transposed copy, and all.
+KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int b) {
+    int turn = b ? s->layout != KBK_NT : s->layout == KBK_TN;
+    return turn ? ((size_t)((b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
+}
+KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s) {
+    kbk_shape f32 = *s;
+    f32.elem = 4;
+    size_t copies = kbki_tf32_copy(s, 0) + kbki_tf32_copy(s, 1), pieces = kbki_scratch_select(&f32);
+    return copies + (pieces ? pieces : copies ? KBK_TICKETS : 0);
+}
+
+#ifdef __CUDACC__
+typedef kbki_wg_plan<128, 128, 2, 6, true, 2, true, true> kbki_wg_turns;
+typedef kbki_wg_plan<128, 128, 2, 7, true, 1, false, false, true> kbki_wg_mid;
+typedef kbki_wg_plan<128, 128, 2, 7, true, 2, false, false, true> kbki_wg_deep;
+typedef kbki_wg_plan<128, 64, 2, 9, true, 1, false> kbki_wg_tall;
+typedef kbki_wg_plan<64, 128, 1, 9, true, 2, false> kbki_wg_low;
+typedef kbki_wg_plan<64, 64, 1, 13, true, 1, false, false, true> kbki_wg_small;
+template <class T> const char* kbki_wg_select(const kbk_args* a, int64_t batch, kbki_wg_choice by, kbk_stream st) {
+    if constexpr (sizeof(T) == 2) {
+        bool storable = kbki_wg_storable<T>(a);
+        if (storable && by.way == KBKI_WG_WIDE) return kbki_wg_ring_run<T, kbki_wg_wide>(a, st, batch);
+        if (storable && by.way == KBKI_WG_TURNS) return kbki_wg_ring_run<T, kbki_wg_turns>(a, st, batch);
+    }
+    switch (by.way) {
+    case KBKI_WG_WIDE:
+    case KBKI_WG_TURNS: return kbki_wg_ring_run<T, kbki_wg_shared>(a, st, batch); // C is not for TMA
+    case KBKI_WG_ONE: return kbki_wg_ring_run<T, kbki_wg_one>(a, st, batch);
+    case KBKI_WG_MID: return kbki_wg_ring_run<T, kbki_wg_mid>(a, st, batch, by.splits);
+    case KBKI_WG_DEEP: return kbki_wg_ring_run<T, kbki_wg_deep>(a, st, batch, by.splits);
+    case KBKI_WG_TALL: return kbki_wg_ring_run<T, kbki_wg_tall>(a, st, batch);
+    case KBKI_WG_LOW: return kbki_wg_ring_run<T, kbki_wg_low>(a, st, batch);
+    case KBKI_WG_SMALL: return kbki_wg_ring_run<T, kbki_wg_small>(a, st, batch, by.splits);
+    }
+    return "no such way";
+}
+// Of any number of products; `other` takes what TMA does not.
+template <class T, class Other>
+const char* kbki_wg_select_or(const kbk_args* a, int64_t batch, kbk_stream st, Other other) {
     const kbk_shape* s = &a->s;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
-    if (!kbki_mm_wide((const T*)a->in[0], lda) || !kbki_mm_wide((const T*)a->in[1], ldb))
-        return kbk_matmul_fwd_mmapipe<T>(a, st);
-    int64_t down = kbki_ceil(s->rows, 128), few = kbki_sms() * 2 / 3; // tiles
-    if (down * kbki_ceil(s->cols, 256) >= few) return kbk_matmul_fwd_tma<T>(a, st);
-    if (down * kbki_ceil(s->cols, 128) < few)
-        return kbki_wg_ring_run<T, kbki_wg_plan<64, 2, 6, true, 1, false>>(a, st);
-    if (s->cols % KBKI_WIDTH(T) || !kbki_aligned(a->out[0], 16))
-        return kbki_wg_ring_run<T, kbki_wg_plan<128, 2, 6, true, 1, false>>(a, st);
-    return kbki_wg_ring_run<T, kbki_wg_plan<128, 2, 6, true, 1, true>>(a, st);
+    bool wide = kbki_mm_wide((const T*)a->in[0], lda) && kbki_mm_wide((const T*)a->in[1], ldb);
+    if (s->depth && !wide) return other();
+    kbki_wg_choice by = kbki_wg_choose(s, batch, KBKI_WG_SMS), here = by;
+    if (kbki_sms() != KBKI_WG_SMS) here = kbki_wg_choose(s, batch, kbki_sms());
+    return kbki_wg_select<T>(a, batch, here.splits <= by.splits ? here : by, st); // the workspace is that of `by`
+}
+template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_select_or<T>(a, 1, st, [&] { return kbk_matmul_fwd_mmapipe<T>(a, st); });
+}
+
+/*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
+    16 tf32      15 in f32 of which the tensor cores take the first 10 of 23 bits. They want both operands along k:
+                 others are transposed into the workspace (4*M*K bytes, 4*K*N) first
+    check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
+#define KBKI_TEXT_TF32 "tf32 wants K to be a multiple of 4, and A and B to start on 16 bytes: use warptile"
+template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream st) {
+    kbk_args nt = *a;
+    kbki_mm<T> io;
+    int64_t ctas;
+    size_t bytes = kbki_scratch_tf32(&a->s);
+    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs_hopper()) != NULL) return why;
+    if (io.k && (io.k % 4 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16))) return KBKI_TEXT_TF32;
+    if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
+    nt.s.layout = KBK_NT, nt.s.elem = 4;
+    for (int i = 0; i < 2; i++) {
+        kbk_args turn = {};
+        size_t copy = kbki_tf32_copy(&a->s, i);
+        if (!copy) continue;
+        turn.s.rows = io.k, turn.s.cols = i ? io.n : io.m, turn.in[0] = a->in[i];
+        nt.in[i] = turn.out[0] = (char*)nt.workspace + KBK_TICKETS;
+        nt.workspace = (char*)nt.workspace + copy, nt.workspace_bytes -= copy;
+        if ((why = kbk_transpose_run_vec<T>(&turn, st)) != NULL) return why;
+    }
+    return kbki_wg_select_or<T>(&nt, 1, st, [] { return KBKI_TEXT_TF32; });
 }
 #endif // __CUDACC__
 
@@ -9975,6 +10321,10 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     1 regblock the kernel of matmul, batch in grid.z     <- one launch instead of one per product: small
                products fill the device together
     2 mmapipe  the same on tensor cores                  <- as there
+    3 select   wgmma, the batch within the order of tiles; 2 where lines do not start on 16 bytes
+                                                         <- a CTA goes on from product to product: the next one's
+               operands are on their way while results are written, and no multiprocessor waits for the last tile
+               of each
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory where K is small: compare with the larger of the two times */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
@@ -9988,9 +10338,15 @@ KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->batch * s->rows
 KBK_FN double kbk_bmm_fwd_flops(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_flops(s); }
 KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_bytes(s); }
 KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, const char* variant) {
-    size_t copies = s->batch > 0 ? (size_t)s->batch * kbki_mm_copies(s) : 0;
+    size_t copies = s->batch > 0 ? (size_t)s->batch * kbki_mm_copies(s) : 0, pieces = 0;
+    int select = strcmp(variant, "select") == 0;
     if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    return strcmp(variant, "mmapipe") == 0 && copies ? KBK_TICKETS + copies : 0;
+    if (select && s->batch == 1) pieces = kbki_scratch_select(s); // one product is matmul's
+    if (copies && (select || strcmp(variant, "mmapipe") == 0))
+        copies += KBK_TICKETS;
+    else
+        copies = 0;
+    return pieces > copies ? pieces : copies;
 }
 KBK_FN void kbk_bmm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     for (int64_t u = u0; u < u1;) {
@@ -10017,7 +10373,11 @@ template <class T> const char* kbk_bmm_fwd_regblock(const kbk_args* a, kbk_strea
     });
 }
 template <class T> const char* kbk_bmm_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
-    return a->s.batch < 0 ? KBKI_TEXT_BATCH : kbki_mmapipe<T>(a, a->s.batch, st);
+    return a->s.batch < 0 ? KBKI_TEXT_BATCH : kbki_mmapipe<T>(a, a->s.batch, 1, st);
+}
+template <class T> const char* kbk_bmm_fwd_select(const kbk_args* a, kbk_stream st) {
+    if (a->s.batch < 0) return KBKI_TEXT_BATCH;
+    return kbki_wg_select_or<T>(a, a->s.batch, st, [&] { return kbk_bmm_fwd_mmapipe<T>(a, st); });
 }
 #endif // __CUDACC__
 
@@ -12589,7 +12949,8 @@ KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const 
     r->why = KBKI_TEXT_ROW, r->index = -1;
     if (!v || dtype < 0 || dtype >= KBK_DTYPES || k < 0 || k >= KBK_OUTS || !got || !out || u0 < 0 || u0 > u1)
         return 0;
-    return kbk_verify(v->op, dtype, s, k, got, out, u0, u1, r);
+    kbk_op op = kbk_op_of(v);
+    return kbk_verify(&op, dtype, s, k, got, out, u0, u1, r);
 }
 #endif // KBENCH_SHARED
 #endif // KBENCH_KERNELS_CUH

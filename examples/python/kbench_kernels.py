@@ -1698,6 +1698,8 @@ _OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run where they are asked f
     ("gather", "f32", {"n": 1 << 25, "among": 1 << 22}),
 ]
 _NO_CONTEST = ("chase", "h2d", "d2h", "d2d", "alloc", "null")
+# implementations that multiply less exactly than their peers: no contest
+_LESS_EXACT = ("tf32",)
 # the first steps of the ladders, which show where one starts
 _FIRST_STEPS = (
     "naive",
@@ -1927,6 +1929,10 @@ class _Contest:
             if implementations is not None and k.implementation not in implementations:
                 continue
             if implementations is None and k.implementation in _FIRST_STEPS and k.rung < top:
+                continue
+            if k.implementation in _LESS_EXACT:
+                if implementations is not None:
+                    missing.append((f"{k.name} {k.implementation}", "multiplies less exactly than its peers"))
                 continue
             target = self.torch.empty_like(self.values["out"]) if k.name == "fill_run" else None
             try:
