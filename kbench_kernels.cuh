@@ -1595,6 +1595,37 @@ template <class Kernel> const char* kbki_want_shared(Kernel* kernel, size_t* byt
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
 
+/*  A kernel that follows another in the same stream and needs what that one writes. From compute capability 9.0 on its
+    CTAs come to the SMs as soon as the last ones of the kernel before have begun and leave room, so that neither the
+    launch nor the way to the SMs is waited for. Who follows begins with kbki_follow_wait: until all before it has ended,
+    and what it wrote is there; who is followed says kbki_follow_me where others may come. Elsewhere both are nothing,
+    and the launch is one like any other. The first kernel of a launcher never follows: it would come into the time of
+    whatever was launched before it. */
+__device__ __forceinline__ void kbki_follow_wait() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void kbki_follow_me() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+// Early only where the kernel was compiled with the instruction that waits.
+template <class... Params, class... Args>
+const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, kbk_stream st, Args... args) {
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    int compiled = 0;
+    cudaError_t e = kbki_compiled(kernel, &compiled);
+    attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attr.val.programmaticStreamSerializationAllowed = 1;
+    cfg.gridDim = grid, cfg.blockDim = dim3(threads), cfg.stream = st;
+    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90;
+    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+
 /*  Which shape of kernel keeps a row in registers: how many packs, of how many elements, in each of how many threads.
     Few threads with many packs each waste the least on indexing and leave the most registers to data; short rows take
     a warp, the shortest 8 of its lanes: with a warp for each, most lanes would have nothing to do. */
@@ -3911,8 +3942,7 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
 
 /*  The same sums by a kernel of its own: every SM reads a share of the parts, so that wide results do not wait
     for one SM. 32 columns per CTA, four to a thread; 64 threads share a column, so that all of a thread's
-    loads are on their way at once. Its CTAs may come to the SMs while the kernel before it is finishing, and
-    wait here until that has written everything. */
+    loads are on their way at once. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -3920,9 +3950,7 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     int x = threadIdx.x % 8;
     int64_t c = (int64_t)blockIdx.x * 32 + x * 4;
     float4 sum = make_float4(0, 0, 0, 0), v[U];
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+    kbki_follow_wait();
     for (unsigned i = threadIdx.x / 8; i < n; i += 64 * U) {
 #pragma unroll
         for (int u = 0; u < U; u++) {
@@ -3951,16 +3979,7 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
 // Right behind the kernel that writes the parts; width is a multiple of 4. Early only where the kernel was
 // compiled with the instruction that waits.
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
-    cudaLaunchConfig_t cfg = {};
-    cudaLaunchAttribute attr = {};
-    int compiled = 0;
-    cudaError_t e = kbki_compiled(kbki_part_add_k<Io>, &compiled);
-    attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attr.val.programmaticStreamSerializationAllowed = 1;
-    cfg.gridDim = dim3((unsigned)kbki_ceil(width, 32)), cfg.blockDim = dim3(512), cfg.stream = st;
-    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90;
-    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kbki_part_add_k<Io>, f, part, n, width);
-    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+    return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
 /*  Column sums of anything: f.term(row, column) gives one or two values, f.put(column, sum) takes the result,
@@ -3971,6 +3990,7 @@ __global__ void __launch_bounds__(1024)
     __shared__ float2 tile[32][33];
     int x = threadIdx.x % 32, y = threadIdx.x / 32;
     int64_t width = Two ? 2 * cols : cols;
+    kbki_follow_wait();
     for (int64_t c0 = (int64_t)blockIdx.y * 32; c0 < cols; c0 += (int64_t)gridDim.y * 32) {
         float2 s = make_float2(0, 0);
         for (int64_t r = (int64_t)blockIdx.x * 32 + y; c0 + x < cols && r < rows; r += gridDim.x * 32) {
@@ -3999,8 +4019,8 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     if (y > 65535) y = 65535;
     if (x > most) x = most;
     if (x > kbki_part_ctas(Two ? 2 * cols : cols)) x = kbki_part_ctas(Two ? 2 * cols : cols);
-    kbki_columns_k<Io, Two><<<dim3((unsigned)x, (unsigned)y), 1024, 0, st>>>(f, part, counters, rows, cols);
-    return kbki_launched();
+    return kbki_follow(kbki_columns_k<Io, Two>, dim3((unsigned)x, (unsigned)y), 1024, st, f, part, counters, rows,
+                       cols);
 }
 #endif // __CUDACC__
 
@@ -5633,6 +5653,7 @@ template <class T, bool Layer> struct kbki_dnorm {
     }
     // s: the row's sums divided by its length
     __device__ __forceinline__ void one(int64_t i, int64_t c, float2 st, float2 s) const {
+    kbki_follow_me();
         float g = kbki_float(dy[i]) * kbki_float(w[c]);
         dx[i] = kbki_type<T>::from((g - s.x - xhat(i, st) * s.y) * st.y);
     }
@@ -5647,12 +5668,14 @@ __global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, 
     int64_t row = blockIdx.x, at = row * io.cols;
     float2 st = io.stats(row), s = make_float2(0, 0), n = make_float2((float)io.cols, (float)io.cols);
     for (int64_t c = threadIdx.x; c < io.cols; c += 256) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
+    kbki_follow_wait();
     s = kbki_all<kbki_sum2, 256>(s, slots);
     s.x /= n.x, s.y /= n.y;
     for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
         float2 v = io.term(row, c);
         io.one(at + c, c, st, s);
         atomicAdd(io.part + c, v.x);
+    kbki_follow_me();
         if (Layer) atomicAdd(io.part + io.cols + c, v.y);
     }
 }
@@ -5814,6 +5837,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     order. A warp of several rows goes on for as long as its first has one; the others take zeros then. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, Layer> io) {
+    kbki_follow_me();
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
@@ -5905,8 +5929,7 @@ template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, 
     int64_t width = io.sums * io.cols;
     if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
     kbk_layernorm_bwd_atomic_k<T, Layer><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    kbki_dnorm_finish_k<T, Layer><<<(unsigned)kbki_ceil(width, 256), 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_dnorm_finish_k<T, Layer>, dim3((unsigned)kbki_ceil(width, 256)), 256, st, io);
 }
 template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -6108,12 +6131,14 @@ template <class T> const char* kbk_rmsnorm_bwd_onepass(const kbk_args* a, kbk_st
                                                 <- one atomic per CTA; but a barrier for every halving
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
+    kbki_follow_me();
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
 #define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_SUM_CTAS 4096 // most partial sums
 KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, 0);
+    kbki_follow_me();
     t[1] = kbki_out("out", KBK_KF32, 1, 1, 1);
     return 2;
 }
@@ -6163,7 +6188,10 @@ template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbk
     float sum = kbki_warp_all<kbki_sum<float>>(kbki_sum_share(io));
     if (threadIdx.x % 32 == 0) atomicAdd(io.total, (double)sum);
 }
-template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) { *io.out = (float)*io.total; }
+template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
+    kbki_follow_wait();
+    *io.out = (float)*io.total;
+}
 
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Threads = 512;
@@ -6218,8 +6246,7 @@ const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, Kernel kernel, in
     int64_t ctas = kbki_ceil(io.n, 256);
     if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
     kernel<<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    kbki_sum_run_finish_k<T><<<1, 1, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_sum_run_finish_k<T>, dim3(1), 1, st, io);
 }
 template <class T> const char* kbk_sum_run_atomic(const kbk_args* a, kbk_stream st) {
     return kbki_sum_atomics<T>(a, st, kbk_sum_run_atomic_k<T>, 0x7FFFFFFF);
@@ -6265,17 +6292,20 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
+    kbki_follow_me();
 #define KBKI_MSE_CTAS 4096 // most partial sums
 KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, 0);
     t[1] = kbki_in("y", s->rows * s->cols, 0);
     t[2] = kbki_out("out", KBK_KF32, 1, 1, 0);
     return 3;
+    kbki_follow_me();
 }
 KBK_FN int64_t kbk_mse_fwd_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
 KBK_FN double kbk_mse_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + 1; }
 KBK_FN double kbk_mse_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem + 4; }
 KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, const char* variant) {
+    kbki_follow_wait();
     (void)s, (void)variant;
     return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
 }
@@ -6365,8 +6395,7 @@ template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream 
     if (why || io.n == 0) return why;
     if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
     kbk_mse_fwd_atomic_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    kbki_mse_fwd_finish_k<T><<<1, 1, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_mse_fwd_finish_k<T>, dim3(1), 1, st, io);
 }
 template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
     kbki_mse_io<T> io;
@@ -6375,8 +6404,7 @@ template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream s
     int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8;
     if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
     kbk_mse_fwd_block_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    kbki_mse_fwd_finish_k<T><<<1, 1, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_mse_fwd_finish_k<T>, dim3(1), 1, st, io);
 }
 template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_mse_io<T> io;
@@ -6574,11 +6602,13 @@ KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in
     }
     for (int64_t r = 0; (dw || size) && r < s->rows; r++)
         for (int64_t c = 0; c < n; c++) {
+    kbki_follow_me();
             double term = in[0][r] * in[1][r * n + c];
             if (dw) dw[c] += term;
             if (size) size[c] += fabs(term) * (s->elem == 4 ? 1 : 0.01);
         }
 }
+    kbki_follow_wait();
 
 KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, const char* variant) {
     return strcmp(variant, "split") ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
@@ -6645,11 +6675,14 @@ __device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t r
 #pragma unroll
         for (int u = 0; u < U; u++)
 #pragma unroll
+    kbki_follow_me();
+    kbki_follow_wait();
             for (int r = 0; r < Rows; r++) {
                 v[u][r].fill(0);
                 if (row + r < io.rows && i + u * Lanes < packs)
                     v[u][r].load(x + r * io.cols + (i + u * Lanes) * Width);
             }
+    kbki_follow_wait();
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width], g[Width];
@@ -6679,6 +6712,7 @@ __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> i
     for (; first < io.rows; first += (int64_t)gridDim.x * 4 * block)
         kbki_wsum_rows<T, Width, Lanes, Rows, U>(io, first + threadIdx.x % 32 / Lanes * Rows, threadIdx.x % Lanes);
 }
+    kbki_follow_wait();
 
 template <class T> __global__ void kbki_wsum_dx_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
@@ -6724,6 +6758,7 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
             dy[u] = 0;
+    kbki_follow_me();
             if (row + u * Groups >= io.rows) continue;
             v[u].load(io.x + (row + u * Groups) * io.cols + c);
             dy[u] = kbki_float(__ldg(io.dy + row + u * Groups));
@@ -6829,10 +6864,12 @@ template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, "split"), &io);
+template <class T> const char* kbki_wsum_by_column(const kbki_wsum<T>& io, kbk_stream st) {
+    return kbki_follow(kbk_weighted_sum_bwd_naive_k<T>, dim3((unsigned)kbki_ceil(io.cols, 128)), 128, st, io);
+}
     if (why || io.rows * io.cols == 0) return why;
     kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    kbki_wsum_rows_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
 }
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
@@ -6871,9 +6908,9 @@ template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, 0, &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
-    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    kbk_weighted_sum_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io);
-    return kbki_launched();
+    why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
+    if (why) return why;
+    return kbki_wsum_by_column<T>(io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
@@ -6899,13 +6936,14 @@ const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
             most = kbki_ceil(io.rows, 512 / Across * U);
     if (y > 65535) { // a thread per column is many enough
         if (WriteDx) kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-        kbk_weighted_sum_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io);
-        return kbki_launched();
+        return kbki_wsum_by_column<T>(io, st);
     }
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
     if (x < 1) x = 1;
-    kbki_wsum_bwd_k<T, Width, Across, U, WriteDx><<<dim3((unsigned)x, (unsigned)y), 512, 0, st>>>(io);
+    const dim3 grid((unsigned)x, (unsigned)y);
+    if (!WriteDx) return kbki_follow(kbki_wsum_bwd_k<T, Width, Across, U, WriteDx>, grid, 512, st, io);
+    kbki_wsum_bwd_k<T, Width, Across, U, WriteDx><<<grid, 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
@@ -8207,12 +8245,6 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
-// Lets the next kernel's first CTAs start where there is room beside this one's.
-__device__ __forceinline__ void kbki_emb_next() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
@@ -8222,7 +8254,7 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     auto clear = [&] { // while the ids are on their way
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        kbki_emb_next(); // not before the ids: what it reads would stand in their way
+        kbki_follow_me(); // not before the ids: what it reads would stand in their way
         __syncthreads();
     };
     kbki_emb_scan_ids(o.ids, o.tokens, clear, [&](int id, unsigned t, bool there) {
@@ -8349,12 +8381,6 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-// Until the kernel before this one has written everything: it lets this one start early.
-__device__ __forceinline__ void kbki_emb_wait() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
 /*  The CTAs in the order in which they start: packs of dy one after the other, after the first `lead` CTAs of them the
     hot rows; `group` rows of dW each that may want zeros. What comes to an SM while the order is still being made has
     its packs of dy when that is done. */
@@ -8365,11 +8391,11 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     constexpr int Threads = KBKI_EMB_PUT, U = KBKI_EMB_U;
     unsigned b = blockIdx.x < lead ? blockIdx.x : blockIdx.x - hot;
     if (blockIdx.x >= lead && blockIdx.x < lead + hot) {
-        kbki_emb_wait();
+        kbki_follow_wait();
         return kbki_emb_hot<T, Width>(io, o, blockIdx.x - lead, hot);
     }
     if (b >= sums) {
-        kbki_emb_wait();
+        kbki_follow_wait();
         int64_t r0 = (int64_t)(b - sums) * group, r = r0 + threadIdx.x % 32;
         unsigned rows = (unsigned)(io.entries - r0 < group ? io.entries - r0 : group), row = (unsigned)r >> o.bits,
                  bit = 0;
@@ -8397,7 +8423,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
         id[u] = __ldg(io.ids + token[u]);
         v[u].load(io.dy + (start + threadIdx.x + u * Threads) * Width);
     }
-    kbki_emb_wait();
+    kbki_follow_wait();
 #pragma unroll
     for (int u = 0; u < U; u++) {
         info[u] = make_uint2(0, 0);
@@ -8456,19 +8482,9 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
     size_t bytes = KBKI_EMB_LIST * 8 + (size_t)o.words * 32 * 8;
     if (!kbki_grid_ok(hot + sums + zeros)) return KBKI_TEXT_GRID;
     unsigned lead = (unsigned)(sums < 8 * kbki_sms() ? sums : 8 * kbki_sms());
-    cudaLaunchConfig_t cfg = {};
-    cudaLaunchAttribute attr = {};
-    int compiled = 0;
-    cudaError_t e = kbki_compiled(kbk_embedding_bwd_sorted_k<T, Width>, &compiled);
-    if (e != cudaSuccess) return kbki_error(e);
-    attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attr.val.programmaticStreamSerializationAllowed = 1;
-    cfg.gridDim = dim3((unsigned)(hot + sums + zeros)), cfg.blockDim = dim3(KBKI_EMB_PUT), cfg.stream = st;
-    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90; // early only where it was compiled to wait
     kbki_emb_order_k<0><<<1u << o.bits, KBKI_EMB_TH, bytes, st>>>(o);
-    e = cudaLaunchKernelEx(&cfg, kbk_embedding_bwd_sorted_k<T, Width>, io, o, (unsigned)per, group, lead, hot,
-                           (unsigned)sums);
-    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+    return kbki_follow(kbk_embedding_bwd_sorted_k<T, Width>, dim3((unsigned)(hot + sums + zeros)), KBKI_EMB_PUT, st,
+                       io, o, (unsigned)per, group, lead, hot, (unsigned)sums);
 }
 template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_stream st) {
     kbki_embedding_grad<T> io;
@@ -8959,12 +8975,14 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
     int y = warp / (Plan::tile_n / Plan::warp_n) * Plan::warp_m + lane / Plan::lanes_n * 4,
         x = warp % (Plan::tile_n / Plan::warp_n) * Plan::warp_n + lane % Plan::lanes_n * 4;
     int64_t i0, j0, k0 = blockIdx.y * io.deep, depth = io.k - k0 < io.deep ? io.k - k0 : io.deep;
+    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
     kbki_mm_where(io, Plan::tile_m, Plan::tile_n, &i0, &j0);
     fa.start(io.a, io.lda, i0, io.m, k0), fb.start(io.b, io.ldb, j0, io.n, k0);
     for (int s = 0; s < Plan::stages - 1; s++) {
         fa.next(s0 + s * Plan::stage * 4, depth - Plan::tile_k * s);
         fb.next(s0 + (s * Plan::stage + Plan::floats_a) * 4, depth - Plan::tile_k * s);
         kbki_mm_commit();
+    kbki_follow_wait();
     }
     kbki_mm_wait<Plan::stages - 2>();
     __syncthreads();
@@ -9050,8 +9068,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
         return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
     });
     if (why || !io.part) return why;
-    kbki_mm_sum_k<T><<<(unsigned)kbki_ceil(io.m * io.n, 256), 256, 0, st>>>(io, splits);
-    return kbki_launched();
+    return kbki_follow(kbki_mm_sum_k<T>, dim3((unsigned)kbki_ceil(io.m * io.n, 256)), 256, st, io, splits);
 }
 #endif // __CUDACC__
 
