@@ -1632,8 +1632,7 @@ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, 
 template <int Width, int Packs, int Threads> struct kbki_plan {
     static constexpr int width = Width, packs = Packs, threads = Threads;
 };
-#define KBKI_LONG 8192      // packs per row that kbki_by_row can place
-#define KBKI_LONG_ONES 8192 // elements per row that kbki_by_row_ones can place
+#define KBKI_LONG 8192 // packs per row that kbki_by_row can place
 template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) {
     if (packs <= 8) return run(kbki_plan<Width, 1, 8>());
     if (packs <= 16) return run(kbki_plan<Width, 2, 8>());
@@ -1647,11 +1646,13 @@ template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) 
     if (packs <= 4096) return run(kbki_plan<Width, 16, 256>());
     return run(kbki_plan<Width, 16, 512>());
 }
-template <class Run> const char* kbki_by_row_ones(int64_t cols, Run run) {
-    if (cols <= 256) return run(kbki_plan<1, 8, 32>());
-    if (cols <= 2048) return run(kbki_plan<1, 8, 256>());
-    return run(kbki_plan<1, 8, 1024>());
-}
+// Rows whose results lie differently from what they are made of, so that they are taken one element at a time: short
+// ones by a warp each; of others, no kernel of this kind would be worth its time to compile.
+typedef kbki_plan<1, 8, 32> kbki_plan_ones;
+#define KBKI_LONG_ONES 256
+// A launcher that is one of another operation's, or of several, with template arguments of its own.
+#define KBKI_LAUNCHER(name, ...) \
+    template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
 #define KBKI_TEXT_ALIGN "an address is not a multiple of the element size"
 #define KBKI_TEXT_GRID "too many elements for one grid"
 #endif // __CUDACC__
@@ -4448,8 +4449,7 @@ template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_st
     auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
     auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
     int64_t packs = io.cols / Width;
-    if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, whole) : kbki_softmax_long<T, 1>(io, st);
+    if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_softmax_long<T, 1>(io, st);
     if (packs > KBKI_LONG) return kbki_softmax_long<T, Width>(io, st);
     return kbki_whole_packs<T>(io.x, io.y, io.cols) ? kbki_by_row<Width>(packs, whole)
                                                     : kbki_by_row_edges<Width>(packs, edges);
@@ -4812,8 +4812,7 @@ template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_st
         kbk_softmax_bwd_onepass_k<T, PackWidth, Packs, Threads><<<ctas, KBKI_CTA(Threads), 0, st>>>(io);
         return kbki_launched();
     };
-    if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_dsoftmax_long<T, 1>(io, st);
+    if (!io.vector) return io.cols <= KBKI_LONG_ONES ? run(kbki_plan_ones()) : kbki_dsoftmax_long<T, 1>(io, st);
     int64_t packs = io.cols / Width;
     bool whole = kbki_whole_packs<T>(io.dy, io.dx, io.cols);
     if (whole && packs <= 8) return run(kbki_plan<Width, 1, 8>());
@@ -5475,10 +5474,11 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
     auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
     int64_t packs = io.cols / Width;
-    if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, whole) : kbki_norm_long<T, Layer, 1>(io, st);
+    if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_norm_long<T, Layer, 1>(io, st);
     if (packs > KBKI_LONG) return kbki_norm_long<T, Layer, Width>(io, st);
-    return kbki_norm_whole(io) ? kbki_by_row<Width>(packs, whole) : kbki_by_row_edges<Width>(packs, edges);
+    if (kbki_norm_whole(io)) return kbki_by_row<Width>(packs, whole);
+    if (packs > 2048) return kbki_norm_long<T, Layer, Width>(io, st);
+    return packs <= 256 ? edges(kbki_plan<Width, 8, 32>()) : edges(kbki_plan<Width, 8, 256>());
 }
 template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
