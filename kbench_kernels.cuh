@@ -3977,8 +3977,7 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     for (int i = 0; i < 16; i++) all += column[i * 32];
     f.put(c, all);
 }
-// Right behind the kernel that writes the parts; width is a multiple of 4. Early only where the kernel was
-// compiled with the instruction that waits.
+// Right behind the kernel that writes the parts; width is a multiple of 4.
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
@@ -4014,6 +4013,7 @@ template <class T> const char* kbki_no_rows(T* sums, int64_t cols, kbk_stream st
     cudaError_t e = sums && cols ? cudaMemsetAsync(sums, 0, (size_t)cols * sizeof(T), st) : cudaSuccess;
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
+// Behind the kernel that writes what is summed.
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
@@ -4408,26 +4408,24 @@ template <class T> const char* kbki_xy_args(const kbk_args* a, int64_t rows_per_
     return kbki_check_dims(&a->s);
 }
 
-template <class T> const char* kbk_softmax_fwd_naive(const kbk_args* a, kbk_stream st) {
+// The first three have no plans: so many rows to a CTA of so many threads.
+template <class T>
+const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t),
+                               int rows_per_cta, unsigned threads) {
     kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 128, &io);
+    const char* why = kbki_xy_args(a, rows_per_cta, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_fwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io.x, io.y, io.rows, io.cols);
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), threads, 0, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
+}
+template <class T> const char* kbk_softmax_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_naive_k<T>, 128, 128);
 }
 template <class T> const char* kbk_softmax_fwd_block(const kbk_args* a, kbk_stream st) {
-    kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_fwd_block_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.y, io.rows, io.cols);
-    return kbki_launched();
+    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_block_k<T>, 1, 256);
 }
 template <class T> const char* kbk_softmax_fwd_online(const kbk_args* a, kbk_stream st) {
-    kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 4, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_fwd_online_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io.x, io.y, io.rows, io.cols);
-    return kbki_launched();
+    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_online_k<T>, 4, 128);
 }
 template <class T, int Width> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
     kbki_softmax_fwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
@@ -4782,19 +4780,20 @@ template <class T> const char* kbki_dsoftmax_args(const kbk_args* a, int64_t row
     if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
 }
-template <class T> const char* kbk_softmax_bwd_naive(const kbk_args* a, kbk_stream st) {
+template <class T>
+const char* kbki_dsoftmax_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_dsoftmax<T>),
+                                int rows_per_cta) {
     kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 128, &io);
+    const char* why = kbki_dsoftmax_args(a, rows_per_cta, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
     return kbki_launched();
 }
+template <class T> const char* kbk_softmax_bwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_naive_k<T>, 128);
+}
 template <class T> const char* kbk_softmax_bwd_warp(const kbk_args* a, kbk_stream st) {
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 4, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_bwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_warp_k<T>, 4);
 }
 template <class T, int Width> const char* kbki_dsoftmax_long(const kbki_dsoftmax<T>& io, kbk_stream st) {
     kbki_softmax_bwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
@@ -5440,19 +5439,19 @@ const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T,
 template <class T, bool Layer> bool kbki_norm_whole(const kbki_norm<T, Layer>& io) {
     return kbki_whole_packs<T>(io.x, io.y, io.cols) && kbki_aligned(io.w, 16) && kbki_aligned(io.b, 16);
 }
-template <class T, bool Layer> const char* kbki_norm_naive(const kbk_args* a, kbk_stream st) {
+template <class T, bool Layer>
+const char* kbki_norm_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_norm<T, Layer>), int rows_per_cta) {
     kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 128, &io);
+    const char* why = kbki_norm_args(a, rows_per_cta, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_layernorm_fwd_naive_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
     return kbki_launched();
 }
+template <class T, bool Layer> const char* kbki_norm_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_plain(a, st, kbk_layernorm_fwd_naive_k<T, Layer>, 128);
+}
 template <class T, bool Layer> const char* kbki_norm_warp(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 4, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_layernorm_fwd_warp_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_norm_plain(a, st, kbk_layernorm_fwd_warp_k<T, Layer>, 4);
 }
 template <class T, bool Layer, int Width> const char* kbki_norm_long(const kbki_norm<T, Layer>& io, kbk_stream st) {
     kbki_layernorm_fwd_long_k<T, Layer, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
@@ -5524,21 +5523,11 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
                                     io);
     return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 2>, size, 2 * 512 * 16, io.rows, true, st, io);
 }
-template <class T> const char* kbk_layernorm_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_naive<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_fwd_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_warp<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_onepass<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_fwd_persist(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_persist<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_fwd_cluster(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_cluster<T, true>(a, st);
-}
+KBKI_LAUNCHER(kbk_layernorm_fwd_naive, kbki_norm_naive<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_fwd_warp, kbki_norm_warp<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_fwd_onepass, kbki_norm_onepass<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_fwd_persist, kbki_norm_persist<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -5653,7 +5642,6 @@ template <class T, bool Layer> struct kbki_dnorm {
     }
     // s: the row's sums divided by its length
     __device__ __forceinline__ void one(int64_t i, int64_t c, float2 st, float2 s) const {
-    kbki_follow_me();
         float g = kbki_float(dy[i]) * kbki_float(w[c]);
         dx[i] = kbki_type<T>::from((g - s.x - xhat(i, st) * s.y) * st.y);
     }
@@ -5665,28 +5653,29 @@ template <class T, bool Layer> struct kbki_dnorm {
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, Layer> io) {
     __shared__ float2 slots[32];
+    kbki_follow_me();
     int64_t row = blockIdx.x, at = row * io.cols;
     float2 st = io.stats(row), s = make_float2(0, 0), n = make_float2((float)io.cols, (float)io.cols);
     for (int64_t c = threadIdx.x; c < io.cols; c += 256) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
-    kbki_follow_wait();
     s = kbki_all<kbki_sum2, 256>(s, slots);
     s.x /= n.x, s.y /= n.y;
     for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
         float2 v = io.term(row, c);
         io.one(at + c, c, st, s);
         atomicAdd(io.part + c, v.x);
-    kbki_follow_me();
         if (Layer) atomicAdd(io.part + io.cols + c, v.y);
     }
 }
 template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, Layer> io) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    kbki_follow_wait();
     if (c < io.sums * io.cols) io.put(c, io.part[c]);
 }
 
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32, at = row * io.cols;
+    kbki_follow_me();
     if (row >= io.rows) return;
     float2 st = io.stats(row), s = make_float2(0, 0);
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
@@ -5837,7 +5826,6 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     order. A warp of several rows goes on for as long as its first has one; the others take zeros then. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, Layer> io) {
-    kbki_follow_me();
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
@@ -5849,6 +5837,7 @@ __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)io.cols;
     kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
+    kbki_follow_me();
     auto ask = [&](int64_t which, uint4* ring) {
 #pragma unroll
         for (int u = 0; u < Packs; u++)
@@ -5979,18 +5968,10 @@ template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a,
     if (packs <= 512) return run(kbki_plan<Width, 2, 256>());
     return packs <= 1024 ? run(kbki_plan<Width, 2, 512>()) : run(kbki_plan<Width, 4, 512>());
 }
-template <class T> const char* kbk_layernorm_bwd_atomic(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_atomic<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_bwd_split(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_split<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_bwd_ticket(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_ticket<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_bwd_onepass(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_onepass<T, true>(a, st);
-}
+KBKI_LAUNCHER(kbk_layernorm_bwd_atomic, kbki_dnorm_atomic<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_bwd_split, kbki_dnorm_split<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_bwd_ticket, kbki_dnorm_ticket<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -6086,33 +6067,15 @@ KBK_FN size_t kbki_scratch_rmsnorm_bwd(const kbk_shape* s, const char* variant) 
 }
 
 #ifdef __CUDACC__
-template <class T> const char* kbk_rmsnorm_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_naive<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_fwd_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_warp<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_onepass<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_fwd_persist(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_persist<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_fwd_cluster(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_cluster<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_bwd_atomic(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_atomic<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_bwd_split(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_split<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_bwd_ticket(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_ticket<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_bwd_onepass(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_onepass<T, false>(a, st);
-}
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_naive, kbki_norm_naive<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_warp, kbki_norm_warp<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_onepass, kbki_norm_onepass<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_persist, kbki_norm_persist<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_cluster, kbki_norm_cluster<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_bwd_atomic, kbki_dnorm_atomic<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_bwd_split, kbki_dnorm_split<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_bwd_ticket, kbki_dnorm_ticket<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -6131,14 +6094,12 @@ template <class T> const char* kbk_rmsnorm_bwd_onepass(const kbk_args* a, kbk_st
                                                 <- one atomic per CTA; but a barrier for every halving
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
-    kbki_follow_me();
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
 #define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_SUM_CTAS 4096 // most partial sums
 KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, 0);
-    kbki_follow_me();
     t[1] = kbki_out("out", KBK_KF32, 1, 1, 1);
     return 2;
 }
@@ -6170,12 +6131,14 @@ template <class T> struct kbki_sum_io {
 
 template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    kbki_follow_me();
     if (i < io.n) atomicAdd(io.total, (double)kbki_float(io.x[i]));
 }
 // One thread's share of a grid-stride loop.
 template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_sum_io<T>& io) {
     float sum = 0;
     int64_t step = (int64_t)gridDim.x * blockDim.x;
+    kbki_follow_me();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) sum += kbki_float(io.x[i]);
     return sum;
 }
@@ -6292,20 +6255,17 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
-    kbki_follow_me();
 #define KBKI_MSE_CTAS 4096 // most partial sums
 KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, 0);
     t[1] = kbki_in("y", s->rows * s->cols, 0);
     t[2] = kbki_out("out", KBK_KF32, 1, 1, 0);
     return 3;
-    kbki_follow_me();
 }
 KBK_FN int64_t kbk_mse_fwd_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
 KBK_FN double kbk_mse_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + 1; }
 KBK_FN double kbk_mse_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem + 4; }
 KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, const char* variant) {
-    kbki_follow_wait();
     (void)s, (void)variant;
     return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
 }
@@ -6332,17 +6292,20 @@ template <class T> __device__ __forceinline__ float kbki_mse_term(const kbki_mse
 
 template <class T> __global__ void kbk_mse_fwd_atomic_k(kbki_mse_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    kbki_follow_me();
     if (i < io.n) atomicAdd(io.total, (double)kbki_mse_term(io, i));
 }
 template <class T> __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(kbki_mse_io<T> io) {
     __shared__ float s[256];
     kbki_long_sum mine;
     int64_t step = (int64_t)gridDim.x * 256;
+    kbki_follow_me();
     for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step) mine.add(kbki_mse_term(io, i));
     float sum = kbki_tree<kbki_sum<float>, 256>(mine.get(), s);
     if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
 }
 template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
+    kbki_follow_wait();
     *io.out = (float)(*io.total / (double)io.n);
 }
 
@@ -6602,13 +6565,11 @@ KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in
     }
     for (int64_t r = 0; (dw || size) && r < s->rows; r++)
         for (int64_t c = 0; c < n; c++) {
-    kbki_follow_me();
             double term = in[0][r] * in[1][r * n + c];
             if (dw) dw[c] += term;
             if (size) size[c] += fabs(term) * (s->elem == 4 ? 1 : 0.01);
         }
 }
-    kbki_follow_wait();
 
 KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, const char* variant) {
     return strcmp(variant, "split") ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
@@ -6641,11 +6602,13 @@ template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io)
 // spoil the sum.
 template <class T, bool ByRow> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+    kbki_follow_me();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
         io.product[i] = kbki_float(io.x[i]) * kbki_float(ByRow ? io.dy[i / io.cols] : io.w[i % io.cols]);
 }
 template <class T> __global__ void __launch_bounds__(128) kbki_wsum_rows_k(kbki_wsum<T> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
+    kbki_follow_wait();
     if (row >= io.rows) return;
     float sum = 0;
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) sum += io.product[row * io.cols + c];
@@ -6675,14 +6638,11 @@ __device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t r
 #pragma unroll
         for (int u = 0; u < U; u++)
 #pragma unroll
-    kbki_follow_me();
-    kbki_follow_wait();
             for (int r = 0; r < Rows; r++) {
                 v[u][r].fill(0);
                 if (row + r < io.rows && i + u * Lanes < packs)
                     v[u][r].load(x + r * io.cols + (i + u * Lanes) * Width);
             }
-    kbki_follow_wait();
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width], g[Width];
@@ -6712,15 +6672,17 @@ __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> i
     for (; first < io.rows; first += (int64_t)gridDim.x * 4 * block)
         kbki_wsum_rows<T, Width, Lanes, Rows, U>(io, first + threadIdx.x % 32 / Lanes * Rows, threadIdx.x % Lanes);
 }
-    kbki_follow_wait();
 
 template <class T> __global__ void kbki_wsum_dx_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+    kbki_follow_me();
+    kbki_follow_wait();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
         io.dx[i] = kbki_type<T>::from(kbki_float(io.dy[i / io.cols]) * kbki_float(io.w[i % io.cols]));
 }
 template <class T> __global__ void kbk_weighted_sum_bwd_naive_k(kbki_wsum<T> io) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    kbki_follow_wait();
     if (c >= io.cols) return;
     float sum = 0;
     for (int64_t r = 0; r < io.rows; r++) sum = fmaf(kbki_float(io.dy[r]), kbki_float(io.x[r * io.cols + c]), sum);
@@ -6750,6 +6712,7 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     bool mine = c < io.cols;
     float sum[Width] = {}, f[Width], g[Width];
     kbki_pack<T, Width> v[U], w;
+    kbki_follow_wait();
     w.fill(0);
     if (mine) w.load_cached(io.w + c);
     for (int64_t row = (int64_t)blockIdx.x * (Groups * U) + group; mine && row < io.rows; row += step) {
@@ -6758,7 +6721,6 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
             dy[u] = 0;
-    kbki_follow_me();
             if (row + u * Groups >= io.rows) continue;
             v[u].load(io.x + (row + u * Groups) * io.cols + c);
             dy[u] = kbki_float(__ldg(io.dy + row + u * Groups));
@@ -6796,6 +6758,7 @@ __global__ void __launch_bounds__(Across, 2) kbk_weighted_sum_bwd_fused_k(kbki_w
     constexpr int Width = KBKI_WIDTH(T);
     extern __shared__ uint4 kbki_wsum_ring[];
     uint4* ring = kbki_wsum_ring + threadIdx.x;
+    kbki_follow_me();
     const int64_t c = ((int64_t)blockIdx.y * Across + threadIdx.x) * Width, step = (int64_t)gridDim.x * io.cols;
     if (c >= io.cols) return;
     const int64_t rows = (io.rows - 1 - blockIdx.x) / gridDim.x + 1; // of this CTA: there are as many rows as CTAs
@@ -6854,19 +6817,20 @@ KBK_FN unsigned kbki_wsum_grid(int64_t n) {
     int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
     return (unsigned)(ctas < most ? ctas : most);
 }
-template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk_stream st) {
+template <class T>
+const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_wsum<T>), int rows_per_cta) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, false, 0, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_weighted_sum_fwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
     return kbki_launched();
+}
+template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_naive_k<T>, 128);
 }
 template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, "split"), &io);
-template <class T> const char* kbki_wsum_by_column(const kbki_wsum<T>& io, kbk_stream st) {
-    return kbki_follow(kbk_weighted_sum_bwd_naive_k<T>, dim3((unsigned)kbki_ceil(io.cols, 128)), 128, st, io);
-}
     if (why || io.rows * io.cols == 0) return why;
     kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
@@ -6879,11 +6843,7 @@ template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kb
     return kbk_matmul_fwd_shared<T>(&m, st);
 }
 template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
-    kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_weighted_sum_fwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
 }
 template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
@@ -6904,12 +6864,14 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
                                  : kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
 }
 
+template <class T> const char* kbki_wsum_by_column(const kbki_wsum<T>& io, kbk_stream st) {
+    return kbki_follow(kbk_weighted_sum_bwd_naive_k<T>, dim3((unsigned)kbki_ceil(io.cols, 128)), 128, st, io);
+}
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, 0, &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
-    why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
-    if (why) return why;
+    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_by_column<T>(io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
@@ -6917,7 +6879,8 @@ template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "split"), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+    why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
+    if (why) return why;
     kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
     return kbki_columns<kbki_wsum_columns<T>, false>(f, io.part, io.counters, io.rows, io.cols, st);
 }
@@ -6930,6 +6893,7 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
+// Without WriteDx behind the kernel that writes dx.
 template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
@@ -6965,8 +6929,7 @@ template <class T> const char* kbki_wsum_fused(const kbki_wsum<T>& io, kbk_strea
     if (why) return why;
     kbki_wsum_columns<T> f = { NULL, io.dw, io.cols };
     kbk_weighted_sum_bwd_fused_k<T, Across, Ahead><<<dim3((unsigned)x, (unsigned)y), Across, bytes, st>>>(io);
-    kbki_part_add_k<<<(unsigned)kbki_ceil(io.cols, 32), 512, 0, st>>>(f, io.part, (unsigned)x, io.cols);
-    return kbki_launched();
+    return kbki_part_add(f, io.part, (unsigned)x, io.cols, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8975,14 +8938,12 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
     int y = warp / (Plan::tile_n / Plan::warp_n) * Plan::warp_m + lane / Plan::lanes_n * 4,
         x = warp % (Plan::tile_n / Plan::warp_n) * Plan::warp_n + lane % Plan::lanes_n * 4;
     int64_t i0, j0, k0 = blockIdx.y * io.deep, depth = io.k - k0 < io.deep ? io.k - k0 : io.deep;
-    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
     kbki_mm_where(io, Plan::tile_m, Plan::tile_n, &i0, &j0);
     fa.start(io.a, io.lda, i0, io.m, k0), fb.start(io.b, io.ldb, j0, io.n, k0);
     for (int s = 0; s < Plan::stages - 1; s++) {
         fa.next(s0 + s * Plan::stage * 4, depth - Plan::tile_k * s);
         fb.next(s0 + (s * Plan::stage + Plan::floats_a) * 4, depth - Plan::tile_k * s);
         kbki_mm_commit();
-    kbki_follow_wait();
     }
     kbki_mm_wait<Plan::stages - 2>();
     __syncthreads();
@@ -9014,12 +8975,14 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
         }
     }
     kbki_mm_wait<0>();
+    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
 // The pieces of K, added in order: the same bits every time.
 template <class T> __global__ void __launch_bounds__(256) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
     int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)256 + threadIdx.x;
     float sum = 0;
+    kbki_follow_wait();
     if (i >= n) return;
     for (int64_t p = 0; p < splits; p++) sum += io.part[p * n + i];
     io.c[i] = kbki_type<T>::from(sum);
