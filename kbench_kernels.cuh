@@ -667,6 +667,14 @@
 #define KBK_TABLE_ATTENTION_VENDOR(row)
 #endif
 
+// The closed list: a row with another word does not compile.
+#define KBKI_WORDS(word)                                                                                         \
+    word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
+    word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
+    word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(mma)                  \
+    word(mmapipe) word(wgmma) word(ws) word(coop) word(persist) word(multicast) word(tma) word(select)           \
+    word(flash) word(flashmma) word(flashws) word(flashrs) word(flashpp) word(pinned) word(pageable)             \
+    word(sm) word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
     KBK_OPS_ACTIVATION(row) KBK_OPS_DROPOUT(row) KBK_OPS_SOFTMAX(row) KBK_OPS_LAYERNORM(row)                     \
@@ -783,7 +791,7 @@ typedef struct kbk_op {
     void (*ref)(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s);
-    size_t (*scratch)(const kbk_shape* s, const char* variant);
+    size_t (*scratch)(const kbk_shape* s, int word); // word: of the variant, KBKI_WORD_<...>
     kbk_check check[KBK_DTYPES];
 } kbk_op;
 
@@ -808,7 +816,12 @@ typedef struct kbk_variant {
     int sm, origin;
     const char* note;
     kbk_launch_fn launch[KBK_DTYPES];
+    int word; // KBKI_WORD_<name>
 } kbk_variant;
+
+#define KBKI_WORD_ID(word) KBKI_WORD_##word,
+enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
+#undef KBKI_WORD_ID
 
 KBK_FN const char* kbk_dtype_name(int dtype) {
     return dtype == KBK_F32 ? "f32" : dtype == KBK_F16 ? "f16" : dtype == KBK_BF16 ? "bf16" : "?";
@@ -831,8 +844,8 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0 };
     return t;
 }
-KBK_FN size_t kbki_scratch_none(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_none(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return 0;
 }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
@@ -2393,8 +2406,8 @@ KBK_FN double kbk_copy_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s-
 KBK_FN double kbk_fill_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
 KBK_FN double kbk_read_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
 KBK_FN double kbk_triad_run_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN size_t kbki_scratch_read(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_read(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint32_t);
 }
 KBK_FN void kbk_copy_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -2687,7 +2700,7 @@ template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.fold, 4)) return KBKI_TEXT_ALIGN;
     if (io.n == 0) return NULL;
-    const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, ""));
+    const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, KBKI_WORD_unroll));
     if (why) return why;
     int64_t ctas = kbki_ceil(io.n, 512 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
     if (ctas > full) ctas = full;
@@ -2800,8 +2813,8 @@ KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) {
     return n * (s->elem + 8.0) + (n < among ? n : among) * s->elem;
 }
 KBK_FN double kbk_chase_run_bytes(const kbk_shape* s) { return (void)s, 4.0 * KBK_HOPS; }
-KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return KBK_TICKETS + sizeof(int64_t);
 }
 KBK_FN void kbk_strided_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -2914,7 +2927,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     if (why || n == 0) return why;
     if (n > INT32_MAX) return "indices are 32 bits wide";
     if (!kbki_aligned(a->in[0], 4) || !kbki_aligned(a->out[0], 4)) return KBKI_TEXT_ALIGN;
-    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, ""))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, KBKI_WORD_naive))) != NULL) return why;
     int64_t* clocks = (int64_t*)((char*)a->workspace + KBK_TICKETS);
     kbk_chase_run_naive_k<T><<<1, 256, 0, st>>>((const int*)a->in[0], (int*)a->out[0], clocks, (int)n);
     return kbki_launched();
@@ -5613,8 +5626,8 @@ KBK_FN void kbk_layernorm_bwd_ref(const kbk_shape* s, const double* const* in, d
     kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[KBK_OUTS + 1], out[KBK_OUTS + 2],
                           s->elem == 4 ? 1 : 0.01);
 }
-KBK_FN size_t kbki_scratch_layernorm_bwd(const kbk_shape* s, const char* variant) {
-    (void)variant;
+KBK_FN size_t kbki_scratch_layernorm_bwd(const kbk_shape* s, int word) {
+    (void)word;
     return kbki_part_bytes(2 * s->cols);
 }
 
@@ -6061,8 +6074,8 @@ KBK_FN void kbk_rmsnorm_bwd_ref(const kbk_shape* s, const double* const* in, dou
     kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[1], NULL, 0);
     kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[KBK_OUTS + 1], NULL, s->elem == 4 ? 1 : 0.01);
 }
-KBK_FN size_t kbki_scratch_rmsnorm_bwd(const kbk_shape* s, const char* variant) {
-    (void)variant;
+KBK_FN size_t kbki_scratch_rmsnorm_bwd(const kbk_shape* s, int word) {
+    (void)word;
     return kbki_part_bytes(s->cols);
 }
 
@@ -6106,8 +6119,8 @@ KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_sum_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
 KBK_FN double kbk_sum_run_flops(const kbk_shape* s) { return kbki_n(s); }
 KBK_FN double kbk_sum_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
-KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(float);
 }
 KBK_FN void kbk_sum_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
@@ -6198,7 +6211,7 @@ template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* 
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->out, 4)) return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, ""));
+    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, KBKI_WORD_ticket));
 }
 // What the first three have in common: a total of 0, the kernel with at most `full` CTAs, one rounding.
 template <class T, class Kernel>
@@ -6265,8 +6278,8 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_mse_fwd_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
 KBK_FN double kbk_mse_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + 1; }
 KBK_FN double kbk_mse_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem + 4; }
-KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
 }
 KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
@@ -6350,7 +6363,7 @@ template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* 
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, ""));
+    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, KBKI_WORD_ticket));
 }
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
     kbki_mse_io<T> io;
@@ -6571,11 +6584,11 @@ KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in
         }
 }
 
-KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, const char* variant) {
-    return strcmp(variant, "split") ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
+KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, int word) {
+    return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
-KBK_FN size_t kbki_scratch_weighted_sum_bwd(const kbk_shape* s, const char* variant) {
-    int split = !strcmp(variant, "split"), parts = !strcmp(variant, "ticket") || !strcmp(variant, "fused");
+KBK_FN size_t kbki_scratch_weighted_sum_bwd(const kbk_shape* s, int word) {
+    int split = word == KBKI_WORD_split, parts = word == KBKI_WORD_ticket || word == KBKI_WORD_fused;
     return split   ? (kbki_part_bytes(s->cols) + 255) / 256 * 256 + (size_t)s->rows * (size_t)s->cols * 4
            : parts ? kbki_part_bytes(s->cols)
                    : 0;
@@ -6830,7 +6843,7 @@ template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk
 }
 template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, "split"), &io);
+    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, KBKI_WORD_split), &io);
     if (why || io.rows * io.cols == 0) return why;
     kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
@@ -6876,7 +6889,7 @@ template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk
 }
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "split"), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_split), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
@@ -6912,7 +6925,7 @@ const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
 }
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "ticket"), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_ticket), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
@@ -6934,7 +6947,7 @@ template <class T> const char* kbki_wsum_fused(const kbki_wsum<T>& io, kbk_strea
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "fused"), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_fused), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     bool vector = io.cols % Width == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
     if (!vector) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
@@ -7137,8 +7150,8 @@ KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_cross_entropy_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
 KBK_FN double kbk_cross_entropy_fwd_flops(const kbk_shape* s) { return 4 * kbki_n(s) + 3 * (double)s->rows; }
 KBK_FN double kbk_cross_entropy_fwd_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 12 * (double)s->rows; }
-KBK_FN size_t kbki_scratch_ce(const kbk_shape* s, const char* variant) {
-    if (strcmp(variant, "split") != 0) return 0;
+KBK_FN size_t kbki_scratch_ce(const kbk_shape* s, int word) {
+    if (word != KBKI_WORD_split) return 0;
     return KBK_TICKETS + (size_t)(s->rows * s->cols) * sizeof(float);
 }
 KBK_FN void kbk_cross_entropy_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -7234,7 +7247,7 @@ template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kb
     kbki_ce_io<T> io;
     const char* why = kbki_ce_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, "split"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, KBKI_WORD_split))) != NULL) return why;
     io.logp = (float*)((char*)a->workspace + KBK_TICKETS);
     kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
     kbki_cross_entropy_fwd_gather_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
@@ -7472,8 +7485,8 @@ KBK_FN double kbk_cross_entropy_fwdbwd_flops(const kbk_shape* s) { return 5 * kb
 KBK_FN double kbk_cross_entropy_fwdbwd_bytes(const kbk_shape* s) {
     return 2 * kbki_n(s) * s->elem + 8 * (double)s->rows;
 }
-KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, const char* variant) {
-    return strcmp(variant, "split") ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
+KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, int word) {
+    return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
 }
 KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                          int64_t u1) {
@@ -7796,7 +7809,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, "split"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, KBKI_WORD_split))) != NULL) return why;
     kbki_pair* pair = (kbki_pair*)((char*)a->workspace + KBK_TICKETS);
     kbki_ce_io<T> fwd = { io.x, io.t, io.loss, NULL, NULL, io.rows, io.cols, pair };
     kbki_ce_grad<T> bwd = { io.x, io.t, NULL, NULL, io.dx, io.rows, io.cols, pair, io.scale };
@@ -8074,9 +8087,9 @@ KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words that 
 }
 // Per token its count, a place in a list, one among the hot rows, one in the order; per class two numbers and the
 // bits.
-KBK_FN size_t kbki_scratch_embedding(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_embedding(const kbk_shape* s, int word) {
     int bits = kbki_emb_bits(s->depth);
-    if (strcmp(variant, "sorted") || s->depth <= 0) return 0;
+    if (word != KBKI_WORD_sorted || s->depth <= 0) return 0;
     return KBK_TICKETS + (size_t)s->rows * 28 + ((size_t)(8 + 4 * kbki_emb_words(s->depth, bits)) << bits);
 }
 KBK_FN void kbk_embedding_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -8453,7 +8466,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     kbki_embedding_grad<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
     if (why || !io.dw || io.entries * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, "sorted"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, KBKI_WORD_sorted))) != NULL) return why;
     char* work = (char*)a->workspace + KBK_TICKETS;
     return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
                      : kbki_embedding_sorted<T, 1>(io, work, st);
@@ -8521,12 +8534,12 @@ KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
 KBK_FN size_t kbki_mm_copies(const kbk_shape* s) { // bytes, of one product of a batch
     return s->elem == 2 ? 2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) : 0;
 }
-KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, int word) {
     int64_t splits = kbki_mm_splits(s);
-    if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    int copies = strcmp(variant, "mmapipe") == 0 || strcmp(variant, "select") == 0;
+    if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
+    int copies = word == KBKI_WORD_mmapipe || word == KBKI_WORD_select;
     if (copies && kbki_mm_copies(s)) return KBK_TICKETS + kbki_mm_copies(s);
-    if (strcmp(variant, "warptile") || splits == 1) return 0;
+    if (word != KBKI_WORD_warptile || splits == 1) return 0;
     return KBK_TICKETS + (size_t)(splits * s->rows * s->cols) * sizeof(float);
 }
 KBK_FN void kbk_matmul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -9021,7 +9034,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     if (why || ctas == 0) return why;
     if ((why = kbki_needs<80>()) != NULL) return why;
     if (splits > 1) {
-        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, "warptile"))) != NULL) return why;
+        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, KBKI_WORD_warptile))) != NULL) return why;
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
     }
@@ -9956,10 +9969,10 @@ KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->batch * s->rows; }
 KBK_FN double kbk_bmm_fwd_flops(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_flops(s); }
 KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_bytes(s); }
-KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, int word) {
     size_t copies = s->batch > 0 ? (size_t)s->batch * kbki_mm_copies(s) : 0;
-    if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    return strcmp(variant, "mmapipe") == 0 && copies ? KBK_TICKETS + copies : 0;
+    if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
+    return word == KBKI_WORD_mmapipe && copies ? KBK_TICKETS + copies : 0;
 }
 KBK_FN void kbk_bmm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     for (int64_t u = u0; u < u1;) {
@@ -10046,10 +10059,10 @@ KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s) {
     int64_t heads = kbki_attn_heads(s);
     return n < 1 ? 1 : n > heads ? heads : n;
 }
-KBK_FN size_t kbki_scratch_attention_fwd(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_attention_fwd(const kbk_shape* s, int word) {
     size_t square = (size_t)s->rows * (size_t)s->rows;
-    if (strcmp(variant, "naive") == 0) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
-    if (strcmp(variant, "cublas") == 0)
+    if (word == KBKI_WORD_naive) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
+    if (word == KBKI_WORD_cublas)
         return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s) * square * (size_t)(4 + s->elem);
     return 0;
 }
@@ -10162,7 +10175,7 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, "naive"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
     float* scores = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = kbki_ceil(rows * io.rows, 256);
     int64_t outs = kbki_ceil(rows * a->s.cols, 256);
@@ -10364,7 +10377,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     cublasHandle_t h;
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, "cublas"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, KBKI_WORD_cublas))) != NULL) return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
     kbki_attn_gemm gemm = kbki_attn_gemm_get();
     if (!gemm) return "cublasGemmStridedBatchedEx not found";
@@ -11342,9 +11355,9 @@ KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s) {
     double rows = (double)kbki_attn_heads(s) * (double)s->rows;
     return 8 * rows * (double)s->cols * s->elem + 4 * rows;
 }
-KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, int word) {
     size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
-    if (strcmp(variant, "naive") == 0) return KBK_TICKETS + heads * rows * (8 * rows + 4);
+    if (word == KBKI_WORD_naive) return KBK_TICKETS + heads * rows * (8 * rows + 4);
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
@@ -11468,7 +11481,7 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, "naive"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
     int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
     float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
     int d = (int)a->s.cols;
@@ -11769,7 +11782,7 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, "flashmma"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_flashmma))) != NULL) return why;
     io.stat = (float2*)((char*)a->workspace + KBK_TICKETS);
     io.sum = (float*)(io.stat + io.heads * kbki_ceil(io.rows, 64) * 64);
     return a->s.cols == 64 ? kbki_attn_back_flashmma<T, 64>(io, st) : kbki_attn_back_flashmma<T, 128>(io, st);
@@ -11828,7 +11841,7 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, KBK_CHECK_##op##_##dir},
 #define KBKI_ROW(op, dir, variant, rung, dtypes, sm, origin, note)                                           \
     {&kbk_ops[KBK_OP_##op##_##dir], #variant, rung, (dtypes) & KBKI_TYPES, KBK_SM_##sm, origin, note,        \
-     KBKI_LAUNCH_##dtypes(kbk_##op##_##dir##_##variant)},
+     KBKI_LAUNCH_##dtypes(kbk_##op##_##dir##_##variant), KBKI_WORD_##variant},
 // clang-format on
 
 KBK_DATA kbk_op kbk_ops[] = { KBK_OPS(KBKI_OP_ROW) };
@@ -11847,7 +11860,7 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
 }
 
 // Bytes of scratch memory that a launch wants.
-KBK_FN size_t kbk_workspace(const kbk_variant* v, const kbk_shape* s) { return v->op->scratch(s, v->name); }
+KBK_FN size_t kbk_workspace(const kbk_variant* v, const kbk_shape* s) { return v->op->scratch(s, v->word); }
 
 // sm: compute capability times ten.
 KBK_FN int kbk_runs_on(const kbk_variant* v, int sm) {

@@ -515,7 +515,7 @@ int main(int argc, char** argv) {
     }
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     kbk_shape whole = arguments(NULL, NULL, NULL, only_shape, KBK_NN).s;
-    work_bytes = std::max(work_bytes, kbki_scratch_matmul(&whole, "select") + 2 * kbki_mm_copies(&whole));
+    work_bytes = std::max(work_bytes, kbki_scratch_matmul(&whole, KBKI_WORD_select) + 2 * kbki_mm_copies(&whole));
     CUDA(cudaMalloc((void**)&work, work_bytes));
     CUDA(cudaMemset(work, 0, KBK_TICKETS));
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
