@@ -1610,10 +1610,10 @@ template <class Kernel> const char* kbki_want_shared(Kernel* kernel, size_t* byt
 
 /*  A kernel that follows another in the same stream and needs what that one writes. From compute capability 9.0 on its
     CTAs come to the SMs as soon as the last ones of the kernel before have begun and leave room, so that neither the
-    launch nor the way to the SMs is waited for. Who follows begins with kbki_follow_wait: until all before it has ended,
-    and what it wrote is there; who is followed says kbki_follow_me where others may come. Elsewhere both are nothing,
-    and the launch is one like any other. The first kernel of a launcher never follows: it would come into the time of
-    whatever was launched before it. */
+    launch nor the way to the SMs is waited for. Who follows begins with kbki_follow_wait: until all before it has
+    ended, and what it wrote is there; who is followed says kbki_follow_me where others may come. Elsewhere both are
+    nothing, and the launch is one like any other. The first kernel of a launcher never follows: it would come into the
+    time of whatever was launched before it. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
