@@ -63,7 +63,7 @@
        Width, Threads, ...          known at compile time: a template's parameter, or a constant in the place of one
        All in capitals only with a prefix (but for T and U, which CUDA's headers use as well), so that a program
        may be compiled with -DN=1024.
-       The rung is data in the table, never part of a name. Variant words are a closed list:
+       The rung is data in the table, never part of a name. Variant words are a closed list, KBKI_WORDS in >>table:
 
        access   naive     one thread per element or row
                 stride    grid-stride loop, device-sized grid

@@ -215,10 +215,28 @@ const char* held_norm(const kbk_args* a, kbk_stream st) {
     return kbki_launched();
 }
 
-/*  Long rows, a CTA each, in registers, 16 bits. Ahead: how many packs of w and b are on their way; the first ones are
-    asked for with the row. Quiet: x passes by the L1 cache, and leaves it to w and b. */
-template <class T, bool Quiet> __device__ __forceinline__ void take_x(kbki_pack<T, KBKI_WIDTH(T)>& v, const T* p) {
-    if (Quiet)
+// How a row is read: like anything else; past the L1 cache, which is left to w and b; as what the L2 cache may let go of
+// first, so that what is written stays there.
+enum { PLAIN, PAST_L1, GO_FIRST };
+__device__ __forceinline__ uint64_t go_first() {
+    uint64_t policy = 0;
+#if __CUDA_ARCH__ >= 800
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
+    return policy;
+}
+template <class T, int How>
+__device__ __forceinline__ void take_x(kbki_pack<T, KBKI_WIDTH(T)>& v, const T* p, uint64_t policy) {
+#if __CUDA_ARCH__ >= 800
+    if (How == GO_FIRST) {
+        asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                     : "=r"(v.q.x), "=r"(v.q.y), "=r"(v.q.z), "=r"(v.q.w)
+                     : "l"(p), "l"(policy)
+                     : "memory");
+        return;
+    }
+#endif
+    if (How == PAST_L1)
         asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(v.q.x), "=r"(v.q.y), "=r"(v.q.z), "=r"(v.q.w)
                      : "l"(p)
@@ -226,7 +244,21 @@ template <class T, bool Quiet> __device__ __forceinline__ void take_x(kbki_pack<
     else
         v.load(p);
 }
-template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, bool Quiet>
+template <int How> __device__ __forceinline__ void ahead(uint4* to, const void* from, uint64_t policy) {
+#if __CUDA_ARCH__ >= 800
+    if (How == GO_FIRST) {
+        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(
+                         (unsigned)__cvta_generic_to_shared(to)),
+                     "l"(__cvta_generic_to_global(from)), "l"(policy)
+                     : "memory");
+        return;
+    }
+#endif
+    kbki_ahead(to, from);
+}
+/*  Long rows, a CTA each, in registers, 16 bits. Ahead: how many packs of w and b are on their way; the first ones are
+    asked for with the row. */
+template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, int How>
 __global__ void __launch_bounds__(Threads, Ctas) long_norm_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
@@ -234,6 +266,7 @@ __global__ void __launch_bounds__(Threads, Ctas) long_norm_k(kbki_norm<T, Layer>
     const int t = threadIdx.x, packs = (int)(io.cols / Width);
     const int64_t row = blockIdx.x;
     const T* x = io.x + row * io.cols + t * Width;
+    const uint64_t policy = How == GO_FIRST ? go_first() : 0;
     kbki_pack<T, Width> v[Packs], w[Held], b[Held];
     float f[Width], sum = 0, n = 0, mean = 0;
     float2 s = make_float2(0, 0);
@@ -245,7 +278,7 @@ __global__ void __launch_bounds__(Threads, Ctas) long_norm_k(kbki_norm<T, Layer>
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         v[u].fill(0);
-        if (t + u * Threads < packs) take_x<T, Quiet>(v[u], x + u * Threads * Width);
+        if (t + u * Threads < packs) take_x<T, How>(v[u], x + u * Threads * Width, policy);
     }
 #pragma unroll
     for (int u = 0; u < Ahead; u++) weights(u);
@@ -294,13 +327,100 @@ __global__ void __launch_bounds__(Threads, Ctas) long_norm_k(kbki_norm<T, Layer>
     }
     if (t == 0) io.stats(row, mean, m);
 }
-template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, bool Quiet>
+template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, int How>
 const char* long_norm(const kbk_args* a, kbk_stream st) {
     kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why) return why;
     if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Threads) return "not for this plan";
-    long_norm_k<T, Layer, Packs, Threads, Ctas, Ahead, Quiet><<<(unsigned)io.rows, Threads, 0, st>>>(io);
+    long_norm_k<T, Layer, Packs, Threads, Ctas, Ahead, How><<<(unsigned)io.rows, Threads, 0, st>>>(io);
+    return kbki_launched();
+}
+
+/*  A CTA per row, the row in shared memory, where it costs no registers: six CTAs per SM, whose reads, arithmetic and
+    writes mix. */
+template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, int How>
+__global__ void __launch_bounds__(Threads, Ctas) once_norm_k(kbki_norm<T, Layer> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float4 slots[32];
+    __shared__ float2 slots2[32];
+    constexpr int Width = KBKI_WIDTH(T);
+    const int t = threadIdx.x, packs = (int)(io.cols / Width);
+    const int64_t row = blockIdx.x;
+    const T* x = io.x + row * io.cols + t * Width;
+    const uint64_t policy = How == GO_FIRST ? go_first() : 0;
+    const uint4* ring = kbki_row + t;
+    kbki_pack<T, Width> v, w[Ahead], b[Ahead];
+    float f[Width], sum[2] = { 0, 0 }, square[2] = { 0, 0 };
+    auto weights = [&](int u) {
+        if (u >= Packs || t + u * Threads >= packs) return;
+        w[u % Ahead].load(io.w + (t + u * Threads) * Width);
+        if (Layer) b[u % Ahead].load(io.b + (t + u * Threads) * Width);
+    };
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * Threads < packs) ahead<How>(kbki_row + u * Threads + t, x + u * Threads * Width, policy);
+        if (u == Packs / 2 - 1) kbki_ahead_close();
+    }
+    kbki_ahead_close();
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) weights(u);
+    kbki_ahead_wait<1>();
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (u == Packs / 2) kbki_ahead_wait<0>();
+        if (t + u * Threads >= packs) continue;
+        kbki_from_shared(v.q, ring + u * Threads);
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) sum[k % 2] += f[k];
+    }
+    float n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width), mean = 0;
+    if (Layer) mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum[0] + sum[1]), n) : 0;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * Threads >= packs) continue;
+        kbki_from_shared(v.q, ring + u * Threads);
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) square[k % 2] = fmaf(f[k] - mean, f[k] - mean, square[k % 2]);
+    }
+    float2 s = make_float2(0, kbki_warp_all<kbki_sum<float>>(square[0] + square[1]));
+    float each = kbki_reciprocal((float)io.cols);
+    mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
+    const float2 m = kbki_moments_by<Layer>(s, each);
+    if (kbki_norm_near<T, Layer>(mean, m)) {
+        kbki_norm_again<T, Layer, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0,
+                                                  [&](float2 s) { return kbki_all<kbki_sum2, Threads>(s, slots2); });
+        return;
+    }
+    T* y = io.y + row * io.cols + t * Width;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * Threads >= packs) continue;
+        kbki_from_shared(v.q, ring + u * Threads);
+        float g[Width], h[Width], shift = -mean * m.y;
+        v.get(f), w[u % Ahead].get(g);
+        if (Layer) b[u % Ahead].get(h);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = Layer ? fmaf(fmaf(f[k], m.y, shift), g[k], h[k]) : f[k] * m.y * g[k];
+        v.set(f);
+        weights(u + Ahead);
+        v.store(y + u * Threads * Width);
+    }
+    if (t == 0) io.stats(row, mean, m);
+}
+template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, int How>
+const char* once_norm(const kbk_args* a, kbk_stream st) {
+    kbki_norm<T, Layer> io;
+    const char* why = kbki_norm_args(a, 1, &io);
+    if (why) return why;
+    if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Threads) return "not for this plan";
+    auto kernel = once_norm_k<T, Layer, Packs, Threads, Ctas, Ahead, How>;
+    size_t bytes = (size_t)Packs * Threads * 16;
+    why = kbki_want_shared(kernel, &bytes);
+    if (why || !bytes) return why ? why : "no room for this plan";
+    kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
     return kbki_launched();
 }
 
@@ -355,20 +475,21 @@ const char* short_dsoftmax(const kbk_args* a, kbk_stream st) {
 
 /*  A CTA per row, both rows in shared memory, where they cost no registers: three CTAs per SM, which the hardware hands
     the next row to as they get done. */
-template <class T, int Packs, int Threads, int Ctas>
+template <class T, int Packs, int Threads, int Ctas, int How>
 __global__ void __launch_bounds__(Threads, Ctas) once_dsoftmax_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[32];
     constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
     const int t = threadIdx.x, packs = (int)(io.cols / Width);
     const int64_t at = blockIdx.x * io.cols;
+    const uint64_t policy = How == GO_FIRST ? go_first() : 0;
     kbki_pack<T, Width> dy, y;
     float f[Width], g[Width], dot[2] = { 0, 0 };
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         if (t + u * Threads < packs) {
-            kbki_ahead(kbki_row + u * Threads + t, io.dy + at + (t + u * Threads) * Width);
-            kbki_ahead(kbki_row + room + u * Threads + t, io.y + at + (t + u * Threads) * Width);
+            ahead<How>(kbki_row + u * Threads + t, io.dy + at + (t + u * Threads) * Width, policy);
+            ahead<How>(kbki_row + room + u * Threads + t, io.y + at + (t + u * Threads) * Width, policy);
         }
         if (u == Packs / 2 - 1) kbki_ahead_close();
     }
@@ -395,13 +516,72 @@ __global__ void __launch_bounds__(Threads, Ctas) once_dsoftmax_k(kbki_dsoftmax<T
         dy.store(io.dx + at + (t + u * Threads) * Width);
     }
 }
-template <class T, int Packs, int Threads, int Ctas> const char* once_dsoftmax(const kbk_args* a, kbk_stream st) {
+template <class T, int Packs, int Threads, int Ctas, int How>
+const char* once_dsoftmax(const kbk_args* a, kbk_stream st) {
     kbki_dsoftmax<T> io;
     const char* why = kbki_dsoftmax_args(a, 1, &io);
     if (why) return why;
     if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || io.cols / KBKI_WIDTH(T) > Packs * Threads)
         return "not for this plan";
-    auto kernel = once_dsoftmax_k<T, Packs, Threads, Ctas>;
+    auto kernel = once_dsoftmax_k<T, Packs, Threads, Ctas, How>;
+    size_t bytes = (size_t)2 * Packs * Threads * 16;
+    why = kbki_want_shared(kernel, &bytes);
+    if (why || !bytes) return why ? why : "no room for this plan";
+    kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
+    return kbki_launched();
+}
+/*  The same through the bulk copy engine: one thread asks for both rows, in parts, each with a barrier of its own. */
+template <class T, int Packs, int Threads, int Ctas>
+__global__ void __launch_bounds__(Threads, Ctas) bulk_dsoftmax_k(kbki_dsoftmax<T> io) {
+#if __CUDA_ARCH__ >= 900
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[32];
+    __shared__ uint64_t bars[Packs];
+    constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
+    const int t = threadIdx.x, packs = (int)(io.cols / Width);
+    const int64_t at = blockIdx.x * io.cols;
+    kbki_pack<T, Width> dy, y;
+    float f[Width], g[Width], dot[2] = { 0, 0 };
+    if (t == 0) {
+        for (int u = 0; u < Packs; u++) kbki_bar_init(&bars[u], 1);
+        kbki_bar_ready();
+        for (int u = 0; u < Packs; u++) {
+            const int n = min(max(packs - u * Threads, 0), Threads) * 16;
+            kbki_bar_expect(&bars[u], 2 * n);
+            if (n) kbki_bulk_load(kbki_row + u * Threads, io.dy + at + u * Threads * Width, n, &bars[u]);
+            if (n) kbki_bulk_load(kbki_row + room + u * Threads, io.y + at + u * Threads * Width, n, &bars[u]);
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * Threads >= packs) continue;
+        kbki_bar_wait(&bars[u], 0);
+        kbki_from_shared(dy.q, kbki_row + u * Threads + t), kbki_from_shared(y.q, kbki_row + room + u * Threads + t);
+        dy.get(f), y.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) dot[k % 2] = fmaf(f[k], g[k], dot[k % 2]);
+    }
+    const float all = kbki_all<kbki_sum<float>, Threads>(dot[0] + dot[1], slots);
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * Threads >= packs) continue;
+        kbki_from_shared(dy.q, kbki_row + u * Threads + t), kbki_from_shared(y.q, kbki_row + room + u * Threads + t);
+        dy.get(f), y.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - all);
+        dy.set(f);
+        dy.store(io.dx + at + (t + u * Threads) * Width);
+    }
+#endif
+}
+template <class T, int Packs, int Threads, int Ctas> const char* bulk_dsoftmax(const kbk_args* a, kbk_stream st) {
+    kbki_dsoftmax<T> io;
+    const char* why = kbki_dsoftmax_args(a, 1, &io);
+    if (why || (why = kbki_needs<90>()) != NULL) return why;
+    if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || io.cols / KBKI_WIDTH(T) > Packs * Threads)
+        return "not for this plan";
+    auto kernel = bulk_dsoftmax_k<T, Packs, Threads, Ctas>;
     size_t bytes = (size_t)2 * Packs * Threads * 16;
     why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "no room for this plan";
@@ -481,8 +661,8 @@ static std::vector<contest> contests() {
           { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
             PLAN("floats held, 2", held_norm<bf16, true, 4, 32, 2>),
             PLAN("floats held, 4", held_norm<bf16, true, 4, 32, 4>),
-            PLAN("128 thr a row", long_norm<bf16, true, 1, 128, 12, 1, false>),
-            PLAN("64 thr a row", long_norm<bf16, true, 2, 64, 16, 2, false>),
+            PLAN("128 thr a row", long_norm<bf16, true, 1, 128, 12, 1, PLAIN>),
+            PLAN("64 thr a row", long_norm<bf16, true, 2, 64, 16, 2, PLAIN>),
             PLAN("1 row a warp", short_norm<bf16, true, 4, 32, 1, 128, 5>),
             PLAN("2 rows a warp", short_norm<bf16, true, 4, 32, 2, 128, 4>) } },
         { "rmsnorm",
@@ -491,15 +671,15 @@ static std::vector<contest> contests() {
           1024,
           { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>),
             PLAN("floats held, 4", held_norm<bf16, false, 4, 32, 4>),
-            PLAN("128 thr a row", long_norm<bf16, false, 1, 128, 12, 1, false>) } },
+            PLAN("128 thr a row", long_norm<bf16, false, 1, 128, 12, 1, PLAIN>) } },
         { "layernorm",
           "fwd",
           8192,
           4096,
           { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
             PLAN("floats held, 4", held_norm<bf16, true, 4, 128, 4>),
-            PLAN("w, b ahead, 128", long_norm<bf16, true, 4, 128, 8, 1, false>),
-            PLAN("w, b ahead, 256", long_norm<bf16, true, 2, 256, 4, 2, false>) } },
+            PLAN("w, b ahead, 128", long_norm<bf16, true, 4, 128, 8, 1, PLAIN>),
+            PLAN("w, b ahead, 256", long_norm<bf16, true, 2, 256, 4, 2, PLAIN>) } },
         { "layernorm",
           "fwd",
           4096,
@@ -508,12 +688,17 @@ static std::vector<contest> contests() {
             PLAN("cluster", kbk_layernorm_fwd_cluster<bf16>),
             PLAN("floats held, 4", held_norm<bf16, true, 4, 512, 4>),
             PLAN("floats held, 6", held_norm<bf16, true, 4, 512, 6>),
-            PLAN("x past L1", long_norm<bf16, true, 8, 256, 4, 0, true>),
-            PLAN("w, b ahead", long_norm<bf16, true, 8, 256, 3, 2, false>),
-            PLAN("w, b ahead, past L1", long_norm<bf16, true, 8, 256, 3, 2, true>),
-            PLAN("512 thr, ahead 1", long_norm<bf16, true, 4, 512, 2, 1, false>),
-            PLAN("512 thr, ahead 2", long_norm<bf16, true, 4, 512, 2, 2, true>),
-            PLAN("1024 thr, ahead 2", long_norm<bf16, true, 2, 1024, 1, 2, false>) } },
+            PLAN("x past L1", long_norm<bf16, true, 8, 256, 4, 0, PAST_L1>),
+            PLAN("w, b ahead", long_norm<bf16, true, 8, 256, 3, 2, PLAIN>),
+            PLAN("w, b ahead, past L1", long_norm<bf16, true, 8, 256, 3, 2, PAST_L1>),
+            PLAN("512 thr, ahead 1", long_norm<bf16, true, 4, 512, 2, 1, PLAIN>),
+            PLAN("512 thr, ahead 2", long_norm<bf16, true, 4, 512, 2, 2, PAST_L1>),
+            PLAN("1024 thr, ahead 2", long_norm<bf16, true, 2, 1024, 1, 2, PLAIN>),
+            PLAN("ahead, go first", long_norm<bf16, true, 8, 256, 3, 2, GO_FIRST>),
+            PLAN("memory, 6 x 256", once_norm<bf16, true, 8, 256, 6, 1, PLAIN>),
+            PLAN("memory, 5 x 256", once_norm<bf16, true, 8, 256, 5, 2, PLAIN>),
+            PLAN("memory, 3 x 512", once_norm<bf16, true, 4, 512, 3, 1, PLAIN>),
+            PLAN("memory, go first", once_norm<bf16, true, 8, 256, 6, 1, GO_FIRST>) } },
         { "softmax",
           "bwd",
           65536,
@@ -539,9 +724,12 @@ static std::vector<contest> contests() {
             PLAN("cluster", kbk_softmax_bwd_cluster<bf16>), PLAN("registers, 512", onepass_dsoftmax<bf16, 4, 512>),
             PLAN("registers, 256", onepass_dsoftmax<bf16, 8, 256>),
             PLAN("shared, a row", turns_dsoftmax<bf16, 4, 512>),
-            PLAN("memory, 3 x 512", once_dsoftmax<bf16, 4, 512, 3>),
-            PLAN("memory, 3 x 256", once_dsoftmax<bf16, 8, 256, 3>),
-            PLAN("memory, 2 x 1024", once_dsoftmax<bf16, 2, 1024, 2>) } },
+            PLAN("memory, 3 x 512", once_dsoftmax<bf16, 4, 512, 3, PLAIN>),
+            PLAN("memory, 3 x 256", once_dsoftmax<bf16, 8, 256, 3, PLAIN>),
+            PLAN("memory, 2 x 1024", once_dsoftmax<bf16, 2, 1024, 2, PLAIN>),
+            PLAN("memory, go first", once_dsoftmax<bf16, 4, 512, 3, GO_FIRST>),
+            PLAN("bulk, 3 x 512", bulk_dsoftmax<bf16, 4, 512, 3>),
+            PLAN("bulk, 3 x 256", bulk_dsoftmax<bf16, 8, 256, 3>) } },
     };
 }
 
