@@ -2082,8 +2082,9 @@ template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io
 
 // U packs per thread and input, a CTA's width apart, so that every access of a warp is one contiguous 512
 // bytes.
-template <class T, class Op, int Width, int U>
+template <class T, class Op, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> io) {
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_pack<T, Width> v[Op::inputs][U], y;
     int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
 #pragma unroll
@@ -2205,21 +2206,19 @@ template <class T, class Op> const char* kbki_map_stride(const kbk_args* a, kbk_
     return kbki_launched();
 }
 
-// A tensor that does not give every SM its fill of threads takes one pack per thread, whatever U is.
+// A tensor that does not give every SM its fill of threads takes one pack per thread, whatever U is. Tensors that reach
+// a 16-byte boundary at different elements have no packs in common: one element at a time.
 template <class T, class Op, int U> const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
     constexpr int Threads = KBKI_MAP_TH;
     kbki_map_io<T> io;
     bool vector;
     const char* why = kbki_map_args<T, Op>(a, &io, &vector);
     if (why || io.n == 0) return why;
-    if (!vector) io.packs = io.n, io.head = io.tail = 0;
+    if (!vector) return kbki_map_stride<T, Op>(a, stream);
     int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, Threads * U); // no whole pack: one CTA for the single elements
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if (U > 1 && ctas < (int64_t)kbki_sms() * (2048 / Threads)) return kbki_map_packs<T, Op, 1>(a, stream);
-    if (vector)
-        kbki_map_packs_k<T, Op, KBKI_WIDTH(T), U><<<(unsigned)ctas, Threads, 0, stream>>>(io);
-    else
-        kbki_map_packs_k<T, Op, 1, U><<<(unsigned)ctas, Threads, 0, stream>>>(io);
+    kbki_map_packs_k<T, Op, U><<<(unsigned)ctas, Threads, 0, stream>>>(io);
     return kbki_launched();
 }
 
