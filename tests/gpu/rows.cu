@@ -215,8 +215,8 @@ const char* held_norm(const kbk_args* a, kbk_stream st) {
     return kbki_launched();
 }
 
-// How a row is read: like anything else; past the L1 cache, which is left to w and b; as what the L2 cache may let go of
-// first, so that what is written stays there.
+// How a row is read: like anything else; past the L1 cache, which is left to w and b; as what the L2 cache may let go
+// of first, so that what is written stays there.
 enum { PLAIN, PAST_L1, GO_FIRST };
 __device__ __forceinline__ uint64_t go_first() {
     uint64_t policy = 0;
