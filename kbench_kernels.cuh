@@ -1646,10 +1646,12 @@ template <int Width, int Packs, int Threads> struct kbki_plan {
     static constexpr int width = Width, packs = Packs, threads = Threads;
 };
 #define KBKI_LONG 8192 // packs per row that kbki_by_row can place
-template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) {
+#define KBKI_SHORT 32  // packs per row that kbki_by_row_short can place
+template <int Width, class Run> const char* kbki_by_row_short(int64_t packs, Run run) {
     if (packs <= 8) return run(kbki_plan<Width, 1, 8>());
-    if (packs <= 16) return run(kbki_plan<Width, 2, 8>());
-    if (packs <= 32) return run(kbki_plan<Width, 4, 8>());
+    return packs <= 16 ? run(kbki_plan<Width, 2, 8>()) : run(kbki_plan<Width, 4, 8>());
+}
+template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) { // not for shorter ones
     if (packs <= 64) return run(kbki_plan<Width, 2, 32>());
     if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
     if (packs <= 256) return run(kbki_plan<Width, 8, 32>());
@@ -4461,8 +4463,8 @@ template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_st
     int64_t packs = io.cols / Width;
     if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_softmax_long<T, 1>(io, st);
     if (packs > KBKI_LONG) return kbki_softmax_long<T, Width>(io, st);
-    return kbki_whole_packs<T>(io.x, io.y, io.cols) ? kbki_by_row<Width>(packs, whole)
-                                                    : kbki_by_row_edges<Width>(packs, edges);
+    if (!kbki_whole_packs<T>(io.x, io.y, io.cols)) return kbki_by_row_edges<Width>(packs, edges);
+    return packs <= KBKI_SHORT ? kbki_by_row_short<Width>(packs, whole) : kbki_by_row<Width>(packs, whole);
 }
 template <class T, int Width> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
     size_t bytes = (size_t)io.cols * sizeof(T) + 16;
@@ -4629,8 +4631,8 @@ template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
 template <class T, int Width, int Packs, int Threads>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
-    int t = Threads <= 32 ? threadIdx.x % Threads : threadIdx.x;
-    int64_t row = Threads <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads : blockIdx.x,
+    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
+    int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x,
             at = row * io.cols;
     if (row >= io.rows) return;
     kbki_span sp = kbki_split<T, Width>(io.dy + at, io.cols);
@@ -4647,6 +4649,44 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(k
     dot = kbki_all<kbki_sum<float>, Threads>(dot + r.dot(), slots);
     r.template put<Threads>(io.dx + at + sp.head, t, packs, dot);
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
+}
+
+/*  Rows that some lanes of a warp hold, several to each group of lanes: all of them are on their way before the first is
+    used, and the device has all of a small tensor's rows at work at once. */
+template <class T, int Packs, int Lanes, int Rows>
+__global__ void __launch_bounds__(128, 8) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
+    constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
+    const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
+    const int64_t row = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
+    kbki_pack<T, Width> dy[Rows][Packs], y[Rows][Packs];
+#pragma unroll
+    for (int r = 0; r < Rows; r++)
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const int64_t at = (row + r * Groups) * io.cols + (lane + u * Lanes) * Width;
+            dy[r][u].fill(0), y[r][u].fill(0);
+            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
+                dy[r][u].load(io.dy + at), y[r][u].load(io.y + at);
+        }
+#pragma unroll
+    for (int r = 0; r < Rows; r++) {
+        float f[Packs][Width], g[Packs][Width], dot = 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            dy[r][u].get(f[u]), y[r][u].get(g[u]);
+#pragma unroll
+            for (int k = 0; k < Width; k++) dot = fmaf(f[u][k], g[u][k], dot);
+        }
+        dot = kbki_warp_all<kbki_sum<float>, Lanes>(dot);
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+#pragma unroll
+            for (int k = 0; k < Width; k++) f[u][k] = g[u][k] * (f[u][k] - dot);
+            dy[r][u].set(f[u]);
+            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
+                dy[r][u].store(io.dx + (row + r * Groups) * io.cols + (lane + u * Lanes) * Width);
+        }
+    }
 }
 
 // Rows that do not fit: two reads, the second one backwards, while the end of the row is still in the L2
@@ -4811,6 +4851,12 @@ template <class T, int Width> const char* kbki_dsoftmax_long(const kbki_dsoftmax
     kbki_softmax_bwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
     return kbki_launched();
 }
+template <class T, int Packs, int Lanes, int Rows>
+const char* kbki_dsoftmax_lanes(const kbki_dsoftmax<T>& io, kbk_stream st) {
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, 128 / Lanes * Rows);
+    kbki_softmax_bwd_lanes_k<T, Packs, Lanes, Rows><<<ctas, 128, 0, st>>>(io);
+    return kbki_launched();
+}
 template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_dsoftmax<T> io;
@@ -4826,11 +4872,12 @@ template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_st
     if (!io.vector) return io.cols <= KBKI_LONG_ONES ? run(kbki_plan_ones()) : kbki_dsoftmax_long<T, 1>(io, st);
     int64_t packs = io.cols / Width;
     bool whole = kbki_whole_packs<T>(io.dy, io.dx, io.cols);
-    if (whole && packs <= 8) return run(kbki_plan<Width, 1, 8>());
-    if (whole && packs <= 32) return run(kbki_plan<Width, 4, 8>());
+    if (whole && packs <= 8) return kbki_dsoftmax_lanes<T, 1, 8, 4>(io, st);
+    if (whole && packs <= 32) return kbki_dsoftmax_lanes<T, 1, 32, 2>(io, st);
     if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
     if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
     if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
+    if (packs <= 2048) return run(kbki_plan<Width, 4, 512>());
     return packs <= 4096 ? run(kbki_plan<Width, 8, 512>()) : kbki_dsoftmax_long<T, Width>(io, st);
 }
 template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_stream st) {
@@ -5071,10 +5118,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads <= 32 && Packs <= 4, exact = sizeof(T) == 4;
-    constexpr int Lanes = KBKI_LANES(Threads);
-    int t = Threads <= 32 ? threadIdx.x % Threads : threadIdx.x;
-    int64_t row = Threads <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads : blockIdx.x;
+    constexpr bool early = Threads == 32 && Packs <= 4, exact = sizeof(T) == 4;
+    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
+    int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
     const T* x = io.x + row * io.cols;
     kbki_span sp = kbki_split_row<T, Width, Edges>(x, io.cols);
@@ -5104,9 +5150,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
         kbki_reread(v[u]);
     }
     if (Layer) { // a warp's elements, and their mean
-        int warp = t / Lanes, full = packs / Threads * Lanes + min(max(packs % Threads - warp * Lanes, 0), Lanes);
+        int warp = t / 32, full = packs / Threads * 32 + min(max(packs % Threads - warp * 32, 0), 32);
         n = (float)(full * Width + (Edges && warp == 0 ? sp.head + sp.tail : 0));
-        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>, Lanes>(sum), n) : 0;
+        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
     }
     if (Edges && one >= 0) s = make_float2(exact ? edge - mean : 0, (edge - mean) * (edge - mean));
 #pragma unroll
@@ -5120,14 +5166,12 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
         }
         if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // else the one below will do
     }
-    s = Layer && exact ? kbki_warp_all<kbki_sum2, Lanes>(s)
-                       : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
+    s = Layer && exact ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
     // a warp hides a division behind the other warps' rows; a CTA waits for it
     float each = Threads <= 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
     mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
     float2 m = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
-    bool near = kbki_norm_near<T, Layer>(mean, m);  // a branch here would keep w and b from being asked for early
-    if (Threads < 32) near = __any_sync(~0u, near); // the rows of a warp go one way
+    bool near = kbki_norm_near<T, Layer>(mean, m); // a branch here would keep w and b from being asked for early
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         int64_t c = sp.head + (t + u * Threads) * Width;
@@ -5145,6 +5189,86 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     }
     if (Edges && one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
+}
+
+/*  Rows that some lanes of a warp hold. Deviations are from the row's first element at first: exact where a row's
+    elements are nearly equal, so that no row needs a second look. */
+template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row {
+    static constexpr int width = KBKI_WIDTH(T);
+    kbki_pack<T, width> w[Packs], b[Packs];
+    // y takes the place of x; returned are mean and rstd. A lane's packs of the row begin with `lane`.
+    __device__ __forceinline__ float2 work(kbki_pack<T, width>* v, int lane, int packs, float each) const {
+        float f[Packs][width], g[width], h[width], first = 0, mean = 0, square = 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) v[u].get(f[u]);
+        if (Layer) {
+            first = __shfl_sync(~0u, f[0][0], 0, Lanes);
+            if (isinf(first)) first = 0;
+#pragma unroll
+            for (int u = 0; u < Packs; u++) {
+                const float from = lane + u * Lanes < packs ? first : 0;
+#pragma unroll
+                for (int k = 0; k < width; k++) f[u][k] -= from, mean += f[u][k];
+            }
+            mean = kbki_warp_all<kbki_sum<float>, Lanes>(mean) * each;
+        }
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const float from = lane + u * Lanes < packs ? mean : 0;
+#pragma unroll
+            for (int k = 0; k < width; k++) {
+                if (Layer) f[u][k] -= from;
+                square = fmaf(f[u][k], f[u][k], square);
+            }
+        }
+        const float rstd = rsqrtf(kbki_warp_all<kbki_sum<float>, Lanes>(square) * each + (float)KBK_EPS);
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            w[u].get(g);
+            if (Layer) b[u].get(h);
+#pragma unroll
+            for (int k = 0; k < width; k++)
+                f[u][k] = Layer ? fmaf(f[u][k] * rstd, g[k], h[k]) : f[u][k] * rstd * g[k];
+            v[u].set(f[u]);
+        }
+        return make_float2(first + mean, rstd);
+    }
+};
+// Several rows to each group of lanes: all of them are on their way before the first is used, so that the device has
+// all of a small tensor's rows at work at once; w and b are asked for once.
+template <class T, bool Layer, int Packs, int Lanes, int Rows>
+__global__ void __launch_bounds__(128, 8) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
+    constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
+    const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
+    const int64_t row = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
+    kbki_pack<T, Width> v[Rows][Packs];
+    kbki_norm_lanes_row<T, Layer, Packs, Lanes> r;
+#pragma unroll
+    for (int i = 0; i < Rows; i++)
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            v[i][u].fill(0);
+            if (row + i * Groups < io.rows && lane + u * Lanes < packs)
+                v[i][u].load(io.x + (row + i * Groups) * io.cols + (lane + u * Lanes) * Width);
+        }
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        r.w[u].fill(0), r.b[u].fill(0);
+        if (lane + u * Lanes >= packs) continue;
+        r.w[u].load(io.w + (lane + u * Lanes) * Width);
+        if (Layer) r.b[u].load(io.b + (lane + u * Lanes) * Width);
+    }
+    float2 mine = make_float2(0, 0); // of row `lane` of the group's
+#pragma unroll
+    for (int i = 0; i < Rows; i++) {
+        const float2 m = r.work(v[i], lane, packs, 1 / (float)io.cols);
+        if (lane == i) mine = m;
+#pragma unroll
+        for (int u = 0; u < Packs; u++)
+            if (row + i * Groups < io.rows && lane + u * Lanes < packs)
+                v[i][u].store(io.y + (row + i * Groups) * io.cols + (lane + u * Lanes) * Width);
+    }
+    if (lane < Rows && row + lane * Groups < io.rows) io.stats(row + lane * Groups, mine.x, make_float2(0, mine.y));
 }
 
 template <class T, bool Layer, int Width>
@@ -5469,6 +5593,12 @@ template <class T, bool Layer, int Width> const char* kbki_norm_long(const kbki_
     kbki_layernorm_fwd_long_k<T, Layer, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
     return kbki_launched();
 }
+template <class T, bool Layer, int Packs, int Lanes, int Rows>
+const char* kbki_norm_lanes(const kbki_norm<T, Layer>& io, kbk_stream st) {
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, 128 / Lanes * Rows);
+    kbki_layernorm_fwd_lanes_k<T, Layer, Packs, Lanes, Rows><<<ctas, 128, 0, st>>>(io);
+    return kbki_launched();
+}
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_norm<T, Layer> io;
@@ -5487,6 +5617,9 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     int64_t packs = io.cols / Width;
     if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_norm_long<T, Layer, 1>(io, st);
     if (packs > KBKI_LONG) return kbki_norm_long<T, Layer, Width>(io, st);
+    if (kbki_norm_whole(io) && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
+    if (kbki_norm_whole(io) && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
+    if (kbki_norm_whole(io) && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
     if (kbki_norm_whole(io)) return kbki_by_row<Width>(packs, whole);
     if (packs > 2048) return kbki_norm_long<T, Layer, Width>(io, st);
     return packs <= 256 ? edges(kbki_plan<Width, 8, 32>()) : edges(kbki_plan<Width, 8, 256>());
