@@ -63,7 +63,7 @@
        Width, Threads, ...          known at compile time: a template's parameter, or a constant in the place of one
        All in capitals only with a prefix (but for T and U, which CUDA's headers use as well), so that a program
        may be compiled with -DN=1024.
-       The rung is data in the table, never part of a name. Variant words are a closed list:
+       The rung is data in the table, never part of a name. Variant words are a closed list, KBKI_WORDS in >>table:
 
        access   naive     one thread per element or row
                 stride    grid-stride loop, device-sized grid
@@ -673,6 +673,14 @@
 #define KBK_TABLE_ATTENTION_VENDOR(row)
 #endif
 
+// The closed list: a row with another word does not compile.
+#define KBKI_WORDS(word)                                                                                         \
+    word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
+    word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
+    word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(mma)                  \
+    word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop) word(persist) word(multicast) word(tma) word(select)           \
+    word(flash) word(flashmma) word(flashws) word(flashrs) word(flashpp) word(pinned) word(pageable)             \
+    word(sm) word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
     KBK_OPS_ACTIVATION(row) KBK_OPS_DROPOUT(row) KBK_OPS_SOFTMAX(row) KBK_OPS_LAYERNORM(row)                     \
@@ -789,7 +797,7 @@ typedef struct kbk_op {
     void (*ref)(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s);
-    size_t (*scratch)(const kbk_shape* s, const char* variant);
+    size_t (*scratch)(const kbk_shape* s, int word); // word: of the variant, KBKI_WORD_<...>
     kbk_check check[KBK_DTYPES];
 } kbk_op;
 
@@ -815,6 +823,7 @@ typedef struct kbk_variant {
     int sm, origin;
     const char* note;
     kbk_launch_fn launch[KBK_DTYPES];
+    int word; // KBKI_WORD_<name>
 } kbk_variant;
 
 // The operation of a variant, with that variant's tolerance.
@@ -823,6 +832,10 @@ KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
     if (v->origin & KBK_TF32) op.check[KBK_F32].norm = 1.5e-3, op.check[KBK_F32].ulps = 6 * 8192; // 8192: 13 bits
     return op;
 }
+#define KBKI_WORD_ID(word) KBKI_WORD_##word,
+enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
+#undef KBKI_WORD_ID
+
 KBK_FN const char* kbk_dtype_name(int dtype) {
     return dtype == KBK_F32 ? "f32" : dtype == KBK_F16 ? "f16" : dtype == KBK_BF16 ? "bf16" : "?";
 }
@@ -844,8 +857,8 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0 };
     return t;
 }
-KBK_FN size_t kbki_scratch_none(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_none(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return 0;
 }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
@@ -1608,18 +1621,50 @@ template <class Kernel> const char* kbki_want_shared(Kernel* kernel, size_t* byt
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
 
+/*  A kernel that follows another in the same stream and needs what that one writes. From compute capability 9.0 on its
+    CTAs come to the SMs as soon as the last ones of the kernel before have begun and leave room, so that neither the
+    launch nor the way to the SMs is waited for. Who follows begins with kbki_follow_wait: until all before it has
+    ended, and what it wrote is there; who is followed says kbki_follow_me where others may come. Elsewhere both are
+    nothing, and the launch is one like any other. The first kernel of a launcher never follows: it would come into the
+    time of whatever was launched before it. */
+__device__ __forceinline__ void kbki_follow_wait() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void kbki_follow_me() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+// Early only where the kernel was compiled with the instruction that waits.
+template <class... Params, class... Args>
+const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, kbk_stream st, Args... args) {
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    int compiled = 0;
+    cudaError_t e = kbki_compiled(kernel, &compiled);
+    attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attr.val.programmaticStreamSerializationAllowed = 1;
+    cfg.gridDim = grid, cfg.blockDim = dim3(threads), cfg.stream = st;
+    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90;
+    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+
 /*  Which shape of kernel keeps a row in registers: how many packs, of how many elements, in each of how many threads.
     Few threads with many packs each waste the least on indexing and leave the most registers to data; short rows take
     a warp, the shortest 8 of its lanes: with a warp for each, most lanes would have nothing to do. */
 template <int Width, int Packs, int Threads> struct kbki_plan {
     static constexpr int width = Width, packs = Packs, threads = Threads;
 };
-#define KBKI_LONG 8192      // packs per row that kbki_by_row can place
-#define KBKI_LONG_ONES 8192 // elements per row that kbki_by_row_ones can place
-template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) {
+#define KBKI_LONG 8192 // packs per row that kbki_by_row can place
+#define KBKI_SHORT 32  // packs per row that kbki_by_row_short can place
+template <int Width, class Run> const char* kbki_by_row_short(int64_t packs, Run run) {
     if (packs <= 8) return run(kbki_plan<Width, 1, 8>());
-    if (packs <= 16) return run(kbki_plan<Width, 2, 8>());
-    if (packs <= 32) return run(kbki_plan<Width, 4, 8>());
+    return packs <= 16 ? run(kbki_plan<Width, 2, 8>()) : run(kbki_plan<Width, 4, 8>());
+}
+template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) { // not for shorter ones
     if (packs <= 64) return run(kbki_plan<Width, 2, 32>());
     if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
     if (packs <= 256) return run(kbki_plan<Width, 8, 32>());
@@ -1629,11 +1674,13 @@ template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) 
     if (packs <= 4096) return run(kbki_plan<Width, 16, 256>());
     return run(kbki_plan<Width, 16, 512>());
 }
-template <class Run> const char* kbki_by_row_ones(int64_t cols, Run run) {
-    if (cols <= 256) return run(kbki_plan<1, 8, 32>());
-    if (cols <= 2048) return run(kbki_plan<1, 8, 256>());
-    return run(kbki_plan<1, 8, 1024>());
-}
+// Rows whose results lie differently from what they are made of, so that they are taken one element at a time: short
+// ones by a warp each; of others, no kernel of this kind would be worth its time to compile.
+typedef kbki_plan<1, 8, 32> kbki_plan_ones;
+#define KBKI_LONG_ONES 256
+// A launcher that is one of another operation's, or of several, with template arguments of its own.
+#define KBKI_LAUNCHER(name, ...) \
+    template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
 #define KBKI_TEXT_ALIGN "an address is not a multiple of the element size"
 #define KBKI_TEXT_GRID "too many elements for one grid"
 #endif // __CUDACC__
@@ -2079,8 +2126,9 @@ template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io
 
 // U packs per thread and input, a CTA's width apart, so that every access of a warp is one contiguous 512
 // bytes.
-template <class T, class Op, int Width, int U>
+template <class T, class Op, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> io) {
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_pack<T, Width> v[Op::inputs][U], y;
     int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
 #pragma unroll
@@ -2202,21 +2250,19 @@ template <class T, class Op> const char* kbki_map_stride(const kbk_args* a, kbk_
     return kbki_launched();
 }
 
-// A tensor that does not give every SM its fill of threads takes one pack per thread, whatever U is.
+// A tensor that does not give every SM its fill of threads takes one pack per thread, whatever U is. Tensors that reach
+// a 16-byte boundary at different elements have no packs in common: one element at a time.
 template <class T, class Op, int U> const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
     constexpr int Threads = KBKI_MAP_TH;
     kbki_map_io<T> io;
     bool vector;
     const char* why = kbki_map_args<T, Op>(a, &io, &vector);
     if (why || io.n == 0) return why;
-    if (!vector) io.packs = io.n, io.head = io.tail = 0;
+    if (!vector) return kbki_map_stride<T, Op>(a, stream);
     int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, Threads * U); // no whole pack: one CTA for the single elements
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if (U > 1 && ctas < (int64_t)kbki_sms() * (2048 / Threads)) return kbki_map_packs<T, Op, 1>(a, stream);
-    if (vector)
-        kbki_map_packs_k<T, Op, KBKI_WIDTH(T), U><<<(unsigned)ctas, Threads, 0, stream>>>(io);
-    else
-        kbki_map_packs_k<T, Op, 1, U><<<(unsigned)ctas, Threads, 0, stream>>>(io);
+    kbki_map_packs_k<T, Op, U><<<(unsigned)ctas, Threads, 0, stream>>>(io);
     return kbki_launched();
 }
 
@@ -2403,8 +2449,8 @@ KBK_FN double kbk_copy_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s-
 KBK_FN double kbk_fill_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
 KBK_FN double kbk_read_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
 KBK_FN double kbk_triad_run_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN size_t kbki_scratch_read(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_read(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint32_t);
 }
 KBK_FN void kbk_copy_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -2697,7 +2743,7 @@ template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.fold, 4)) return KBKI_TEXT_ALIGN;
     if (io.n == 0) return NULL;
-    const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, ""));
+    const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, KBKI_WORD_unroll));
     if (why) return why;
     int64_t ctas = kbki_ceil(io.n, 512 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
     if (ctas > full) ctas = full;
@@ -2810,8 +2856,8 @@ KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) {
     return n * (s->elem + 8.0) + (n < among ? n : among) * s->elem;
 }
 KBK_FN double kbk_chase_run_bytes(const kbk_shape* s) { return (void)s, 4.0 * KBK_HOPS; }
-KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return KBK_TICKETS + sizeof(int64_t);
 }
 KBK_FN void kbk_strided_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -2924,7 +2970,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     if (why || n == 0) return why;
     if (n > INT32_MAX) return "indices are 32 bits wide";
     if (!kbki_aligned(a->in[0], 4) || !kbki_aligned(a->out[0], 4)) return KBKI_TEXT_ALIGN;
-    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, ""))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, KBKI_WORD_naive))) != NULL) return why;
     int64_t* clocks = (int64_t*)((char*)a->workspace + KBK_TICKETS);
     kbk_chase_run_naive_k<T><<<1, 256, 0, st>>>((const int*)a->in[0], (int*)a->out[0], clocks, (int)n);
     return kbki_launched();
@@ -3953,8 +3999,7 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
 
 /*  The same sums by a kernel of its own: every SM reads a share of the parts, so that wide results do not wait
     for one SM. 32 columns per CTA, four to a thread; 64 threads share a column, so that all of a thread's
-    loads are on their way at once. Its CTAs may come to the SMs while the kernel before it is finishing, and
-    wait here until that has written everything. */
+    loads are on their way at once. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -3962,9 +4007,7 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     int x = threadIdx.x % 8;
     int64_t c = (int64_t)blockIdx.x * 32 + x * 4;
     float4 sum = make_float4(0, 0, 0, 0), v[U];
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+    kbki_follow_wait();
     for (unsigned i = threadIdx.x / 8; i < n; i += 64 * U) {
 #pragma unroll
         for (int u = 0; u < U; u++) {
@@ -3990,19 +4033,9 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     for (int i = 0; i < 16; i++) all += column[i * 32];
     f.put(c, all);
 }
-// Right behind the kernel that writes the parts; width is a multiple of 4. Early only where the kernel was
-// compiled with the instruction that waits.
+// Right behind the kernel that writes the parts; width is a multiple of 4.
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
-    cudaLaunchConfig_t cfg = {};
-    cudaLaunchAttribute attr = {};
-    int compiled = 0;
-    cudaError_t e = kbki_compiled(kbki_part_add_k<Io>, &compiled);
-    attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attr.val.programmaticStreamSerializationAllowed = 1;
-    cfg.gridDim = dim3((unsigned)kbki_ceil(width, 32)), cfg.blockDim = dim3(512), cfg.stream = st;
-    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90;
-    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kbki_part_add_k<Io>, f, part, n, width);
-    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+    return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
 /*  Column sums of anything: f.term(row, column) gives one or two values, f.put(column, sum) takes the result,
@@ -4013,6 +4046,7 @@ __global__ void __launch_bounds__(1024)
     __shared__ float2 tile[32][33];
     int x = threadIdx.x % 32, y = threadIdx.x / 32;
     int64_t width = Two ? 2 * cols : cols;
+    kbki_follow_wait();
     for (int64_t c0 = (int64_t)blockIdx.y * 32; c0 < cols; c0 += (int64_t)gridDim.y * 32) {
         float2 s = make_float2(0, 0);
         for (int64_t r = (int64_t)blockIdx.x * 32 + y; c0 + x < cols && r < rows; r += gridDim.x * 32) {
@@ -4035,14 +4069,15 @@ template <class T> const char* kbki_no_rows(T* sums, int64_t cols, kbk_stream st
     cudaError_t e = sums && cols ? cudaMemsetAsync(sums, 0, (size_t)cols * sizeof(T), st) : cudaSuccess;
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
+// Behind the kernel that writes what is summed.
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
     if (y > 65535) y = 65535;
     if (x > most) x = most;
     if (x > kbki_part_ctas(Two ? 2 * cols : cols)) x = kbki_part_ctas(Two ? 2 * cols : cols);
-    kbki_columns_k<Io, Two><<<dim3((unsigned)x, (unsigned)y), 1024, 0, st>>>(f, part, counters, rows, cols);
-    return kbki_launched();
+    return kbki_follow(kbki_columns_k<Io, Two>, dim3((unsigned)x, (unsigned)y), 1024, st, f, part, counters, rows,
+                       cols);
 }
 #endif // __CUDACC__
 
@@ -4429,26 +4464,24 @@ template <class T> const char* kbki_xy_args(const kbk_args* a, int64_t rows_per_
     return kbki_check_dims(&a->s);
 }
 
-template <class T> const char* kbk_softmax_fwd_naive(const kbk_args* a, kbk_stream st) {
+// The first three have no plans: so many rows to a CTA of so many threads.
+template <class T>
+const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t),
+                               int rows_per_cta, unsigned threads) {
     kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 128, &io);
+    const char* why = kbki_xy_args(a, rows_per_cta, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_fwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io.x, io.y, io.rows, io.cols);
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), threads, 0, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
+}
+template <class T> const char* kbk_softmax_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_naive_k<T>, 128, 128);
 }
 template <class T> const char* kbk_softmax_fwd_block(const kbk_args* a, kbk_stream st) {
-    kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_fwd_block_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.y, io.rows, io.cols);
-    return kbki_launched();
+    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_block_k<T>, 1, 256);
 }
 template <class T> const char* kbk_softmax_fwd_online(const kbk_args* a, kbk_stream st) {
-    kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 4, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_fwd_online_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io.x, io.y, io.rows, io.cols);
-    return kbki_launched();
+    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_online_k<T>, 4, 128);
 }
 template <class T, int Width> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
     kbki_softmax_fwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
@@ -4470,11 +4503,10 @@ template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_st
     auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
     auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
     int64_t packs = io.cols / Width;
-    if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, whole) : kbki_softmax_long<T, 1>(io, st);
+    if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_softmax_long<T, 1>(io, st);
     if (packs > KBKI_LONG) return kbki_softmax_long<T, Width>(io, st);
-    return kbki_whole_packs<T>(io.x, io.y, io.cols) ? kbki_by_row<Width>(packs, whole)
-                                                    : kbki_by_row_edges<Width>(packs, edges);
+    if (!kbki_whole_packs<T>(io.x, io.y, io.cols)) return kbki_by_row_edges<Width>(packs, edges);
+    return packs <= KBKI_SHORT ? kbki_by_row_short<Width>(packs, whole) : kbki_by_row<Width>(packs, whole);
 }
 template <class T, int Width> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
     size_t bytes = (size_t)io.cols * sizeof(T) + 16;
@@ -4641,8 +4673,8 @@ template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
 template <class T, int Width, int Packs, int Threads>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
-    int t = Threads <= 32 ? threadIdx.x % Threads : threadIdx.x;
-    int64_t row = Threads <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads : blockIdx.x,
+    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
+    int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x,
             at = row * io.cols;
     if (row >= io.rows) return;
     kbki_span sp = kbki_split<T, Width>(io.dy + at, io.cols);
@@ -4659,6 +4691,44 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(k
     dot = kbki_all<kbki_sum<float>, Threads>(dot + r.dot(), slots);
     r.template put<Threads>(io.dx + at + sp.head, t, packs, dot);
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
+}
+
+/*  Rows that some lanes of a warp hold, several to each group of lanes: all of them are on their way before the first is
+    used, and the device has all of a small tensor's rows at work at once. */
+template <class T, int Packs, int Lanes, int Rows>
+__global__ void __launch_bounds__(128, 8) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
+    constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
+    const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
+    const int64_t row = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
+    kbki_pack<T, Width> dy[Rows][Packs], y[Rows][Packs];
+#pragma unroll
+    for (int r = 0; r < Rows; r++)
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const int64_t at = (row + r * Groups) * io.cols + (lane + u * Lanes) * Width;
+            dy[r][u].fill(0), y[r][u].fill(0);
+            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
+                dy[r][u].load(io.dy + at), y[r][u].load(io.y + at);
+        }
+#pragma unroll
+    for (int r = 0; r < Rows; r++) {
+        float f[Packs][Width], g[Packs][Width], dot = 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            dy[r][u].get(f[u]), y[r][u].get(g[u]);
+#pragma unroll
+            for (int k = 0; k < Width; k++) dot = fmaf(f[u][k], g[u][k], dot);
+        }
+        dot = kbki_warp_all<kbki_sum<float>, Lanes>(dot);
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+#pragma unroll
+            for (int k = 0; k < Width; k++) f[u][k] = g[u][k] * (f[u][k] - dot);
+            dy[r][u].set(f[u]);
+            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
+                dy[r][u].store(io.dx + (row + r * Groups) * io.cols + (lane + u * Lanes) * Width);
+        }
+    }
 }
 
 // Rows that do not fit: two reads, the second one backwards, while the end of the row is still in the L2
@@ -4804,22 +4874,29 @@ template <class T> const char* kbki_dsoftmax_args(const kbk_args* a, int64_t row
     if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
 }
-template <class T> const char* kbk_softmax_bwd_naive(const kbk_args* a, kbk_stream st) {
+template <class T>
+const char* kbki_dsoftmax_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_dsoftmax<T>),
+                                int rows_per_cta) {
     kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 128, &io);
+    const char* why = kbki_dsoftmax_args(a, rows_per_cta, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
     return kbki_launched();
 }
+template <class T> const char* kbk_softmax_bwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_naive_k<T>, 128);
+}
 template <class T> const char* kbk_softmax_bwd_warp(const kbk_args* a, kbk_stream st) {
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 4, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_softmax_bwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_warp_k<T>, 4);
 }
 template <class T, int Width> const char* kbki_dsoftmax_long(const kbki_dsoftmax<T>& io, kbk_stream st) {
     kbki_softmax_bwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T, int Packs, int Lanes, int Rows>
+const char* kbki_dsoftmax_lanes(const kbki_dsoftmax<T>& io, kbk_stream st) {
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, 128 / Lanes * Rows);
+    kbki_softmax_bwd_lanes_k<T, Packs, Lanes, Rows><<<ctas, 128, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_stream st) {
@@ -4834,15 +4911,15 @@ template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_st
         kbk_softmax_bwd_onepass_k<T, PackWidth, Packs, Threads><<<ctas, KBKI_CTA(Threads), 0, st>>>(io);
         return kbki_launched();
     };
-    if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, run) : kbki_dsoftmax_long<T, 1>(io, st);
+    if (!io.vector) return io.cols <= KBKI_LONG_ONES ? run(kbki_plan_ones()) : kbki_dsoftmax_long<T, 1>(io, st);
     int64_t packs = io.cols / Width;
     bool whole = kbki_whole_packs<T>(io.dy, io.dx, io.cols);
-    if (whole && packs <= 8) return run(kbki_plan<Width, 1, 8>());
-    if (whole && packs <= 32) return run(kbki_plan<Width, 4, 8>());
+    if (whole && packs <= 8) return kbki_dsoftmax_lanes<T, 1, 8, 4>(io, st);
+    if (whole && packs <= 32) return kbki_dsoftmax_lanes<T, 1, 32, 2>(io, st);
     if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
     if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
     if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
+    if (packs <= 2048) return run(kbki_plan<Width, 4, 512>());
     return packs <= 4096 ? run(kbki_plan<Width, 8, 512>()) : kbki_dsoftmax_long<T, Width>(io, st);
 }
 template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_stream st) {
@@ -5083,10 +5160,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads <= 32 && Packs <= 4, exact = sizeof(T) == 4;
-    constexpr int Lanes = KBKI_LANES(Threads);
-    int t = Threads <= 32 ? threadIdx.x % Threads : threadIdx.x;
-    int64_t row = Threads <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads : blockIdx.x;
+    constexpr bool early = Threads == 32 && Packs <= 4, exact = sizeof(T) == 4;
+    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
+    int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
     const T* x = io.x + row * io.cols;
     kbki_span sp = kbki_split_row<T, Width, Edges>(x, io.cols);
@@ -5116,9 +5192,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
         kbki_reread(v[u]);
     }
     if (Layer) { // a warp's elements, and their mean
-        int warp = t / Lanes, full = packs / Threads * Lanes + min(max(packs % Threads - warp * Lanes, 0), Lanes);
+        int warp = t / 32, full = packs / Threads * 32 + min(max(packs % Threads - warp * 32, 0), 32);
         n = (float)(full * Width + (Edges && warp == 0 ? sp.head + sp.tail : 0));
-        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>, Lanes>(sum), n) : 0;
+        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
     }
     if (Edges && one >= 0) s = make_float2(exact ? edge - mean : 0, (edge - mean) * (edge - mean));
 #pragma unroll
@@ -5132,14 +5208,12 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
         }
         if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // else the one below will do
     }
-    s = Layer && exact ? kbki_warp_all<kbki_sum2, Lanes>(s)
-                       : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
+    s = Layer && exact ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
     // a warp hides a division behind the other warps' rows; a CTA waits for it
     float each = Threads <= 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
     mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
     float2 m = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
-    bool near = kbki_norm_near<T, Layer>(mean, m);  // a branch here would keep w and b from being asked for early
-    if (Threads < 32) near = __any_sync(~0u, near); // the rows of a warp go one way
+    bool near = kbki_norm_near<T, Layer>(mean, m); // a branch here would keep w and b from being asked for early
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         int64_t c = sp.head + (t + u * Threads) * Width;
@@ -5157,6 +5231,86 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     }
     if (Edges && one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
     if (t == 0) io.stats(row, mean, m);
+}
+
+/*  Rows that some lanes of a warp hold. Deviations are from the row's first element at first: exact where a row's
+    elements are nearly equal, so that no row needs a second look. */
+template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row {
+    static constexpr int width = KBKI_WIDTH(T);
+    kbki_pack<T, width> w[Packs], b[Packs];
+    // y takes the place of x; returned are mean and rstd. A lane's packs of the row begin with `lane`.
+    __device__ __forceinline__ float2 work(kbki_pack<T, width>* v, int lane, int packs, float each) const {
+        float f[Packs][width], g[width], h[width], first = 0, mean = 0, square = 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) v[u].get(f[u]);
+        if (Layer) {
+            first = __shfl_sync(~0u, f[0][0], 0, Lanes);
+            if (isinf(first)) first = 0;
+#pragma unroll
+            for (int u = 0; u < Packs; u++) {
+                const float from = lane + u * Lanes < packs ? first : 0;
+#pragma unroll
+                for (int k = 0; k < width; k++) f[u][k] -= from, mean += f[u][k];
+            }
+            mean = kbki_warp_all<kbki_sum<float>, Lanes>(mean) * each;
+        }
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const float from = lane + u * Lanes < packs ? mean : 0;
+#pragma unroll
+            for (int k = 0; k < width; k++) {
+                if (Layer) f[u][k] -= from;
+                square = fmaf(f[u][k], f[u][k], square);
+            }
+        }
+        const float rstd = rsqrtf(kbki_warp_all<kbki_sum<float>, Lanes>(square) * each + (float)KBK_EPS);
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            w[u].get(g);
+            if (Layer) b[u].get(h);
+#pragma unroll
+            for (int k = 0; k < width; k++)
+                f[u][k] = Layer ? fmaf(f[u][k] * rstd, g[k], h[k]) : f[u][k] * rstd * g[k];
+            v[u].set(f[u]);
+        }
+        return make_float2(first + mean, rstd);
+    }
+};
+// Several rows to each group of lanes: all of them are on their way before the first is used, so that the device has
+// all of a small tensor's rows at work at once; w and b are asked for once.
+template <class T, bool Layer, int Packs, int Lanes, int Rows>
+__global__ void __launch_bounds__(128, 8) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
+    constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
+    const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
+    const int64_t row = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
+    kbki_pack<T, Width> v[Rows][Packs];
+    kbki_norm_lanes_row<T, Layer, Packs, Lanes> r;
+#pragma unroll
+    for (int i = 0; i < Rows; i++)
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            v[i][u].fill(0);
+            if (row + i * Groups < io.rows && lane + u * Lanes < packs)
+                v[i][u].load(io.x + (row + i * Groups) * io.cols + (lane + u * Lanes) * Width);
+        }
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        r.w[u].fill(0), r.b[u].fill(0);
+        if (lane + u * Lanes >= packs) continue;
+        r.w[u].load(io.w + (lane + u * Lanes) * Width);
+        if (Layer) r.b[u].load(io.b + (lane + u * Lanes) * Width);
+    }
+    float2 mine = make_float2(0, 0); // of row `lane` of the group's
+#pragma unroll
+    for (int i = 0; i < Rows; i++) {
+        const float2 m = r.work(v[i], lane, packs, 1 / (float)io.cols);
+        if (lane == i) mine = m;
+#pragma unroll
+        for (int u = 0; u < Packs; u++)
+            if (row + i * Groups < io.rows && lane + u * Lanes < packs)
+                v[i][u].store(io.y + (row + i * Groups) * io.cols + (lane + u * Lanes) * Width);
+    }
+    if (lane < Rows && row + lane * Groups < io.rows) io.stats(row + lane * Groups, mine.x, make_float2(0, mine.y));
 }
 
 template <class T, bool Layer, int Width>
@@ -5463,22 +5617,28 @@ const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T,
 template <class T, bool Layer> bool kbki_norm_whole(const kbki_norm<T, Layer>& io) {
     return kbki_whole_packs<T>(io.x, io.y, io.cols) && kbki_aligned(io.w, 16) && kbki_aligned(io.b, 16);
 }
-template <class T, bool Layer> const char* kbki_norm_naive(const kbk_args* a, kbk_stream st) {
+template <class T, bool Layer>
+const char* kbki_norm_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_norm<T, Layer>), int rows_per_cta) {
     kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 128, &io);
+    const char* why = kbki_norm_args(a, rows_per_cta, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_layernorm_fwd_naive_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
     return kbki_launched();
 }
+template <class T, bool Layer> const char* kbki_norm_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_norm_plain(a, st, kbk_layernorm_fwd_naive_k<T, Layer>, 128);
+}
 template <class T, bool Layer> const char* kbki_norm_warp(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 4, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_layernorm_fwd_warp_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_norm_plain(a, st, kbk_layernorm_fwd_warp_k<T, Layer>, 4);
 }
 template <class T, bool Layer, int Width> const char* kbki_norm_long(const kbki_norm<T, Layer>& io, kbk_stream st) {
     kbki_layernorm_fwd_long_k<T, Layer, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T, bool Layer, int Packs, int Lanes, int Rows>
+const char* kbki_norm_lanes(const kbki_norm<T, Layer>& io, kbk_stream st) {
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, 128 / Lanes * Rows);
+    kbki_layernorm_fwd_lanes_k<T, Layer, Packs, Lanes, Rows><<<ctas, 128, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
@@ -5497,10 +5657,14 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
     auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
     int64_t packs = io.cols / Width;
-    if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_by_row_ones(io.cols, whole) : kbki_norm_long<T, Layer, 1>(io, st);
+    if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_norm_long<T, Layer, 1>(io, st);
     if (packs > KBKI_LONG) return kbki_norm_long<T, Layer, Width>(io, st);
-    return kbki_norm_whole(io) ? kbki_by_row<Width>(packs, whole) : kbki_by_row_edges<Width>(packs, edges);
+    if (kbki_norm_whole(io) && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
+    if (kbki_norm_whole(io) && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
+    if (kbki_norm_whole(io) && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
+    if (kbki_norm_whole(io)) return kbki_by_row<Width>(packs, whole);
+    if (packs > 2048) return kbki_norm_long<T, Layer, Width>(io, st);
+    return packs <= 256 ? edges(kbki_plan<Width, 8, 32>()) : edges(kbki_plan<Width, 8, 256>());
 }
 template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -5546,21 +5710,11 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
                                     io);
     return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 2>, size, 2 * 512 * 16, io.rows, true, st, io);
 }
-template <class T> const char* kbk_layernorm_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_naive<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_fwd_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_warp<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_onepass<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_fwd_persist(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_persist<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_fwd_cluster(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_cluster<T, true>(a, st);
-}
+KBKI_LAUNCHER(kbk_layernorm_fwd_naive, kbki_norm_naive<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_fwd_warp, kbki_norm_warp<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_fwd_onepass, kbki_norm_onepass<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_fwd_persist, kbki_norm_persist<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -5646,8 +5800,8 @@ KBK_FN void kbk_layernorm_bwd_ref(const kbk_shape* s, const double* const* in, d
     kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[KBK_OUTS + 1], out[KBK_OUTS + 2],
                           s->elem == 4 ? 1 : 0.01);
 }
-KBK_FN size_t kbki_scratch_layernorm_bwd(const kbk_shape* s, const char* variant) {
-    (void)variant;
+KBK_FN size_t kbki_scratch_layernorm_bwd(const kbk_shape* s, int word) {
+    (void)word;
     return kbki_part_bytes(2 * s->cols);
 }
 
@@ -5686,6 +5840,7 @@ template <class T, bool Layer> struct kbki_dnorm {
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, Layer> io) {
     __shared__ float2 slots[32];
+    kbki_follow_me();
     int64_t row = blockIdx.x, at = row * io.cols;
     float2 st = io.stats(row), s = make_float2(0, 0), n = make_float2((float)io.cols, (float)io.cols);
     for (int64_t c = threadIdx.x; c < io.cols; c += 256) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
@@ -5700,12 +5855,14 @@ __global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, 
 }
 template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, Layer> io) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    kbki_follow_wait();
     if (c < io.sums * io.cols) io.put(c, io.part[c]);
 }
 
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32, at = row * io.cols;
+    kbki_follow_me();
     if (row >= io.rows) return;
     float2 st = io.stats(row), s = make_float2(0, 0);
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
@@ -5867,6 +6024,7 @@ __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)io.cols;
     kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
+    kbki_follow_me();
     auto ask = [&](int64_t which, uint4* ring) {
 #pragma unroll
         for (int u = 0; u < Packs; u++)
@@ -5947,8 +6105,7 @@ template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, 
     int64_t width = io.sums * io.cols;
     if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
     kbk_layernorm_bwd_atomic_k<T, Layer><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    kbki_dnorm_finish_k<T, Layer><<<(unsigned)kbki_ceil(width, 256), 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_dnorm_finish_k<T, Layer>, dim3((unsigned)kbki_ceil(width, 256)), 256, st, io);
 }
 template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -5998,18 +6155,10 @@ template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a,
     if (packs <= 512) return run(kbki_plan<Width, 2, 256>());
     return packs <= 1024 ? run(kbki_plan<Width, 2, 512>()) : run(kbki_plan<Width, 4, 512>());
 }
-template <class T> const char* kbk_layernorm_bwd_atomic(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_atomic<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_bwd_split(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_split<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_bwd_ticket(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_ticket<T, true>(a, st);
-}
-template <class T> const char* kbk_layernorm_bwd_onepass(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_onepass<T, true>(a, st);
-}
+KBKI_LAUNCHER(kbk_layernorm_bwd_atomic, kbki_dnorm_atomic<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_bwd_split, kbki_dnorm_split<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_bwd_ticket, kbki_dnorm_ticket<T, true>)
+KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -6099,39 +6248,21 @@ KBK_FN void kbk_rmsnorm_bwd_ref(const kbk_shape* s, const double* const* in, dou
     kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[1], NULL, 0);
     kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[KBK_OUTS + 1], NULL, s->elem == 4 ? 1 : 0.01);
 }
-KBK_FN size_t kbki_scratch_rmsnorm_bwd(const kbk_shape* s, const char* variant) {
-    (void)variant;
+KBK_FN size_t kbki_scratch_rmsnorm_bwd(const kbk_shape* s, int word) {
+    (void)word;
     return kbki_part_bytes(s->cols);
 }
 
 #ifdef __CUDACC__
-template <class T> const char* kbk_rmsnorm_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_naive<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_fwd_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_warp<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_onepass<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_fwd_persist(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_persist<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_fwd_cluster(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_cluster<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_bwd_atomic(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_atomic<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_bwd_split(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_split<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_bwd_ticket(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_ticket<T, false>(a, st);
-}
-template <class T> const char* kbk_rmsnorm_bwd_onepass(const kbk_args* a, kbk_stream st) {
-    return kbki_dnorm_onepass<T, false>(a, st);
-}
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_naive, kbki_norm_naive<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_warp, kbki_norm_warp<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_onepass, kbki_norm_onepass<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_persist, kbki_norm_persist<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_fwd_cluster, kbki_norm_cluster<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_bwd_atomic, kbki_dnorm_atomic<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_bwd_split, kbki_dnorm_split<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_bwd_ticket, kbki_dnorm_ticket<T, false>)
+KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -6162,8 +6293,8 @@ KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_sum_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
 KBK_FN double kbk_sum_run_flops(const kbk_shape* s) { return kbki_n(s); }
 KBK_FN double kbk_sum_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
-KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(float);
 }
 KBK_FN void kbk_sum_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
@@ -6187,12 +6318,14 @@ template <class T> struct kbki_sum_io {
 
 template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    kbki_follow_me();
     if (i < io.n) atomicAdd(io.total, (double)kbki_float(io.x[i]));
 }
 // One thread's share of a grid-stride loop.
 template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_sum_io<T>& io) {
     float sum = 0;
     int64_t step = (int64_t)gridDim.x * blockDim.x;
+    kbki_follow_me();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) sum += kbki_float(io.x[i]);
     return sum;
 }
@@ -6205,7 +6338,10 @@ template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbk
     float sum = kbki_warp_all<kbki_sum<float>>(kbki_sum_share(io));
     if (threadIdx.x % 32 == 0) atomicAdd(io.total, (double)sum);
 }
-template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) { *io.out = (float)*io.total; }
+template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
+    kbki_follow_wait();
+    *io.out = (float)*io.total;
+}
 
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Threads = 512;
@@ -6249,7 +6385,7 @@ template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* 
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->out, 4)) return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, ""));
+    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, KBKI_WORD_ticket));
 }
 // What the first three have in common: a total of 0, the kernel with at most `full` CTAs, one rounding.
 template <class T, class Kernel>
@@ -6260,8 +6396,7 @@ const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, Kernel kernel, in
     int64_t ctas = kbki_ceil(io.n, 256);
     if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
     kernel<<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    kbki_sum_run_finish_k<T><<<1, 1, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_sum_run_finish_k<T>, dim3(1), 1, st, io);
 }
 template <class T> const char* kbk_sum_run_atomic(const kbk_args* a, kbk_stream st) {
     return kbki_sum_atomics<T>(a, st, kbk_sum_run_atomic_k<T>, 0x7FFFFFFF);
@@ -6317,8 +6452,8 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_mse_fwd_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
 KBK_FN double kbk_mse_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + 1; }
 KBK_FN double kbk_mse_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem + 4; }
-KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, const char* variant) {
-    (void)s, (void)variant;
+KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, int word) {
+    (void)s, (void)word;
     return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
 }
 KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
@@ -6344,17 +6479,20 @@ template <class T> __device__ __forceinline__ float kbki_mse_term(const kbki_mse
 
 template <class T> __global__ void kbk_mse_fwd_atomic_k(kbki_mse_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    kbki_follow_me();
     if (i < io.n) atomicAdd(io.total, (double)kbki_mse_term(io, i));
 }
 template <class T> __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(kbki_mse_io<T> io) {
     __shared__ float s[256];
     kbki_long_sum mine;
     int64_t step = (int64_t)gridDim.x * 256;
+    kbki_follow_me();
     for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step) mine.add(kbki_mse_term(io, i));
     float sum = kbki_tree<kbki_sum<float>, 256>(mine.get(), s);
     if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
 }
 template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
+    kbki_follow_wait();
     *io.out = (float)(*io.total / (double)io.n);
 }
 
@@ -6399,7 +6537,7 @@ template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* 
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, ""));
+    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, KBKI_WORD_ticket));
 }
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
     kbki_mse_io<T> io;
@@ -6407,8 +6545,7 @@ template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream 
     if (why || io.n == 0) return why;
     if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
     kbk_mse_fwd_atomic_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    kbki_mse_fwd_finish_k<T><<<1, 1, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_mse_fwd_finish_k<T>, dim3(1), 1, st, io);
 }
 template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
     kbki_mse_io<T> io;
@@ -6417,8 +6554,7 @@ template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream s
     int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8;
     if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
     kbk_mse_fwd_block_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    kbki_mse_fwd_finish_k<T><<<1, 1, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_mse_fwd_finish_k<T>, dim3(1), 1, st, io);
 }
 template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_mse_io<T> io;
@@ -6622,11 +6758,11 @@ KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in
         }
 }
 
-KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, const char* variant) {
-    return strcmp(variant, "split") ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
+KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, int word) {
+    return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
-KBK_FN size_t kbki_scratch_weighted_sum_bwd(const kbk_shape* s, const char* variant) {
-    int split = !strcmp(variant, "split"), parts = !strcmp(variant, "ticket") || !strcmp(variant, "fused");
+KBK_FN size_t kbki_scratch_weighted_sum_bwd(const kbk_shape* s, int word) {
+    int split = word == KBKI_WORD_split, parts = word == KBKI_WORD_ticket || word == KBKI_WORD_fused;
     return split   ? (kbki_part_bytes(s->cols) + 255) / 256 * 256 + (size_t)s->rows * (size_t)s->cols * 4
            : parts ? kbki_part_bytes(s->cols)
                    : 0;
@@ -6653,11 +6789,13 @@ template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io)
 // spoil the sum.
 template <class T, bool ByRow> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+    kbki_follow_me();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
         io.product[i] = kbki_float(io.x[i]) * kbki_float(ByRow ? io.dy[i / io.cols] : io.w[i % io.cols]);
 }
 template <class T> __global__ void __launch_bounds__(128) kbki_wsum_rows_k(kbki_wsum<T> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
+    kbki_follow_wait();
     if (row >= io.rows) return;
     float sum = 0;
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) sum += io.product[row * io.cols + c];
@@ -6724,11 +6862,14 @@ __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> i
 
 template <class T> __global__ void kbki_wsum_dx_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+    kbki_follow_me();
+    kbki_follow_wait();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
         io.dx[i] = kbki_type<T>::from(kbki_float(io.dy[i / io.cols]) * kbki_float(io.w[i % io.cols]));
 }
 template <class T> __global__ void kbk_weighted_sum_bwd_naive_k(kbki_wsum<T> io) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    kbki_follow_wait();
     if (c >= io.cols) return;
     float sum = 0;
     for (int64_t r = 0; r < io.rows; r++) sum = fmaf(kbki_float(io.dy[r]), kbki_float(io.x[r * io.cols + c]), sum);
@@ -6758,6 +6899,7 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     bool mine = c < io.cols;
     float sum[Width] = {}, f[Width], g[Width];
     kbki_pack<T, Width> v[U], w;
+    kbki_follow_wait();
     w.fill(0);
     if (mine) w.load_cached(io.w + c);
     for (int64_t row = (int64_t)blockIdx.x * (Groups * U) + group; mine && row < io.rows; row += step) {
@@ -6803,6 +6945,7 @@ __global__ void __launch_bounds__(Across, 2) kbk_weighted_sum_bwd_fused_k(kbki_w
     constexpr int Width = KBKI_WIDTH(T);
     extern __shared__ uint4 kbki_wsum_ring[];
     uint4* ring = kbki_wsum_ring + threadIdx.x;
+    kbki_follow_me();
     const int64_t c = ((int64_t)blockIdx.y * Across + threadIdx.x) * Width, step = (int64_t)gridDim.x * io.cols;
     if (c >= io.cols) return;
     const int64_t rows = (io.rows - 1 - blockIdx.x) / gridDim.x + 1; // of this CTA: there are as many rows as CTAs
@@ -6861,20 +7004,23 @@ KBK_FN unsigned kbki_wsum_grid(int64_t n) {
     int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
     return (unsigned)(ctas < most ? ctas : most);
 }
-template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk_stream st) {
+template <class T>
+const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_wsum<T>), int rows_per_cta) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, false, 0, &io);
     if (why || io.rows * io.cols == 0) return why;
-    kbk_weighted_sum_fwd_naive_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
     return kbki_launched();
+}
+template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_naive_k<T>, 128);
 }
 template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, "split"), &io);
+    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, KBKI_WORD_split), &io);
     if (why || io.rows * io.cols == 0) return why;
     kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    kbki_wsum_rows_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
 }
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
@@ -6884,11 +7030,7 @@ template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kb
     return kbk_matmul_fwd_shared<T>(&m, st);
 }
 template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
-    kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_weighted_sum_fwd_warp_k<T><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
 }
 template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
@@ -6909,20 +7051,23 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
                                  : kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
 }
 
+template <class T> const char* kbki_wsum_by_column(const kbki_wsum<T>& io, kbk_stream st) {
+    return kbki_follow(kbk_weighted_sum_bwd_naive_k<T>, dim3((unsigned)kbki_ceil(io.cols, 128)), 128, st, io);
+}
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, 0, &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    kbk_weighted_sum_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_wsum_by_column<T>(io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "split"), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_split), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+    why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
+    if (why) return why;
     kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
     return kbki_columns<kbki_wsum_columns<T>, false>(f, io.part, io.counters, io.rows, io.cols, st);
 }
@@ -6935,24 +7080,26 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
+// Without WriteDx behind the kernel that writes dx.
 template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
             most = kbki_ceil(io.rows, 512 / Across * U);
     if (y > 65535) { // a thread per column is many enough
         if (WriteDx) kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-        kbk_weighted_sum_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io);
-        return kbki_launched();
+        return kbki_wsum_by_column<T>(io, st);
     }
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
     if (x < 1) x = 1;
-    kbki_wsum_bwd_k<T, Width, Across, U, WriteDx><<<dim3((unsigned)x, (unsigned)y), 512, 0, st>>>(io);
+    const dim3 grid((unsigned)x, (unsigned)y);
+    if (!WriteDx) return kbki_follow(kbki_wsum_bwd_k<T, Width, Across, U, WriteDx>, grid, 512, st, io);
+    kbki_wsum_bwd_k<T, Width, Across, U, WriteDx><<<grid, 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "ticket"), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_ticket), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
@@ -6969,13 +7116,12 @@ template <class T> const char* kbki_wsum_fused(const kbki_wsum<T>& io, kbk_strea
     if (why) return why;
     kbki_wsum_columns<T> f = { NULL, io.dw, io.cols };
     kbk_weighted_sum_bwd_fused_k<T, Across, Ahead><<<dim3((unsigned)x, (unsigned)y), Across, bytes, st>>>(io);
-    kbki_part_add_k<<<(unsigned)kbki_ceil(io.cols, 32), 512, 0, st>>>(f, io.part, (unsigned)x, io.cols);
-    return kbki_launched();
+    return kbki_part_add(f, io.part, (unsigned)x, io.cols, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, "fused"), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_fused), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     bool vector = io.cols % Width == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
     if (!vector) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
@@ -7178,8 +7324,8 @@ KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_cross_entropy_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
 KBK_FN double kbk_cross_entropy_fwd_flops(const kbk_shape* s) { return 4 * kbki_n(s) + 3 * (double)s->rows; }
 KBK_FN double kbk_cross_entropy_fwd_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 12 * (double)s->rows; }
-KBK_FN size_t kbki_scratch_ce(const kbk_shape* s, const char* variant) {
-    if (strcmp(variant, "split") != 0) return 0;
+KBK_FN size_t kbki_scratch_ce(const kbk_shape* s, int word) {
+    if (word != KBKI_WORD_split) return 0;
     return KBK_TICKETS + (size_t)(s->rows * s->cols) * sizeof(float);
 }
 KBK_FN void kbk_cross_entropy_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -7275,7 +7421,7 @@ template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kb
     kbki_ce_io<T> io;
     const char* why = kbki_ce_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, "split"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, KBKI_WORD_split))) != NULL) return why;
     io.logp = (float*)((char*)a->workspace + KBK_TICKETS);
     kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
     kbki_cross_entropy_fwd_gather_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
@@ -7513,8 +7659,8 @@ KBK_FN double kbk_cross_entropy_fwdbwd_flops(const kbk_shape* s) { return 5 * kb
 KBK_FN double kbk_cross_entropy_fwdbwd_bytes(const kbk_shape* s) {
     return 2 * kbki_n(s) * s->elem + 8 * (double)s->rows;
 }
-KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, const char* variant) {
-    return strcmp(variant, "split") ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
+KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, int word) {
+    return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
 }
 KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                          int64_t u1) {
@@ -7837,7 +7983,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, "split"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, KBKI_WORD_split))) != NULL) return why;
     kbki_pair* pair = (kbki_pair*)((char*)a->workspace + KBK_TICKETS);
     kbki_ce_io<T> fwd = { io.x, io.t, io.loss, NULL, NULL, io.rows, io.cols, pair };
     kbki_ce_grad<T> bwd = { io.x, io.t, NULL, NULL, io.dx, io.rows, io.cols, pair, io.scale };
@@ -8115,9 +8261,9 @@ KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words that 
 }
 // Per token its count, a place in a list, one among the hot rows, one in the order; per class two numbers and the
 // bits.
-KBK_FN size_t kbki_scratch_embedding(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_embedding(const kbk_shape* s, int word) {
     int bits = kbki_emb_bits(s->depth);
-    if (strcmp(variant, "sorted") || s->depth <= 0) return 0;
+    if (word != KBKI_WORD_sorted || s->depth <= 0) return 0;
     return KBK_TICKETS + (size_t)s->rows * 28 + ((size_t)(8 + 4 * kbki_emb_words(s->depth, bits)) << bits);
 }
 KBK_FN void kbk_embedding_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
@@ -8249,12 +8395,6 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
-// Lets the next kernel's first CTAs start where there is room beside this one's.
-__device__ __forceinline__ void kbki_emb_next() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
@@ -8264,7 +8404,7 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     auto clear = [&] { // while the ids are on their way
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        kbki_emb_next(); // not before the ids: what it reads would stand in their way
+        kbki_follow_me(); // not before the ids: what it reads would stand in their way
         __syncthreads();
     };
     kbki_emb_scan_ids(o.ids, o.tokens, clear, [&](int id, unsigned t, bool there) {
@@ -8391,12 +8531,6 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-// Until the kernel before this one has written everything: it lets this one start early.
-__device__ __forceinline__ void kbki_emb_wait() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
 /*  The CTAs in the order in which they start: packs of dy one after the other, after the first `lead` CTAs of them the
     hot rows; `group` rows of dW each that may want zeros. What comes to an SM while the order is still being made has
     its packs of dy when that is done. */
@@ -8407,11 +8541,11 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     constexpr int Threads = KBKI_EMB_PUT, U = KBKI_EMB_U;
     unsigned b = blockIdx.x < lead ? blockIdx.x : blockIdx.x - hot;
     if (blockIdx.x >= lead && blockIdx.x < lead + hot) {
-        kbki_emb_wait();
+        kbki_follow_wait();
         return kbki_emb_hot<T, Width>(io, o, blockIdx.x - lead, hot);
     }
     if (b >= sums) {
-        kbki_emb_wait();
+        kbki_follow_wait();
         int64_t r0 = (int64_t)(b - sums) * group, r = r0 + threadIdx.x % 32;
         unsigned rows = (unsigned)(io.entries - r0 < group ? io.entries - r0 : group), row = (unsigned)r >> o.bits,
                  bit = 0;
@@ -8439,7 +8573,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
         id[u] = __ldg(io.ids + token[u]);
         v[u].load(io.dy + (start + threadIdx.x + u * Threads) * Width);
     }
-    kbki_emb_wait();
+    kbki_follow_wait();
 #pragma unroll
     for (int u = 0; u < U; u++) {
         info[u] = make_uint2(0, 0);
@@ -8498,25 +8632,15 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
     size_t bytes = KBKI_EMB_LIST * 8 + (size_t)o.words * 32 * 8;
     if (!kbki_grid_ok(hot + sums + zeros)) return KBKI_TEXT_GRID;
     unsigned lead = (unsigned)(sums < 8 * kbki_sms() ? sums : 8 * kbki_sms());
-    cudaLaunchConfig_t cfg = {};
-    cudaLaunchAttribute attr = {};
-    int compiled = 0;
-    cudaError_t e = kbki_compiled(kbk_embedding_bwd_sorted_k<T, Width>, &compiled);
-    if (e != cudaSuccess) return kbki_error(e);
-    attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attr.val.programmaticStreamSerializationAllowed = 1;
-    cfg.gridDim = dim3((unsigned)(hot + sums + zeros)), cfg.blockDim = dim3(KBKI_EMB_PUT), cfg.stream = st;
-    cfg.attrs = &attr, cfg.numAttrs = compiled >= 90; // early only where it was compiled to wait
     kbki_emb_order_k<0><<<1u << o.bits, KBKI_EMB_TH, bytes, st>>>(o);
-    e = cudaLaunchKernelEx(&cfg, kbk_embedding_bwd_sorted_k<T, Width>, io, o, (unsigned)per, group, lead, hot,
-                           (unsigned)sums);
-    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+    return kbki_follow(kbk_embedding_bwd_sorted_k<T, Width>, dim3((unsigned)(hot + sums + zeros)), KBKI_EMB_PUT, st,
+                       io, o, (unsigned)per, group, lead, hot, (unsigned)sums);
 }
 template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_stream st) {
     kbki_embedding_grad<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
     if (why || !io.dw || io.entries * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, "sorted"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, KBKI_WORD_sorted))) != NULL) return why;
     char* work = (char*)a->workspace + KBK_TICKETS;
     return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
                      : kbki_embedding_sorted<T, 1>(io, work, st);
@@ -8594,14 +8718,14 @@ KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
 }
 KBK_FN size_t kbki_scratch_select(const kbk_shape* s); // >>matmul_select
 KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s);
-KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, int word) {
     size_t results = (size_t)(s->rows * s->cols) * sizeof(float), bytes = 0;
     int64_t splits = kbki_mm_splits(s), pieces = kbki_mma_splits(s);
-    int pipe = strcmp(variant, "mmapipe") == 0, select = strcmp(variant, "select") == 0;
-    if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    if (strcmp(variant, "tf32") == 0) return kbki_scratch_tf32(s);
-    if (strcmp(variant, "warptile") == 0 && splits > 1) bytes = (size_t)splits * results;
-    if (pipe || select) bytes = kbki_mm_copies(s) + (pieces > 1 ? (size_t)pieces * results : 0);
+    int select = word == KBKI_WORD_select;
+    if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
+    if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s);
+    if (word == KBKI_WORD_warptile && splits > 1) bytes = (size_t)splits * results;
+    if (word == KBKI_WORD_mmapipe || select) bytes = kbki_mm_copies(s) + (pieces > 1 ? (size_t)pieces * results : 0);
     if (bytes) bytes += KBK_TICKETS;
     size_t more = select ? kbki_scratch_select(s) : 0;
     return more > bytes ? more : bytes;
@@ -9052,12 +9176,14 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
         }
     }
     kbki_mm_wait<0>();
+    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
 // The pieces of K, added in order: the same bits every time. Eight of them are on their way at once.
 template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
     int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
     float sum = 0;
+    kbki_follow_wait();
     if (i >= n) return;
     const float* p = io.part + i;
     for (; splits >= 8; splits -= 8, p += 8 * n) {
@@ -9072,8 +9198,7 @@ template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<
 }
 template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
     if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
-    kbki_mm_sum_k<T><<<(unsigned)kbki_ceil(io.m * io.n, 128), 128, 0, st>>>(io, splits);
-    return kbki_launched();
+    return kbki_follow(kbki_mm_sum_k<T>, dim3((unsigned)kbki_ceil(io.m * io.n, 128)), 128, st, io, splits);
 }
 
 template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_stream st) {
@@ -9109,7 +9234,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     if (why || ctas == 0) return why;
     if ((why = kbki_needs<80>()) != NULL) return why;
     if (splits > 1) {
-        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, "warptile"))) != NULL) return why;
+        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, KBKI_WORD_warptile))) != NULL) return why;
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
     }
@@ -10337,12 +10462,12 @@ KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->batch * s->rows; }
 KBK_FN double kbk_bmm_fwd_flops(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_flops(s); }
 KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_bytes(s); }
-KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, int word) {
     size_t copies = s->batch > 0 ? (size_t)s->batch * kbki_mm_copies(s) : 0, pieces = 0;
-    int select = strcmp(variant, "select") == 0;
-    if (strcmp(variant, "cublas") == 0) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
+    int select = word == KBKI_WORD_select;
+    if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     if (select && s->batch == 1) pieces = kbki_scratch_select(s); // one product is matmul's
-    if (copies && (select || strcmp(variant, "mmapipe") == 0))
+    if (copies && (select || word == KBKI_WORD_mmapipe))
         copies += KBK_TICKETS;
     else
         copies = 0;
@@ -10437,10 +10562,10 @@ KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s) {
     int64_t heads = kbki_attn_heads(s);
     return n < 1 ? 1 : n > heads ? heads : n;
 }
-KBK_FN size_t kbki_scratch_attention_fwd(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_attention_fwd(const kbk_shape* s, int word) {
     size_t square = (size_t)s->rows * (size_t)s->rows;
-    if (strcmp(variant, "naive") == 0) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
-    if (strcmp(variant, "cublas") == 0)
+    if (word == KBKI_WORD_naive) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
+    if (word == KBKI_WORD_cublas)
         return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s) * square * (size_t)(4 + s->elem);
     return 0;
 }
@@ -10553,7 +10678,7 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, "naive"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
     float* scores = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = kbki_ceil(rows * io.rows, 256);
     int64_t outs = kbki_ceil(rows * a->s.cols, 256);
@@ -10755,7 +10880,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     cublasHandle_t h;
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, "cublas"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, KBKI_WORD_cublas))) != NULL) return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
     kbki_attn_gemm gemm = kbki_attn_gemm_get();
     if (!gemm) return "cublasGemmStridedBatchedEx not found";
@@ -11738,9 +11863,9 @@ KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s) {
     double rows = (double)kbki_attn_heads(s) * (double)s->rows;
     return 8 * rows * (double)s->cols * s->elem + 4 * rows;
 }
-KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, const char* variant) {
+KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, int word) {
     size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
-    if (strcmp(variant, "naive") == 0) return KBK_TICKETS + heads * rows * (8 * rows + 4);
+    if (word == KBKI_WORD_naive) return KBK_TICKETS + heads * rows * (8 * rows + 4);
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
@@ -11824,8 +11949,8 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
 }
 
 // Scratch of the variants that keep no scores.
-template <class T> const char* kbki_attn_back_room(const kbk_args* a, const char* variant, kbki_attn_back<T>* io) {
-    const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, variant));
+template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
+    const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
     io->sum = (float*)(io->stat + io->heads * kbki_ceil(io->rows, 64) * 64);
     return why;
@@ -11872,7 +11997,7 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, "naive"))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
     int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
     float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
     int d = (int)a->s.cols;
@@ -12173,7 +12298,7 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_attn_back_room(a, "flashmma", &io)) != NULL) return why;
+    if ((why = kbki_attn_back_room(a, KBKI_WORD_flashmma, &io)) != NULL) return why;
     return a->s.cols == 64 ? kbki_attn_back_flashmma<T, 64>(io, st) : kbki_attn_back_flashmma<T, 128>(io, st);
 }
 #endif // __CUDACC__
@@ -12643,7 +12768,7 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_attn_back_room(a, "flashws", &io)) != NULL) return why;
+    if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
     return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st)
                            : kbki_fab_launch<T, kbki_fab_plan<128, 64, false>>(io, st);
 }
@@ -12701,7 +12826,7 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, KBK_CHECK_##op##_##dir},
 #define KBKI_ROW(op, dir, variant, rung, dtypes, sm, origin, note)                                           \
     {&kbk_ops[KBK_OP_##op##_##dir], #variant, rung, (dtypes) & KBKI_TYPES, KBK_SM_##sm, origin, note,        \
-     KBKI_LAUNCH_##dtypes(kbk_##op##_##dir##_##variant)},
+     KBKI_LAUNCH_##dtypes(kbk_##op##_##dir##_##variant), KBKI_WORD_##variant},
 // clang-format on
 
 KBK_DATA kbk_op kbk_ops[] = { KBK_OPS(KBKI_OP_ROW) };
@@ -12720,7 +12845,7 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
 }
 
 // Bytes of scratch memory that a launch wants.
-KBK_FN size_t kbk_workspace(const kbk_variant* v, const kbk_shape* s) { return v->op->scratch(s, v->name); }
+KBK_FN size_t kbk_workspace(const kbk_variant* v, const kbk_shape* s) { return v->op->scratch(s, v->word); }
 
 // sm: compute capability times ten.
 KBK_FN int kbk_runs_on(const kbk_variant* v, int sm) {

@@ -222,6 +222,13 @@ template <class T> struct bench { // buffers, large enough for all shapes
     verdict* v;
     int64_t c_elements;
 };
+static int word_of(const char* variant) {
+#define WORD_NAME(word) #word,
+    static const char* const names[] = { KBKI_WORDS(WORD_NAME) };
+    for (int i = 0; i < KBKI_WORD_COUNT; i++)
+        if (!strcmp(names[i], variant)) return i;
+    return -1;
+}
 // One launch, and what came of it. off: by so many elements C is off 16 bytes.
 template <class T>
 static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, shape s, int layout, int off) {
@@ -231,7 +238,8 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     kbk_args args = arguments<T>(a, b, x.c + at, s, layout);
     bool can = takes(r, a, b, s, layout);
     if (!r.way) // no more than it says that it wants
-        args.workspace_bytes = s.b ? kbki_scratch_bmm(&args.s, r.name) : kbki_scratch_matmul(&args.s, r.name);
+        args.workspace_bytes =
+            s.b ? kbki_scratch_bmm(&args.s, word_of(r.name)) : kbki_scratch_matmul(&args.s, word_of(r.name));
     if (args.workspace_bytes)
         CUDA(cudaMemsetAsync(work, 0xFF, std::min(args.workspace_bytes, (size_t)1 << 22), stream));
     CUDA(cudaMemsetAsync(x.c, 0xFF, (size_t)bytes, stream));
@@ -664,7 +672,8 @@ int main(int argc, char** argv) {
     }
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     kbk_shape whole = arguments<bf16>(NULL, NULL, NULL, only_shape, KBK_NN).s;
-    work_bytes = std::max(work_bytes, kbki_scratch_matmul(&whole, "select") + kbki_scratch_matmul(&whole, "tf32") +
+    work_bytes = std::max(work_bytes, kbki_scratch_matmul(&whole, KBKI_WORD_select) +
+                                          kbki_scratch_matmul(&whole, KBKI_WORD_tf32) +
                                           (size_t)(2 * many(only_shape)) * kbki_mm_copies(&whole));
     const bool same[] = {
         cut_as<kbki_wg_wide>(kbki_wg_way_of(KBKI_WG_WIDE)),   cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),

@@ -548,15 +548,17 @@ static void test_cuts(void) {
     kbk_shape s = shape(256, 256, 131072, 2), few = s;
     int64_t pieces = kbki_wg_choose(&s, 1, KBKI_WG_SMS).splits;
     check(pieces >= 16, "few tiles of a long K are cut");
-    check((int64_t)kbki_scratch_matmul(&s, "select") >= KBK_TICKETS + pieces * 256 * 256 * 4, "room for each piece");
-    check((int64_t)kbki_scratch_matmul(&s, "mmapipe") == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
+    check((int64_t)kbki_scratch_matmul(&s, KBKI_WORD_select) >= KBK_TICKETS + pieces * 256 * 256 * 4,
+          "room for each piece");
+    check((int64_t)kbki_scratch_matmul(&s, KBKI_WORD_mmapipe) == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
           "there too");
     check(kbki_mma_splits(&s) == 66, "and for two CTAs per SM");
-    check(kbki_scratch_bmm(&s, "select") == kbki_scratch_select(&s), "a batch of one as matmul");
+    check(kbki_scratch_bmm(&s, KBKI_WORD_select) == kbki_scratch_select(&s), "a batch of one as matmul");
     few.depth = 131071; // lines that are to be copied as well
-    check(kbki_scratch_matmul(&few, "mmapipe") > kbki_mm_copies(&few) + 66 * 256 * 256 * 4, "copies and pieces");
+    check(kbki_scratch_matmul(&few, KBKI_WORD_mmapipe) > kbki_mm_copies(&few) + 66 * 256 * 256 * 4,
+          "copies and pieces");
     s = shape(4096, 4096, 4096, 2);
-    check(kbki_scratch_matmul(&s, "select") == 0 && kbki_scratch_matmul(&s, "mmapipe") == 0,
+    check(kbki_scratch_matmul(&s, KBKI_WORD_select) == 0 && kbki_scratch_matmul(&s, KBKI_WORD_mmapipe) == 0,
           "none where tiles are many");
 }
 
