@@ -21,8 +21,8 @@
 
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 of matmul, 5 and 7 of
-   attention say so.
+   size, and any row length; but for what tensor copies cannot take: tmaload and rungs 9 to 14 of matmul, 5
+   and 7 of attention say so.
 
    THE TABLE
 
@@ -87,7 +87,9 @@
        tiles    regblock  register tile per thread
                 cpasync   multi-stage cp.async
                 warptile  CTA, warp and thread tiles
-                mma       mma.sync
+                warpmma   mma.sync on tiles loaded number by number
+                tmaload   the same on tiles loaded by TMA
+                mma       mma.sync on swizzled tiles
                 mmapipe   mma.sync and a cp.async ring
                 wgmma     TMA and one consumer warpgroup
                 ws        producer and consumer warpgroups
@@ -140,7 +142,8 @@
        >>embedding_bwd  gradient of a table: many may want to add to the same row
        >>matmul_simt    matrix product without tensor cores
        >>matmul_tile    matrix product with cp.async and warp tiles
-       >>matmul_mma     matrix product with mma.sync
+       >>matmul_steps   matrix product with mma.sync, and with tensor copies, each in one step
+       >>matmul_mma     matrix product with mma.sync, in earnest
        >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_vendor  matrix product by the vendor's library
        >>bmm            batched matrix product
@@ -148,6 +151,7 @@
        >>attention_mma  attention on tensor cores, through mma.sync
        >>attention_hopper attention through TMA and wgmma
        >>attention_bwd  attention backward
+       >>attention_bwd_simt attention backward in tiles, without tensor cores
        >>registry       the tables themselves; look-up and launch
        >>shared         the same as plain C functions, for other languages
 */
@@ -603,6 +607,9 @@
     row(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed on its way")     \
     row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async ring of four tiles")                   \
     row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragments ahead, bands, split K")
+#define KBK_TABLE_MATMUL_STEPS(row)                                                                              \
+    row(matmul,    fwd,  warpmma,  4,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded plainly")      \
+    row(matmul,    fwd,  tmaload,  5,  KBK_HALF, 90,  KBK_OWN,  "tiles fetched by one thread, by TMA")
 #define KBK_TABLE_MATMUL_MMA(row)                                                                                \
     row(matmul,    fwd,  mma,      7,  KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
     row(matmul,    fwd,  mmapipe,  8,  KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
@@ -617,6 +624,7 @@
 #else
 #define KBK_OPS_MATMUL(row)
 #define KBK_TABLE_MATMUL_SIMT(row)
+#define KBK_TABLE_MATMUL_STEPS(row)
 #define KBK_TABLE_MATMUL_MMA(row)
 #define KBK_TABLE_MATMUL_HOPPER(row)
 #endif
@@ -655,6 +663,7 @@
     row(attention, fwd,  flashws,  5,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, producer and consumers")         \
     row(attention, fwd,  flashpp,  7,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
+    row(attention, bwd,  flash,    3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, p and ds computed anew, FMAs")   \
     row(attention, bwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")
 #else
 #define KBK_OPS_ATTENTION(row)
@@ -678,8 +687,8 @@
     KBK_TABLE_ACTIVATION(row) KBK_TABLE_DROPOUT(row) KBK_TABLE_SOFTMAX(row) KBK_TABLE_LAYERNORM(row)             \
     KBK_TABLE_RMSNORM(row) KBK_TABLE_REDUCTION(row) KBK_TABLE_MSE(row) KBK_TABLE_WSUM(row)                       \
     KBK_TABLE_TRANSPOSE(row) KBK_TABLE_CROSS_ENTROPY(row) KBK_TABLE_EMBEDDING(row)                               \
-    KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_MMA(row) KBK_TABLE_MATMUL_HOPPER(row)                            \
-    KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row) KBK_TABLE_BMM_VENDOR(row) KBK_TABLE_ATTENTION(row)           \
+    KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_STEPS(row) KBK_TABLE_MATMUL_MMA(row)                             \
+    KBK_TABLE_MATMUL_HOPPER(row) KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row) KBK_TABLE_BMM_VENDOR(row) KBK_TABLE_ATTENTION(row)           \
     KBK_TABLE_ATTENTION_VENDOR(row)
 // clang-format on
 
@@ -1843,7 +1852,7 @@ KBK_FN const char* kbki_needs_hopper(void) {
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // --- tensor copies: the box at (x, y) or (x, y, z), x innermost. Multicast: to the same place in every CTA of the
 //     mask, each of whose barriers is told of the bytes that it got.
 template <bool Multicast>
@@ -1890,7 +1899,9 @@ __device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const voi
 __device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // the map itself
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
+#endif
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- a warpgroup: four warps, the first of which is a multiple of four
 template <int Registers> __device__ __forceinline__ void kbki_wg_take() { // each of its threads; waits for them
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
@@ -8505,7 +8516,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
                bands; K split where tiles are few
                                                  <- 128 FMAs per six 16-byte reads that nothing waits for;
                a band's rows and columns stay in L2; a small product fills the device too
-    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 15: >>matmul_hopper: through wgmma
+    4 and 5 of f16 and bf16: >>matmul_steps.   7, 8: >>matmul_mma: mma.sync.   9 to 15: >>matmul_hopper: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -8814,7 +8825,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
-                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_mma, the table
+                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_steps, >>matmul_mma, the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -9056,28 +9067,21 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
-                   compute capability 8.0 has.
-                   Public: kbk_matmul_fwd_mma, _mmapipe      Used by: >>bmm, the table
+  >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
+                     by tensor copies, each with one new instruction and nothing else.
+                     Public: kbk_matmul_fwd_warpmma, _tmaload      Used by: >>matmul_mma, >>attention_mma, the table
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
-    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one stage
-               <- 4096 FLOPs per instruction of a warp instead of 64, on operands of half the size; but the
-               tensor cores wait for every tile
-    8 mmapipe  cp.async ring of three tiles, fragments one step ahead, CTAs in bands; 128 x 256 tile, or
-               128 x 128 where tiles are few or K is short
-               <- nothing waits for memory: copies and reads stand among the products, and the loop for whole
-               tiles has no branch. Lines whose length is no multiple of 8 are first copied to lines that
-               start on 16 bytes (workspace: 2*(M*K + K*N) bytes and padding); a base that does not start on
-               16 bytes sends the product to rung 7, which takes anything
-    bound by   arithmetic, and by mma.sync itself: on compute capability 9.0 it reaches some 62 % of what
-               wgmma does, because all operands pass through registers
-
-    Both keep tiles in shared memory as they lie in memory, 64 deep in k: an operand whose lines run along k
-    as [x][64], the other as [64][x]; ldmatrix transposes the latter. 16-byte pack c of a line is stored in
-    place c ^ (line % 8): eight lines' packs of the same c then lie in different banks, which is what ldmatrix
-    reads and what copies write. */
+/*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
+    4 warpmma  128 x 128 tile, eight warps of 64 x 32; mma.sync m16n8k16, its operands by ldmatrix; tiles are
+               loaded number by number, as in rung 2
+               <- one instruction of a warp multiplies 16 x 16 by 16 x 8: 4096 FLOPs instead of 64; its 32
+               lanes hold the operands' parts in a fixed order, and ldmatrix brings them from shared memory
+    5 tmaload  the same, but one thread has the copy engine fetch both tiles, 64 deep, and all wait at a barrier
+               that counts the bytes
+               <- no thread computes addresses, looks for edges or moves numbers; but still nothing is fetched
+               while products are computed. A and B with lines that all start on 16 bytes only
+    bound by   waiting: tiles are fetched, then multiplied, in turn. 7 on: >>matmul_mma; wgmma: >>matmul_hopper */
 #ifdef __CUDACC__
 
 // Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
@@ -9114,6 +9118,169 @@ template <class T> __device__ __forceinline__ void kbki_mm_mma(float* c, const u
     __trap();
 #endif
 }
+
+// 128 lines of 32 along k, zeros where the tensor ends. Threads run along whichever index is contiguous in memory; 40: a
+// line begins 20 banks after the one before, so that ldmatrix reads eight of them without bank conflicts.
+template <class T>
+__device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
+                                               int64_t k0, int64_t depth, int64_t next_k) {
+#pragma unroll 8
+    for (int t = threadIdx.x; t < 128 * 32; t += 256) {
+        int x = next_k == 1 ? t / 32 : t % 128, k = next_k == 1 ? t % 32 : t / 128;
+        bool in = x0 + x < size && k0 + k < depth;
+        s[x][k] = in ? p[(x0 + x) * next_x + (k0 + k) * next_k] : kbki_type<T>::from(0.0f);
+    }
+}
+// A warp's results: of each 16 x 8, lane l has columns 2 (l % 4) and one more of the rows l / 4 and l / 4 + 8.
+template <class T>
+__device__ __forceinline__ void kbki_step_put(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float (*c)[4][4]) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int e = 0; e < 64; e++) {
+        int64_t i = i0 + e / 16 * 16 + lane / 4 + e / 2 % 2 * 8, j = j0 + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;
+        if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(c[e / 16][e / 4 % 4][e % 4]);
+    }
+}
+template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma_k(kbki_mm<T> io) {
+    __shared__ __align__(16) T a[128][40], b[128][40]; // [i][k] and [j][k]
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
+    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
+    float c[4][4][4] = {};
+    for (int64_t k0 = 0; k0 < io.k; k0 += 32) {
+        kbki_step_load(a, io.a, i0, io.m, io.am, k0, io.k, io.ak);
+        kbki_step_load(b, io.b, j0, io.n, io.bn, k0, io.k, io.bk);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 32; k += 16) {
+            uint32_t u[4][4], v[2][4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) // 16 lines of 16 k: upper left, lower left, upper right, lower right
+                kbki_mm_ldmatrix<false>(kbki_mm_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
+#pragma unroll
+            for (int j = 0; j < 2; j++) // two times 8 lines of 16 k: left, right, left, right
+                kbki_mm_ldmatrix<false>(
+                    kbki_mm_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]), v[j]);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) kbki_mm_mma<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+        }
+        __syncthreads();
+    }
+    kbki_step_put(io, i0 + y, j0 + x, c);
+}
+template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
+    kbk_matmul_fwd_warpmma_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+
+/*  A tile of 128 by 64 k as tensor copies leave it (see kbki_map): where lines run along k, 128 lines of 64; else two
+    panels, each 64 lines, one per k, of 64 numbers. Lines have 128 bytes, 16-byte pack p of line l in place p ^ l % 8. */
+template <bool Along>
+__device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (Along)
+        kbki_tma_load<false>(tile, map, full, k, x);
+    else
+        for (int half = 0; half < 128; half += 64) kbki_tma_load<false>(tile + half * 128, map, full, x + half, k);
+#endif
+}
+// 16 of x by 16 of k, from such a tile. Second: whether registers 1 and 2 are swapped, as the second operand wants it.
+template <bool Along, bool Second>
+__device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
+    int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
+    x += Second ? high : low, k += Second ? low : high;
+    int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
+    kbki_mm_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
+}
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                             kbki_mm<T> io) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    __shared__ uint64_t full;
+    int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32, depth = (int)io.k;
+    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    float c[4][4][4] = {};
+    if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
+    __syncthreads();
+    for (int k0 = 0; k0 < depth; k0 += 64) {
+        if (threadIdx.x == 0) {
+            kbki_bar_expect(&full, sizeof a + sizeof b); // all of both, where the tensor ends as well: zeros arrive
+            kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
+        }
+        kbki_bar_wait(&full, k0 / 64 % 2);
+#pragma unroll
+        for (int k = 0; k < 64; k += 16) {
+            uint32_t u[4][4], v[2][4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_mm_shared(a), y + i * 16, k, u[i]);
+#pragma unroll
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_mm_shared(b), x + j * 16, k, v[j]);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) kbki_mm_mma<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+        }
+        __syncthreads();
+    }
+    kbki_step_put(io, (int64_t)i0 + y, (int64_t)j0 + x, c);
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    kbki_map map_a = {}, map_b = {};
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs<90>()) != NULL) return why;
+    if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        if (io.k && (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)))
+            return "TMA wants A and B with lines that all start on 16 bytes: use warpmma";
+        const char* no = !io.k ? NULL
+                         : l.a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
+                               : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
+        if (io.k && !no)
+            no = l.b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &map_b)
+                     : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &map_b);
+        if (no) return no;
+        kbk_matmul_fwd_tmaload_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(map_a, map_b, io);
+        return kbki_launched();
+    });
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
+                   compute capability 8.0 has.
+                   Public: kbk_matmul_fwd_mma, _mmapipe      Used by: >>bmm, the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
+    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one stage
+               <- 4096 FLOPs per instruction of a warp instead of 64, on operands of half the size; but the
+               tensor cores wait for every tile
+    8 mmapipe  cp.async ring of three tiles, fragments one step ahead, CTAs in bands; 128 x 256 tile, or
+               128 x 128 where tiles are few or K is short
+               <- nothing waits for memory: copies and reads stand among the products, and the loop for whole
+               tiles has no branch. Lines whose length is no multiple of 8 are first copied to lines that
+               start on 16 bytes (workspace: 2*(M*K + K*N) bytes and padding); a base that does not start on
+               16 bytes sends the product to rung 7, which takes anything
+    bound by   arithmetic, and by mma.sync itself: on compute capability 9.0 it reaches some 62 % of what
+               wgmma does, because all operands pass through registers
+
+    Both keep tiles in shared memory as they lie in memory, 64 deep in k: an operand whose lines run along k
+    as [x][64], the other as [64][x]; ldmatrix transposes the latter. 16-byte pack c of a line is stored in
+    place c ^ (line % 8): eight lines' packs of the same c then lie in different banks, which is what ldmatrix
+    reads and what copies write. */
+#ifdef __CUDACC__
 
 #define KBKI_MMA_DEPTH 64
 // Eight numbers of a line that may start anywhere: single ones until a 4-byte boundary, pairs, and a single
@@ -10199,27 +10366,27 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
    4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
     neighbouring rows meet different banks. Sixteen lanes of one warp share their rows: reductions are
     shuffles. */
-template <class T, int Dim> __device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
+template <class T, int Dim, int Tile>
+__device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
 #pragma unroll 8
-    for (int i = threadIdx.x; i < 64 * Dim; i += 256) {
+    for (int i = threadIdx.x; i < Tile * Dim; i += 4 * Tile) {
         int r = i / Dim;
         to[r * (Dim + 4) + i % Dim] = r < left ? kbki_float(from[i]) : 0.0f;
     }
 }
-template <int Dim>
-__device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k, int y, int x, float (&s)[4][4]) {
+template <int Dim, int Wide>
+__device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k, int y, int x, float (&s)[4][Wide]) {
 #pragma unroll 2
     for (int c = 0; c < Dim; c += 4) {
-        float4 a[4], b[4];
+        float4 a[4], b[Wide];
 #pragma unroll
-        for (int r = 0; r < 4; r++) {
-            a[r] = *reinterpret_cast<const float4*>(q + (4 * y + r) * (Dim + 4) + c);
-            b[r] = *reinterpret_cast<const float4*>(k + (x + 16 * r) * (Dim + 4) + c);
-        }
+        for (int r = 0; r < 4; r++) a[r] = *reinterpret_cast<const float4*>(q + (4 * y + r) * (Dim + 4) + c);
+#pragma unroll
+        for (int e = 0; e < Wide; e++) b[e] = *reinterpret_cast<const float4*>(k + (x + 16 * e) * (Dim + 4) + c);
 #pragma unroll
         for (int r = 0; r < 4; r++)
 #pragma unroll
-            for (int e = 0; e < 4; e++)
+            for (int e = 0; e < Wide; e++)
                 s[r][e] =
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
@@ -10253,21 +10420,21 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// limit[r]: the last key that row r may see. Only where hidden is set is there any doubt, and then v of a
-// hidden key must not even be multiplied by zero: it may be NaN.
-template <int Dim>
-__device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool hidden,
-                                                 const int (&limit)[4], int key, float (&o)[4][Dim / 16]) {
+// hidden(r, k): row r may not see key k. Only where doubt is set does anybody ask, and then v of a hidden key must not
+// even be multiplied by zero: it may be NaN.
+template <int Dim, int Tile, class Hidden>
+__device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool doubt,
+                                                 const Hidden& hidden, float (&o)[4][Dim / 16]) {
 #pragma unroll 4
-    for (int k = 0; k < 64; k++) {
+    for (int k = 0; k < Tile; k++) {
         float4 b[Dim / 64];
 #pragma unroll
         for (int h = 0; h < Dim / 64; h++)
             b[h] = *reinterpret_cast<const float4*>(v + k * (Dim + 4) + 4 * x + 64 * h);
 #pragma unroll
         for (int r = 0; r < 4; r++) {
-            float w = p[(4 * y + r) * 68 + k];
-            if (hidden && key + k > limit[r]) continue;
+            float w = p[(4 * y + r) * (Tile + 4) + k];
+            if (doubt && hidden(r, k)) continue;
 #pragma unroll
             for (int h = 0; h < Dim / 64; h++) {
                 o[r][4 * h] = fmaf(w, b[h].x, o[r][4 * h]);
@@ -10290,12 +10457,11 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = io.causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_load<T, Dim>(q, io.q + (head * n + row0) * Dim, n - row0);
+    kbki_attn_load<T, Dim, 64>(q, io.q + (head * n + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
-        bool hidden = key + 63 > limit[0];
         __syncthreads(); // the tile before is done with v
-        kbki_attn_load<T, Dim>(kv, io.k + (head * n + key) * Dim, n - key);
+        kbki_attn_load<T, Dim, 64>(kv, io.k + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
@@ -10310,9 +10476,10 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention
             for (int e = 0; e < 4; e++) p[(4 * y + r) * 68 + x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_load<T, Dim>(kv, io.v + (head * n + key) * Dim, n - key);
+        kbki_attn_load<T, Dim, 64>(kv, io.v + (head * n + key) * Dim, n - key);
         __syncthreads();
-        kbki_attn_values<Dim>(p, kv, y, x, hidden, limit, key, o);
+        kbki_attn_values<Dim, 64>(
+            p, kv, y, x, key + 63 > limit[0], [&](int r, int k) { return key + k > limit[r]; }, o);
     }
 #pragma unroll
     for (int r = 0; r < 4; r++) {
@@ -11340,6 +11507,8 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
            scale or of the root of the sum of squares of what was added
     1 naive    p and ds in memory                 <- slow: as forward, twice over. S <= 2048
+    3 flash    32 x 32 tiles, p and ds anew       <- nothing of S^2 in memory; five products become seven, and
+                                                     FMAs limit: in >>attention_bwd_simt
     4 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while
                                                      rows of q pass by; dq collects by atomics in f32, laid
                                                      out as the accumulators are, so each is a full line. dq
@@ -11365,6 +11534,7 @@ KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s) {
 KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, const char* variant) {
     size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
     if (strcmp(variant, "naive") == 0) return KBK_TICKETS + heads * rows * (8 * rows + 4);
+    if (strcmp(variant, "flash") == 0) return KBK_TICKETS + heads * rows * 4;
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
@@ -11793,6 +11963,153 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
     io.stat = (float2*)((char*)a->workspace + KBK_TICKETS);
     io.sum = (float*)(io.stat + io.heads * kbki_ceil(io.rows, 64) * 64);
     return a->s.cols == 64 ? kbki_attn_back_flashmma<T, 64>(io, st) : kbki_attn_back_flashmma<T, 128>(io, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_bwd_simt     Attention backward without tensor cores: rung 3; its card is in >>attention_bwd.
+                           Public: kbk_attention_bwd_flash      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+/*  p and ds are computed anew wherever they are wanted, a tile of 32 x 32 at a time, and never leave the SM: once for
+    dq, by CTAs that keep 32 rows of q and meet all keys, and once for dk and dv, by CTAs that keep 32 keys and meet
+    all rows. So nobody adds to another's sums. Everything is f32 in shared memory, three tiles and the small one: 55
+    KiB at d = 128; what passes by is therefore read twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows
+    4 y .. 4 y + 3 of what stays, x and x + 16 of what passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
+#define KBKI_BACK_TILE 32
+template <int Dim> struct kbki_attn_back_tiles {
+    float *one, *two, *moving, *small;
+    __device__ __forceinline__ kbki_attn_back_tiles(void* shared) {
+        constexpr int floats = KBKI_BACK_TILE * (Dim + 4);
+        one = (float*)shared, two = one + floats, moving = two + floats, small = moving + floats;
+    }
+    static constexpr size_t bytes = (3 * KBKI_BACK_TILE * (Dim + 4) + KBKI_BACK_TILE * (KBKI_BACK_TILE + 4)) * 4;
+};
+// exp(s - lse); a row that saw nothing has none.
+__device__ __forceinline__ float kbki_attn_back_p(float s, float scale, float lse) {
+    return expf(fmaf(s, scale, lse == -INFINITY ? -INFINITY : -lse));
+}
+template <class T, int Dim>
+__device__ __forceinline__ void kbki_attn_back_put(T* to, int left, const float (&sum)[4][Dim / 16]) {
+    int x = threadIdx.x % 16, y = threadIdx.x / 16;
+#pragma unroll
+    for (int r = 0; r < 4; r++)
+#pragma unroll
+        for (int c = 0; c < Dim / 16; c++)
+            if (4 * y + r < left) to[(4 * y + r) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(sum[r][c]);
+}
+
+// dq of 32 rows; dot: D of every row.
+template <class T, int Dim>
+__global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
+    extern __shared__ uint4 kbki_attn_shared[];
+    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
+    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
+    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, row0 = blockIdx.x % tiles * Tile, limit[4];
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, end = io.causal && row0 + Tile < n ? row0 + Tile : n;
+    int64_t head = blockIdx.x / tiles * io.rows;
+    float dq[4][Dim / 16] = {}, lse[4] = {}, big_d[4] = {};
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        int row = row0 + 4 * y + r;
+        limit[r] = io.causal && row < n ? row : n - 1; // the last key that it sees
+        if (row < n) lse[r] = io.lse[head + row], big_d[r] = dot[head + row];
+    }
+    kbki_attn_load<T, Dim, Tile>(at.one, io.q + (head + row0) * Dim, n - row0);
+    kbki_attn_load<T, Dim, Tile>(at.two, io.dout + (head + row0) * Dim, n - row0);
+    for (int key = 0; key < end; key += Tile) {
+        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
+        __syncthreads(); // the tile before is done with k
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.v + (head + key) * Dim, n - key);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
+        __syncthreads();
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.k + (head + key) * Dim, n - key);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+#pragma unroll
+            for (int e = 0; e < Tile / 16; e++) {
+                float p = kbki_attn_back_p(s[r][e], io.scale, lse[r]);
+                bool seen = key + x + 16 * e <= limit[r];
+                at.small[(4 * y + r) * Pitch + x + 16 * e] = seen ? p * (dp[r][e] - big_d[r]) * io.scale : 0.0f;
+            }
+        __syncwarp(); // these four rows are written and read by sixteen lanes of one warp
+        kbki_attn_values<Dim, Tile>(
+            at.small, at.moving, y, x, key + Tile - 1 > limit[0], [&](int r, int k) { return key + k > limit[r]; },
+            dq);
+    }
+    kbki_attn_back_put<T, Dim>(io.dq + (head + row0) * Dim, n - row0, dq);
+}
+// dk and dv of 32 keys.
+template <class T, int Dim>
+__global__ void __launch_bounds__(128) kbki_attn_back_keys_k(kbki_attn_back<T> io, const float* dot) {
+    extern __shared__ uint4 kbki_attn_shared[];
+    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
+    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
+    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, key0 = blockIdx.x % tiles * Tile;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, mine = key0 + 4 * y;
+    int64_t head = blockIdx.x / tiles * io.rows;
+    float dk[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
+    kbki_attn_load<T, Dim, Tile>(at.one, io.k + (head + key0) * Dim, n - key0);
+    kbki_attn_load<T, Dim, Tile>(at.two, io.v + (head + key0) * Dim, n - key0);
+    for (int row = io.causal ? key0 : 0; row < n; row += Tile) {
+        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
+        bool doubt = (io.causal && row == key0) || row + Tile > n;
+        auto hidden = [&](int r, int i) { return row + i >= n || (io.causal && row + i < mine + r); };
+        __syncthreads(); // the tile before is done with q
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
+        __syncthreads();
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.dout + (head + row) * Dim, n - row);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
+#pragma unroll
+        for (int e = 0; e < Tile / 16; e++) {
+            int i = x + 16 * e;
+            float lse = row + i < n ? io.lse[head + row + i] : 0.0f, big_d = row + i < n ? dot[head + row + i] : 0.0f;
+#pragma unroll
+            for (int r = 0; r < 4; r++) {
+                s[r][e] = hidden(r, i) ? 0.0f : kbki_attn_back_p(s[r][e], io.scale, lse);
+                dp[r][e] = hidden(r, i) ? 0.0f : s[r][e] * (dp[r][e] - big_d) * io.scale;
+                at.small[(4 * y + r) * Pitch + i] = s[r][e];
+            }
+        }
+        __syncwarp();
+        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dv);
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < 4 * Tile / 16; e++) at.small[(4 * y + e % 4) * Pitch + x + e / 4 * 16] = dp[e % 4][e / 4];
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
+        __syncthreads();
+        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dk);
+    }
+    kbki_attn_back_put<T, Dim>(io.dk + (head + key0) * Dim, n - key0, dk);
+    kbki_attn_back_put<T, Dim>(io.dv + (head + key0) * Dim, n - key0, dv);
+}
+template <class T, int Dim> const char* kbki_attn_back_flash(const kbki_attn_back<T>& io, float* dot, kbk_stream st) {
+    size_t bytes = kbki_attn_back_tiles<Dim>::bytes, same = bytes;
+    int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, KBKI_BACK_TILE);
+    const char* why = kbki_want_shared(kbk_attention_bwd_flash_k<T, Dim>, &bytes);
+    if (!why) why = kbki_want_shared(kbki_attn_back_keys_k<T, Dim>, &same);
+    if (why) return why;
+    if (!bytes || !same) return "an SM has too little shared memory";
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, Dim, dot);
+    kbk_attention_bwd_flash_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
+    kbki_attn_back_keys_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
+    return kbki_launched();
+}
+template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, "flash"))) != NULL) return why;
+    float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
+    return a->s.cols == 64 ? kbki_attn_back_flash<T, 64>(io, dot, st) : kbki_attn_back_flash<T, 128>(io, dot, st);
 }
 #endif // __CUDACC__
 

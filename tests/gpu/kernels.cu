@@ -330,7 +330,8 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (v->sm == KBK_SM_90a && v->op->family == KBK_ATTN)
         return ((uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (uintptr_t)a->in[2]) % 16 != 0;
-    if (v->sm != KBK_SM_90a || strcmp(v->op->name, "matmul") || !strcmp(v->name, "select") || s->depth == 0) return 0;
+    const int tma = v->sm == KBK_SM_90a || !strcmp(v->name, "tmaload");
+    if (!tma || strcmp(v->op->name, "matmul") || !strcmp(v->name, "select") || s->depth == 0) return 0;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
     return lda % 8 || ldb % 8 || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
