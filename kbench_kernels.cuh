@@ -688,8 +688,8 @@
     KBK_TABLE_RMSNORM(row) KBK_TABLE_REDUCTION(row) KBK_TABLE_MSE(row) KBK_TABLE_WSUM(row)                       \
     KBK_TABLE_TRANSPOSE(row) KBK_TABLE_CROSS_ENTROPY(row) KBK_TABLE_EMBEDDING(row)                               \
     KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_STEPS(row) KBK_TABLE_MATMUL_MMA(row)                             \
-    KBK_TABLE_MATMUL_HOPPER(row) KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row) KBK_TABLE_BMM_VENDOR(row) KBK_TABLE_ATTENTION(row)           \
-    KBK_TABLE_ATTENTION_VENDOR(row)
+    KBK_TABLE_MATMUL_HOPPER(row) KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row) KBK_TABLE_BMM_VENDOR(row)       \
+    KBK_TABLE_ATTENTION(row) KBK_TABLE_ATTENTION_VENDOR(row)
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
@@ -7692,6 +7692,47 @@ template <class T> struct kbki_ce_next {
         at += Threads * KBKI_WIDTH(T), left -= Threads;
     }
 };
+// The pair of this thread's part of the pieces from `from` on; left: of its packs.
+template <class T, int Threads>
+__device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin, unsigned end, int pieces,
+                                                   int left) {
+    constexpr int U = 8 / KBKI_WIDTH(T); // packs at a time: eight logits
+    kbki_pair p = kbki_pair::none();
+    kbki_base base(p.m);
+#pragma unroll 1
+    for (int i = 0; i < pieces; i += U) {
+        uint4 packs[U];
+#pragma unroll
+        for (int u = 0; u < U; u++, left -= Threads) {
+            packs[u] = make_uint4(kbki_type<T>::minus_inf, kbki_type<T>::minus_inf, kbki_type<T>::minus_inf,
+                                  kbki_type<T>::minus_inf);
+            if (left > 0) packs[u] = kbki_ce_fetch(from);
+            if ((from += Threads * 16) == end) from = begin;
+        }
+        kbki_ce_take<T, U>(p, base, packs);
+    }
+    return p;
+}
+// The gradients of the same pieces to `out`; each makes room for another, which is asked for. Returns where the next
+// row begins.
+template <class T, int Threads, class Ask>
+__device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin, unsigned end, int pieces, int left,
+                                                   const kbki_ce_row<T>& row, T* out, int goal, Ask& ask) {
+    constexpr int Width = KBKI_WIDTH(T);
+#pragma unroll 1
+    for (int i = 0; i < pieces; i++) {
+        kbki_pack<T, Width> v;
+        if (left > 0) {
+            v.q = kbki_ce_fetch(slot);
+            row.template gradient_near<Width>(v, (unsigned)goal);
+            v.store(out);
+        }
+        ask(slot);
+        out += Threads * Width, goal -= Threads * Width, left -= Threads;
+        if ((slot += Threads * 16) == end) slot = begin;
+    }
+    return slot;
+}
 #endif
 
 /*  Rows first, first + step, ... of the cluster; CTA `rank` keeps `share` packs of each, that is `pieces` pieces. When
@@ -7703,7 +7744,7 @@ template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U packs at a time: eight logits
+    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32;
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][Cluster * Warps];
@@ -7712,8 +7753,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     const bool leads = rank == 0 && t == 0;
     unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (Threads * 16);
     if (t < 2) kbki_bar_init(met + t, Cluster == 1 ? Warps : 1);
-    kbki_bar_ready();
-    __syncthreads();
+    kbki_bar_ready(), __syncthreads();
     if (Cluster > 1) kbki_ce_meet(); // nobody writes into a CTA that has not begun
     kbki_ce_part part = kbki_ce_part::of(io.x, io.cols, share, rank);
     int64_t one = rank ? -1 : kbki_single(kbki_split<T, Width>(io.x, io.cols), io.cols, t);
@@ -7729,8 +7769,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     auto target = [&](int r) { return r < rows ? __ldg(io.t + r) : 0; };
     auto inside = [&](int at) { return at >= 0 && at < io.cols; };
     int at = target(first), at_next = target(first + step);
-    T logit = T(), logit_next = T();
-    if (leads && inside(at)) logit = io.x[first * io.cols + at];
+    T logit = leads && inside(at) ? io.x[first * io.cols + at] : T(), logit_next = T();
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
@@ -7742,23 +7781,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
             one = rank ? -1 : kbki_single(kbki_split<T, Width>(x, io.cols), io.cols, t);
         }
         float edge = one >= 0 ? kbki_float(x[one]) : -INFINITY;
-        kbki_pair p = kbki_pair::none();
-        kbki_base base(p.m);
         kbki_ce_wait<KBKI_CE_AHEAD>(ahead);
-        int left = part.count - t;
-        unsigned from = slot;
-#pragma unroll 1
-        for (int i = 0; i < pieces; i += U) {
-            uint4 packs[U];
-#pragma unroll
-            for (int u = 0; u < U; u++, left -= Threads) {
-                packs[u] = make_uint4(kbki_type<T>::minus_inf, kbki_type<T>::minus_inf, kbki_type<T>::minus_inf,
-                                      kbki_type<T>::minus_inf);
-                if (left > 0) packs[u] = kbki_ce_fetch(from);
-                if ((from += Threads * 16) == end) from = begin;
-            }
-            kbki_ce_take<T, U>(p, base, packs);
-        }
+        kbki_pair p = kbki_ce_sweep<T, Threads>(slot, begin, end, pieces, part.count - t);
         if (one >= 0) p.add(edge);
         kbki_ce_send<Cluster, Warps>(p, table[turn & 1], met + (turn & 1), rank * Warps + t / 32);
         const kbki_pair all = kbki_ce_receive<Cluster, Warps>(table[turn & 1], met + (turn & 1), turn >> 1 & 1);
@@ -7766,22 +7790,11 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         const kbki_ce_row<T> row = io.row(all, at);
         T* out = io.dx + r * io.cols + c;
         int goal = (int)(row.at - c); // how many elements from the pack to the target
-        left = part.count - t;
+        int left = part.count - t;
         if (leads) io.finish(r, all, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (one >= 0) row.gradient_at(x, io.dx + r * io.cols, one);
         asm volatile("" : "+l"(out), "+r"(goal), "+r"(left));
-#pragma unroll 1
-        for (int i = 0; i < pieces; i++) {
-            kbki_pack<T, Width> v;
-            if (left > 0) {
-                v.q = kbki_ce_fetch(slot);
-                row.template gradient_near<Width>(v, (unsigned)goal);
-                v.store(out);
-            }
-            ask(slot);
-            out += Threads * Width, goal -= Threads * Width, left -= Threads;
-            if ((slot += Threads * 16) == end) slot = begin;
-        }
+        slot = kbki_ce_spread<T, Threads>(slot, begin, end, pieces, left, row, out, goal, ask);
         at = at_next, at_next = at_later, logit = logit_next;
     }
     if (Cluster > 1) kbki_ce_meet();
@@ -9119,8 +9132,8 @@ template <class T> __device__ __forceinline__ void kbki_mm_mma(float* c, const u
 #endif
 }
 
-// 128 lines of 32 along k, zeros where the tensor ends. Threads run along whichever index is contiguous in memory; 40: a
-// line begins 20 banks after the one before, so that ldmatrix reads eight of them without bank conflicts.
+// 128 lines of 32 along k, zeros where the tensor ends. Threads run along whichever index is contiguous in memory.
+// 40: a line begins 20 banks after the one before, so that ldmatrix reads eight of them without bank conflicts.
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
@@ -9180,7 +9193,8 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
 }
 
 /*  A tile of 128 by 64 k as tensor copies leave it (see kbki_map): where lines run along k, 128 lines of 64; else two
-    panels, each 64 lines, one per k, of 64 numbers. Lines have 128 bytes, 16-byte pack p of line l in place p ^ l % 8. */
+    panels, each 64 lines, one per k, of 64 numbers. Lines have 128 bytes, 16-byte pack p of line l in place
+    p ^ l % 8. */
 template <bool Along>
 __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
