@@ -2213,6 +2213,26 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     check  f32 bit-exact (double rounded once is the same, division is IEEE); f16, bf16 1 ulp, norm-wise 3e-4,
            2.5e-3; div 5e-4, 4e-3, one rounding at its worst, since one large quotient can be the whole norm
     ladder as above; bulk: add only */
+/*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         364.1 us  104 %      -  16-byte accesses
+     4 unroll      365.3 us  104 % 1.00 x  two 16-byte packs of each input in flight
+     5 bulk        372.8 us  102 % 0.98 x  bulk copies keep a ring of tiles full
+                 loses at bf16 32768 x 4096 (0.97 x) and all of 1 more
+    end of measured */
+/*  measured mul fwd: f32 32768 x 4096
+     1 naive              -      - -  one element per thread
+     2 stride             -      - -  device-sized grid, grid-stride loop
+     3 vec                -      - -  16-byte accesses
+     4 unroll             -      - -  two 16-byte packs of each input in flight
+    end of measured */
+/*  measured div fwd: f32 32768 x 4096
+     1 naive              -      - -  one element per thread
+     2 stride             -      - -  device-sized grid, grid-stride loop
+     3 vec                -      - -  16-byte accesses
+     4 unroll             -      - -  two 16-byte packs of each input in flight
+    end of measured */
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_div_fwd KBKI_CHECKS(0, 0, 0, 5e-4, 1, 0, 4e-3, 1, 0)
@@ -2342,6 +2362,33 @@ template <class T> const char* kbk_div_fwd_unroll(const kbk_args* a, kbk_stream 
     check  2 ulp
     ladder as every element-wise operation
     bound by   memory */
+/*  measured copy run: f32 268435456, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         496.6 us  101 %      -  16-byte accesses
+     4 unroll      500.6 us  100 % 0.99 x  two 16-byte packs in flight
+                 loses at f32 67108864 (0.99 x), of 8; gains at f32 2097152 (1.05 x)
+     5 bulk        528.2 us   95 % 0.95 x  bulk copies in and out
+                 loses at f32 2097152 (0.94 x) and all of 7 more
+    99 cudart      500.0 us  101 %      -  cudaMemcpyAsync
+    end of measured */
+/*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-21
+     1 naive              -      - -  one element per thread
+     2 unroll      228.6 us  110 % -  two 16-byte stores per thread
+    99 cudart      232.8 us  108 % -  the driver's memset of words
+    end of measured */
+/*  measured read run: f32 268435456, NVIDIA H200, 2026-11-21
+     1 vec         246.3 us  102 %      -  16-byte accesses, the last CTA folds
+     2 unroll      239.2 us  105 % 1.03 x  four 16-byte packs in flight
+    end of measured */
+/*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         729.9 us  103 %      -  16-byte accesses
+     4 unroll      732.5 us  103 % 1.00 x  two packs of each input in flight
+     5 bulk        749.0 us  101 % 0.98 x  bulk copies keep a ring of tiles full
+                 loses at f32 268435456 (0.98 x)
+    end of measured */
 #define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_fill_run KBK_CHECK_copy_run
 #define KBK_CHECK_read_run KBK_CHECK_copy_run
@@ -2738,6 +2785,17 @@ template <class T> const char* kbk_triad_run_bulk(const kbk_args* a, kbk_stream 
     1 naive    one thread; a cycle of up to KBKI_CHASE_WARM bytes is read once before, by the whole CTA, and
                so is found in the cache that it fits
     bound by   latency alone: nothing can be in flight beside a dependent load */
+/*  measured strided run: f32 8388608, stride 32
+     1 naive              -      - -  one element per thread
+     2 unroll             -      - -  four independent reads per thread
+    end of measured */
+/*  measured gather run: f32 33554432, among 268435456, sequential 0
+     1 naive              -      - -  one element per thread
+     2 unroll             -      - -  eight indices, then eight reads
+    end of measured */
+/*  measured chase run: f32 268435456
+     1 naive              -      - -  one thread, each load waits for the last
+    end of measured */
 #define KBK_CHECK_strided_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_gather_run KBK_CHECK_strided_run
 #define KBK_CHECK_chase_run KBK_CHECK_strided_run
@@ -2938,6 +2996,28 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     bytes  0
     check  nothing to check
     1 naive    one warp that does nothing: what is left of a time when the work is taken away */
+/*  measured h2d run: f32 67108864
+     1 pageable           -      - -  by the driver
+     2 pinned             -      - -  direct DMA
+     3 sm                 -      - -  a kernel on mapped memory
+    end of measured */
+/*  measured d2h run: f32 67108864
+     1 pageable           -      - -  by the driver
+     2 pinned             -      - -  direct DMA
+     3 sm                 -      - -  a kernel on mapped memory
+    end of measured */
+/*  measured d2d run: f32 67108864
+     3 sm                 -      - -  the unrolled copy
+    99 cudart             -      - -  cudaMemcpyAsync
+    end of measured */
+/*  measured alloc run: f32 67108864
+     1 malloc             -      - -  cudaMalloc, cudaFree
+     2 async              -      - -  a pool that gives all back
+     3 pool               -      - -  a pool that keeps all
+    end of measured */
+/*  measured null run: f32 1
+     1 naive              -      - -  an empty kernel
+    end of measured */
 #define KBK_CHECK_h2d_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_d2h_run KBK_CHECK_h2d_run
 #define KBK_CHECK_d2d_run KBK_CHECK_h2d_run
@@ -3100,6 +3180,12 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     bytes  2*n*s
     check  bit-exact
     ladder as every element-wise operation; unroll has two packs in flight */
+/*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         247.9 us  102 %      -  16-byte accesses
+     4 unroll      249.2 us  102 % 0.99 x  two 16-byte packs in flight
+    end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_relu_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
 KBK_FN int64_t kbk_relu_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
@@ -3147,6 +3233,27 @@ template <class T> const char* kbk_relu_fwd_unroll(const kbk_args* a, kbk_stream
                the tail or an exact division takes more. The tanh instruction is off by up to 2e-4 near 1,
                which the tail cannot bear
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
+/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp2 and polynomial
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         147.5 us   86 %      -  16-byte accesses
+     4 unroll      137.2 us   92 % 1.08 x  two 16-byte packs in flight
+     6 approx      124.3 us  102 % 1.10 x  logistic of a short polynomial
+    end of measured */
+/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp and divide
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         139.5 us   91 %      -  16-byte accesses
+     4 unroll      140.7 us   90 % 0.99 x  two 16-byte packs in flight
+     6 approx      124.2 us  102 % 1.13 x  hardware exp2 and reciprocal
+    end of measured */
+/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp and divide
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         133.5 us   95 %      -  16-byte accesses
+     4 unroll      129.1 us   98 % 1.03 x  two 16-byte packs in flight
+     6 approx      124.3 us  102 % 1.04 x  hardware exp2 and reciprocal
+    end of measured */
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBK_CHECK_gelu_erf_fwd KBKI_CHECK_ACTIVATION
 #define KBK_CHECK_gelu_tanh_fwd KBKI_CHECK_ACTIVATION
@@ -3317,6 +3424,27 @@ template <class T> const char* kbk_silu_fwd_approx(const kbk_args* a, kbk_stream
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
+/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp2 and polynomial
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         183.0 us  104 %      -  16-byte accesses
+     4 unroll      182.5 us  104 % 1.00 x  two packs of each input in flight
+     6 approx      181.7 us  105 % 1.00 x  a polynomial of half the length
+    end of measured */
+/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp and divide
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         210.0 us   90 %      -  16-byte accesses
+     4 unroll      198.3 us   96 % 1.06 x  two packs of each input in flight
+     6 approx      181.7 us  105 % 1.09 x  hardware exp2 and reciprocal
+    end of measured */
+/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp and divide
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         186.3 us  102 %      -  16-byte accesses
+     4 unroll      181.4 us  105 % 1.03 x  two packs of each input in flight
+     6 approx      181.4 us  105 % 1.00 x  hardware exp2 and reciprocal
+    end of measured */
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
 #define KBK_CHECK_gelu_erf_bwd KBKI_CHECK_ACTIVATION_BWD
 #define KBK_CHECK_gelu_tanh_bwd KBKI_CHECK_ACTIVATION_BWD
@@ -3508,6 +3636,16 @@ template <class T> const char* kbk_silu_bwd_approx(const kbk_args* a, kbk_stream
     3 unroll   two packs before first use        <- the second pack's generator runs while memory answers the
                first
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
+/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one Philox call per element
+     2 vec         132.8 us   95 %      -  16-byte accesses, a Philox call per pack
+     3 unroll      123.8 us  102 % 1.07 x  two packs in flight
+    end of measured */
+/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one Philox call per element
+     2 vec         132.8 us   95 %      -  16-byte accesses, a Philox call per pack
+     3 unroll      124.0 us  102 % 1.07 x  two packs in flight
+    end of measured */
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
 #define KBKI_PURPOSE_DROPOUT 1 // counter word 3; 0 is the inputs'
@@ -4039,6 +4177,17 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
                formula does; one of equal numbers gives 1/C, be they -1e30 or the greatest there are. x and y
                that reach a 16-byte boundary at different elements are taken one element at a time */
+/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, three uncoalesced passes
+     2 block        78.1 us   81 %      -  CTA per row, shared-memory tree, three reads
+     3 online      124.8 us   51 % 0.63 x  warp per row, running (max, sum), two reads
+                 loses at f32 512 x 131072 (0.22 x) and 3 of 4 more; gains at bf16 65536 x 64 (6.44 x)
+     4 onepass      61.4 us  103 % 2.03 x  16-byte loads, row in registers, one read
+     5 shared       63.7 us   99 % 0.96 x  next rows on their way into shared memory
+                 loses at bf16 65536 x 64 (0.16 x) and 3 of 4 more
+     6 cluster      93.6 us   67 % 0.68 x  row split over a cluster, up to 512 KiB
+                 loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.41 x)
+    end of measured */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -4519,6 +4668,15 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, two uncoalesced passes
+     2 warp        182.2 us   52 %      -  warp per row, shuffles, two reads
+     3 onepass      89.7 us  106 % 2.03 x  16-byte loads, rows in registers, one read
+     4 shared       92.6 us  102 % 0.97 x  next rows on their way into shared memory
+                 loses at bf16 65536 x 64 (0.19 x) and 3 of 4 more
+     5 cluster     116.3 us   81 % 0.80 x  rows split over a cluster, up to 512 KiB
+                 loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.62 x)
+    end of measured */
 #define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
@@ -4882,6 +5040,15 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, three uncoalesced passes
+     2 warp        190.7 us   33 %      -  warp per row, shuffles, re-reads from cache
+     3 onepass      62.8 us  101 % 3.04 x  16-byte loads, row in registers, one read
+     4 persist      66.0 us   96 % 0.95 x  w and b in registers, next rows on their way
+                 loses at f32 8192 x 4096 (0.95 x) and 2 of 4 more
+     5 cluster     165.3 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
+                 loses at bf16 65536 x 64 (0.01 x) and all of 4 more
+    end of measured */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -5553,6 +5720,12 @@ template <class T> const char* kbk_layernorm_fwd_cluster(const kbk_args* a, kbk_
                <- one read, and the memory never waits; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  an atomic per element
+     2 split              -      -      -  dx, then column sums: two reads
+     3 ticket      156.0 us   61 %      -  column sums per CTA, added in index order
+     4 onepass      94.7 us  100 % 1.65 x  one read, rows and sums in registers
+    end of measured */
 #define KBK_CHECK_layernorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
@@ -6001,6 +6174,15 @@ template <class T> const char* kbk_layernorm_bwd_onepass(const kbk_args* a, kbk_
                                                             16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, two uncoalesced passes
+     2 warp        125.8 us   50 %      -  warp per row, shuffles, re-reads from cache
+     3 onepass      61.9 us  102 % 2.03 x  16-byte loads, row in registers, one read
+     4 persist      63.9 us   99 % 0.97 x  w in registers, next rows on their way
+                 loses at bf16 4096 x 16384 (0.95 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.03 x)
+     5 cluster     107.9 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
+                 loses at bf16 65536 x 64 (0.01 x) and all of 4 more
+    end of measured */
 #define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -6040,6 +6222,12 @@ KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, dou
     4 onepass  rows and column sums in registers, the next rows on their way into shared memory
                <- one read, and the memory never waits; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  an atomic per element
+     2 split              -      -      -  dx, then column sums: two reads
+     3 ticket      147.1 us   64 %      -  column sums per CTA, added in index order
+     4 onepass      93.4 us  101 % 1.58 x  one read, rows and sums in registers
+    end of measured */
 #define KBK_CHECK_rmsnorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
@@ -6121,6 +6309,13 @@ template <class T> const char* kbk_rmsnorm_bwd_onepass(const kbk_args* a, kbk_st
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
+/*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  one atomic per thread
+     2 shared      249.7 us  101 %      -  tree per CTA, an atomic each
+     3 warp        254.2 us  100 % 0.98 x  shuffles, an atomic per warp
+                 loses at f32 65536 x 4096 (0.98 x)
+     4 ticket      241.3 us  105 % 1.05 x  16-byte loads, last CTA finishes in order
+    end of measured */
 #define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_SUM_CTAS 4096 // most partial sums
 KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6275,6 +6470,11 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  one atomic per thread
+     2 block       239.0 us   53 %      -  sum per CTA, an atomic each
+     3 ticket      121.4 us  104 % 1.97 x  16-byte loads, last CTA finishes
+    end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_MSE_CTAS 4096 // most partial sums
 KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6415,6 +6615,10 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
                packs, so that stores of one overlap loads of the next
     bound by   memory: compare with bytes / copy bandwidth. Inputs and dx that reach a 16-byte boundary at
                different elements are taken one element at a time */
+/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      - -  one element per thread
+     2 unroll      182.3 us  104 % -  two 16-byte packs of each input in flight
+    end of measured */
 #define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
@@ -6522,6 +6726,14 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     5 vec      16-byte loads of several rows before the first use, each pack of w serves them all; short
                rows share a warp                      <- enough bytes in flight, few instructions
     bound by   memory: compare with bytes / read bandwidth */
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, uncoalesced
+     2 split              -      -      -  two kernels: products to memory, row sums
+     3 matmul             -      -      -  a GEMM with one column, mostly padding
+     4 warp        242.2 us  104 %      -  warp per row, shuffles, one read
+     5 vec         245.8 us  103 % 0.99 x  16-byte loads, several rows in flight
+                 loses at f32 65536 x 4096 (0.99 x)
+    end of measured */
 #define KBK_CHECK_weighted_sum_fwd KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -6559,6 +6771,13 @@ KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in
     5 fused    16-byte accesses, dx and dw from one read of x   <- reads of x and writes of dx overlap; where there
                is much to read, the next rows are on their way meanwhile, and all SMs add the CTAs' sums
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per element of dx, per column of dw
+     2 split              -      -      -  product to memory, its column sums, dx
+     3 matmul             -      -      -  two GEMMs, K = 1 and M = 1
+     4 ticket      926.8 us   55 %      -  column sums per CTA, added in order; dx
+     5 fused       513.1 us   99 % 1.81 x  dx and dw from one read, 16-byte accesses
+    end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows, 1);
@@ -6974,6 +7193,12 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
                accesses, 64 or 128 bytes in flight per thread, 256-byte pieces of rows on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs rows of x and of y that are multiples of
                16 bytes, and addresses as well; it goes the way of padded otherwise */
+/*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, strided writes
+     2 shared      715.8 us   35 %      -  32 x 32 tile in shared memory, bank conflicts
+     3 padded      422.7 us   60 % 1.69 x  32 x 33 tile, no conflicts
+     4 vec         255.8 us   99 % 1.65 x  4 x 4 or 8 x 8 per thread, 16-byte accesses
+    end of measured */
 #define KBK_CHECK_transpose_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, 0);
@@ -7136,6 +7361,11 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     3 unroll   four 16-byte packs in flight          <- 64 bytes in flight per thread, one rescaling for 16 or
                32 logits. Rows of odd length: alignment is peeled row by row
     bound by   memory: compare with bytes / read bandwidth */
+/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-21
+     1 split              -      -      -  log-softmax to memory in f32, then a gather
+     2 online      290.2 us   67 %      -  CTA per row, running (max, sum), one read
+     3 unroll      192.2 us  101 % 1.51 x  16-byte packs, four in flight per thread
+    end of measured */
 #define KBK_CHECK_cross_entropy_fwd KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)
 KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -7280,6 +7510,10 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
                elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
                log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
+/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-21
+     1 naive              -      - -  one element per thread
+     2 unroll      391.6 us   99 % -  16-byte packs, two in flight per thread
+    end of measured */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -7468,6 +7702,13 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
                boundary at different elements, take the way of rung 2 */
+/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-21
+     1 split              -      -      -  fwd unroll, then bwd unroll: three streams
+     2 fused       481.4 us   80 %      -  CTA per row, second read backwards
+     3 shared      424.8 us   91 % 1.13 x  row in shared memory, one read
+     4 cluster     456.0 us   85 % 0.93 x  row over 2 to 8 CTAs, sums through DSMEM
+                 loses at bf16 8192 x 50304 (0.93 x), of 2; gains at bf16 4096 x 131072 (1.26 x)
+    end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
 KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -7916,6 +8157,11 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                rows need more of them outstanding than a copy does
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
                not multiples of 16 bytes, or W or y is not aligned to 16 */
+/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 vec          23.5 us   93 %      -  warp per token, 16-byte accesses
+     3 unroll       23.6 us   93 % 1.00 x  two packs per thread, ids first
+    end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("W", s->depth * s->cols, 0);
@@ -8068,6 +8314,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                the first kernel, and have their rows of dy when the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
+/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  an atomic per element
+     2 vec          79.0 us   61 %      -  red.global.add.v4.f32
+     3 sorted       51.0 us   94 % 1.55 x  ids in order, one owner per row of dW
+    end of measured */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
 #define KBKI_EMB_TH 1024   // threads of a CTA that orders
 #define KBKI_EMB_ROWS 4096 // most rows whose tokens one CTA orders
@@ -8532,6 +8783,15 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     4 and 5 of f16 and bf16: >>matmul_steps.   7, 8: >>matmul_mma: mma.sync.   9 to 15: >>matmul_hopper: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
+/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -           -  one thread per element of C
+     2 shared      22.40 ms    9 %           -  32 x 32 tiles in shared memory
+     3 regblock           -      -           -  128 x 128 tiles, 8 x 8 results per thread
+     4 vec          3829 us   56 % 5.85 x of 2  16-byte accesses, A transposed on its way
+     5 cpasync            -      -           -  cp.async ring of four tiles
+     6 warptile     2743 us   78 % 1.40 x of 4  warp tiles, fragments ahead, bands, split K
+    99 cublas       2674 us   80 %           -  cublasGemmEx, f32 accumulation, no TF32
+    end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
 #define KBKI_MM_TILE 128 // edge of a CTA's tile
@@ -9095,6 +9355,29 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                <- no thread computes addresses, looks for edges or moves numbers; but still nothing is fetched
                while products are computed. A and B with lines that all start on 16 bytes only
     bound by   waiting: tiles are fetched, then multiplied, in turn. 7 on: >>matmul_mma; wgmma: >>matmul_hopper */
+/*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
+     1 naive              -      -            -  one thread per element of C
+     2 shared      22.12 ms    1 %            -  32 x 32 tiles in shared memory
+     3 regblock           -      -            -  128 x 128 tiles, 8 x 8 results per thread
+     4 warpmma            -      -            -  mma.sync, ldmatrix, tiles loaded plainly
+     5 tmaload            -      -            -  tiles fetched by one thread, by TMA
+     7 mma                -      -            -  ldmatrix, mma.sync m16n8k16, one stage
+     8 mmapipe     276.1 us   63 % 80.13 x of 2  mma.sync and a cp.async ring; any alignment
+     9 wgmma      202.1 us*   86 %       1.37 x  TMA, two buffers, wgmma from shared memory
+    10 ws         198.0 us*   88 %       1.02 x  one warp loads a ring, four multiply
+                 loses at bf16 2048 x 2048 x 2048 TN (0.90 x) and 9 of 23 more; gains at f16 1024 x 1024 x 1024 NT
+                 (1.31 x)
+    11 coop       178.8 us*   98 %       1.11 x  128 x 256 tiles, two warpgroups multiply
+                 loses at bf16 1024 x 1024 x 1024 TN (0.70 x) and 5 of 23 more; gains at bf16 2048 x 2048 x 2048
+                 (1.12 x)
+    12 persist    177.5 us*   98 %       1.01 x  a CTA per SM, bands of tiles
+                 loses at bf16 1024 x 1024 x 1024 (0.99 x), of 24; gains at f16 4096 x 4096 x 4096 NT (1.03 x)
+    13 multicast  179.1 us*   97 %       0.99 x  pairs of CTAs share the tiles of B
+                 loses at bf16 1024 x 1024 x 1024 NT (0.92 x) and 11 of 23 more
+    14 tma        176.7 us*   99 %       1.01 x  C leaves by TMA, under the next tile
+    15 select     176.2 us*   99 %       1.00 x  by shape; any alignment, with copies
+    99 cublas      171.6 us  102 %            -  cublasGemmEx, f32 accumulation, no TF32
+    end of measured */
 #ifdef __CUDACC__
 
 // Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
@@ -10147,6 +10430,11 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     2 mmapipe  the same on tensor cores                  <- as there
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory where K is small: compare with the larger of the two times */
+/*  measured bmm fwd: bf16 128 times 1024 x 512 x 512
+     1 regblock           -      - -  matmul's kernel, batch in grid.z
+     2 mmapipe            -      - -  matmul's kernel, batch in grid.z
+    99 cublas             -      - -  cublasGemmStridedBatchedEx, no TF32
+    end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
 KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int n = kbk_matmul_fwd_tensors(s, t);
@@ -10221,6 +10509,16 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     5 flashws, 7 flashpp   wgmma and TMA             <- in >>attention_hopper
     bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
                key that causality hides leaves no trace, except that cublas multiplies v by its zeros */
+/*  measured attention fwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
+     1 naive              -      -      -  score matrix in memory, three passes
+     2 cublas       3937 us   18 %      -  vendor's batched GEMMs, own softmax
+     3 flash              -      -      -  64 x 64 tiles, running softmax, FMAs
+     4 flashmma     1431 us   49 %      -  mma.sync, P in registers, two buffers
+     5 flashws    973.2 us*   72 % 1.47 x  wgmma and TMA, producer and consumers
+     7 flashpp    828.7 us*   85 % 1.17 x  scores a tile ahead, consumers in turn
+                 loses at f16 4 x 16 x 4096 x 128 causal (0.94 x) and 2 of 27 more; gains at f16 1 x 128 x 512 x 64
+                 (1.21 x)
+    end of measured */
 #define KBK_CHECK_attention_fwd KBKI_CHECKS(1e-5, 128, 0, 1e-3, 4, 0, 6e-3, 4, 0)
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
 KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -11529,6 +11827,11 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                                                      of a tile waits for the next tile's barrier: one per tile
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
                lse has no room there for the logarithm of a sum */
+/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21
+     1 naive              -      - -  both S x S matrices in memory
+     3 flash              -      - -  32 x 32 tiles, p and ds computed anew, FMAs
+     4 flashmma     4426 us   40 % -  128 keys stay, dq by atomics
+    end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
