@@ -2367,7 +2367,7 @@ template <class T> const char* kbk_div_fwd_unroll(const kbk_args* a, kbk_stream 
      2 stride             -      -      -  device-sized grid, grid-stride loop
      3 vec         496.6 us  101 %      -  16-byte accesses
      4 unroll      500.6 us  100 % 0.99 x  two 16-byte packs in flight
-                 loses at f32 67108864 (0.99 x), of 8; gains at f32 2097152 (1.05 x)
+                 loses at f32 67108864 (0.99 x) alone of 8 shapes; gains at f32 2097152 (1.05 x)
      5 bulk        528.2 us   95 % 0.95 x  bulk copies in and out
                  loses at f32 2097152 (0.94 x) and all of 7 more
     99 cudart      500.0 us  101 %      -  cudaMemcpyAsync
@@ -7707,7 +7707,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
      2 fused       481.4 us   80 %      -  CTA per row, second read backwards
      3 shared      424.8 us   91 % 1.13 x  row in shared memory, one read
      4 cluster     456.0 us   85 % 0.93 x  row over 2 to 8 CTAs, sums through DSMEM
-                 loses at bf16 8192 x 50304 (0.93 x), of 2; gains at bf16 4096 x 131072 (1.26 x)
+                 loses at bf16 8192 x 50304 (0.93 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.26 x)
     end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
 KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -9371,7 +9371,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                  loses at bf16 1024 x 1024 x 1024 TN (0.70 x) and 5 of 23 more; gains at bf16 2048 x 2048 x 2048
                  (1.12 x)
     12 persist    177.5 us*   98 %       1.01 x  a CTA per SM, bands of tiles
-                 loses at bf16 1024 x 1024 x 1024 (0.99 x), of 24; gains at f16 4096 x 4096 x 4096 NT (1.03 x)
+                 loses at bf16 1024 x 1024 x 1024 (0.99 x) alone of 24 shapes; gains at f16 4096 x 4096 x 4096 NT
+                 (1.03 x)
     13 multicast  179.1 us*   97 %       0.99 x  pairs of CTAs share the tiles of B
                  loses at bf16 1024 x 1024 x 1024 NT (0.92 x) and 11 of 23 more
     14 tma        176.7 us*   99 %       1.01 x  C leaves by TMA, under the next tile

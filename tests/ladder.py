@@ -211,7 +211,7 @@ def loses_text(found):
     text = 'loses at %s (%.2f x)' % (slower[0][1], slower[0][0])
     if len(found) > 1:
         also = 'all' if len(slower) == len(found) else len(slower) - 1
-        text += ' and %s of %d more' % (also, len(found) - 1) if also else ', of %d' % len(found)
+        text += ' and %s of %d more' % (also, len(found) - 1) if also else ' alone of %d shapes' % len(found)
     return text + ('; gains at %s (%.2f x)' % (found[-1][1], found[-1][0]) if found[-1][0] > 1 / SAME else '')
 
 
@@ -255,11 +255,10 @@ def card(key, rungs, evidence):
 def readme(rungs, evidence):
     title, lines = ladder('matmul', 'fwd', 'bf16', rungs, evidence)
     gains = max(len(x[4]) for x in lines)
-    out = ['<!-- measured matmul fwd bf16 -->', '']
+    out = ['<!-- measured matmul fwd bf16: %s -->' % title]
     for number, name, time, roof, gain, note, _ in lines:
-        text = '    %2d %-9s %10s %6s  %*s  %s' % (number, name, time, roof, gains, gain, note)
-        out.append(text.rstrip())
-    return out + ['', '<!-- %s -->' % title]
+        out.append(('    %2d %-9s %10s %6s  %*s  %s' % (number, name, time, roof, gains, gain, note)).rstrip())
+    return out
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -273,7 +272,8 @@ def rewritten(text, rungs, evidence, problems):
             out.append(lines[i])
             i += 1
             continue
-        end = next((k for k in range(i, len(lines)) if lines[k] == '    end of measured */'), None)
+        last = next((k for k in range(i, len(lines)) if lines[k].endswith('*/')), i)
+        end = last if lines[last] == '    end of measured */' else None
         keys = [k for k in LADDERS if k[:2] == (m[1], m[2]) and (k[2] == m[3] or not m[3])]
         if end is None or len(keys) != 1:
             problems.append('line %d: %s' % (i + 1, 'no end of measured' if end is None else
@@ -294,11 +294,11 @@ def rewritten(text, rungs, evidence, problems):
 def rewritten_readme(text, rungs, evidence, problems):
     lines = text.split('\n')
     first = next((i for i, x in enumerate(lines) if x.startswith('<!-- measured matmul fwd bf16')), None)
-    last = next((i for i in range(first or 0, len(lines)) if i != first and lines[i].startswith('<!-- bf16')), None)
-    if first is None or last is None:
+    if first is None:
         problems.append('README.md shows no ladder')
         return text
-    return '\n'.join(lines[:first] + readme(rungs['matmul', 'fwd'], evidence) + lines[last + 1:])
+    last = next((i for i in range(first + 1, len(lines)) if not lines[i].startswith('    ')), len(lines))
+    return '\n'.join(lines[:first] + readme(rungs['matmul', 'fwd'], evidence) + lines[last:])
 
 
 def run(suite, path, only):
