@@ -101,7 +101,13 @@
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
                           flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas cublaslt
+       vendor   cudart cublas. Reserved, no row bears them: cublaslt
+
+   READING A LADDER
+       From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
+       plain rungs. Then comes a line that says that they end; what stands below it is as fast as we could make it.
+       Behind a card stand the times that its rungs took on an H200, and where one loses. Matrix products on tensor
+       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd_simt.
 
    COUNTING
        FLOPs: add, sub, mul, div, sqrt, rsqrt, exp, log, tanh, erf, max count 1, an FMA 2, a reduction of n
@@ -2044,6 +2050,8 @@ template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, Op>(io, i);
 }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 #define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256, two packs in flight lose 3 %
 
 // U packs per thread and input, a CTA's width apart, so that every access of a warp is one contiguous 512
@@ -2461,6 +2469,9 @@ template <class T> __global__ void kbk_copy_run_stride_k(kbki_copy_io<T> io) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) io.y[i] = io.x[i];
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 // The few elements before the first whole pack and after the last.
 template <class T> __device__ __forceinline__ void kbki_copy_edges(const kbki_copy_io<T>& io) {
     kbki_span edges = { io.packs, io.head, io.tail };
@@ -3707,6 +3718,8 @@ template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) kbki_dropout_one(io, i);
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 // Pack p holds elements p * Width to p * Width + Width - 1: a whole block of the generator, half of one (f32), or one
 // element.
@@ -6371,6 +6384,8 @@ template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbk
 }
 template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) { *io.out = (float)*io.total; }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Threads = 512;
     __shared__ float slots[32];
@@ -6527,6 +6542,8 @@ template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
     *io.out = (float)(*io.total / (double)io.n);
 }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 template <class T, int Width> __global__ void __launch_bounds__(512) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
     constexpr int U = 2, Threads = 512;
     __shared__ float slots[32];
@@ -6652,6 +6669,9 @@ template <class T> __global__ void kbk_mse_bwd_naive_k(kbki_mse_grad<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) io.one(i, io.factor());
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
     kbki_pack<T, Width> x[U], y[U];
@@ -6863,6 +6883,8 @@ template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_w
     if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
 }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 /*  A group of lanes takes several rows at a time, U packs of each: Rows * U loads on their way before the first is
     used, while w comes from the L1 cache once for all of these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
@@ -6932,6 +6954,8 @@ template <class T> struct kbki_wsum_columns {
     }
     __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
 };
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 /*  A thread owns one pack of columns. Across is how many threads lie along a row; 512 / Across rows are side by side,
     U of them per thread on their way. What the groups of threads along a row have summed meets in shared memory, in
@@ -7243,6 +7267,8 @@ __global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose
         if (c0 + i < io.cols && r0 + lane < io.rows) io.y[(c0 + i) * io.rows + r0 + lane] = tile[lane][i];
 }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 // A square of elements, as many packs as one of them holds; the rows become the columns.
 template <int Width> struct kbki_square {
     uint32_t w[Width][4];
@@ -7448,6 +7474,8 @@ template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_
     if (threadIdx.x == 0) io.finish(blockIdx.x, p);
 }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 template <class T, int Width>
 __global__ void __launch_bounds__(256, 4) kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
@@ -7612,6 +7640,9 @@ template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T>
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols;
     if (r < io.rows) io.row(r).gradient_at(io.x + r * io.cols, io.dx + r * io.cols, i - r * io.cols);
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
     unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
@@ -7795,6 +7826,8 @@ __global__ void __launch_bounds__(512) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_
         }
     }
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 /*  A CTA's share of its rows, one after the other, is a sequence of pieces with as many packs as the CTA has threads;
     piece q lies in slot q mod slots. Each thread asks for its own pack of every piece (kbki_ahead) and alone uses it,
@@ -8226,6 +8259,9 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
         kbki_row_pack<T, Width>(v, row, c), v.store_cached(io.y + t * io.cols + c);
     }
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 // Packs of y one after the other, whatever token they belong to; `per` of them make a row.
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
@@ -8395,6 +8431,8 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     v.load(io.dy + i * Width);
     if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * Width, v);
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 // What the first kernel leaves to the second. Class c has the ids c + (row << bits), row = 0, 1, ...
 struct kbki_emb_order {
@@ -9102,6 +9140,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 // --- cp.async: memory to shared memory without a register in between
 __device__ __forceinline__ uint32_t kbki_mm_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 template <int Bytes> __device__ __forceinline__ void kbki_mm_copy(uint32_t to, const void* from) {
@@ -9579,6 +9619,8 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     place c ^ (line % 8): eight lines' packs of the same c then lie in different banks, which is what ldmatrix
     reads and what copies write. */
 #ifdef __CUDACC__
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 #define KBKI_MMA_DEPTH 64
 // Eight numbers of a line that may start anywhere: single ones until a 4-byte boundary, pairs, and a single
@@ -10907,6 +10949,8 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     why the output is rarely rescaled: the running maximum settles after a few tiles; where no row of a warp
     has a new one, all factors are 1 and the multiplications are left out. */
 #ifdef __CUDACC__
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 // What finds NaN and infinity among two 16-bit numbers.
 template <class T> struct kbki_half2_type;

@@ -9,6 +9,7 @@
                                       that suite, on the GPU that is there, and keeps the records in OUT, beside those
                                       that OUT has of other operations. As tests/evidence/h200/ladder.json they are
                                       evidence from then on
+    Both also look at the manual's closed list of words, and at where plain rungs end.
     --evidence FILE  (repeatable)     in place of the files below;  --root DIR: another copy of the sources
 
 A line is a rung: number, name, time, share of the machine's roof, how many times as fast as the rung before that
@@ -301,6 +302,52 @@ def rewritten_readme(text, rungs, evidence, problems):
     return '\n'.join(lines[:first] + readme(rungs['matmul', 'fwd'], evidence) + lines[last:])
 
 
+PLAIN = '// ---- The plain rungs end here.'
+
+
+def order(text, rungs, problems):
+    """Of an operation's kernels in a section, those above the line where plain rungs end have the lower numbers."""
+    kernels = {'kbk_%s_%s_%s_k' % (r.op, r.direction, r.name): r for all_ in rungs.values() for r in all_}
+    above, below, lines = {}, {}, 0
+    for line in text.split('\n'):
+        if line.startswith('/*-----') or line.startswith(PLAIN):
+            if line.startswith(PLAIN):
+                lines += 1
+                for key, found in below.items():
+                    above.setdefault(key, []).extend(found)
+            else:
+                above = {}
+            below = {}
+        m = re.search(r'\b(kbk_\w+_k)\(', line)
+        if m and m[1] in kernels and '<<<' not in line:
+            r = kernels[m[1]]
+            below.setdefault((r.op, r.direction), []).append(r)
+            for k in above.get((r.op, r.direction), []):
+                if k.number > r.number:
+                    problems.append('%s is rung %d and stands below the line, %s is rung %d and above it' % (
+                        m[1], r.number, k.name, k.number))
+    if lines < 10:
+        problems.append('only %d lines say that the plain rungs end' % lines)
+
+
+def words(text, rungs, problems):
+    """The closed list of the manual: a word of it has a row, or is among those reserved, and none is missing."""
+    found = re.search(r'Variant words are a closed list:\n(.*?)\n\n   [A-Z]{4}', text, re.S)
+    listed, kept, prose = set(), set(), False
+    for line in found[1].split('\n') if found else []:
+        m = re.match(r' {7}(\w+) +(.*)', line) or re.match(r' {9,}()(.*)', line)
+        if not m or not m[2]:
+            continue
+        prose = m[1] in ('attention', 'host', 'vendor') or (prose and not m[1])
+        plain, _, reserved = re.sub(r'\([^()]*\)', '', m[2]).partition('Reserved, no row bears them:')
+        listed |= set(re.findall(r'\w+', plain)) - {'copies', 'allocations'} if prose else {plain.split()[0]}
+        kept |= set(re.findall(r'\w+', reserved))
+    used = {r.name for all_ in rungs.values() for r in all_}
+    for what, which in (('no word of the closed list', used - listed), ('reserved, and has a row', kept & used),
+                        ('has no row, and is not marked as reserved', listed - kept - used)):
+        problems += ['%s: %s' % (word, what) for word in sorted(which)]
+
+
 def run(suite, path, only):
     """A suite's records of every ladder."""
     kept = []
@@ -332,7 +379,7 @@ def run(suite, path, only):
 
 
 def main(argv):
-    given, words, root, i = [], [], '.', 0
+    given, asked, root, i = [], [], '.', 0
     while i < len(argv):
         if argv[i] in ('--evidence', '--root') and i + 1 < len(argv):
             i += 1
@@ -341,22 +388,25 @@ def main(argv):
             else:
                 given.append(argv[i])
         else:
-            words.append(argv[i])
+            asked.append(argv[i])
         i += 1
-    if words[:1] == ['--run'] and len(words) > 2:
-        return run(words[1], words[2], words[3:])
-    if words not in (['--check'], ['--write']):
+    if asked[:1] == ['--run'] and len(asked) > 2:
+        return run(asked[1], asked[2], asked[3:])
+    if asked not in (['--check'], ['--write']):
         print(__doc__.split('\n\n')[1], file=sys.stderr)
         return 2
     evidence, problems, stale = gather(root, given), [], []
     paths = [os.path.join(root, n) for n in ('kbench_kernels.cuh', 'README.md')]
     with open(paths[0], encoding='utf-8') as f:
-        rungs = table(f.read())
+        header = f.read()
+    rungs = table(header)
+    order(header, rungs, problems)
+    words(header, rungs, problems)
     for path, make in zip(paths, (rewritten, rewritten_readme)):
         with open(path, encoding='utf-8') as f:
             text = f.read()
         new = make(text, rungs, evidence, problems)
-        if new != text and words == ['--write']:
+        if new != text and asked == ['--write']:
             with open(path, 'w', encoding='utf-8') as f:
                 f.write(new)
         elif new != text:
