@@ -9382,7 +9382,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
                      by tensor copies, each with one new instruction and nothing else.
-                     Public: kbk_matmul_fwd_warpmma, _tmaload      Used by: >>matmul_mma, >>attention_mma, the table
+                     Public: kbk_matmul_fwd_warpmma, _tmaload      Used by: >>matmul_mma, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
