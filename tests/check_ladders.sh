@@ -73,6 +73,37 @@ sed 's/"implementation": "block"/"implementation": "elsewhere"/' "$tmp/small.jso
 ladder --evidence "$tmp/gap.json" --write
 sed -n '/^\/\*  measured softmax fwd/,/end of measured/p' "$tmp/root/$header" > "$out"
 check_out "a gain over a rung further down" ' 3 online +600\.0 us +50 % 1\.67 x of 1  warp per row'
+
+# --run asks a suite for every type and shape once, keeps what is fine, and what a file had of other cases
+cat > "$tmp/suite.py" << 'END'
+import json, sys
+words = sys.argv[1:]
+ops, dtype = words[words.index('--op') + 1].split(','), words[words.index('--dtype') + 1]
+shape = dict((k, int(v)) for k, v in (w.split('=') for i, w in enumerate(words) if words[i - 1] == '-a'))
+def record(op, direction, impl, ms, status):
+    return {'name': '%s/%s/%s/%s' % (op, direction, impl, dtype), 'operation': op, 'direction': direction, 'implementation': impl,
+            'dtype': dtype, 'params': dict(shape, dtype=dtype, dir=direction), 'status': status, 'time_ms': ms,
+            'gpu_efficiency': 25, 'gpu': 'NVIDIA H200', 'date': '2031-02-03T00:00:00Z'}
+made = [record(op, d, impl, ms, 'ok') for op in ops for d in ('fwd', 'bwd') for impl, ms in (('naive', 4.0), ('flash', 1.0))]
+json.dump(made + [record(ops[0], 'fwd', 'flashmma', None, 'timeout')], open(words[words.index('--json') + 1], 'w'))
+END
+printf '#!/bin/sh\nexec python3 "%s" "$@"\n' "$(cd "$tmp" && pwd)/suite.py" > "$tmp/suite" && chmod +x "$tmp/suite"
+run python3 tests/ladder.py --run "$tmp/suite" "$tmp/ladder.json" attention
+check_rc "--run" 0
+check_out "--run: the suite's command" 'op attention --dtype bf16 -a batch_size=4 .*-a heads=16 -a causal=0$'
+check_out "--run: what it keeps" '^4 records in '
+run python3 tests/ladder.py --run "$tmp/suite" "$tmp/ladder.json" matmul
+check_out "--run: two types" '^12 records in '
+run python3 tests/ladder.py --run "$tmp/suite" "$tmp/ladder.json" matmul
+check_out "--run: again" '^12 records in '
+fresh
+cp "$tmp/ladder.json" "$tmp/root/tests/evidence/h200/ladder.json"
+ladder --write
+check_rc "--write with a ladder.json" 0
+sed -n '/^\/\*  measured attention bwd/,/end of measured/p' "$tmp/root/$header" > "$out"
+check_out "ladder.json counts first" ' 3 flash +1000 us +25 % +4\.00 x  32 x 32'
+check_out "the others fill in" ' 4 flashmma +4426 us +40 % +0\.23 x  128 keys'
+
 run python3 tests/ladder.py --nonsense
 check_rc "an unknown word" 2
 finish
