@@ -21,8 +21,8 @@
 
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length; but for what tensor copies cannot take: tmaload and rungs 9 to 14 of matmul, 5
-   and 7 of attention say so.
+   size, and any row length; but for what tensor copies cannot take: rungs 5, 6 and 9 to 14 of
+   matmul in 16 bits, 5 and 7 of attention say so.
 
    THE TABLE
 
@@ -89,6 +89,7 @@
                 warptile  CTA, warp and thread tiles
                 warpmma   mma.sync on tiles loaded number by number
                 tmaload   the same on tiles loaded by TMA
+                warpgroup wgmma on such tiles, in turn with loading them
                 mma       mma.sync on swizzled tiles
                 mmapipe   mma.sync and a cp.async ring
                 wgmma     TMA and one consumer warpgroup
@@ -148,7 +149,7 @@
        >>embedding_bwd  gradient of a table: many may want to add to the same row
        >>matmul_simt    matrix product without tensor cores
        >>matmul_tile    matrix product with cp.async and warp tiles
-       >>matmul_steps   matrix product with mma.sync, and with tensor copies, each in one step
+       >>matmul_steps   matrix product with mma.sync, with tensor copies, with wgmma, a step each
        >>matmul_mma     matrix product with mma.sync, in earnest
        >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_vendor  matrix product by the vendor's library
@@ -615,7 +616,8 @@
     row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragments ahead, bands, split K")
 #define KBK_TABLE_MATMUL_STEPS(row)                                                                              \
     row(matmul,    fwd,  warpmma,  4,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded plainly")      \
-    row(matmul,    fwd,  tmaload,  5,  KBK_HALF, 90,  KBK_OWN,  "tiles fetched by one thread, by TMA")
+    row(matmul,    fwd,  tmaload,  5,  KBK_HALF, 90,  KBK_OWN,  "tiles fetched by one thread, by TMA")           \
+    row(matmul,    fwd,  warpgroup, 6, KBK_HALF, 90a, KBK_OWN,  "these tiles multiplied by wgmma")
 #define KBK_TABLE_MATMUL_MMA(row)                                                                                \
     row(matmul,    fwd,  mma,      7,  KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
     row(matmul,    fwd,  mmapipe,  8,  KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
@@ -8818,7 +8820,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
                bands; K split where tiles are few
                                                  <- 128 FMAs per six 16-byte reads that nothing waits for;
                a band's rows and columns stay in L2; a small product fills the device too
-    4 and 5 of f16 and bf16: >>matmul_steps.   7, 8: >>matmul_mma: mma.sync.   9 to 15: >>matmul_hopper: wgmma
+    4 to 6 of f16 and bf16: >>matmul_steps.   7, 8: >>matmul_mma: mma.sync.   9 to 15: >>matmul_hopper: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21
@@ -9381,8 +9383,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
-                     by tensor copies, each with one new instruction and nothing else.
-                     Public: kbk_matmul_fwd_warpmma, _tmaload      Used by: >>matmul_mma, the table
+                     by tensor copies, and the first with wgmma, each with one new instruction and nothing else.
+                     Public: kbk_matmul_fwd_warpmma, _tmaload, _warpgroup      Used by: >>matmul_mma, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
@@ -9394,13 +9396,17 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                that counts the bytes
                <- no thread computes addresses, looks for edges or moves numbers; but still nothing is fetched
                while products are computed. A and B with lines that all start on 16 bytes only
-    bound by   waiting: tiles are fetched, then multiplied, in turn. 7 on: >>matmul_mma; wgmma: >>matmul_hopper */
+    6 warpgroup  the same tiles, multiplied by wgmma: four warps at a time, 64 x 128 x 16 by one instruction
+               <- no fragment passes through a register, and none is read once per warp that wants it
+    bound by   waiting: tiles are fetched, then multiplied, in turn; what else runs on the SM meanwhile are other
+               CTAs. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where fetching overlaps */
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
      1 naive              -      -            -  one thread per element of C
      2 shared      22.12 ms    1 %            -  32 x 32 tiles in shared memory
      3 regblock           -      -            -  128 x 128 tiles, 8 x 8 results per thread
      4 warpmma            -      -            -  mma.sync, ldmatrix, tiles loaded plainly
      5 tmaload            -      -            -  tiles fetched by one thread, by TMA
+     6 warpgroup          -      -            -  these tiles multiplied by wgmma
      7 mma                -      -            -  ldmatrix, mma.sync m16n8k16, one stage
      8 mmapipe     276.1 us   63 % 80.13 x of 2  mma.sync and a cp.async ring; any alignment
      9 wgmma      202.1 us*   86 %       1.37 x  TMA, two buffers, wgmma from shared memory
@@ -9571,25 +9577,92 @@ __global__ void __launch_bounds__(256)
     kbki_step_put(io, (int64_t)i0 + y, (int64_t)j0 + x, c);
 #endif
 }
-template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
+// The arguments of a product on such tiles and the maps of its operands, or why it is not for TMA. K = 0: no maps.
+template <class T> struct kbki_step_maps {
     kbki_mm<T> io;
-    kbki_map map_a = {}, map_b = {};
+    kbki_map a, b;
     int64_t ctas;
-    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if ((why = kbki_needs<90>()) != NULL) return why;
-    if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        if (io.k && (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)))
+    const char* make(const kbk_args* args) {
+        const char* why = kbki_mm_args(args, 128, 128, &io, &ctas);
+        const bool along_a = args->s.layout != KBK_TN, along_b = args->s.layout == KBK_NT;
+        memset(&a, 0, sizeof a), memset(&b, 0, sizeof b);
+        if (why || ctas == 0 || io.k == 0) return why;
+        if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
+        if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
             return "TMA wants A and B with lines that all start on 16 bytes: use warpmma";
-        const char* no = !io.k ? NULL
-                         : l.a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
-                               : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
-        if (io.k && !no)
-            no = l.b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &map_b)
-                     : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &map_b);
-        if (no) return no;
-        kbk_matmul_fwd_tmaload_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(map_a, map_b, io);
+        why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &a)
+                      : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &a);
+        if (why) return why;
+        return along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &b)
+                       : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &b);
+    }
+};
+template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make(a);
+    if (why || m.ctas == 0) return why;
+    if ((why = kbki_needs<90>()) != NULL) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        kbk_matmul_fwd_tmaload_k<T, l.a, l.b><<<(unsigned)m.ctas, 256, 0, st>>>(m.a, m.b, m.io);
+        return kbki_launched();
+    });
+}
+
+/*  wgmma: four warps multiply together, both operands straight from shared memory; what it is told of them is an
+    address and a pattern (see kbki_wg_operand). It runs on its own: a fence orders it behind what the threads did with
+    its registers, a group ends what belongs together, and the results are there when the group is done. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(128)
+    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                               kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    __shared__ uint64_t full;
+    int depth = (int)io.k, i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[2][64]; // two times 64 x 128; thread t of warp w has rows 16 w + t / 4 and 8 more, two columns of every 8
+    u.set(a), v.set(b);
+    if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
+    __syncthreads();
+#pragma unroll 1
+    for (int k0 = 0; k0 < depth; k0 += 64) {
+        if (threadIdx.x == 0) {
+            kbki_bar_expect(&full, sizeof a + sizeof b);
+            kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
+        }
+        kbki_bar_wait(&full, k0 / 64 % 2);
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < 4; step++) // 16 of k each; the first product does not add, it sets
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
+                    d[half], u.at(step * u.step16 + half * u.block64), v.at(step * v.step16), step ? 1 : k0);
+        kbki_wg_commit();
+        kbki_wg_wait<0>();
+        __syncthreads();
+    }
+    kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
+#pragma unroll
+    for (int e = 0; e < 128; e++) {
+        int64_t i = i0 + e / 64 * 64 + (int)threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + e / 2 % 2 * 8;
+        int64_t j = j0 + e % 64 / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
+        if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(d[e / 64][e % 64]);
+    }
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make(a);
+    if (why || m.ctas == 0) return why;
+    if ((why = kbki_needs_hopper()) != NULL) return why;
+    if (m.io.k == 0) {
+        cudaMemsetAsync(m.io.c, 0, (size_t)(m.io.m * m.io.n) * sizeof(T), st);
+        return kbki_launched();
+    }
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        kbk_matmul_fwd_warpgroup_k<T, l.a, l.b><<<(unsigned)m.ctas, 128, 0, st>>>(m.a, m.b, m.io);
         return kbki_launched();
     });
 }
