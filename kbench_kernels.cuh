@@ -9401,29 +9401,29 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     bound by   waiting: tiles are fetched, then multiplied, in turn; what else runs on the SM meanwhile are other
                CTAs. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where fetching overlaps */
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
-     1 naive              -      -            -  one thread per element of C
-     2 shared      22.12 ms    1 %            -  32 x 32 tiles in shared memory
-     3 regblock           -      -            -  128 x 128 tiles, 8 x 8 results per thread
-     4 warpmma            -      -            -  mma.sync, ldmatrix, tiles loaded plainly
-     5 tmaload            -      -            -  tiles fetched by one thread, by TMA
-     6 warpgroup          -      -            -  these tiles multiplied by wgmma
-     7 mma                -      -            -  ldmatrix, mma.sync m16n8k16, one stage
-     8 mmapipe     276.1 us   63 % 80.13 x of 2  mma.sync and a cp.async ring; any alignment
-     9 wgmma      202.1 us*   86 %       1.37 x  TMA, two buffers, wgmma from shared memory
-    10 ws         198.0 us*   88 %       1.02 x  one warp loads a ring, four multiply
+     1 naive              -      -           -  one thread per element of C
+     2 shared      22.12 ms    1 %           -  32 x 32 tiles in shared memory
+     3 regblock           -      -           -  128 x 128 tiles, 8 x 8 results per thread
+     4 warpmma            -      -           -  mma.sync, ldmatrix, tiles loaded plainly
+     5 tmaload            -      -           -  tiles fetched by one thread, by TMA
+     6 warpgroup          -      -           -  these tiles multiplied by wgmma
+     7 mma                -      -           -  ldmatrix, mma.sync m16n8k16, one stage
+     8 mmapipe     276.1 us   63 % 80.1 x of 2  mma.sync and a cp.async ring; any alignment
+     9 wgmma      202.1 us*   86 %      1.37 x  TMA, two buffers, wgmma from shared memory
+    10 ws         198.0 us*   88 %      1.02 x  one warp loads a ring, four multiply
                  loses at bf16 2048 x 2048 x 2048 TN (0.90 x) and 9 of 23 more; gains at f16 1024 x 1024 x 1024 NT
                  (1.31 x)
-    11 coop       178.8 us*   98 %       1.11 x  128 x 256 tiles, two warpgroups multiply
+    11 coop       178.8 us*   98 %      1.11 x  128 x 256 tiles, two warpgroups multiply
                  loses at bf16 1024 x 1024 x 1024 TN (0.70 x) and 5 of 23 more; gains at bf16 2048 x 2048 x 2048
                  (1.12 x)
-    12 persist    177.5 us*   98 %       1.01 x  a CTA per SM, bands of tiles
+    12 persist    177.5 us*   98 %      1.01 x  a CTA per SM, bands of tiles
                  loses at bf16 1024 x 1024 x 1024 (0.99 x) alone of 24 shapes; gains at f16 4096 x 4096 x 4096 NT
                  (1.03 x)
-    13 multicast  179.1 us*   97 %       0.99 x  pairs of CTAs share the tiles of B
+    13 multicast  179.1 us*   97 %      0.99 x  pairs of CTAs share the tiles of B
                  loses at bf16 1024 x 1024 x 1024 NT (0.92 x) and 11 of 23 more
-    14 tma        176.7 us*   99 %       1.01 x  C leaves by TMA, under the next tile
-    15 select     176.2 us*   99 %       1.00 x  by shape; any alignment, with copies
-    99 cublas      171.6 us  102 %            -  cublasGemmEx, f32 accumulation, no TF32
+    14 tma        176.7 us*   99 %      1.01 x  C leaves by TMA, under the next tile
+    15 select     176.2 us*   99 %      1.00 x  by shape; any alignment, with copies
+    99 cublas      171.6 us  102 %           -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #ifdef __CUDACC__
 

@@ -187,6 +187,10 @@ def time_text(ms):
     return '%.*f us' % (2 if us < 10 else 1 if us < 1000 else 0, us)
 
 
+def times_text(gain):
+    return '%.*f x' % (2 if gain < 10 else 1 if gain < 100 else 0, gain)
+
+
 def before(rungs, i, dtype, here):
     """The index of the rung that rung i is compared with, or None."""
     return next((k for k in range(i - 1, -1, -1) if not rungs[k].vendor and dtype in rungs[k].types and
@@ -209,11 +213,12 @@ def loses_text(found):
     slower = [f for f in found if f[0] < SAME]
     if not slower:
         return None
-    text = 'loses at %s (%.2f x)' % (slower[0][1], slower[0][0])
+    text = 'loses at %s (%s)' % (slower[0][1], times_text(slower[0][0]))
     if len(found) > 1:
         also = 'all' if len(slower) == len(found) else len(slower) - 1
         text += ' and %s of %d more' % (also, len(found) - 1) if also else ' alone of %d shapes' % len(found)
-    return text + ('; gains at %s (%.2f x)' % (found[-1][1], found[-1][0]) if found[-1][0] > 1 / SAME else '')
+    best = found[-1]
+    return text + ('; gains at %s (%s)' % (best[1], times_text(best[0])) if best[0] > 1 / SAME else '')
 
 
 def ladder(op, direction, dtype, rungs, evidence):
@@ -225,7 +230,7 @@ def ladder(op, direction, dtype, rungs, evidence):
         t, gain = here.get(r.name), '-'
         k = None if r.vendor or not t else before(shown, i, dtype, here)
         if k is not None:
-            gain = '%.2f x' % (here[shown[k].name].ms / t.ms)
+            gain = times_text(here[shown[k].name].ms / t.ms)
             if k != i - 1:
                 gain += ' of %d' % shown[k].number
         time = time_text(t.ms) + ('*' if t.star else '') if t else '-'
