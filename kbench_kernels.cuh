@@ -21,8 +21,8 @@
 
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length; but for what tensor copies cannot take: rungs 9 to 14 and 16 of matmul, 5 and 7
-   of attention say so.
+   size, and any row length; but for what tensor copies cannot take: rungs 5, 6, 9 to 14 and 16 of
+   matmul in 16 bits, 5 and 7 of attention say so.
 
    THE TABLE
 
@@ -87,7 +87,10 @@
        tiles    regblock  register tile per thread
                 cpasync   multi-stage cp.async
                 warptile  CTA, warp and thread tiles
-                mma       mma.sync
+                warpmma   mma.sync on tiles loaded number by number
+                tmaload   the same on tiles loaded by TMA
+                warpgroup wgmma on such tiles, in turn with loading them
+                mma       mma.sync on swizzled tiles
                 mmapipe   mma.sync and a cp.async ring
                 wgmma     TMA and one consumer warpgroup
                 ws        producer and consumer warpgroups
@@ -100,7 +103,13 @@
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
                           flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas cublaslt
+       vendor   cudart cublas. Reserved, no row bears them: cublaslt
+
+   READING A LADDER
+       From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
+       plain rungs. Then comes a line that says that they end; what stands below it is as fast as we could make it.
+       Behind a card stand the times that its rungs took on an H200, and where one loses. Matrix products on tensor
+       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd_simt.
 
    COUNTING
        FLOPs: add, sub, mul, div, sqrt, rsqrt, exp, log, tanh, erf, max count 1, an FMA 2, a reduction of n
@@ -141,7 +150,8 @@
        >>embedding_bwd  gradient of a table: many may want to add to the same row
        >>matmul_simt    matrix product without tensor cores
        >>matmul_tile    matrix product with cp.async and warp tiles
-       >>matmul_mma     matrix product with mma.sync
+       >>matmul_steps   matrix product with mma.sync, with tensor copies, with wgmma, a step each
+       >>matmul_mma     matrix product with mma.sync, in earnest
        >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_select  the same, cut by shape
        >>matmul_vendor  matrix product by the vendor's library
@@ -150,6 +160,7 @@
        >>attention_mma  attention on tensor cores, through mma.sync
        >>attention_hopper attention through TMA and wgmma
        >>attention_bwd  attention backward
+       >>attention_bwd_simt attention backward in tiles, without tensor cores
       >>attention_bwd_hopper attention backward through TMA and wgmma
        >>registry       the tables themselves; look-up and launch
        >>shared         the same as plain C functions, for other languages
@@ -606,6 +617,10 @@
     row(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed on its way")     \
     row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async ring of four tiles")                   \
     row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragments ahead, bands, split K")
+#define KBK_TABLE_MATMUL_STEPS(row)                                                                              \
+    row(matmul,    fwd,  warpmma,  4,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded plainly")      \
+    row(matmul,    fwd,  tmaload,  5,  KBK_HALF, 90,  KBK_OWN,  "tiles fetched by one thread, by TMA")           \
+    row(matmul,    fwd,  warpgroup, 6, KBK_HALF, 90a, KBK_OWN,  "these tiles multiplied by wgmma")
 #define KBK_TABLE_MATMUL_MMA(row)                                                                                \
     row(matmul,    fwd,  mma,      7,  KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
     row(matmul,    fwd,  mmapipe,  8,  KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
@@ -621,6 +636,7 @@
 #else
 #define KBK_OPS_MATMUL(row)
 #define KBK_TABLE_MATMUL_SIMT(row)
+#define KBK_TABLE_MATMUL_STEPS(row)
 #define KBK_TABLE_MATMUL_MMA(row)
 #define KBK_TABLE_MATMUL_HOPPER(row)
 #endif
@@ -660,6 +676,7 @@
     row(attention, fwd,  flashws,  5,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, producer and consumers")         \
     row(attention, fwd,  flashpp,  7,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
+    row(attention, bwd,  flash,    3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, p and ds computed anew, FMAs")   \
     row(attention, bwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")   \
     row(attention, bwd,  flashws,  5,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same through wgmma and TMA")
 #else
@@ -677,10 +694,11 @@
 #define KBKI_WORDS(word)                                                                                         \
     word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
     word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
-    word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(mma)                  \
-    word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop) word(persist) word(multicast) word(tma) word(select)           \
-    word(flash) word(flashmma) word(flashws) word(flashrs) word(flashpp) word(pinned) word(pageable)             \
-    word(sm) word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
+    word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(warpmma)              \
+    word(tmaload) word(warpgroup) word(mma) word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop)             \
+    word(persist) word(multicast) word(tma) word(select) word(flash) word(flashmma) word(flashws)                \
+    word(flashrs) word(flashpp) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
+    word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
     KBK_OPS_ACTIVATION(row) KBK_OPS_DROPOUT(row) KBK_OPS_SOFTMAX(row) KBK_OPS_LAYERNORM(row)                     \
@@ -692,9 +710,9 @@
     KBK_TABLE_ACTIVATION(row) KBK_TABLE_DROPOUT(row) KBK_TABLE_SOFTMAX(row) KBK_TABLE_LAYERNORM(row)             \
     KBK_TABLE_RMSNORM(row) KBK_TABLE_REDUCTION(row) KBK_TABLE_MSE(row) KBK_TABLE_WSUM(row)                       \
     KBK_TABLE_TRANSPOSE(row) KBK_TABLE_CROSS_ENTROPY(row) KBK_TABLE_EMBEDDING(row)                               \
-    KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_MMA(row) KBK_TABLE_MATMUL_HOPPER(row)                            \
-    KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row) KBK_TABLE_BMM_VENDOR(row) KBK_TABLE_ATTENTION(row)           \
-    KBK_TABLE_ATTENTION_VENDOR(row)
+    KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_STEPS(row) KBK_TABLE_MATMUL_MMA(row)                             \
+    KBK_TABLE_MATMUL_HOPPER(row) KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row) KBK_TABLE_BMM_VENDOR(row)       \
+    KBK_TABLE_ATTENTION(row) KBK_TABLE_ATTENTION_VENDOR(row)
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
@@ -1914,7 +1932,7 @@ KBK_FN const char* kbki_needs_hopper(void) {
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // --- tensor copies: the box at (x, y) or (x, y, z), x innermost. Multicast: to the same place in every CTA of the
 //     mask, each of whose barriers is told of the bytes that it got.
 template <bool Multicast>
@@ -1961,7 +1979,9 @@ __device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const voi
 __device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // the map itself
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
+#endif
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- a warpgroup: four warps, the first of which is a multiple of four
 template <int Registers> __device__ __forceinline__ void kbki_wg_take() { // each of its threads; waits for them
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
@@ -2121,6 +2141,8 @@ template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io
     int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, Op>(io, i);
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 #define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256, two packs in flight lose 3 %
 
@@ -2290,6 +2312,26 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     check  f32 bit-exact (double rounded once is the same, division is IEEE); f16, bf16 1 ulp, norm-wise 3e-4,
            2.5e-3; div 5e-4, 4e-3, one rounding at its worst, since one large quotient can be the whole norm
     ladder as above; bulk: add only */
+/*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         364.1 us  104 %      -  16-byte accesses
+     4 unroll      365.3 us  104 % 1.00 x  two 16-byte packs of each input in flight
+     5 bulk        372.8 us  102 % 0.98 x  bulk copies keep a ring of tiles full
+                 loses at bf16 32768 x 4096 (0.97 x) and all of 1 more
+    end of measured */
+/*  measured mul fwd: f32 32768 x 4096
+     1 naive              -      - -  one element per thread
+     2 stride             -      - -  device-sized grid, grid-stride loop
+     3 vec                -      - -  16-byte accesses
+     4 unroll             -      - -  two 16-byte packs of each input in flight
+    end of measured */
+/*  measured div fwd: f32 32768 x 4096
+     1 naive              -      - -  one element per thread
+     2 stride             -      - -  device-sized grid, grid-stride loop
+     3 vec                -      - -  16-byte accesses
+     4 unroll             -      - -  two 16-byte packs of each input in flight
+    end of measured */
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_div_fwd KBKI_CHECKS(0, 0, 0, 5e-4, 1, 0, 4e-3, 1, 0)
@@ -2419,6 +2461,33 @@ template <class T> const char* kbk_div_fwd_unroll(const kbk_args* a, kbk_stream 
     check  2 ulp
     ladder as every element-wise operation
     bound by   memory */
+/*  measured copy run: f32 268435456, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         496.6 us  101 %      -  16-byte accesses
+     4 unroll      500.6 us  100 % 0.99 x  two 16-byte packs in flight
+                 loses at f32 67108864 (0.99 x) alone of 8 shapes; gains at f32 2097152 (1.05 x)
+     5 bulk        528.2 us   95 % 0.95 x  bulk copies in and out
+                 loses at f32 2097152 (0.94 x) and all of 7 more
+    99 cudart      500.0 us  101 %      -  cudaMemcpyAsync
+    end of measured */
+/*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-21
+     1 naive              -      - -  one element per thread
+     2 unroll      228.6 us  110 % -  two 16-byte stores per thread
+    99 cudart      232.8 us  108 % -  the driver's memset of words
+    end of measured */
+/*  measured read run: f32 268435456, NVIDIA H200, 2026-11-21
+     1 vec         246.3 us  102 %      -  16-byte accesses, the last CTA folds
+     2 unroll      239.2 us  105 % 1.03 x  four 16-byte packs in flight
+    end of measured */
+/*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         729.9 us  103 %      -  16-byte accesses
+     4 unroll      732.5 us  103 % 1.00 x  two packs of each input in flight
+     5 bulk        749.0 us  101 % 0.98 x  bulk copies keep a ring of tiles full
+                 loses at f32 268435456 (0.98 x)
+    end of measured */
 #define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_fill_run KBK_CHECK_copy_run
 #define KBK_CHECK_read_run KBK_CHECK_copy_run
@@ -2491,6 +2560,9 @@ template <class T> __global__ void kbk_copy_run_stride_k(kbki_copy_io<T> io) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) io.y[i] = io.x[i];
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 // The few elements before the first whole pack and after the last.
 template <class T> __device__ __forceinline__ void kbki_copy_edges(const kbki_copy_io<T>& io) {
     kbki_span edges = { io.packs, io.head, io.tail };
@@ -2815,6 +2887,17 @@ template <class T> const char* kbk_triad_run_bulk(const kbk_args* a, kbk_stream 
     1 naive    one thread; a cycle of up to KBKI_CHASE_WARM bytes is read once before, by the whole CTA, and
                so is found in the cache that it fits
     bound by   latency alone: nothing can be in flight beside a dependent load */
+/*  measured strided run: f32 8388608, stride 32
+     1 naive              -      - -  one element per thread
+     2 unroll             -      - -  four independent reads per thread
+    end of measured */
+/*  measured gather run: f32 33554432, among 268435456, sequential 0
+     1 naive              -      - -  one element per thread
+     2 unroll             -      - -  eight indices, then eight reads
+    end of measured */
+/*  measured chase run: f32 268435456
+     1 naive              -      - -  one thread, each load waits for the last
+    end of measured */
 #define KBK_CHECK_strided_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_gather_run KBK_CHECK_strided_run
 #define KBK_CHECK_chase_run KBK_CHECK_strided_run
@@ -3015,6 +3098,28 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     bytes  0
     check  nothing to check
     1 naive    one warp that does nothing: what is left of a time when the work is taken away */
+/*  measured h2d run: f32 67108864
+     1 pageable           -      - -  by the driver
+     2 pinned             -      - -  direct DMA
+     3 sm                 -      - -  a kernel on mapped memory
+    end of measured */
+/*  measured d2h run: f32 67108864
+     1 pageable           -      - -  by the driver
+     2 pinned             -      - -  direct DMA
+     3 sm                 -      - -  a kernel on mapped memory
+    end of measured */
+/*  measured d2d run: f32 67108864
+     3 sm                 -      - -  the unrolled copy
+    99 cudart             -      - -  cudaMemcpyAsync
+    end of measured */
+/*  measured alloc run: f32 67108864
+     1 malloc             -      - -  cudaMalloc, cudaFree
+     2 async              -      - -  a pool that gives all back
+     3 pool               -      - -  a pool that keeps all
+    end of measured */
+/*  measured null run: f32 1
+     1 naive              -      - -  an empty kernel
+    end of measured */
 #define KBK_CHECK_h2d_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_d2h_run KBK_CHECK_h2d_run
 #define KBK_CHECK_d2d_run KBK_CHECK_h2d_run
@@ -3177,6 +3282,12 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     bytes  2*n*s
     check  bit-exact
     ladder as every element-wise operation; unroll has two packs in flight */
+/*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         247.9 us  102 %      -  16-byte accesses
+     4 unroll      249.2 us  102 % 0.99 x  two 16-byte packs in flight
+    end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_relu_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
 KBK_FN int64_t kbk_relu_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
@@ -3224,6 +3335,27 @@ template <class T> const char* kbk_relu_fwd_unroll(const kbk_args* a, kbk_stream
                the tail or an exact division takes more. The tanh instruction is off by up to 2e-4 near 1,
                which the tail cannot bear
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
+/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp2 and polynomial
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         147.5 us   86 %      -  16-byte accesses
+     4 unroll      137.2 us   92 % 1.08 x  two 16-byte packs in flight
+     6 approx      124.3 us  102 % 1.10 x  logistic of a short polynomial
+    end of measured */
+/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp and divide
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         139.5 us   91 %      -  16-byte accesses
+     4 unroll      140.7 us   90 % 0.99 x  two 16-byte packs in flight
+     6 approx      124.2 us  102 % 1.13 x  hardware exp2 and reciprocal
+    end of measured */
+/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp and divide
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         133.5 us   95 %      -  16-byte accesses
+     4 unroll      129.1 us   98 % 1.03 x  two 16-byte packs in flight
+     6 approx      124.3 us  102 % 1.04 x  hardware exp2 and reciprocal
+    end of measured */
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBK_CHECK_gelu_erf_fwd KBKI_CHECK_ACTIVATION
 #define KBK_CHECK_gelu_tanh_fwd KBKI_CHECK_ACTIVATION
@@ -3394,6 +3526,27 @@ template <class T> const char* kbk_silu_fwd_approx(const kbk_args* a, kbk_stream
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
+/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp2 and polynomial
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         183.0 us  104 %      -  16-byte accesses
+     4 unroll      182.5 us  104 % 1.00 x  two packs of each input in flight
+     6 approx      181.7 us  105 % 1.00 x  a polynomial of half the length
+    end of measured */
+/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp and divide
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         210.0 us   90 %      -  16-byte accesses
+     4 unroll      198.3 us   96 % 1.06 x  two packs of each input in flight
+     6 approx      181.7 us  105 % 1.09 x  hardware exp2 and reciprocal
+    end of measured */
+/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, exp and divide
+     2 stride             -      -      -  device-sized grid, grid-stride loop
+     3 vec         186.3 us  102 %      -  16-byte accesses
+     4 unroll      181.4 us  105 % 1.03 x  two packs of each input in flight
+     6 approx      181.4 us  105 % 1.00 x  hardware exp2 and reciprocal
+    end of measured */
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
 #define KBK_CHECK_gelu_erf_bwd KBKI_CHECK_ACTIVATION_BWD
 #define KBK_CHECK_gelu_tanh_bwd KBKI_CHECK_ACTIVATION_BWD
@@ -3585,6 +3738,16 @@ template <class T> const char* kbk_silu_bwd_approx(const kbk_args* a, kbk_stream
     3 unroll   two packs before first use        <- the second pack's generator runs while memory answers the
                first
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
+/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one Philox call per element
+     2 vec         132.8 us   95 %      -  16-byte accesses, a Philox call per pack
+     3 unroll      123.8 us  102 % 1.07 x  two packs in flight
+    end of measured */
+/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one Philox call per element
+     2 vec         132.8 us   95 %      -  16-byte accesses, a Philox call per pack
+     3 unroll      124.0 us  102 % 1.07 x  two packs in flight
+    end of measured */
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
 #define KBKI_PURPOSE_DROPOUT 1 // counter word 3; 0 is the inputs'
@@ -3646,6 +3809,8 @@ template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) kbki_dropout_one(io, i);
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 // Pack p holds elements p * Width to p * Width + Width - 1: a whole block of the generator, half of one (f32), or one
 // element.
@@ -4105,6 +4270,17 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
                formula does; one of equal numbers gives 1/C, be they -1e30 or the greatest there are. x and y
                that reach a 16-byte boundary at different elements are taken one element at a time */
+/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, three uncoalesced passes
+     2 block        78.1 us   81 %      -  CTA per row, shared-memory tree, three reads
+     3 online      124.8 us   51 % 0.63 x  warp per row, running (max, sum), two reads
+                 loses at f32 512 x 131072 (0.22 x) and 3 of 4 more; gains at bf16 65536 x 64 (6.44 x)
+     4 onepass      61.4 us  103 % 2.03 x  16-byte loads, row in registers, one read
+     5 shared       63.7 us   99 % 0.96 x  next rows on their way into shared memory
+                 loses at bf16 65536 x 64 (0.16 x) and 3 of 4 more
+     6 cluster      93.6 us   67 % 0.68 x  row split over a cluster, up to 512 KiB
+                 loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.41 x)
+    end of measured */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -4582,6 +4758,15 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, two uncoalesced passes
+     2 warp        182.2 us   52 %      -  warp per row, shuffles, two reads
+     3 onepass      89.7 us  106 % 2.03 x  16-byte loads, rows in registers, one read
+     4 shared       92.6 us  102 % 0.97 x  next rows on their way into shared memory
+                 loses at bf16 65536 x 64 (0.19 x) and 3 of 4 more
+     5 cluster     116.3 us   81 % 0.80 x  rows split over a cluster, up to 512 KiB
+                 loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.62 x)
+    end of measured */
 #define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
@@ -4990,6 +5175,15 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, three uncoalesced passes
+     2 warp        190.7 us   33 %      -  warp per row, shuffles, re-reads from cache
+     3 onepass      62.8 us  101 % 3.04 x  16-byte loads, row in registers, one read
+     4 persist      66.0 us   96 % 0.95 x  w and b in registers, next rows on their way
+                 loses at f32 8192 x 4096 (0.95 x) and 2 of 4 more
+     5 cluster     165.3 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
+                 loses at bf16 65536 x 64 (0.01 x) and all of 4 more
+    end of measured */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -5738,6 +5932,12 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
                <- one read, and the memory never waits; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  an atomic per element
+     2 split              -      -      -  dx, then column sums: two reads
+     3 ticket      156.0 us   61 %      -  column sums per CTA, added in index order
+     4 onepass      94.7 us  100 % 1.65 x  one read, rows and sums in registers
+    end of measured */
 #define KBK_CHECK_layernorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
@@ -6181,6 +6381,15 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
                                                             16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, two uncoalesced passes
+     2 warp        125.8 us   50 %      -  warp per row, shuffles, re-reads from cache
+     3 onepass      61.9 us  102 % 2.03 x  16-byte loads, row in registers, one read
+     4 persist      63.9 us   99 % 0.97 x  w in registers, next rows on their way
+                 loses at bf16 4096 x 16384 (0.95 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.03 x)
+     5 cluster     107.9 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
+                 loses at bf16 65536 x 64 (0.01 x) and all of 4 more
+    end of measured */
 #define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -6220,6 +6429,12 @@ KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, dou
     4 onepass  rows and column sums in registers, the next rows on their way into shared memory
                <- one read, and the memory never waits; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  an atomic per element
+     2 split              -      -      -  dx, then column sums: two reads
+     3 ticket      147.1 us   64 %      -  column sums per CTA, added in index order
+     4 onepass      93.4 us  101 % 1.58 x  one read, rows and sums in registers
+    end of measured */
 #define KBK_CHECK_rmsnorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
@@ -6283,6 +6498,13 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
+/*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  one atomic per thread
+     2 shared      249.7 us  101 %      -  tree per CTA, an atomic each
+     3 warp        254.2 us  100 % 0.98 x  shuffles, an atomic per warp
+                 loses at f32 65536 x 4096 (0.98 x)
+     4 ticket      241.3 us  105 % 1.05 x  16-byte loads, last CTA finishes in order
+    end of measured */
 #define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_SUM_CTAS 4096 // most partial sums
 KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6342,6 +6564,8 @@ template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
     kbki_follow_wait();
     *io.out = (float)*io.total;
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Threads = 512;
@@ -6441,6 +6665,11 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  one atomic per thread
+     2 block       239.0 us   53 %      -  sum per CTA, an atomic each
+     3 ticket      121.4 us  104 % 1.97 x  16-byte loads, last CTA finishes
+    end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_MSE_CTAS 4096 // most partial sums
 KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6495,6 +6724,8 @@ template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
     kbki_follow_wait();
     *io.out = (float)(*io.total / (double)io.n);
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 template <class T, int Width> __global__ void __launch_bounds__(512) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
     constexpr int U = 2, Threads = 512;
@@ -6582,6 +6813,10 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
                packs, so that stores of one overlap loads of the next
     bound by   memory: compare with bytes / copy bandwidth. Inputs and dx that reach a 16-byte boundary at
                different elements are taken one element at a time */
+/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      - -  one element per thread
+     2 unroll      182.3 us  104 % -  two 16-byte packs of each input in flight
+    end of measured */
 #define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
@@ -6615,6 +6850,9 @@ template <class T> __global__ void kbk_mse_bwd_naive_k(kbki_mse_grad<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) io.one(i, io.factor());
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
     kbki_pack<T, Width> x[U], y[U];
@@ -6689,6 +6927,14 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     5 vec      16-byte loads of several rows before the first use, each pack of w serves them all; short
                rows share a warp                      <- enough bytes in flight, few instructions
     bound by   memory: compare with bytes / read bandwidth */
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per row, uncoalesced
+     2 split              -      -      -  two kernels: products to memory, row sums
+     3 matmul             -      -      -  a GEMM with one column, mostly padding
+     4 warp        242.2 us  104 %      -  warp per row, shuffles, one read
+     5 vec         245.8 us  103 % 0.99 x  16-byte loads, several rows in flight
+                 loses at f32 65536 x 4096 (0.99 x)
+    end of measured */
 #define KBK_CHECK_weighted_sum_fwd KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -6726,6 +6972,13 @@ KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in
     5 fused    16-byte accesses, dx and dw from one read of x   <- reads of x and writes of dx overlap; where there
                is much to read, the next rows are on their way meanwhile, and all SMs add the CTAs' sums
     bound by   memory: compare with bytes / copy bandwidth */
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  thread per element of dx, per column of dw
+     2 split              -      -      -  product to memory, its column sums, dx
+     3 matmul             -      -      -  two GEMMs, K = 1 and M = 1
+     4 ticket      926.8 us   55 %      -  column sums per CTA, added in order; dx
+     5 fused       513.1 us   99 % 1.81 x  dx and dw from one read, 16-byte accesses
+    end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows, 1);
@@ -6813,6 +7066,8 @@ template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_w
     if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
 }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 /*  A group of lanes takes several rows at a time, U packs of each: Rows * U loads on their way before the first is
     used, while w comes from the L1 cache once for all of these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
@@ -6885,6 +7140,8 @@ template <class T> struct kbki_wsum_columns {
     }
     __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
 };
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 /*  A thread owns one pack of columns. Across is how many threads lie along a row; 512 / Across rows are side by side,
     U of them per thread on their way. What the groups of threads along a row have summed meets in shared memory, in
@@ -7151,6 +7408,12 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
                accesses, 64 or 128 bytes in flight per thread, 256-byte pieces of rows on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs rows of x and of y that are multiples of
                16 bytes, and addresses as well; it goes the way of padded otherwise */
+/*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread, strided writes
+     2 shared      715.8 us   35 %      -  32 x 32 tile in shared memory, bank conflicts
+     3 padded      422.7 us   60 % 1.69 x  32 x 33 tile, no conflicts
+     4 vec         255.8 us   99 % 1.65 x  4 x 4 or 8 x 8 per thread, 16-byte accesses
+    end of measured */
 #define KBK_CHECK_transpose_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, 0);
@@ -7194,6 +7457,8 @@ __global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose
     for (int i = warp; i < 32; i += 8)
         if (c0 + i < io.cols && r0 + lane < io.rows) io.y[(c0 + i) * io.rows + r0 + lane] = tile[lane][i];
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 // A square of elements, as many packs as one of them holds; the rows become the columns.
 template <int Width> struct kbki_square {
@@ -7313,6 +7578,11 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     3 unroll   four 16-byte packs in flight          <- 64 bytes in flight per thread, one rescaling for 16 or
                32 logits. Rows of odd length: alignment is peeled row by row
     bound by   memory: compare with bytes / read bandwidth */
+/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-21
+     1 split              -      -      -  log-softmax to memory in f32, then a gather
+     2 online      290.2 us   67 %      -  CTA per row, running (max, sum), one read
+     3 unroll      192.2 us  101 % 1.51 x  16-byte packs, four in flight per thread
+    end of measured */
 #define KBK_CHECK_cross_entropy_fwd KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)
 KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -7395,6 +7665,8 @@ template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_
     if (threadIdx.x == 0) io.finish(blockIdx.x, p);
 }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 template <class T, int Width>
 __global__ void __launch_bounds__(256, 4) kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
@@ -7457,6 +7729,10 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
                elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
                log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
+/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-21
+     1 naive              -      - -  one element per thread
+     2 unroll      391.6 us   99 % -  16-byte packs, two in flight per thread
+    end of measured */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -7555,6 +7831,9 @@ template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T>
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols;
     if (r < io.rows) io.row(r).gradient_at(io.x + r * io.cols, io.dx + r * io.cols, i - r * io.cols);
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
     unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
@@ -7645,6 +7924,13 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
                boundary at different elements, take the way of rung 2 */
+/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-21
+     1 split              -      -      -  fwd unroll, then bwd unroll: three streams
+     2 fused       481.4 us   80 %      -  CTA per row, second read backwards
+     3 shared      424.8 us   91 % 1.13 x  row in shared memory, one read
+     4 cluster     456.0 us   85 % 0.93 x  row over 2 to 8 CTAs, sums through DSMEM
+                 loses at bf16 8192 x 50304 (0.93 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.26 x)
+    end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
 KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
@@ -7731,6 +8017,8 @@ __global__ void __launch_bounds__(512) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_
         }
     }
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 /*  A CTA's share of its rows, one after the other, is a sequence of pieces with as many packs as the CTA has threads;
     piece q lies in slot q mod slots. Each thread asks for its own pack of every piece (kbki_ahead) and alone uses it,
@@ -7869,6 +8157,47 @@ template <class T> struct kbki_ce_next {
         at += Threads * KBKI_WIDTH(T), left -= Threads;
     }
 };
+// The pair of this thread's part of the pieces from `from` on; left: of its packs.
+template <class T, int Threads>
+__device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin, unsigned end, int pieces,
+                                                   int left) {
+    constexpr int U = 8 / KBKI_WIDTH(T); // packs at a time: eight logits
+    kbki_pair p = kbki_pair::none();
+    kbki_base base(p.m);
+#pragma unroll 1
+    for (int i = 0; i < pieces; i += U) {
+        uint4 packs[U];
+#pragma unroll
+        for (int u = 0; u < U; u++, left -= Threads) {
+            packs[u] = make_uint4(kbki_type<T>::minus_inf, kbki_type<T>::minus_inf, kbki_type<T>::minus_inf,
+                                  kbki_type<T>::minus_inf);
+            if (left > 0) packs[u] = kbki_ce_fetch(from);
+            if ((from += Threads * 16) == end) from = begin;
+        }
+        kbki_ce_take<T, U>(p, base, packs);
+    }
+    return p;
+}
+// The gradients of the same pieces to `out`; each makes room for another, which is asked for. Returns where the next
+// row begins.
+template <class T, int Threads, class Ask>
+__device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin, unsigned end, int pieces, int left,
+                                                   const kbki_ce_row<T>& row, T* out, int goal, Ask& ask) {
+    constexpr int Width = KBKI_WIDTH(T);
+#pragma unroll 1
+    for (int i = 0; i < pieces; i++) {
+        kbki_pack<T, Width> v;
+        if (left > 0) {
+            v.q = kbki_ce_fetch(slot);
+            row.template gradient_near<Width>(v, (unsigned)goal);
+            v.store(out);
+        }
+        ask(slot);
+        out += Threads * Width, goal -= Threads * Width, left -= Threads;
+        if ((slot += Threads * 16) == end) slot = begin;
+    }
+    return slot;
+}
 #endif
 
 /*  Rows first, first + step, ... of the cluster; CTA `rank` keeps `share` packs of each, that is `pieces` pieces. When
@@ -7880,7 +8209,7 @@ template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U packs at a time: eight logits
+    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32;
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][Cluster * Warps];
@@ -7889,8 +8218,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     const bool leads = rank == 0 && t == 0;
     unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (Threads * 16);
     if (t < 2) kbki_bar_init(met + t, Cluster == 1 ? Warps : 1);
-    kbki_bar_ready();
-    __syncthreads();
+    kbki_bar_ready(), __syncthreads();
     if (Cluster > 1) kbki_ce_meet(); // nobody writes into a CTA that has not begun
     kbki_ce_part part = kbki_ce_part::of(io.x, io.cols, share, rank);
     int64_t one = rank ? -1 : kbki_single(kbki_split<T, Width>(io.x, io.cols), io.cols, t);
@@ -7906,8 +8234,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     auto target = [&](int r) { return r < rows ? __ldg(io.t + r) : 0; };
     auto inside = [&](int at) { return at >= 0 && at < io.cols; };
     int at = target(first), at_next = target(first + step);
-    T logit = T(), logit_next = T();
-    if (leads && inside(at)) logit = io.x[first * io.cols + at];
+    T logit = leads && inside(at) ? io.x[first * io.cols + at] : T(), logit_next = T();
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
@@ -7919,23 +8246,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
             one = rank ? -1 : kbki_single(kbki_split<T, Width>(x, io.cols), io.cols, t);
         }
         float edge = one >= 0 ? kbki_float(x[one]) : -INFINITY;
-        kbki_pair p = kbki_pair::none();
-        kbki_base base(p.m);
         kbki_ce_wait<KBKI_CE_AHEAD>(ahead);
-        int left = part.count - t;
-        unsigned from = slot;
-#pragma unroll 1
-        for (int i = 0; i < pieces; i += U) {
-            uint4 packs[U];
-#pragma unroll
-            for (int u = 0; u < U; u++, left -= Threads) {
-                packs[u] = make_uint4(kbki_type<T>::minus_inf, kbki_type<T>::minus_inf, kbki_type<T>::minus_inf,
-                                      kbki_type<T>::minus_inf);
-                if (left > 0) packs[u] = kbki_ce_fetch(from);
-                if ((from += Threads * 16) == end) from = begin;
-            }
-            kbki_ce_take<T, U>(p, base, packs);
-        }
+        kbki_pair p = kbki_ce_sweep<T, Threads>(slot, begin, end, pieces, part.count - t);
         if (one >= 0) p.add(edge);
         kbki_ce_send<Cluster, Warps>(p, table[turn & 1], met + (turn & 1), rank * Warps + t / 32);
         const kbki_pair all = kbki_ce_receive<Cluster, Warps>(table[turn & 1], met + (turn & 1), turn >> 1 & 1);
@@ -7943,22 +8255,11 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         const kbki_ce_row<T> row = io.row(all, at);
         T* out = io.dx + r * io.cols + c;
         int goal = (int)(row.at - c); // how many elements from the pack to the target
-        left = part.count - t;
+        int left = part.count - t;
         if (leads) io.finish(r, all, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (one >= 0) row.gradient_at(x, io.dx + r * io.cols, one);
         asm volatile("" : "+l"(out), "+r"(goal), "+r"(left));
-#pragma unroll 1
-        for (int i = 0; i < pieces; i++) {
-            kbki_pack<T, Width> v;
-            if (left > 0) {
-                v.q = kbki_ce_fetch(slot);
-                row.template gradient_near<Width>(v, (unsigned)goal);
-                v.store(out);
-            }
-            ask(slot);
-            out += Threads * Width, goal -= Threads * Width, left -= Threads;
-            if ((slot += Threads * 16) == end) slot = begin;
-        }
+        slot = kbki_ce_spread<T, Threads>(slot, begin, end, pieces, left, row, out, goal, ask);
         at = at_next, at_next = at_later, logit = logit_next;
     }
     if (Cluster > 1) kbki_ce_meet();
@@ -8080,6 +8381,11 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                rows need more of them outstanding than a copy does
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
                not multiples of 16 bytes, or W or y is not aligned to 16 */
+/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-21
+     1 naive              -      -      -  one element per thread
+     2 vec          23.5 us   93 %      -  warp per token, 16-byte accesses
+     3 unroll       23.6 us   93 % 1.00 x  two packs per thread, ids first
+    end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("W", s->depth * s->cols, 0);
@@ -8144,6 +8450,9 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
         kbki_row_pack<T, Width>(v, row, c), v.store_cached(io.y + t * io.cols + c);
     }
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 // Packs of y one after the other, whatever token they belong to; `per` of them make a row.
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
@@ -8232,6 +8541,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                the first kernel, and have their rows of dy when the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
+/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-21
+     1 atomic             -      -      -  an atomic per element
+     2 vec          79.0 us   61 %      -  red.global.add.v4.f32
+     3 sorted       51.0 us   94 % 1.55 x  ids in order, one owner per row of dW
+    end of measured */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
 #define KBKI_EMB_TH 1024   // threads of a CTA that orders
 #define KBKI_EMB_ROWS 4096 // most rows whose tokens one CTA orders
@@ -8308,6 +8622,8 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     v.load(io.dy + i * Width);
     if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * Width, v);
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 // What the first kernel leaves to the second. Class c has the ids c + (row << bits), row = 0, 1, ...
 struct kbki_emb_order {
@@ -8671,9 +8987,19 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
                bands; K split where tiles are few
                                                  <- 128 FMAs per six 16-byte reads that nothing waits for;
                a band's rows and columns stay in L2; a small product fills the device too
-    7, 8       >>matmul_mma: tensor cores through mma.sync.   9 to 16: >>matmul_hopper, >>matmul_select: wgmma
+    4 to 6 of f16 and bf16: >>matmul_steps.   7, 8: >>matmul_mma: mma.sync.   9 to 16: >>matmul_hopper,
+    >>matmul_select: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
+/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21
+     1 naive              -      -           -  one thread per element of C
+     2 shared      22.40 ms    9 %           -  32 x 32 tiles in shared memory
+     3 regblock           -      -           -  128 x 128 tiles, 8 x 8 results per thread
+     4 vec          3829 us   56 % 5.85 x of 2  16-byte accesses, A transposed on its way
+     5 cpasync            -      -           -  cp.async ring of four tiles
+     6 warptile     2743 us   78 % 1.40 x of 4  warp tiles, fragments ahead, bands, split K
+    99 cublas       2674 us   80 %           -  cublasGemmEx, f32 accumulation, no TF32
+    end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
 #define KBKI_MM_TILE 128 // edge of a CTA's tile
@@ -8994,9 +9320,11 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
-                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_mma, the table
+                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_steps, >>matmul_mma, the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 // --- cp.async: memory to shared memory without a register in between
 __device__ __forceinline__ uint32_t kbki_mm_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
@@ -9248,29 +9576,49 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
-                   compute capability 8.0 has.
-                   Public: kbk_matmul_fwd_mma, _mmapipe      Used by: >>bmm, the table
+  >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
+                     by tensor copies, and the first with wgmma, each with one new instruction and nothing else.
+                     Public: kbk_matmul_fwd_warpmma, _tmaload, _warpgroup      Used by: >>matmul_mma, the table
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
-    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one stage
-               <- 4096 FLOPs per instruction of a warp instead of 64, on operands of half the size; but the
-               tensor cores wait for every tile
-    8 mmapipe  cp.async ring of three tiles, fragments one step ahead, CTAs in bands; 128 x 256 tile, or
-               128 x 128 where tiles are few or K is short
-               <- nothing waits for memory: copies and reads stand among the products, and the loop for whole
-               tiles has no branch. Lines whose length is no multiple of 8 are first copied to lines that
-               start on 16 bytes (workspace: 2*(M*K + K*N) bytes and padding); a base that does not start on
-               16 bytes sends the product to rung 7, which takes anything. A few tiles of a long K are cut into
-               pieces of K, added up in order (workspace: 4*M*N bytes per piece)
-    bound by   arithmetic, and by mma.sync itself: on compute capability 9.0 it reaches some 62 % of what
-               wgmma does, because all operands pass through registers
-
-    Both keep tiles in shared memory as they lie in memory, 64 deep in k: an operand whose lines run along k
-    as [x][64], the other as [64][x]; ldmatrix transposes the latter. 16-byte pack c of a line is stored in
-    place c ^ (line % 8): eight lines' packs of the same c then lie in different banks, which is what ldmatrix
-    reads and what copies write. */
+/*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
+    4 warpmma  128 x 128 tile, eight warps of 64 x 32; mma.sync m16n8k16, its operands by ldmatrix; tiles are
+               loaded number by number, as in rung 2
+               <- one instruction of a warp multiplies 16 x 16 by 16 x 8: 4096 FLOPs instead of 64; its 32
+               lanes hold the operands' parts in a fixed order, and ldmatrix brings them from shared memory
+    5 tmaload  the same, but one thread has the copy engine fetch both tiles, 64 deep, and all wait at a barrier
+               that counts the bytes
+               <- no thread computes addresses, looks for edges or moves numbers; but still nothing is fetched
+               while products are computed. A and B with lines that all start on 16 bytes only
+    6 warpgroup  the same tiles, multiplied by wgmma: four warps at a time, 64 x 128 x 16 by one instruction
+               <- no fragment passes through a register, and none is read once per warp that wants it
+    bound by   waiting: tiles are fetched, then multiplied, in turn; what else runs on the SM meanwhile are other
+               CTAs. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where fetching overlaps */
+/*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
+     1 naive              -      -           -  one thread per element of C
+     2 shared      22.12 ms    1 %           -  32 x 32 tiles in shared memory
+     3 regblock           -      -           -  128 x 128 tiles, 8 x 8 results per thread
+     4 warpmma            -      -           -  mma.sync, ldmatrix, tiles loaded plainly
+     5 tmaload            -      -           -  tiles fetched by one thread, by TMA
+     6 warpgroup          -      -           -  these tiles multiplied by wgmma
+     7 mma                -      -           -  ldmatrix, mma.sync m16n8k16, one stage
+     8 mmapipe     276.1 us   63 % 80.1 x of 2  mma.sync and a cp.async ring; any alignment
+     9 wgmma      202.1 us*   86 %      1.37 x  TMA, two buffers, wgmma from shared memory
+    10 ws         198.0 us*   88 %      1.02 x  one warp loads a ring, four multiply
+                 loses at bf16 2048 x 2048 x 2048 TN (0.90 x) and 9 of 23 more; gains at f16 1024 x 1024 x 1024 NT
+                 (1.31 x)
+    11 coop       178.8 us*   98 %      1.11 x  128 x 256 tiles, two warpgroups multiply
+                 loses at bf16 1024 x 1024 x 1024 TN (0.70 x) and 5 of 23 more; gains at bf16 2048 x 2048 x 2048
+                 (1.12 x)
+    12 persist    177.5 us*   98 %      1.01 x  a CTA per SM, bands of tiles
+                 loses at bf16 1024 x 1024 x 1024 (0.99 x) alone of 24 shapes; gains at f16 4096 x 4096 x 4096 NT
+                 (1.03 x)
+    13 multicast  179.1 us*   97 %      0.99 x  pairs of CTAs share the tiles of B
+                 loses at bf16 1024 x 1024 x 1024 NT (0.92 x) and 11 of 23 more
+    14 tma        176.7 us*   99 %      1.01 x  C leaves by TMA, under the next tile
+    15 select     176.2 us*   99 %      1.00 x  by shape; any alignment, with copies
+    99 cublas      171.6 us  102 %           -  cublasGemmEx, f32 accumulation, no TF32
+    end of measured */
 #ifdef __CUDACC__
 
 // Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
@@ -9307,6 +9655,240 @@ template <class T> __device__ __forceinline__ void kbki_mm_mma(float* c, const u
     __trap();
 #endif
 }
+
+// 128 lines of 32 along k, zeros where the tensor ends. Threads run along whichever index is contiguous in memory.
+// 40: a line begins 20 banks after the one before, so that ldmatrix reads eight of them without bank conflicts.
+template <class T>
+__device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
+                                               int64_t k0, int64_t depth, int64_t next_k) {
+#pragma unroll 8
+    for (int t = threadIdx.x; t < 128 * 32; t += 256) {
+        int x = next_k == 1 ? t / 32 : t % 128, k = next_k == 1 ? t % 32 : t / 128;
+        bool in = x0 + x < size && k0 + k < depth;
+        s[x][k] = in ? p[(x0 + x) * next_x + (k0 + k) * next_k] : kbki_type<T>::from(0.0f);
+    }
+}
+// A warp's results: of each 16 x 8, lane l has columns 2 (l % 4) and one more of the rows l / 4 and l / 4 + 8.
+template <class T>
+__device__ __forceinline__ void kbki_step_put(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float (*c)[4][4]) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int e = 0; e < 64; e++) {
+        int64_t i = i0 + e / 16 * 16 + lane / 4 + e / 2 % 2 * 8, j = j0 + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;
+        if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(c[e / 16][e / 4 % 4][e % 4]);
+    }
+}
+template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma_k(kbki_mm<T> io) {
+    __shared__ __align__(16) T a[128][40], b[128][40]; // [i][k] and [j][k]
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
+    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
+    float c[4][4][4] = {};
+    for (int64_t k0 = 0; k0 < io.k; k0 += 32) {
+        kbki_step_load(a, io.a, i0, io.m, io.am, k0, io.k, io.ak);
+        kbki_step_load(b, io.b, j0, io.n, io.bn, k0, io.k, io.bk);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 32; k += 16) {
+            uint32_t u[4][4], v[2][4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) // 16 lines of 16 k: upper left, lower left, upper right, lower right
+                kbki_mm_ldmatrix<false>(kbki_mm_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
+#pragma unroll
+            for (int j = 0; j < 2; j++) // two times 8 lines of 16 k: left, right, left, right
+                kbki_mm_ldmatrix<false>(
+                    kbki_mm_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]), v[j]);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) kbki_mm_mma<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+        }
+        __syncthreads();
+    }
+    kbki_step_put(io, i0 + y, j0 + x, c);
+}
+template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
+    kbk_matmul_fwd_warpmma_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+
+/*  A tile of 128 by 64 k as tensor copies leave it (see kbki_map): where lines run along k, 128 lines of 64; else two
+    panels, each 64 lines, one per k, of 64 numbers. Lines have 128 bytes, 16-byte pack p of line l in place
+    p ^ l % 8. */
+template <bool Along>
+__device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (Along)
+        kbki_tma_load<false>(tile, map, full, k, x);
+    else
+        for (int half = 0; half < 128; half += 64) kbki_tma_load<false>(tile + half * 128, map, full, x + half, k);
+#endif
+}
+// 16 of x by 16 of k, from such a tile. Second: whether registers 1 and 2 are swapped, as the second operand wants it.
+template <bool Along, bool Second>
+__device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
+    int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
+    x += Second ? high : low, k += Second ? low : high;
+    int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
+    kbki_mm_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
+}
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                             kbki_mm<T> io) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    __shared__ uint64_t full;
+    int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32, depth = (int)io.k;
+    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    float c[4][4][4] = {};
+    if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
+    __syncthreads();
+    for (int k0 = 0; k0 < depth; k0 += 64) {
+        if (threadIdx.x == 0) {
+            kbki_bar_expect(&full, sizeof a + sizeof b); // all of both, where the tensor ends as well: zeros arrive
+            kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
+        }
+        kbki_bar_wait(&full, k0 / 64 % 2);
+#pragma unroll
+        for (int k = 0; k < 64; k += 16) {
+            uint32_t u[4][4], v[2][4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_mm_shared(a), y + i * 16, k, u[i]);
+#pragma unroll
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_mm_shared(b), x + j * 16, k, v[j]);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) kbki_mm_mma<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+        }
+        __syncthreads();
+    }
+    kbki_step_put(io, (int64_t)i0 + y, (int64_t)j0 + x, c);
+#endif
+}
+// The arguments of a product on such tiles and the maps of its operands, or why it is not for TMA. K = 0: no maps.
+template <class T> struct kbki_step_maps {
+    kbki_mm<T> io;
+    kbki_map a, b;
+    int64_t ctas;
+    const char* make(const kbk_args* args) {
+        const char* why = kbki_mm_args(args, 128, 128, &io, &ctas);
+        const bool along_a = args->s.layout != KBK_TN, along_b = args->s.layout == KBK_NT;
+        memset(&a, 0, sizeof a), memset(&b, 0, sizeof b);
+        if (why || ctas == 0 || io.k == 0) return why;
+        if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
+        if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
+            return "TMA wants A and B with lines that all start on 16 bytes: use warpmma";
+        why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &a)
+                      : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &a);
+        if (why) return why;
+        return along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &b)
+                       : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &b);
+    }
+};
+template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make(a);
+    if (why || m.ctas == 0) return why;
+    if ((why = kbki_needs<90>()) != NULL) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        kbk_matmul_fwd_tmaload_k<T, l.a, l.b><<<(unsigned)m.ctas, 256, 0, st>>>(m.a, m.b, m.io);
+        return kbki_launched();
+    });
+}
+
+/*  wgmma: four warps multiply together, both operands straight from shared memory; what it is told of them is an
+    address and a pattern (see kbki_wg_operand). It runs on its own: a fence orders it behind what the threads did with
+    its registers, a group ends what belongs together, and the results are there when the group is done. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(128)
+    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                               kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    __shared__ uint64_t full;
+    int depth = (int)io.k, i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[2][64]; // two times 64 x 128; thread t of warp w has rows 16 w + t / 4 and 8 more, two columns of every 8
+    u.set(a), v.set(b);
+    if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
+    __syncthreads();
+#pragma unroll 1
+    for (int k0 = 0; k0 < depth; k0 += 64) {
+        if (threadIdx.x == 0) {
+            kbki_bar_expect(&full, sizeof a + sizeof b);
+            kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
+        }
+        kbki_bar_wait(&full, k0 / 64 % 2);
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < 4; step++) // 16 of k each; the first product does not add, it sets
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
+                    d[half], u.at(step * u.step16 + half * u.block64), v.at(step * v.step16), step ? 1 : k0);
+        kbki_wg_commit();
+        kbki_wg_wait<0>();
+        __syncthreads();
+    }
+    kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
+#pragma unroll
+    for (int e = 0; e < 128; e++) {
+        int64_t i = i0 + e / 64 * 64 + (int)threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + e / 2 % 2 * 8;
+        int64_t j = j0 + e % 64 / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
+        if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(d[e / 64][e % 64]);
+    }
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make(a);
+    if (why || m.ctas == 0) return why;
+    if ((why = kbki_needs_hopper()) != NULL) return why;
+    if (m.io.k == 0) {
+        cudaMemsetAsync(m.io.c, 0, (size_t)(m.io.m * m.io.n) * sizeof(T), st);
+        return kbki_launched();
+    }
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        kbk_matmul_fwd_warpgroup_k<T, l.a, l.b><<<(unsigned)m.ctas, 128, 0, st>>>(m.a, m.b, m.io);
+        return kbki_launched();
+    });
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
+                   compute capability 8.0 has.
+                   Public: kbk_matmul_fwd_mma, _mmapipe      Used by: >>bmm, the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
+    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one stage
+               <- 4096 FLOPs per instruction of a warp instead of 64, on operands of half the size; but the
+               tensor cores wait for every tile
+    8 mmapipe  cp.async ring of three tiles, fragments one step ahead, CTAs in bands; 128 x 256 tile, or
+               128 x 128 where tiles are few or K is short
+               <- nothing waits for memory: copies and reads stand among the products, and the loop for whole
+               tiles has no branch. Lines whose length is no multiple of 8 are first copied to lines that
+               start on 16 bytes (workspace: 2*(M*K + K*N) bytes and padding); a base that does not start on
+               16 bytes sends the product to rung 7, which takes anything. A few tiles of a long K are cut into
+               pieces of K, added up in order (workspace: 4*M*N bytes per piece)
+    bound by   arithmetic, and by mma.sync itself: on compute capability 9.0 it reaches some 62 % of what
+               wgmma does, because all operands pass through registers
+
+    Both keep tiles in shared memory as they lie in memory, 64 deep in k: an operand whose lines run along k
+    as [x][64], the other as [64][x]; ldmatrix transposes the latter. 16-byte pack c of a line is stored in
+    place c ^ (line % 8): eight lines' packs of the same c then lie in different banks, which is what ldmatrix
+    reads and what copies write. */
+#ifdef __CUDACC__
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 #define KBKI_MMA_DEPTH 64
 // Eight numbers of a line that may start anywhere: single ones until a 4-byte boundary, pairs, and a single
@@ -10452,6 +11034,11 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
                of each
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory where K is small: compare with the larger of the two times */
+/*  measured bmm fwd: bf16 128 times 1024 x 512 x 512
+     1 regblock           -      - -  matmul's kernel, batch in grid.z
+     2 mmapipe            -      - -  matmul's kernel, batch in grid.z
+    99 cublas             -      - -  cublasGemmStridedBatchedEx, no TF32
+    end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
 KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int n = kbk_matmul_fwd_tensors(s, t);
@@ -10536,6 +11123,16 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     5 flashws, 7 flashpp   wgmma and TMA             <- in >>attention_hopper
     bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
                key that causality hides leaves no trace, except that cublas multiplies v by its zeros */
+/*  measured attention fwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
+     1 naive              -      -      -  score matrix in memory, three passes
+     2 cublas       3937 us   18 %      -  vendor's batched GEMMs, own softmax
+     3 flash              -      -      -  64 x 64 tiles, running softmax, FMAs
+     4 flashmma     1431 us   49 %      -  mma.sync, P in registers, two buffers
+     5 flashws    973.2 us*   72 % 1.47 x  wgmma and TMA, producer and consumers
+     7 flashpp    828.7 us*   85 % 1.17 x  scores a tile ahead, consumers in turn
+                 loses at f16 4 x 16 x 4096 x 128 causal (0.94 x) and 2 of 27 more; gains at f16 1 x 128 x 512 x 64
+                 (1.21 x)
+    end of measured */
 #define KBK_CHECK_attention_fwd KBKI_CHECKS(1e-5, 128, 0, 1e-3, 4, 0, 6e-3, 4, 0)
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
 KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -10695,27 +11292,27 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
    4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
     neighbouring rows meet different banks. Sixteen lanes of one warp share their rows: reductions are
     shuffles. */
-template <class T, int Dim> __device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
+template <class T, int Dim, int Tile>
+__device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
 #pragma unroll 8
-    for (int i = threadIdx.x; i < 64 * Dim; i += 256) {
+    for (int i = threadIdx.x; i < Tile * Dim; i += 4 * Tile) {
         int r = i / Dim;
         to[r * (Dim + 4) + i % Dim] = r < left ? kbki_float(from[i]) : 0.0f;
     }
 }
-template <int Dim>
-__device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k, int y, int x, float (&s)[4][4]) {
+template <int Dim, int Wide>
+__device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k, int y, int x, float (&s)[4][Wide]) {
 #pragma unroll 2
     for (int c = 0; c < Dim; c += 4) {
-        float4 a[4], b[4];
+        float4 a[4], b[Wide];
 #pragma unroll
-        for (int r = 0; r < 4; r++) {
-            a[r] = *reinterpret_cast<const float4*>(q + (4 * y + r) * (Dim + 4) + c);
-            b[r] = *reinterpret_cast<const float4*>(k + (x + 16 * r) * (Dim + 4) + c);
-        }
+        for (int r = 0; r < 4; r++) a[r] = *reinterpret_cast<const float4*>(q + (4 * y + r) * (Dim + 4) + c);
+#pragma unroll
+        for (int e = 0; e < Wide; e++) b[e] = *reinterpret_cast<const float4*>(k + (x + 16 * e) * (Dim + 4) + c);
 #pragma unroll
         for (int r = 0; r < 4; r++)
 #pragma unroll
-            for (int e = 0; e < 4; e++)
+            for (int e = 0; e < Wide; e++)
                 s[r][e] =
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
@@ -10749,21 +11346,21 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// limit[r]: the last key that row r may see. Only where hidden is set is there any doubt, and then v of a
-// hidden key must not even be multiplied by zero: it may be NaN.
-template <int Dim>
-__device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool hidden,
-                                                 const int (&limit)[4], int key, float (&o)[4][Dim / 16]) {
+// hidden(r, k): row r may not see key k. Only where doubt is set does anybody ask, and then v of a hidden key must not
+// even be multiplied by zero: it may be NaN.
+template <int Dim, int Tile, class Hidden>
+__device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool doubt,
+                                                 const Hidden& hidden, float (&o)[4][Dim / 16]) {
 #pragma unroll 4
-    for (int k = 0; k < 64; k++) {
+    for (int k = 0; k < Tile; k++) {
         float4 b[Dim / 64];
 #pragma unroll
         for (int h = 0; h < Dim / 64; h++)
             b[h] = *reinterpret_cast<const float4*>(v + k * (Dim + 4) + 4 * x + 64 * h);
 #pragma unroll
         for (int r = 0; r < 4; r++) {
-            float w = p[(4 * y + r) * 68 + k];
-            if (hidden && key + k > limit[r]) continue;
+            float w = p[(4 * y + r) * (Tile + 4) + k];
+            if (doubt && hidden(r, k)) continue;
 #pragma unroll
             for (int h = 0; h < Dim / 64; h++) {
                 o[r][4 * h] = fmaf(w, b[h].x, o[r][4 * h]);
@@ -10786,12 +11383,11 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = io.causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_load<T, Dim>(q, io.q + (head * n + row0) * Dim, n - row0);
+    kbki_attn_load<T, Dim, 64>(q, io.q + (head * n + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
-        bool hidden = key + 63 > limit[0];
         __syncthreads(); // the tile before is done with v
-        kbki_attn_load<T, Dim>(kv, io.k + (head * n + key) * Dim, n - key);
+        kbki_attn_load<T, Dim, 64>(kv, io.k + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
@@ -10806,9 +11402,10 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention
             for (int e = 0; e < 4; e++) p[(4 * y + r) * 68 + x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_load<T, Dim>(kv, io.v + (head * n + key) * Dim, n - key);
+        kbki_attn_load<T, Dim, 64>(kv, io.v + (head * n + key) * Dim, n - key);
         __syncthreads();
-        kbki_attn_values<Dim>(p, kv, y, x, hidden, limit, key, o);
+        kbki_attn_values<Dim, 64>(
+            p, kv, y, x, key + 63 > limit[0], [&](int r, int k) { return key + k > limit[r]; }, o);
     }
 #pragma unroll
     for (int r = 0; r < 4; r++) {
@@ -10923,6 +11520,8 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     why the output is rarely rescaled: the running maximum settles after a few tiles; where no row of a warp
     has a new one, all factors are 1 and the multiplications are left out. */
 #ifdef __CUDACC__
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 // What finds NaN and infinity among two 16-bit numbers.
 template <class T> struct kbki_half2_type;
@@ -11840,6 +12439,8 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
            scale or of the root of the sum of squares of what was added
     1 naive    p and ds in memory                 <- slow: as forward, twice over. S <= 2048
+    3 flash    32 x 32 tiles, p and ds anew       <- nothing of S^2 in memory; five products become seven, and
+                                                     FMAs limit: in >>attention_bwd_simt
     4 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while
                                                      rows of q pass by; dq collects by atomics in f32, laid
                                                      out as the accumulators are, so each is a full line. dq
@@ -11847,6 +12448,11 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     5 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
                lse has no room there for the logarithm of a sum */
+/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21
+     1 naive              -      - -  both S x S matrices in memory
+     3 flash              -      - -  32 x 32 tiles, p and ds computed anew, FMAs
+     4 flashmma     4426 us   40 % -  128 keys stay, dq by atomics
+    end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
@@ -11866,6 +12472,7 @@ KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s) {
 KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, int word) {
     size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + heads * rows * (8 * rows + 4);
+    if (word == KBKI_WORD_flash) return KBK_TICKETS + heads * rows * 4;
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
@@ -12300,6 +12907,153 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashmma, &io)) != NULL) return why;
     return a->s.cols == 64 ? kbki_attn_back_flashmma<T, 64>(io, st) : kbki_attn_back_flashmma<T, 128>(io, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_bwd_simt     Attention backward without tensor cores: rung 3; its card is in >>attention_bwd.
+                           Public: kbk_attention_bwd_flash      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+/*  p and ds are computed anew wherever they are wanted, a tile of 32 x 32 at a time, and never leave the SM: once for
+    dq, by CTAs that keep 32 rows of q and meet all keys, and once for dk and dv, by CTAs that keep 32 keys and meet
+    all rows. So nobody adds to another's sums. Everything is f32 in shared memory, three tiles and the small one: 55
+    KiB at d = 128; what passes by is therefore read twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows
+    4 y .. 4 y + 3 of what stays, x and x + 16 of what passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
+#define KBKI_BACK_TILE 32
+template <int Dim> struct kbki_attn_back_tiles {
+    float *one, *two, *moving, *small;
+    __device__ __forceinline__ kbki_attn_back_tiles(void* shared) {
+        constexpr int floats = KBKI_BACK_TILE * (Dim + 4);
+        one = (float*)shared, two = one + floats, moving = two + floats, small = moving + floats;
+    }
+    static constexpr size_t bytes = (3 * KBKI_BACK_TILE * (Dim + 4) + KBKI_BACK_TILE * (KBKI_BACK_TILE + 4)) * 4;
+};
+// exp(s - lse); a row that saw nothing has none.
+__device__ __forceinline__ float kbki_attn_back_p(float s, float scale, float lse) {
+    return expf(fmaf(s, scale, lse == -INFINITY ? -INFINITY : -lse));
+}
+template <class T, int Dim>
+__device__ __forceinline__ void kbki_attn_back_put(T* to, int left, const float (&sum)[4][Dim / 16]) {
+    int x = threadIdx.x % 16, y = threadIdx.x / 16;
+#pragma unroll
+    for (int r = 0; r < 4; r++)
+#pragma unroll
+        for (int c = 0; c < Dim / 16; c++)
+            if (4 * y + r < left) to[(4 * y + r) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(sum[r][c]);
+}
+
+// dq of 32 rows; dot: D of every row.
+template <class T, int Dim>
+__global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
+    extern __shared__ uint4 kbki_attn_shared[];
+    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
+    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
+    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, row0 = blockIdx.x % tiles * Tile, limit[4];
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, end = io.causal && row0 + Tile < n ? row0 + Tile : n;
+    int64_t head = blockIdx.x / tiles * io.rows;
+    float dq[4][Dim / 16] = {}, lse[4] = {}, big_d[4] = {};
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        int row = row0 + 4 * y + r;
+        limit[r] = io.causal && row < n ? row : n - 1; // the last key that it sees
+        if (row < n) lse[r] = io.lse[head + row], big_d[r] = dot[head + row];
+    }
+    kbki_attn_load<T, Dim, Tile>(at.one, io.q + (head + row0) * Dim, n - row0);
+    kbki_attn_load<T, Dim, Tile>(at.two, io.dout + (head + row0) * Dim, n - row0);
+    for (int key = 0; key < end; key += Tile) {
+        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
+        __syncthreads(); // the tile before is done with k
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.v + (head + key) * Dim, n - key);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
+        __syncthreads();
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.k + (head + key) * Dim, n - key);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+#pragma unroll
+            for (int e = 0; e < Tile / 16; e++) {
+                float p = kbki_attn_back_p(s[r][e], io.scale, lse[r]);
+                bool seen = key + x + 16 * e <= limit[r];
+                at.small[(4 * y + r) * Pitch + x + 16 * e] = seen ? p * (dp[r][e] - big_d[r]) * io.scale : 0.0f;
+            }
+        __syncwarp(); // these four rows are written and read by sixteen lanes of one warp
+        kbki_attn_values<Dim, Tile>(
+            at.small, at.moving, y, x, key + Tile - 1 > limit[0], [&](int r, int k) { return key + k > limit[r]; },
+            dq);
+    }
+    kbki_attn_back_put<T, Dim>(io.dq + (head + row0) * Dim, n - row0, dq);
+}
+// dk and dv of 32 keys.
+template <class T, int Dim>
+__global__ void __launch_bounds__(128) kbki_attn_back_keys_k(kbki_attn_back<T> io, const float* dot) {
+    extern __shared__ uint4 kbki_attn_shared[];
+    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
+    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
+    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, key0 = blockIdx.x % tiles * Tile;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, mine = key0 + 4 * y;
+    int64_t head = blockIdx.x / tiles * io.rows;
+    float dk[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
+    kbki_attn_load<T, Dim, Tile>(at.one, io.k + (head + key0) * Dim, n - key0);
+    kbki_attn_load<T, Dim, Tile>(at.two, io.v + (head + key0) * Dim, n - key0);
+    for (int row = io.causal ? key0 : 0; row < n; row += Tile) {
+        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
+        bool doubt = (io.causal && row == key0) || row + Tile > n;
+        auto hidden = [&](int r, int i) { return row + i >= n || (io.causal && row + i < mine + r); };
+        __syncthreads(); // the tile before is done with q
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
+        __syncthreads();
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.dout + (head + row) * Dim, n - row);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
+#pragma unroll
+        for (int e = 0; e < Tile / 16; e++) {
+            int i = x + 16 * e;
+            float lse = row + i < n ? io.lse[head + row + i] : 0.0f, big_d = row + i < n ? dot[head + row + i] : 0.0f;
+#pragma unroll
+            for (int r = 0; r < 4; r++) {
+                s[r][e] = hidden(r, i) ? 0.0f : kbki_attn_back_p(s[r][e], io.scale, lse);
+                dp[r][e] = hidden(r, i) ? 0.0f : s[r][e] * (dp[r][e] - big_d) * io.scale;
+                at.small[(4 * y + r) * Pitch + i] = s[r][e];
+            }
+        }
+        __syncwarp();
+        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dv);
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < 4 * Tile / 16; e++) at.small[(4 * y + e % 4) * Pitch + x + e / 4 * 16] = dp[e % 4][e / 4];
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
+        __syncthreads();
+        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dk);
+    }
+    kbki_attn_back_put<T, Dim>(io.dk + (head + key0) * Dim, n - key0, dk);
+    kbki_attn_back_put<T, Dim>(io.dv + (head + key0) * Dim, n - key0, dv);
+}
+template <class T, int Dim> const char* kbki_attn_back_flash(const kbki_attn_back<T>& io, float* dot, kbk_stream st) {
+    size_t bytes = kbki_attn_back_tiles<Dim>::bytes, same = bytes;
+    int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, KBKI_BACK_TILE);
+    const char* why = kbki_want_shared(kbk_attention_bwd_flash_k<T, Dim>, &bytes);
+    if (!why) why = kbki_want_shared(kbki_attn_back_keys_k<T, Dim>, &same);
+    if (why) return why;
+    if (!bytes || !same) return "an SM has too little shared memory";
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, Dim, dot);
+    kbk_attention_bwd_flash_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
+    kbki_attn_back_keys_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
+    return kbki_launched();
+}
+template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_flash))) != NULL) return why;
+    float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
+    return a->s.cols == 64 ? kbki_attn_back_flash<T, 64>(io, dot, st) : kbki_attn_back_flash<T, 128>(io, dot, st);
 }
 #endif // __CUDACC__
 

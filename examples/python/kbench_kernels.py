@@ -2371,7 +2371,13 @@ _PEER_NAMES = {
     "fa2": "FlashAttention 2",
     "cupy": "CuPy",
 }
-_TOGETHER = [("copy", "fill", "read", "triad"), ("add", "relu"), ("gelu_erf", "gelu_tanh", "silu")]
+_TOGETHER = [
+    ("copy", "fill", "read", "triad", "add", "relu"),
+    ("gelu_erf", "gelu_tanh", "silu", "dropout"),
+    ("mse", "sum", "weighted_sum"),
+    ("layernorm", "rmsnorm"),
+    ("embedding", "transpose"),
+]
 # share of the copy of as many bytes that is asked for, where it is not 0.92; of the peer's speed 1 is
 _COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_entropy", "fwdbwd"): 0.85}
 
@@ -2507,7 +2513,7 @@ class Contests(Records):
         ]
         for (names, kind), rows in groups.items():
             records = [row["record"] for row in rows]
-            directions = ", ".join(dict.fromkeys(r.direction for r in records)).replace("run", "")
+            directions = ", ".join(dict.fromkeys(r.direction for r in records if r.direction != "run"))
             count: Dict[str, int] = {}
             for r in records:
                 count[r.implementation] = count.get(r.implementation, 0) + 1
