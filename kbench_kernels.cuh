@@ -697,7 +697,7 @@
     word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(warpmma)              \
     word(tmaload) word(warpgroup) word(mma) word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop)             \
     word(persist) word(multicast) word(tma) word(select) word(flash) word(flashmma) word(flashws)                \
-    word(flashrs) word(flashpp) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
+    word(flashpp) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
     word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
@@ -4878,8 +4878,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(k
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
 }
 
-/*  Rows that some lanes of a warp hold, several to each group of lanes: all of them are on their way before the first is
-    used, and the device has all of a small tensor's rows at work at once. */
+/*  Rows that some lanes of a warp hold, several to each group of lanes: all of them are on their way before the first
+    is used, and the device has all of a small tensor's rows at work at once. */
 template <class T, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(128, 8) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
@@ -8998,6 +8998,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
      4 vec          3829 us   56 % 5.85 x of 2  16-byte accesses, A transposed on its way
      5 cpasync            -      -           -  cp.async ring of four tiles
      6 warptile     2743 us   78 % 1.40 x of 4  warp tiles, fragments ahead, bands, split K
+    16 tf32               -      -           -  select, with 10 bits of each number
     99 cublas       2674 us   80 %           -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -10172,10 +10173,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll 1
     while (depth > stop) turn(kbki_flag<false>());
     kbki_mm_wait<0>();
-    if (io.part)
-        kbki_mma_leave(io, i0 + y, j0 + x, c);
-    else
-        kbki_mma_finish(io, i0 + y, j0 + x, c);
+    io.part ? kbki_mma_leave(io, i0 + y, j0 + x, c) : kbki_mma_finish(io, i0 + y, j0 + x, c);
 }
 
 template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_stream st) {
@@ -11037,6 +11035,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512
      1 regblock           -      - -  matmul's kernel, batch in grid.z
      2 mmapipe            -      - -  matmul's kernel, batch in grid.z
+     3 select             -      - -  by shape, with wgmma; the batch in the order of tiles
     99 cublas             -      - -  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
@@ -12452,6 +12451,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
      1 naive              -      - -  both S x S matrices in memory
      3 flash              -      - -  32 x 32 tiles, p and ds computed anew, FMAs
      4 flashmma     4426 us   40 % -  128 keys stay, dq by atomics
+     5 flashws            -      - -  the same through wgmma and TMA
     end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
