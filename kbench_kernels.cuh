@@ -11641,6 +11641,15 @@ __device__ __forceinline__ uint4 kbki_attn_chunk(uint32_t from) {
                  : "memory");
     return w;
 }
+// Four sums in memory, on 16 bytes.
+__device__ __forceinline__ void kbki_attn_add4(float* to, const float* x) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
+                 : "memory");
+#else
+    for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
+#endif
+}
 /*  A warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements in memory, of which `left`
     exist. As accumulators lie, a store would reach 16 bytes of each of eight rows; it takes fewer, whole lines
     by way of shared memory, where those columns of 32 rows are free. */
@@ -12665,29 +12674,23 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-__device__ __forceinline__ void kbki_attn_add4(float* to, const float* x) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
-                 : "memory");
-#else
-    for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
-#endif
-}
-
 /*  A warp has 32 keys and works with 32 rows of q at a time: every operand read from shared memory then serves
     two mma. Scores are computed with keys as rows: then p and ds, as they come out, are left operands for dv
     and dk. dk and dv of 32 keys fill the registers at d = 64. At d = 128 two warps share the keys: each has the
     scores of half the rows, and the sums of half the columns; p and ds go to the other through shared memory. */
-template <int Dim> struct kbki_attn_plan {
-    static constexpr int dim = Dim, share = Dim / 64, warps = 4 * share, threads = 32 * warps, ctas = 2 / share;
-    static constexpr uint32_t row = 2 * Dim, keys = 128 * row, tile = 64 * row, ds = 128 * 128, stat = 64 * 8;
+template <int Dim, int Keys> struct kbki_attn_plan {
+    static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
+    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
+    static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
     // Tiles whose ds are kept. Where there is room for one only (sm 80), its dq takes a barrier of its own.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-    static constexpr int kept = 3 - share;
+    static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
-    static constexpr int kept = 2;
+    static constexpr int kept = buffers;
 #endif
-    static constexpr uint32_t bytes(int copies) { return 2 * keys + 4 * tile + (copies + share - 1) * ds + 2 * stat; }
+    static constexpr uint32_t bytes(int copies) {
+        return 2 * keys + buffers * (2 * tile + stat) + (copies + share - 1) * ds;
+    }
 };
 // Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
 // row: of this thread's first element.
@@ -12771,16 +12774,19 @@ __device__ __forceinline__ void kbki_attn_back_hear(int barrier) {
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
-// This warp's 32 x 32 piece of dq of the tile that starts at `tile`.
+// This warp's 32 x 32 piece of dq of the tile that starts at `tile`; where there are more pieces than warps, the one of
+// this pass.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
-                                                  uint32_t ds, uint32_t k, kbki_attn_lane at) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp % 2 * 32, first = warp / 2 * 4;
+                                                  uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
+    const int warp = threadIdx.x / 32 + pass * Plan::warps, lane = threadIdx.x % 32;
+    const int row = warp % 2 * 32, first = warp / 2 * 4;
     float acc[2][4][4] = {};
     ds += ((lane & 7) + (lane >> 4) * 8) * 128;
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
-    const int seen = io.causal ? (tile + row - key0) / 16 : 8; // of 8 blocks of 16 keys, all rows see so many
+    constexpr int Blocks = Plan::lines / 16;
+    const int seen = io.causal ? (tile + row - key0) / 16 : Blocks; // of the blocks of 16 keys, all rows see so many
     auto add = [&](int c, bool diagonal) {
         uint32_t a[2][2][4];
 #pragma unroll
@@ -12790,9 +12796,9 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
         else
             kbki_attn_by_rows<T, Plan::dim, 2, 2, 4>(acc, a, k + c * 16 * Plan::row, first, at);
     };
-    if (seen >= 8) {
+    if (seen >= Blocks) {
 #pragma unroll
-        for (int c = 0; c < 8; c += 2) add(c, false);
+        for (int c = 0; c < Blocks; c += 2) add(c, false);
     } else {
 #pragma unroll 1
         for (int c = 0; c < seen; c += 2) add(c, false);
@@ -12808,56 +12814,58 @@ __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io
     int n = (int)io.rows;
     int64_t from = ((int64_t)head * n + row) * Plan::dim;
     kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, n - row, io.vector);
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + 2 * Plan::tile, io.dout + from, n - row, io.vector);
+    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, n - row,
+                                                     io.vector);
     if (threadIdx.x < 32)
         kbki_attn_copy(stat + threadIdx.x * 16,
                        io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
     kbki_attn_commit();
 }
-template <class T, int Dim>
-__global__ void __launch_bounds__(kbki_attn_plan<Dim>::threads, kbki_attn_plan<Dim>::ctas)
+template <class T, int Dim, int Keys>
+__global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
-    typedef kbki_attn_plan<Dim> Plan;
+    typedef kbki_attn_plan<Dim, Keys> Plan;
     extern __shared__ uint4 kbki_attn_shared[];
     const uint32_t k = kbki_attn_smem(kbki_attn_shared), v = k + Plan::keys, ring = v + Plan::keys;
-    const uint32_t stats = ring + 4 * Plan::tile, ds = stats + 2 * Plan::stat, ps = ds + Plan::kept * Plan::ds;
+    const uint32_t stats = ring + 2 * Plan::buffers * Plan::tile, ds = stats + Plan::buffers * Plan::stat;
+    const uint32_t ps = ds + Plan::kept * Plan::ds;
     const kbki_attn_lane at = kbki_attn_lanes();
-    const int n = (int)io.rows, tiles = (n + 127) / 128, warp = threadIdx.x / 32;
-    const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * 128;
+    const int n = (int)io.rows, tiles = (n + Keys - 1) / Keys, warp = threadIdx.x / 32;
+    const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * Keys;
     // The warp's first key; which half comes first.
     const int mine = warp / Plan::share * 32, turn = warp % Plan::share;
     const float log2_scale = io.scale * KBKI_LOG2E;
     float dk[2][8][4] = {}, dv[2][8][4] = {};
-    kbki_attn_fetch<T, Dim, 128, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
-    kbki_attn_fetch<T, Dim, 128, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
+    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
+    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
     const int first = io.causal ? key0 : 0;
     int row = first;
     kbki_attn_back_fetch<T, Plan>(io, ring, stats, head, row);
 #pragma unroll 1
     for (; row < n; row += 64) {
-        const int stage = (row - first) / 64 & 1;
-        const uint32_t q = ring + stage * Plan::tile, dout = q + 2 * Plan::tile;
+        const int stage = (row - first) / 64 & (Plan::buffers - 1);
+        const uint32_t q = ring + stage * Plan::tile, dout = q + Plan::buffers * Plan::tile;
         const uint32_t ds_now = ds + stage % Plan::kept * Plan::ds,
                        ds_before = ds + (stage ^ 1) % Plan::kept * Plan::ds;
         kbki_attn_wait();
         __syncthreads();
-        if (row + 64 < n)
+        if (Plan::buffers > 1 && row + 64 < n)
             kbki_attn_back_fetch<T, Plan>(io, ring + (stage ^ 1) * Plan::tile, stats + (stage ^ 1) * Plan::stat, head,
                                           row + 64);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
             const bool none = io.causal && shift > 0;                           // all hidden
-            const int hidden = io.causal && shift == 0 ? 2 : key0 + 128 > n || row + 64 > n;
+            const int hidden = io.causal && shift == 0 ? 2 : key0 + Keys > n || row + 64 > n;
             const uint32_t my_ds = ds_now + mine * 128, my_p = ps + mine * 128;
             const uint32_t my_q = q + part * Plan::row, my_dout = dout + part * Plan::row;
             const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
                                  (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
             uint32_t p[2][2][4], x[2][2][4];
             // Between the halves, where few registers are wanted soon after: the additions still read theirs.
-            if (i == Plan::kept - 1 && row > first)
+            if (Plan::buffers > 1 && i == Plan::kept - 1 && row > first)
                 kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_before, k, at);
-            if (i == 0 && Plan::kept == 1) __syncthreads();
+            if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
             if (Plan::share == 1 || i == 0) {
                 if (!none)
                     kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout,
@@ -12874,10 +12882,17 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim>::threads, kbki_attn_plan<D
             }
             if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
         }
+        if (Plan::buffers > 1) continue;
+        __syncthreads(); // the next rows come into the place of these, beside dq
+        if (row + 64 < n) kbki_attn_back_fetch<T, Plan>(io, ring, stats, head, row + 64);
+#pragma unroll 1
+        for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
+            kbki_attn_back_dq<T, Plan>(io, head, row, key0, ds, k, at, pass);
     }
     __syncthreads();
-    kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds + ((row - 64 - first) / 64 & 1) % Plan::kept * Plan::ds,
-                               k, at);
+    if (Plan::buffers > 1)
+        kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0,
+                                   ds + ((row - 64 - first) / 64 & 1) % Plan::kept * Plan::ds, k, at);
 #pragma unroll
     for (int e = 0; e < 64; e++) dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
     __syncthreads(); // k is free
@@ -12886,20 +12901,33 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim>::threads, kbki_attn_plan<D
     kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, dk, turn * 8, left, io.vector, at);
     kbki_attn_write<T, Dim, 8>(io.dv + key * Dim, v + mine * Plan::row, dv, turn * 8, left, io.vector, at);
 }
-template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
-    size_t bytes = kbki_attn_plan<Dim>::bytes(2);
-    int64_t keys = io.heads * kbki_ceil(io.rows, 128), tiles = io.heads * kbki_ceil(io.rows, 64);
-    const char* why = kbki_needs<80>();
-    if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim>, &bytes);
-    if (!why && !bytes) // what is built for less than sm 90 needs less
-        bytes = kbki_attn_plan<Dim>::bytes(1), why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim>, &bytes);
-    if (why) return why;
+template <class T, int Dim, int Keys>
+const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
+    const int64_t keys = io.heads * kbki_ceil(io.rows, Keys), tiles = io.heads * kbki_ceil(io.rows, 64);
     if (!bytes) return "an SM has too little shared memory";
     if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
-    kbk_attention_bwd_flashmma_k<T, Dim><<<(unsigned)keys, kbki_attn_plan<Dim>::threads, bytes, st>>>(io);
+    kbk_attention_bwd_flashmma_k<T, Dim, Keys><<<(unsigned)keys, kbki_attn_plan<Dim, Keys>::threads, bytes, st>>>(io);
     kbki_attn_dq_k<T, Dim><<<(unsigned)tiles, 2 * Dim, 0, st>>>(io);
     return kbki_launched();
+}
+// 64 keys at a time, and one buffer of rows: d = 128 where an SM has less than 161 KiB.
+template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
+    size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
+    const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
+    return why ? why : kbki_attn_back_launch<T, 128, 64>(io, bytes, st);
+}
+template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
+    size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
+    const char* why = kbki_needs<80>();
+    if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
+    if (!why && !bytes) // what is built for less than sm 90 needs less
+        bytes = kbki_attn_plan<Dim, 128>::bytes(1),
+        why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
+    if (why) return why;
+    if constexpr (Dim == 128)
+        if (!bytes) return kbki_attn_back_small(io, st);
+    return kbki_attn_back_launch<T, Dim, 128>(io, bytes, st);
 }
 template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
