@@ -1682,14 +1682,15 @@ template <int Width, class Run> const char* kbki_by_row_short(int64_t packs, Run
     if (packs <= 8) return run(kbki_plan<Width, 1, 8>());
     return packs <= 16 ? run(kbki_plan<Width, 2, 8>()) : run(kbki_plan<Width, 4, 8>());
 }
-template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) { // not for shorter ones
+// Not for shorter ones. Threads: of rows of up to 2048 packs.
+template <int Width, int Threads, class Run> const char* kbki_by_row(int64_t packs, Run run) {
     if (packs <= 64) return run(kbki_plan<Width, 2, 32>());
     if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
     if (packs <= 256) return run(kbki_plan<Width, 8, 32>());
     if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
     if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
-    if (packs <= 2048) return run(kbki_plan<Width, 8, 256>());
-    if (packs <= 4096) return run(kbki_plan<Width, 16, 256>());
+    if (packs <= 2048) return run(kbki_plan<Width, 2048 / Threads, Threads>());
+    if (packs <= 4096) return run(kbki_plan<Width, 8, 512>());
     return run(kbki_plan<Width, 16, 512>());
 }
 // Rows whose results lie differently from what they are made of, so that they are taken one element at a time: short
@@ -4065,9 +4066,9 @@ template <class T, int Width> __device__ __forceinline__ bool kbki_at_16(const T
 // CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs.
 constexpr int kbki_norm_ctas(int packs) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
-    return packs == 4096 ? 2 : packs == 2048 ? 4 : packs == 128 ? 6 : 1;
+    return packs == 4096 || packs == 2048 ? 2 : packs == 128 ? 6 : 1;
 #else
-    return packs == 4096 ? 2 : packs == 2048 ? 4 : packs == 1024 ? 5 : packs == 512 ? 10 : packs == 128 ? 7 : 1;
+    return packs == 4096 || packs == 2048 ? 2 : packs == 1024 ? 4 : packs == 512 ? 8 : packs == 128 ? 7 : 1;
 #endif
 }
 #define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
@@ -4682,7 +4683,7 @@ template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_st
     if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_softmax_long<T, 1>(io, st);
     if (packs > KBKI_LONG) return kbki_softmax_long<T, Width>(io, st);
     if (!kbki_whole_packs<T>(io.x, io.y, io.cols)) return kbki_by_row_edges<Width>(packs, edges);
-    return packs <= KBKI_SHORT ? kbki_by_row_short<Width>(packs, whole) : kbki_by_row<Width>(packs, whole);
+    return packs <= KBKI_SHORT ? kbki_by_row_short<Width>(packs, whole) : kbki_by_row<Width, 256>(packs, whole);
 }
 template <class T, int Width> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
     size_t bytes = (size_t)io.cols * sizeof(T) + 16;
@@ -4881,10 +4882,10 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(k
 /*  Rows that some lanes of a warp hold, several to each group of lanes: all of them are on their way before the first
     is used, and the device has all of a small tensor's rows at work at once. */
 template <class T, int Packs, int Lanes, int Rows>
-__global__ void __launch_bounds__(128, 8) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
+__global__ void __launch_bounds__(256, 4) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
     const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
-    const int64_t row = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
+    const int64_t row = ((int64_t)blockIdx.x * 8 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
     kbki_pack<T, Width> dy[Rows][Packs], y[Rows][Packs];
 #pragma unroll
     for (int r = 0; r < Rows; r++)
@@ -5080,8 +5081,8 @@ template <class T, int Width> const char* kbki_dsoftmax_long(const kbki_dsoftmax
 }
 template <class T, int Packs, int Lanes, int Rows>
 const char* kbki_dsoftmax_lanes(const kbki_dsoftmax<T>& io, kbk_stream st) {
-    unsigned ctas = (unsigned)kbki_ceil(io.rows, 128 / Lanes * Rows);
-    kbki_softmax_bwd_lanes_k<T, Packs, Lanes, Rows><<<ctas, 128, 0, st>>>(io);
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, 256 / Lanes * Rows);
+    kbki_softmax_bwd_lanes_k<T, Packs, Lanes, Rows><<<ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_stream st) {
@@ -5124,6 +5125,7 @@ template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_str
         unsigned ctas = 0;
         const char* no = kbki_resident(kernel, all, bytes, kbki_ceil(io.rows, KBKI_ROWS(Threads)), &ctas);
         if (no || !ctas) return no ? no : kbk_softmax_bwd_onepass<T>(a, st);
+        if (Stages == 1) ctas = (unsigned)io.rows; // nothing is ahead, and who is done first takes the next row
         kernel<<<ctas, all, bytes, st>>>(io);
         return kbki_launched();
     };
@@ -5348,13 +5350,15 @@ __device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, i
     if (says) io.stats(row, mean, m);
 }
 /*  The row in registers. Each warp takes the deviations from its own mean, so that one barrier is enough for
-    mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. */
+    mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. Those of a CTA have one
+    pack of each on its way. */
 template <class T, bool Layer, int Width, int Packs, int Threads, bool Edges>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads == 32 && Packs <= 4, exact = sizeof(T) == 4;
+    constexpr bool early = Threads == 32 && Packs <= 4, ahead = !Edges && Threads > 32 && Packs <= 4,
+                   exact = sizeof(T) == 4;
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
@@ -5372,7 +5376,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     if (Edges && one >= 0) edge = kbki_float(x[one]);
     bool aw = !Edges || kbki_at_16<T, Width>(io.w + sp.head), ab = !Edges || kbki_at_16<T, Width>(io.b + sp.head);
 #pragma unroll
-    for (int u = 0; u < (early ? Packs : 0); u++) {
+    for (int u = 0; u < (early ? Packs : ahead); u++) {
         if (t + u * Threads >= packs) continue;
         w[u] = kbki_weights<T, Width>(io.w + sp.head + (t + u * Threads) * Width, aw);
         if (Layer) b[u] = kbki_weights<T, Width>(io.b + sp.head + (t + u * Threads) * Width, ab);
@@ -5412,11 +5416,15 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     for (int u = 0; u < Packs; u++) {
         int64_t c = sp.head + (t + u * Threads) * Width;
         if (t + u * Threads >= packs) continue;
-        if (!early) w[0] = kbki_weights<T, Width>(io.w + c, aw);
-        if (!early && Layer) b[0] = kbki_weights<T, Width>(io.b + c, ab);
+        if (!early && !ahead) w[0] = kbki_weights<T, Width>(io.w + c, aw);
+        if (!early && !ahead && Layer) b[0] = kbki_weights<T, Width>(io.b + c, ab);
+        kbki_pack<T, Width> g = w[early ? u : 0], h = b[early ? u : 0];
+        if (ahead && u + 1 < Packs && t + (u + 1) * Threads < packs) {
+            w[0].load(io.w + c + Threads * Width);
+            if (Layer) b[0].load(io.b + c + Threads * Width);
+        }
         kbki_reread(v[u]);
-        kbki_norm_pack<T, Layer, Width>(v[u], mean, m, w[early ? u : 0], b[early ? u : 0], io.y + row * io.cols + c,
-                                        !near);
+        kbki_norm_pack<T, Layer, Width>(v[u], mean, m, g, h, io.y + row * io.cols + c, !near);
     }
     if (near) {
         kbki_norm_again<T, Layer, Width, Threads>(io, row, t, sp.head, packs, one, mean, t == 0,
@@ -5428,55 +5436,69 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
 }
 
 /*  Rows that some lanes of a warp hold. Deviations are from the row's first element at first: exact where a row's
-    elements are nearly equal, so that no row needs a second look. */
+    elements are nearly equal, so that no row needs a second look. At 16 bits that is all: the first element is at most
+    sqrt(C) deviations off the mean, so of the variance a C-th part is the least that is left of the sum of squares, and
+    of f32's 24 bits 16 at C = 256. In f32 deviations from the mean itself follow. */
 template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row {
     static constexpr int width = KBKI_WIDTH(T);
+    static constexpr bool exact = sizeof(T) == 4;
     kbki_pack<T, width> w[Packs], b[Packs];
+    // Takes `from` off what there is of the row, and returns the lanes' sum of it.
+    static __device__ __forceinline__ float centre(float (*f)[width], float from, int lane, int packs) {
+        float sum = 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const float mine = lane + u * Lanes < packs ? from : 0;
+#pragma unroll
+            for (int k = 0; k < width; k++) f[u][k] -= mine, sum += f[u][k];
+        }
+        return sum;
+    }
     // y takes the place of x; returned are mean and rstd. A lane's packs of the row begin with `lane`.
     __device__ __forceinline__ float2 work(kbki_pack<T, width>* v, int lane, int packs, float each) const {
-        float f[Packs][width], g[width], h[width], first = 0, mean = 0, square = 0;
+        float f[Packs][width], g[width], h[width], mean = 0;
+        float2 s = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) v[u].get(f[u]);
         if (Layer) {
-            first = __shfl_sync(~0u, f[0][0], 0, Lanes);
-            if (isinf(first)) first = 0;
-#pragma unroll
-            for (int u = 0; u < Packs; u++) {
-                const float from = lane + u * Lanes < packs ? first : 0;
-#pragma unroll
-                for (int k = 0; k < width; k++) f[u][k] -= from, mean += f[u][k];
-            }
-            mean = kbki_warp_all<kbki_sum<float>, Lanes>(mean) * each;
+            mean = __shfl_sync(~0u, f[0][0], 0, Lanes);
+            if (isinf(mean)) mean = 0;
+            s.x = centre(f, mean, lane, packs);
+        }
+        if (Layer && exact) {
+            const float rest = kbki_warp_all<kbki_sum<float>, Lanes>(s.x) * each;
+            centre(f, rest, lane, packs);
+            mean += rest, s.x = 0;
         }
 #pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            const float from = lane + u * Lanes < packs ? mean : 0;
+        for (int u = 0; u < Packs; u++)
 #pragma unroll
-            for (int k = 0; k < width; k++) {
-                if (Layer) f[u][k] -= from;
-                square = fmaf(f[u][k], f[u][k], square);
-            }
-        }
-        const float rstd = rsqrtf(kbki_warp_all<kbki_sum<float>, Lanes>(square) * each + (float)KBK_EPS);
+            for (int k = 0; k < width; k++) s.y = fmaf(f[u][k], f[u][k], s.y);
+        s = Layer && !exact ? kbki_warp_all<kbki_sum2, Lanes>(s)
+                            : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
+        const float2 m = kbki_moments_by<Layer>(s, each);
+        const float shift = -m.x * m.y;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             w[u].get(g);
             if (Layer) b[u].get(h);
 #pragma unroll
-            for (int k = 0; k < width; k++)
-                f[u][k] = Layer ? fmaf(f[u][k] * rstd, g[k], h[k]) : f[u][k] * rstd * g[k];
+            for (int k = 0; k < width; k++) {
+                const float xhat = Layer && !exact ? fmaf(f[u][k], m.y, shift) : f[u][k] * m.y;
+                f[u][k] = Layer ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
+            }
             v[u].set(f[u]);
         }
-        return make_float2(first + mean, rstd);
+        return make_float2(mean + m.x, m.y);
     }
 };
 // Several rows to each group of lanes: all of them are on their way before the first is used, so that the device has
 // all of a small tensor's rows at work at once; w and b are asked for once.
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
-__global__ void __launch_bounds__(128, 8) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
+__global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
     const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
-    const int64_t row = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
+    const int64_t row = ((int64_t)blockIdx.x * 8 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
     kbki_pack<T, Width> v[Rows][Packs];
     kbki_norm_lanes_row<T, Layer, Packs, Lanes> r;
 #pragma unroll
@@ -5651,18 +5673,56 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
     }
 }
 
-/*  The same for layer normalisation at 16 bits, whose arithmetic wants more warps than registers allow that hold the
-    row: it stays in shared memory, and each pass takes it from there for an instruction per pack. */
-constexpr int kbki_persist_ctas(int th) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
-    return th == 512 ? 2 : th == 256 ? 3 : 6;
-#else
-    return th == 512 ? 2 : th == 256 ? 3 : th == 128 ? 7 : 8;
-#endif
-}
-template <class T, int Packs, int Threads, int Stages, bool Hold>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
-    kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
+/*  The same for layer normalisation at 16 bits, where arithmetic is as scarce as bandwidth: w, b and the row stay in
+    registers as floats, so that nothing is unpacked twice; 128 registers, so 512 threads per SM. */
+template <class T, int Packs, int Threads> struct kbki_norm_held {
+    static constexpr int width = KBKI_WIDTH(T);
+    float f[Packs][width], w[Packs][width], b[Packs][width];
+    __device__ __forceinline__ void weights(const kbki_norm<T, true>& io, int t, int packs) {
+        kbki_pack<T, width> v;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            v.fill(0);
+            if (t + u * Threads < packs) v.load(io.w + (t + u * Threads) * width);
+            v.get(w[u]);
+            if (t + u * Threads < packs) v.load(io.b + (t + u * Threads) * width);
+            v.get(b[u]);
+        }
+    }
+    __device__ __forceinline__ float sum(const kbki_pack<T, width>* v) {
+        float r[4] = { 0, 0, 0, 0 };
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            v[u].get(f[u]);
+#pragma unroll
+            for (int k = 0; k < width; k++) r[k % 4] += f[u][k];
+        }
+        return (r[0] + r[1]) + (r[2] + r[3]);
+    }
+    __device__ __forceinline__ float squares(float mean, int t, int packs) {
+        float r[4] = { 0, 0, 0, 0 };
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const float from = t + u * Threads < packs ? mean : 0;
+#pragma unroll
+            for (int k = 0; k < width; k++) f[u][k] -= from, r[k % 4] = fmaf(f[u][k], f[u][k], r[k % 4]);
+        }
+        return (r[0] + r[1]) + (r[2] + r[3]);
+    }
+    __device__ __forceinline__ void put(T* y, int t, int packs, float scale, float shift) {
+        kbki_pack<T, width> v;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+#pragma unroll
+            for (int k = 0; k < width; k++) f[u][k] = fmaf(fmaf(f[u][k], scale, shift), w[u][k], b[u][k]);
+            v.set(f[u]);
+            if (t + u * Threads < packs) v.store(y + (t + u * Threads) * width);
+        }
+    }
+};
+template <class T, int Packs, int Threads, int Stages>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
+    kbki_layernorm_fwd_held_k(kbki_norm<T, true> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float4 slots[2][32];
     __shared__ float2 slots2[32];
@@ -5671,25 +5731,61 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
     int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
             step = (int64_t)gridDim.x * Rows;
     // of the row and of what this warp has of it
-    float each = 1 / (float)io.cols,
-          n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
-    float each_n = n > 0 ? 1 / n : 0, f[Width];
-    kbki_pack<T, Width> v, w[Hold ? Packs : 1], b[Hold ? Packs : 1];
+    const float each = 1 / (float)io.cols,
+                n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
+    const float each_n = n > 0 ? 1 / n : 0;
+    kbki_pack<T, Width> v[Packs];
+    kbki_norm_held<T, Packs, Threads> r;
     auto ask = [&](int64_t which, int to) {
         if (which < io.rows)
             kbki_ahead_row<T, Packs, Threads>(kbki_row + to * room, io.x + which * io.cols, t, packs);
         kbki_ahead_close();
     };
-    auto weights = [&] {
 #pragma unroll
-        for (int u = 0; u < (Hold ? Packs : 0); u++) {
-            if (t + u * Threads >= packs) continue;
-            w[u].load(io.w + (t + u * Threads) * Width), b[u].load(io.b + (t + u * Threads) * Width);
+    for (int i = 0; i < Stages; i++) ask(row + i * step, i);
+    r.weights(io, t, packs);
+    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
+        kbki_ahead_wait<Stages - 1>();
+        kbki_ahead_take<T, Packs, Threads>(kbki_row + slot * room, t, packs, 0, v);
+        ask(row + Stages * step, slot);
+        const float first = kbki_warp_all<kbki_sum<float>>(r.sum(v)) * each_n;
+        float2 s = make_float2(0, kbki_warp_all<kbki_sum<float>>(r.squares(first, t, packs)));
+        const float mean = kbki_warps_moments<true, Threads>(n, first, each, &s, slots[turn]);
+        const float2 m = kbki_moments_by<true>(s, each);
+        if (kbki_norm_near<T, true>(mean, m)) {
+            kbki_norm_again<T, true, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0, [&](float2 s) {
+                return kbki_all<kbki_sum2, Threads>(s, slots2);
+            });
+            r.weights(io, t, packs); // again, and so their registers are free in between
+            continue;
         }
+        r.put(io.y + row * io.cols, t, packs, m.y, (first - mean) * m.y);
+        if (t == 0) io.stats(row, mean, m);
+    }
+}
+
+/*  Longer rows leave no registers for that: they stay in shared memory, and each pass takes them from there for an
+    instruction per pack. w and b come from the L1 cache. */
+template <class T, int Packs, int Threads, int Stages>
+__global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float4 slots[2][32];
+    __shared__ float2 slots2[32];
+    constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
+    int t = threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
+    int64_t row = blockIdx.x, step = gridDim.x;
+    // of the row and of what this warp has of it
+    float each = 1 / (float)io.cols,
+          n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
+    float each_n = n > 0 ? 1 / n : 0, f[Width];
+    kbki_pack<T, Width> v, w, b;
+    auto ask = [&](int64_t which, int to) {
+        if (which < io.rows)
+            kbki_ahead_row<T, Packs, Threads>(kbki_row + to * room, io.x + which * io.cols, t, packs);
+        kbki_ahead_close();
     };
 #pragma unroll
     for (int i = 0; i < Stages; i++) ask(row + i * step, i);
-    weights();
     for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         const uint4* ring = kbki_row + slot * room + threadIdx.x;
         float sum[4] = { 0, 0, 0, 0 };
@@ -5697,7 +5793,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
         kbki_ahead_wait<Stages - 1>();
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            kbki_from_shared(v.q, ring + u * KBKI_CTA(Threads));
+            kbki_from_shared(v.q, ring + u * Threads);
             if (t + u * Threads >= packs) v.fill(0);
             v.get(f);
 #pragma unroll
@@ -5708,7 +5804,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
         for (int u = 0; u < Packs; u++) {
             float e[2] = { 0, 0 };
             if (t + u * Threads >= packs) continue;
-            kbki_from_shared(v.q, ring + u * KBKI_CTA(Threads));
+            kbki_from_shared(v.q, ring + u * Threads);
             v.get(f);
 #pragma unroll
             for (int k = 0; k < Width; k++) e[k % 2] = fmaf(f[k] - mean, f[k] - mean, e[k % 2]);
@@ -5722,18 +5818,14 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
                 return kbki_all<kbki_sum2, Threads>(s, slots2);
             });
             ask(row + Stages * step, slot);
-            weights(); // again, and so their registers are free in between
             continue;
         }
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            kbki_pack<T, Width>&g = w[Hold ? u : 0], &h = b[Hold ? u : 0];
             if (t + u * Threads >= packs) continue;
-            if (!Hold)
-                g.load_cached(io.w + (t + u * Threads) * Width), h.load_cached(io.b + (t + u * Threads) * Width);
-            if (Hold) g.forget(), h.forget();
-            kbki_from_shared(v.q, ring + u * KBKI_CTA(Threads));
-            kbki_norm_pack<T, true, Width>(v, mean, m, g, h, io.y + row * io.cols + t * Width + u * Threads * Width);
+            w.load_cached(io.w + (t + u * Threads) * Width), b.load_cached(io.b + (t + u * Threads) * Width);
+            kbki_from_shared(v.q, ring + u * Threads);
+            kbki_norm_pack<T, true, Width>(v, mean, m, w, b, io.y + row * io.cols + t * Width + u * Threads * Width);
         }
         ask(row + Stages * step, slot);
         if (t == 0) io.stats(row, mean, m);
@@ -5831,8 +5923,8 @@ template <class T, bool Layer, int Width> const char* kbki_norm_long(const kbki_
 }
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 const char* kbki_norm_lanes(const kbki_norm<T, Layer>& io, kbk_stream st) {
-    unsigned ctas = (unsigned)kbki_ceil(io.rows, 128 / Lanes * Rows);
-    kbki_layernorm_fwd_lanes_k<T, Layer, Packs, Lanes, Rows><<<ctas, 128, 0, st>>>(io);
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, 256 / Lanes * Rows);
+    kbki_layernorm_fwd_lanes_k<T, Layer, Packs, Lanes, Rows><<<ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
@@ -5856,7 +5948,7 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (kbki_norm_whole(io) && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
     if (kbki_norm_whole(io) && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
     if (kbki_norm_whole(io) && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
-    if (kbki_norm_whole(io)) return kbki_by_row<Width>(packs, whole);
+    if (kbki_norm_whole(io)) return kbki_by_row<Width, 512>(packs, whole);
     if (packs > 2048) return kbki_norm_long<T, Layer, Width>(io, st);
     return packs <= 256 ? edges(kbki_plan<Width, 8, 32>()) : edges(kbki_plan<Width, 8, 256>());
 }
@@ -5872,8 +5964,10 @@ template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, 
         constexpr bool half = Layer && sizeof(T) == 2;
         constexpr int Stages = Threads == 32 && !half ? 4 : 2;
         void (*kernel)(kbki_norm<T, Layer>);
-        if constexpr (half)
-            kernel = kbki_layernorm_fwd_persist_16_k<T, Packs, Threads, Stages, Threads != 512>;
+        if constexpr (half && Threads == 512)
+            kernel = kbki_layernorm_fwd_persist_16_k<T, Packs, Threads, Stages>;
+        else if constexpr (half)
+            kernel = kbki_layernorm_fwd_held_k<T, Packs, Threads, Stages>;
         else
             kernel = kbk_layernorm_fwd_persist_k<T, Layer, Packs, Threads, Stages, Threads != 512>;
         size_t bytes = (size_t)Stages * Packs * KBKI_CTA(Threads) * 16;
