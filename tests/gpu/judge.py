@@ -132,7 +132,7 @@ def main():
     o = parser.parse_args()
     start = time.time()
     if o.cpu:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
     import torch
 
     gpu = torch.cuda.is_available() and not o.cpu
