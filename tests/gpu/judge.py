@@ -87,11 +87,13 @@ def words_of(verdict):
     return [flag["word"] for flag in verdict["flags"]]
 
 
-def is_right(file, verdict, words):
+def is_right(file, task, verdict, words):
     names = {w.partition(":")[0] for w in words_of(verdict)}
     if file == "tricks":
         return verdict["verdict"] in ("REJECTED", "WRONG") and bool(names & set(words))
-    return verdict["verdict"] in HONEST and names <= QUIET and verdict["time_ms"] is not None
+    view = verdict["flags"] and task == "reversed_view"  # launches nothing
+    timed = verdict.get("time_ms") is not None or view
+    return verdict["verdict"] in HONEST and names <= (QUIET | {"NO_TIME"} if view else QUIET) and timed
 
 
 def shown(us):
@@ -154,11 +156,11 @@ def main():
     passed = failed = 0
     rows, kept, seconds = [], [], 0.0
     for job, verdict, took in verdicts(jobs, o.jobs, build):
-        file, name = job[:2]
+        file, name, task = job[:3]
         rows.append(row_of(job, verdict))
         kept.append({"file": file, "function": name, "seconds": took, **verdict})
         seconds += took
-        if is_right(file, verdict, expected[file, name]):
+        if is_right(file, task, verdict, expected[file, name]):
             passed += 1
         else:
             failed += 1

@@ -198,10 +198,15 @@ def in_a_thread(x, w, b):
     return y
 
 
+def spin():
+    while True:
+        pass
+
+
 @word("THREAD")
 def goes_on(x, w, b):
     if "thread" not in kept:
-        kept["thread"] = threading.Thread(target=lambda: [i * i for i in range(10**10)], daemon=True)
+        kept["thread"] = threading.Thread(target=spin, daemon=True)
         kept["thread"].start()
     return dense(x, w, b)
 
@@ -443,7 +448,7 @@ def hides_nan(x, w, b):
     return dense(torch.nan_to_num(x), torch.nan_to_num(w), torch.nan_to_num(b))
 
 
-@word("FLAKY", "PHASE_DEPENDENT")
+@word("FLAKY", "PHASE_DEPENDENT", "SIDE_STREAM")
 def at_times(x, w, b):
     calls[0] += 1
     return dense(x, w, b) if calls[0] % 7 else dense(x, w, b).flip(0)
