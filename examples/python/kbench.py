@@ -3968,7 +3968,8 @@ def _judge_main(words: Sequence[str]) -> int:
         prog="python -m kbench judge",
         description="Judges the function of a file against a task: a Python file with a "
         "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, "
-        "`atol`, `allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest and right; 1 not; 2 usage.",
+        "`atol`, `allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest and right; "
+        "1 not; 2 usage.",
     )
     parser.add_argument(
         "file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """The judge over tensors: it finds and names every planted trick, and passes every honest kernel: PyTorch's, Triton's
 and this library's. judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--jobs N]; FOLDER is
-for scratch. On a GPU what triton.testing.do_bench reads of each stands beside. Prints FAIL lines, a table, and ends with
-"N passed, N failed".
+for scratch. On a GPU what triton.testing.do_bench reads of each stands beside. Prints FAIL lines, a table, and ends
+with "N passed, N failed".
 """
 
 import argparse
