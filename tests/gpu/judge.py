@@ -74,13 +74,17 @@ def verdicts(jobs, workers, ready):
     """Several judges at once, which take turns on the GPU; the library's kernels come last, when they are built."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-        early = [pool.submit(one, job) for job in jobs if job[0] != "library"]
-        late = []
-        if any(job[0] == "library" for job in jobs):
+        asked = {pool.submit(one, job): job for job in jobs if job[0] != "library"}
+        late = [job for job in jobs if job[0] == "library"]
+        if late:
             ready()
-            late = [pool.submit(one, job) for job in jobs if job[0] == "library"]
-        for future in early + late:
-            yield future.result()
+            asked.update((pool.submit(one, job), job) for job in late)
+        for future, job in asked.items():
+            try:
+                yield future.result()
+            except Exception as error:  # its process died
+                said = {"word": "ERROR", "evidence": f"{type(error).__name__}: {error}"}
+                yield job, {"verdict": "none", "flags": [said]}, 0.0
 
 
 def words_of(verdict):
@@ -167,13 +171,13 @@ def main():
             flags = "; ".join(f"{f['word']}: {f['evidence']}" for f in verdict["flags"])
             wanted = "" if expected[file, name] is None else f" (wanted: {' '.join(expected[file, name])})"
             print(f"FAIL: {file} {name}: {verdict['verdict']}{wanted}: {flags}".replace("\n", " "), flush=True)
+        if o.json:
+            with open(o.json, "w") as f:
+                json.dump(kept, f, indent=1)
     print(table(rows))
     if o.markdown:
         with open(o.markdown, "w") as f:
             f.write(markdown(rows))
-    if o.json:
-        with open(o.json, "w") as f:
-            json.dump(kept, f, indent=1)
     planted = sum(job[0] == "tricks" for job in jobs)
     print(f"{planted} tricks, {len(jobs) - planted} honest, {seconds:.0f} s of judging in {time.time() - start:.0f} s")
     if not o.only and planted < 25:
