@@ -50,7 +50,7 @@ def jobs_of(gpu, triton, folder, only):
     import tricks
 
     jobs, expected = [], {}
-    for module in (tricks, honest, library):
+    for module in (honest, tricks, library):
         file, path = module.__name__, os.path.join(here, module.__name__ + ".py")
         if module is library:
             if not gpu:

@@ -3,6 +3,7 @@
 that it is for, dense unless named. gpu=True: it needs one."""
 
 import gc
+import hashlib
 import inspect
 import os
 import sys
@@ -151,7 +152,7 @@ def one_buffer(x, w, b):
     return torch.addmm(b, x, w, out=y)
 
 
-@word("PHASE_DEPENDENT", "MEMOIZED")
+@word("PHASE_DEPENDENT", "MEMOIZED", "CONSTANT_OUTPUT")
 def first_calls_alone(x, w, b):
     calls[0] += 1
     return dense(x, w, b) if calls[0] <= 12 else torch.zeros_like(b).repeat(x.shape[0], 1)
@@ -199,8 +200,9 @@ def in_a_thread(x, w, b):
 
 
 def spin():
+    block = bytes(1 << 24)
     while True:
-        pass
+        hashlib.sha256(block)  # without Python's lock
 
 
 @word("THREAD")
