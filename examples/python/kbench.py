@@ -7,6 +7,7 @@
     kbench.table(results)
     kbench.save(results, "results.json")
 
+    print(kbench.judge("theirs.py:softmax", reference, (x,)))     # a function that one does not trust
     y = kbench.kernels["softmax", "fwd", "onepass"](x)      # the kernel library: kbench_kernels.py
 
 Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
