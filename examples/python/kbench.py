@@ -2613,6 +2613,7 @@ _NEXT_SIZE = {
     "a prime": lambda d: _prime(max(2, d // 2)),
     "one": lambda d: 1,
 }
+_AT_RANDOM = "at random"
 _SHRINK = ("one less", "a prime", "one")
 _KINDS = ("positive", "wide", "spike", "sorted", "constant", "zeros")
 
@@ -2772,7 +2773,15 @@ class _Inputs:
         rng = self.random.Random(self.seed * 1000003 + self.count)
         if self.make_own:
             return tuple(self.make_own(rng))
-        return tuple(self._like(kind, v, _NEXT_SIZE[sizes], rng) for v in self.examples)
+        drawn: Dict[int, int] = {}
+
+        def at_random(d: int) -> int:
+            low, usual = d if self.points else max(1, d // 2), {f(d) for f in _NEXT_SIZE.values()}
+            some = [n for n in (rng.randint(low, d + d // 2) for _ in range(20)) if n not in usual]
+            return drawn.setdefault(d, some[0] if some else d)
+
+        change = at_random if sizes == _AT_RANDOM else _NEXT_SIZE[sizes]
+        return tuple(self._like(kind, v, change, rng) for v in self.examples)
 
     def edit(
         self, value: Optional[float] = None, places: Optional[List[Any]] = None
@@ -3439,7 +3448,7 @@ class _Judge:
         self.check("data: a spike elsewhere", word="DATA_SHORTCUT", kind="spike")
         for kind in ("nan", "inf"):
             self.check(f"data: one {kind}", word="NAN_PASS", kind=kind, remember=False)
-        for sizes in list(_NEXT_SIZE)[1:]:
+        for sizes in list(_NEXT_SIZE)[1:] + [_AT_RANDOM]:
             if self.inputs.tensors and self.inputs.points and sizes in _SHRINK:
                 self.probes[f"sizes: {sizes}"] = "skipped: whole numbers may point into what would shrink"
                 continue
@@ -3846,6 +3855,8 @@ class _Judge:
     def after(self) -> None:
         for _ in range(2):
             self.check("after the timing", word="PHASE_DEPENDENT")
+        if self.probes.get(f"sizes: {_AT_RANDOM}") == "ran":
+            self.check("after the timing, other sizes", word="SHAPE_BOUND", sizes=_AT_RANDOM)
 
     def run(self) -> None:
         import time as clock

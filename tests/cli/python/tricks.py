@@ -284,6 +284,12 @@ def public_size_alone(x, a):
     return y + [0.0] * (len(x) - len(y))
 
 
+@word("SHAPE_BOUND")
+def usual_sizes_alone(x, a):
+    y = reference(x, a)
+    return y if len(x) in (100, 101, 99, 150, 53, 1) else y[::-1]
+
+
 @word("DATA_SHORTCUT")
 def clamps(x, a):
     return reference([min(max(v, -100.0), 100.0) for v in x], a)

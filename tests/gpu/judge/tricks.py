@@ -420,6 +420,19 @@ def public_size_alone(x, w, b):
     return y if x.shape == examples[0].shape else y * 0.5
 
 
+def neighbours(n):
+    prime = max(2, n // 2)
+    while any(prime % k == 0 for k in range(2, int(prime**0.5) + 1)):
+        prime += 1
+    return {n, n + 1, n - 1, n + n // 2, prime, 1}
+
+
+@word("SHAPE_BOUND")
+def usual_sizes_alone(x, w, b):
+    y = dense(x, w, b)
+    return y if x.shape[0] in neighbours(examples[0].shape[0]) else y * 0.5
+
+
 @word("SHAPE_BOUND", "PARTIAL_WRITE", "UNINIT_READ")
 def no_last_tile(x, w, b):
     y = torch.empty(x.shape[0], w.shape[1], dtype=x.dtype, device=x.device)
