@@ -16,7 +16,7 @@ unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
 run "$PYTHON" -c 'import kbench; kbench.time(int, host=True, samples=3)'
 check_rc "the library" 0
 "$PYTHON" tests/cli/python/judge.py tricks > "$tmp/tricks.txt" 2> "$tmp/tricks.err" < /dev/null &
-"$PYTHON" tests/cli/python/judge.py honest others arrays > "$tmp/honest.txt" 2> "$tmp/honest.err" < /dev/null
+"$PYTHON" tests/cli/python/judge.py honest others stage arrays > "$tmp/honest.txt" 2> "$tmp/honest.err" < /dev/null
 wait
 # tensors, where PyTorch is: what needs no GPU
 some=returns_nothing,whatever_memory_holds,half_of_the_rows,by_version,by_samples,usual_sizes_alone,one_buffer,method_of_its_own
