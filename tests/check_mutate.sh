@@ -95,6 +95,20 @@ check_same "a seed gives the same mutants" "$(grep -c '^looked' "$tmp/first") $(
     "$(grep -c '^looked' "$out") $(sed '/^ /d' "$out" | cksum)"
 mutate --again "$tmp/result.json"
 check_same "--again: those that survived" "$(grep -c '^looked' "$out")" "$(grep -c 'looked .* SURVIVED' "$tmp/first")"
+# another header: what tests execute of its old lines is known, what fails on it without a mutation catches nothing
+sed '1i // a line more' "$tmp/before.h" > "$toy/kbench.h"
+mutate --at "$(at 'int sum'):plus"
+check_not_err "another header: nothing is learnt anew" 'learning'
+check_out "another header: what tests execute is where it went" '^looked .* plus +caught'
+mutate --at "$(at 'int nobody'):plus"
+check_out "another header: what no test executes" '^ +no test executes it'
+sed 's/return a + b; \/\*/return a + b + 1; \/*/' "$tmp/before.h" > "$toy/kbench.h"
+mutate --at "$(at 'return above'):number"
+check_err "a header that fails: the tests are not used" 'not used: (host/t|cli/u) fails without any mutation'
+check_out "a header that fails: catches nothing" '^looked .* number +SURVIVED'
+mutate --at "$(at 'return above'):number" --anew
+check_err "--anew" 'learning host/t'
+cp "$tmp/before.h" "$toy/kbench.h"
 mutate --only nowhere
 check_rc "an unknown section" 1
 check_err "an unknown section" 'no section nowhere'

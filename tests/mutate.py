@@ -8,7 +8,7 @@
     python3 tests/mutate.py --at 3100:delete      of one line, and of one kind there
     python3 tests/mutate.py --list                what would be drawn, before any is compiled
     python3 tests/mutate.py --again FILE          those that survived in a --json file of before, on the same header
-    python3 tests/mutate.py --coverage            lines that no test executes, by section
+    python3 tests/mutate.py --coverage            lines that no test executes, by section; --anew: learns them again
 
 Drawn from the code below the "Stop here" line: no comment, string, #if, declared size of an array, or >>ptx. A mutant
 that does not compile, or whose object code at -O1 is that of the header, is none: another is drawn in its place. It is

@@ -97,8 +97,8 @@ drawn() {
     name=$1 code=$2 file=$3 && shift 3
     run ./kbench --load after.json "$@"
     check_rc "$*" "$code"
-    sed '/<script/,/<\/script>/d; /<style>/,/<\/style>/d; s/></>\
-</g' "$file" > figure
+    sed 's/></>\
+</g' "$file" | sed '/<style>.*<\/style>/d; /<script/,/<\/script>/d; /<style>/,/<\/style>/d' > figure
     same "$name" figure
 }
 drawn page.txt 1 page.html --baseline before.json --fail-on never --html page.html
