@@ -68,6 +68,9 @@ shows table.txt 0 --load after.json
 COLUMNS=150 shows wide.txt 0 --load after.json -v
 COLUMNS=50 shows narrow.txt 0 --load after.json --op softmax,requests
 CLICOLOR_FORCE=1 shows colours.txt 0 --load after.json --op softmax,scale
+shows unsure.txt 0 --load after.json --filter rows=1024
+shows unsure_one.txt 0 --load after.json --filter rows=1024/cols=256
+shows one.txt 0 --load after.json --filter 'matmul.*n=4096' -v
 shows columns.txt 0 --load after.json --columns implementation,samples,cv,energy_mj,kernel --sort -time --op matmul
 shows compare.txt 1 --compare before.json after.json
 COLUMNS=140 shows compare_wide.txt 1 --compare before.json after.json -v
