@@ -8,17 +8,19 @@
     python3 tests/mutate.py --at 3100:delete      of one line, and of one kind there
     python3 tests/mutate.py --list                what would be drawn, before any is compiled
     python3 tests/mutate.py --again FILE          those that survived in a --json file of before, on the same header
-    python3 tests/mutate.py --coverage            lines that no test executes, by section; --anew: learns them again
+    python3 tests/mutate.py --coverage            lines that no test executes, by section
 
 Drawn from the code below the "Stop here" line: no comment, string, #if, declared size of an array, or >>ptx. A mutant
 that does not compile, or whose object code at -O1 is that of the header, is none: another is drawn in its place. It is
 caught when a test fails on it (twice, so that no busy machine catches it), crashes, or runs out of its time. The tests
 are those of tests/host and tests/cli; on each mutant only those run that execute its line (gcov says which; where a
-line is data, all), the quickest first. They are built at -O0 and without warnings: neither may catch what a user's
-build would not. Python's standard library, gcc, gcov; the CUDA back end where CUDA's headers are (NVCC, CUDA_HOME).
+line is data, all), first those that were written for its section. They are built at -O0 and without warnings: neither
+may catch what a user's build would not. Python's standard library, gcc, gcov; the CUDA back end where CUDA's headers
+are (NVCC, CUDA_HOME). What a test executes is learnt once, and again when it changes; where the header has changed,
+what is known of its other lines stands (--anew learns it again).
 """
-import argparse, concurrent.futures, difflib, glob, hashlib, json, os, random, re, selectors, shutil, signal, subprocess
-import sys, threading, time
+import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, random, re, selectors, shutil, signal
+import subprocess, sys, threading, time
 
 NOT_O0 = {"host/coverage": "-O1", "host/judge": "-O1", "host/procs": "-O1", "host/roofs": "-O1", "cli/big": "-O2",
           "cli/templates": "-O2", "cli/work": "-O2"}  # tests of what only optimised code does
@@ -109,11 +111,8 @@ class Source:
         self.extents()
 
     def section(self, line):
-        found = None
-        for tag, at in self.sections:
-            if at <= line:
-                found = tag
-        return found
+        at = bisect.bisect_right([first for _, first in self.sections], line)
+        return self.sections[at - 1][0] if at else None
 
     def tokenize(self):
         tokens, macro, fresh = [], None, True
@@ -417,7 +416,7 @@ class Tests:
 
     def __init__(self, root, scratch, source, jobs):
         self.root, self.scratch, self.source, self.jobs = root, scratch, source, jobs
-        self.names = []
+        self.names, self.costs = [], {}
         self.store, self.headers = os.path.join(scratch, "learnt.json"), os.path.join(scratch, "headers")
         self.learnt = json.load(open(self.store)) if os.path.exists(self.store) else {}
         self.header, self.moves = hashlib.sha256(source.text.encode()).hexdigest()[:16], {}
@@ -534,9 +533,19 @@ class Tests:
                 if not any(k in self.by_line for k in code):  # what runs only where no counter slows it down, if at all
                     return [n for n in NOT_O0 if n in usable and any(str(k) in self.known[n]["lines"] for k in code)]
         elif not code:
-            return sorted((n for n in usable if self.known[n]["lines"]), key=lambda n: self.known[n]["seconds"])
+            return self.order((n for n in usable if self.known[n]["lines"]), s.section(line))
         wanted = set().union(*(self.by_line.get(k, set()) for k in code))
-        return sorted((n for n in wanted if n in usable), key=lambda n: self.known[n]["seconds"])
+        return self.order((n for n in wanted if n in usable), s.section(line))
+
+    def order(self, names, section):
+        """First what takes little time and has most of its lines in this section: it was written for that."""
+        def cost(name):
+            if (name, section) not in self.costs:
+                lines = [int(n) for n, count in self.known[name]["lines"].items() if count]
+                inside = sum(self.source.section(n) == section for n in lines)
+                self.costs[name, section] = (2 + self.known[name]["seconds"]) * (len(lines) + 1) / (inside + 1)
+            return self.costs[name, section]
+        return sorted(names, key=cost)
 
 
 def counts(folder):
