@@ -21,6 +21,7 @@ static int above(int x) { return x + 1; }
 #if 1 + 1 == 2 // no + of the code's
 int sum(int a, int b) { return a + b; /* + */ }
 #endif
+int kbi_far(int a) { return a + 7; }
 static int weak(int n) { // calls itself for ever with another sign
     if (n > 0) return weak(n - 1);
     return above(n) == 0;
@@ -55,6 +56,15 @@ build "u.c" $CC -I. "$tmp/u.c" -o "$tmp/u"
 check "u" "$tmp/u"
 finish
 end
+echo '#include "kbench.h"' > "$toy/tests/host/brings.h"
+cat > "$toy/tests/host/far.c" << 'end'
+#include "test.h"
+#include "brings.h"
+int main(void) {
+    CHECK_INT(kbi_far(1), 8);
+    return test_end();
+}
+end
 cp "$toy/kbench.h" "$tmp/before.h"
 unset MUTATE_COVERAGE
 mutate() { run env BUILD=build python3 tests/mutate.py --root "$toy" "$@"; }
@@ -71,6 +81,8 @@ mutate --at "$(at 'int sum'):plus"
 check_rc "a sum that is a difference" 0
 check_out "a sum that is a difference: is caught, by what checks it" '^looked .* plus +caught'
 check_out "a sum that is a difference: by which test" '^ +(host/t: .*sum\(2, 3\) is -1, not 5|cli/u: )'
+mutate --at "$(at 'int kbi_far'):plus"
+check_out "a header that another header brings: is the mutant's" '^looked .* plus +caught'
 mutate --at "$(at 'int unlooked'):plus" # a line that has none
 check_rc "nothing to be drawn is no success" 1
 mutate --at "$(at 'return snprintf'):plus"

@@ -52,11 +52,14 @@ done
 case $key in *" -c "*|*.d/*) to= ;; esac # parts, and sources that a test has just written
 if [ -n "$MUTATE_COVERAGE" ]; then exec $MUTATE_CC "$@" -x none $MUTATE_COVERAGE; fi
 if [ -z "$to" ] || [ ! -f "$source" ]; then exec $MUTATE_CC "$@" -w -g0 $MUTATE_O; fi
-store=$MUTATE_PROGRAMS
-grep -q 'kbench[.h_]' "$source" || store=$MUTATE_KEPT
-name=$store/$(printf '%s' "$key $MUTATE_O" | cksum | tr ' ' _)
-if [ ! -f "$name" ]; then $MUTATE_CC "$@" -w -g0 $MUTATE_O && cp "$to" "$name.$$" && mv "$name.$$" "$name"; exit; fi
-cp "$name" "$to"
+name=$(printf '%s' "$key $MUTATE_O" | cksum | tr ' ' _)
+for store in "$MUTATE_PROGRAMS" "$MUTATE_KEPT"; do
+    if [ -f "$store/$name" ]; then cp "$store/$name" "$to"; exit; fi
+done
+$MUTATE_CC "$@" -w -g0 $MUTATE_O || exit
+store=$MUTATE_KEPT
+if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # whatever file brought the header
+cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
 # processes that end without exit() leave their counts all the same: a worker that the supervisor kills is asked first
 DUMPS = """#include <signal.h>
