@@ -8606,7 +8606,7 @@ static void kbi_cupti_end(kbi_run* run) {
     if (kbi_failed(run)) return;
     double sum = 0; // a sample is what it is by events: the median of single launches lies elsewhere
     for (int i = 0; i < n; i++) sum += ns[i];
-    run->sampling.launches = run->m.launches = size;
+    if (!run->place.settling) run->sampling.launches = run->m.launches = size;
     kbi_add_sample(run, sum / size);
 }
 
