@@ -10110,6 +10110,13 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
+template <class T>
+__device__ __forceinline__ void kbki_mma_out(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
+    if (io.part)
+        kbki_follow_me(), kbki_mma_leave(io, i0, j0, c); // kbki_mm_sum_k comes
+    else
+        kbki_mma_finish(io, i0, j0, c);
+}
 // A CTA's product of a batch, or its piece of K.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
@@ -10172,10 +10179,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll 1
     while (depth > stop) turn(kbki_flag<false>());
     kbki_mm_wait<0>();
-    if (io.part)
-        kbki_mma_leave(io, i0 + y, j0 + x, c);
-    else
-        kbki_mma_finish(io, i0 + y, j0 + x, c);
+    kbki_mma_out(io, i0 + y, j0 + x, c);
 }
 
 template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_stream st) {
@@ -10520,6 +10524,7 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
                                             int rank, int group, float (*d)[Plan::tile_n / 2]) {
     kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
     if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
+    if (kbki_wg_pieces<Plan>(io)) kbki_follow_me(); // kbki_mm_sum_k comes
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) {
         int i0 = at.i0 + block * 64;
