@@ -10804,7 +10804,7 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
 // K in numbers of 16 bits: those of 32 take twice the time and the room.
 KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) { return s->elem == 4 ? s->depth * 2 : s->depth; }
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
-    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, 6600 for all of them together);
+    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, 5700 for all of them together);
     no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden. A launch with the
     first loads: 5300; pairs begin and end together: 1750; a second kernel: 2500, and what the pieces come to, out and
     back in. The figures are fits to an H200. */
@@ -10817,10 +10817,11 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)s->rows, n = (double)s->cols, k = (double)deep, results = m * n * (double)batch;
     double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
-    double pace = bytes / (busy * 64 < 6600 ? 64 : 6600 / busy), stage = pace > w.stage ? pace : w.stage;
+    double pace = bytes / (busy * 64 < 5700 ? 64 : 5700 / busy), stage = pace > w.stage ? pace : w.stage;
     double work = (double)(rounds * stages) * stage + (w.turns ? w.finish : (double)rounds * w.finish);
     double memory = 2 * ((m * k + k * n) * (double)batch + results) / 2450;
-    double clocks = (work > memory ? work + memory / 8 : memory + work / 8) + 5300 + (w.pair > 1 ? 1750 : 0);
+    double clocks =
+        (work > memory ? work + memory / 8 : memory + work / 8) + 5300 + (w.pair > 1 && splits == 1 ? 1750 : 0);
     return splits > 1 ? clocks + 2500 + 8 * results * (double)splits / 2000 : clocks;
 }
 /*  The way that should take least. Nothing but the shape and the number of SMs counts, so that the result has the same
