@@ -697,7 +697,7 @@
     word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(warpmma)              \
     word(tmaload) word(warpgroup) word(mma) word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop)             \
     word(persist) word(multicast) word(tma) word(select) word(flash) word(flashmma) word(flashws)                \
-    word(flashrs) word(flashpp) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
+    word(flashpp) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
     word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
@@ -1682,14 +1682,15 @@ template <int Width, class Run> const char* kbki_by_row_short(int64_t packs, Run
     if (packs <= 8) return run(kbki_plan<Width, 1, 8>());
     return packs <= 16 ? run(kbki_plan<Width, 2, 8>()) : run(kbki_plan<Width, 4, 8>());
 }
-template <int Width, class Run> const char* kbki_by_row(int64_t packs, Run run) { // not for shorter ones
+// Not for shorter ones. Threads: of rows of up to 2048 packs.
+template <int Width, int Threads, class Run> const char* kbki_by_row(int64_t packs, Run run) {
     if (packs <= 64) return run(kbki_plan<Width, 2, 32>());
     if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
     if (packs <= 256) return run(kbki_plan<Width, 8, 32>());
     if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
     if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
-    if (packs <= 2048) return run(kbki_plan<Width, 8, 256>());
-    if (packs <= 4096) return run(kbki_plan<Width, 16, 256>());
+    if (packs <= 2048) return run(kbki_plan<Width, 2048 / Threads, Threads>());
+    if (packs <= 4096) return run(kbki_plan<Width, 8, 512>());
     return run(kbki_plan<Width, 16, 512>());
 }
 // Rows whose results lie differently from what they are made of, so that they are taken one element at a time: short
@@ -4065,9 +4066,9 @@ template <class T, int Width> __device__ __forceinline__ bool kbki_at_16(const T
 // CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs.
 constexpr int kbki_norm_ctas(int packs) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
-    return packs == 4096 ? 2 : packs == 2048 ? 4 : packs == 128 ? 6 : 1;
+    return packs == 4096 || packs == 2048 ? 2 : packs == 128 ? 6 : 1;
 #else
-    return packs == 4096 ? 2 : packs == 2048 ? 4 : packs == 1024 ? 5 : packs == 512 ? 10 : packs == 128 ? 7 : 1;
+    return packs == 4096 || packs == 2048 ? 2 : packs == 1024 ? 4 : packs == 512 ? 8 : packs == 128 ? 7 : 1;
 #endif
 }
 #define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
@@ -4682,7 +4683,7 @@ template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_st
     if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_softmax_long<T, 1>(io, st);
     if (packs > KBKI_LONG) return kbki_softmax_long<T, Width>(io, st);
     if (!kbki_whole_packs<T>(io.x, io.y, io.cols)) return kbki_by_row_edges<Width>(packs, edges);
-    return packs <= KBKI_SHORT ? kbki_by_row_short<Width>(packs, whole) : kbki_by_row<Width>(packs, whole);
+    return packs <= KBKI_SHORT ? kbki_by_row_short<Width>(packs, whole) : kbki_by_row<Width, 256>(packs, whole);
 }
 template <class T, int Width> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
     size_t bytes = (size_t)io.cols * sizeof(T) + 16;
@@ -4878,13 +4879,13 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(k
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
 }
 
-/*  Rows that some lanes of a warp hold, several to each group of lanes: all of them are on their way before the first is
-    used, and the device has all of a small tensor's rows at work at once. */
+/*  Rows that some lanes of a warp hold, several to each group of lanes: all of them are on their way before the first
+    is used, and the device has all of a small tensor's rows at work at once. */
 template <class T, int Packs, int Lanes, int Rows>
-__global__ void __launch_bounds__(128, 8) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
+__global__ void __launch_bounds__(256, 4) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
     const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
-    const int64_t row = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
+    const int64_t row = ((int64_t)blockIdx.x * 8 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
     kbki_pack<T, Width> dy[Rows][Packs], y[Rows][Packs];
 #pragma unroll
     for (int r = 0; r < Rows; r++)
@@ -5080,8 +5081,8 @@ template <class T, int Width> const char* kbki_dsoftmax_long(const kbki_dsoftmax
 }
 template <class T, int Packs, int Lanes, int Rows>
 const char* kbki_dsoftmax_lanes(const kbki_dsoftmax<T>& io, kbk_stream st) {
-    unsigned ctas = (unsigned)kbki_ceil(io.rows, 128 / Lanes * Rows);
-    kbki_softmax_bwd_lanes_k<T, Packs, Lanes, Rows><<<ctas, 128, 0, st>>>(io);
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, 256 / Lanes * Rows);
+    kbki_softmax_bwd_lanes_k<T, Packs, Lanes, Rows><<<ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_stream st) {
@@ -5124,6 +5125,7 @@ template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_str
         unsigned ctas = 0;
         const char* no = kbki_resident(kernel, all, bytes, kbki_ceil(io.rows, KBKI_ROWS(Threads)), &ctas);
         if (no || !ctas) return no ? no : kbk_softmax_bwd_onepass<T>(a, st);
+        if (Stages == 1) ctas = (unsigned)io.rows; // nothing is ahead, and who is done first takes the next row
         kernel<<<ctas, all, bytes, st>>>(io);
         return kbki_launched();
     };
@@ -5348,13 +5350,15 @@ __device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, i
     if (says) io.stats(row, mean, m);
 }
 /*  The row in registers. Each warp takes the deviations from its own mean, so that one barrier is enough for
-    mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. */
+    mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. Those of a CTA have one
+    pack of each on its way. */
 template <class T, bool Layer, int Width, int Packs, int Threads, bool Edges>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads == 32 && Packs <= 4, exact = sizeof(T) == 4;
+    constexpr bool early = Threads == 32 && Packs <= 4, ahead = !Edges && Threads > 32 && Packs <= 4,
+                   exact = sizeof(T) == 4;
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
@@ -5372,7 +5376,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     if (Edges && one >= 0) edge = kbki_float(x[one]);
     bool aw = !Edges || kbki_at_16<T, Width>(io.w + sp.head), ab = !Edges || kbki_at_16<T, Width>(io.b + sp.head);
 #pragma unroll
-    for (int u = 0; u < (early ? Packs : 0); u++) {
+    for (int u = 0; u < (early ? Packs : ahead); u++) {
         if (t + u * Threads >= packs) continue;
         w[u] = kbki_weights<T, Width>(io.w + sp.head + (t + u * Threads) * Width, aw);
         if (Layer) b[u] = kbki_weights<T, Width>(io.b + sp.head + (t + u * Threads) * Width, ab);
@@ -5412,11 +5416,15 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     for (int u = 0; u < Packs; u++) {
         int64_t c = sp.head + (t + u * Threads) * Width;
         if (t + u * Threads >= packs) continue;
-        if (!early) w[0] = kbki_weights<T, Width>(io.w + c, aw);
-        if (!early && Layer) b[0] = kbki_weights<T, Width>(io.b + c, ab);
+        if (!early && !ahead) w[0] = kbki_weights<T, Width>(io.w + c, aw);
+        if (!early && !ahead && Layer) b[0] = kbki_weights<T, Width>(io.b + c, ab);
+        kbki_pack<T, Width> g = w[early ? u : 0], h = b[early ? u : 0];
+        if (ahead && u + 1 < Packs && t + (u + 1) * Threads < packs) {
+            w[0].load(io.w + c + Threads * Width);
+            if (Layer) b[0].load(io.b + c + Threads * Width);
+        }
         kbki_reread(v[u]);
-        kbki_norm_pack<T, Layer, Width>(v[u], mean, m, w[early ? u : 0], b[early ? u : 0], io.y + row * io.cols + c,
-                                        !near);
+        kbki_norm_pack<T, Layer, Width>(v[u], mean, m, g, h, io.y + row * io.cols + c, !near);
     }
     if (near) {
         kbki_norm_again<T, Layer, Width, Threads>(io, row, t, sp.head, packs, one, mean, t == 0,
@@ -5428,55 +5436,69 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
 }
 
 /*  Rows that some lanes of a warp hold. Deviations are from the row's first element at first: exact where a row's
-    elements are nearly equal, so that no row needs a second look. */
+    elements are nearly equal, so that no row needs a second look. At 16 bits that is all: the first element is at most
+    sqrt(C) deviations off the mean, so of the variance a C-th part is the least that is left of the sum of squares, and
+    of f32's 24 bits 16 at C = 256. In f32 deviations from the mean itself follow. */
 template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row {
     static constexpr int width = KBKI_WIDTH(T);
+    static constexpr bool exact = sizeof(T) == 4;
     kbki_pack<T, width> w[Packs], b[Packs];
+    // Takes `from` off what there is of the row, and returns the lanes' sum of it.
+    static __device__ __forceinline__ float centre(float (*f)[width], float from, int lane, int packs) {
+        float sum = 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const float mine = lane + u * Lanes < packs ? from : 0;
+#pragma unroll
+            for (int k = 0; k < width; k++) f[u][k] -= mine, sum += f[u][k];
+        }
+        return sum;
+    }
     // y takes the place of x; returned are mean and rstd. A lane's packs of the row begin with `lane`.
     __device__ __forceinline__ float2 work(kbki_pack<T, width>* v, int lane, int packs, float each) const {
-        float f[Packs][width], g[width], h[width], first = 0, mean = 0, square = 0;
+        float f[Packs][width], g[width], h[width], mean = 0;
+        float2 s = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) v[u].get(f[u]);
         if (Layer) {
-            first = __shfl_sync(~0u, f[0][0], 0, Lanes);
-            if (isinf(first)) first = 0;
-#pragma unroll
-            for (int u = 0; u < Packs; u++) {
-                const float from = lane + u * Lanes < packs ? first : 0;
-#pragma unroll
-                for (int k = 0; k < width; k++) f[u][k] -= from, mean += f[u][k];
-            }
-            mean = kbki_warp_all<kbki_sum<float>, Lanes>(mean) * each;
+            mean = __shfl_sync(~0u, f[0][0], 0, Lanes);
+            if (isinf(mean)) mean = 0;
+            s.x = centre(f, mean, lane, packs);
+        }
+        if (Layer && exact) {
+            const float rest = kbki_warp_all<kbki_sum<float>, Lanes>(s.x) * each;
+            centre(f, rest, lane, packs);
+            mean += rest, s.x = 0;
         }
 #pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            const float from = lane + u * Lanes < packs ? mean : 0;
+        for (int u = 0; u < Packs; u++)
 #pragma unroll
-            for (int k = 0; k < width; k++) {
-                if (Layer) f[u][k] -= from;
-                square = fmaf(f[u][k], f[u][k], square);
-            }
-        }
-        const float rstd = rsqrtf(kbki_warp_all<kbki_sum<float>, Lanes>(square) * each + (float)KBK_EPS);
+            for (int k = 0; k < width; k++) s.y = fmaf(f[u][k], f[u][k], s.y);
+        s = Layer && !exact ? kbki_warp_all<kbki_sum2, Lanes>(s)
+                            : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
+        const float2 m = kbki_moments_by<Layer>(s, each);
+        const float shift = -m.x * m.y;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             w[u].get(g);
             if (Layer) b[u].get(h);
 #pragma unroll
-            for (int k = 0; k < width; k++)
-                f[u][k] = Layer ? fmaf(f[u][k] * rstd, g[k], h[k]) : f[u][k] * rstd * g[k];
+            for (int k = 0; k < width; k++) {
+                const float xhat = Layer && !exact ? fmaf(f[u][k], m.y, shift) : f[u][k] * m.y;
+                f[u][k] = Layer ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
+            }
             v[u].set(f[u]);
         }
-        return make_float2(first + mean, rstd);
+        return make_float2(mean + m.x, m.y);
     }
 };
 // Several rows to each group of lanes: all of them are on their way before the first is used, so that the device has
 // all of a small tensor's rows at work at once; w and b are asked for once.
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
-__global__ void __launch_bounds__(128, 8) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
+__global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
     const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
-    const int64_t row = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
+    const int64_t row = ((int64_t)blockIdx.x * 8 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
     kbki_pack<T, Width> v[Rows][Packs];
     kbki_norm_lanes_row<T, Layer, Packs, Lanes> r;
 #pragma unroll
@@ -5651,18 +5673,56 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
     }
 }
 
-/*  The same for layer normalisation at 16 bits, whose arithmetic wants more warps than registers allow that hold the
-    row: it stays in shared memory, and each pass takes it from there for an instruction per pack. */
-constexpr int kbki_persist_ctas(int th) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
-    return th == 512 ? 2 : th == 256 ? 3 : 6;
-#else
-    return th == 512 ? 2 : th == 256 ? 3 : th == 128 ? 7 : 8;
-#endif
-}
-template <class T, int Packs, int Threads, int Stages, bool Hold>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
-    kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
+/*  The same for layer normalisation at 16 bits, where arithmetic is as scarce as bandwidth: w, b and the row stay in
+    registers as floats, so that nothing is unpacked twice; 128 registers, so 512 threads per SM. */
+template <class T, int Packs, int Threads> struct kbki_norm_held {
+    static constexpr int width = KBKI_WIDTH(T);
+    float f[Packs][width], w[Packs][width], b[Packs][width];
+    __device__ __forceinline__ void weights(const kbki_norm<T, true>& io, int t, int packs) {
+        kbki_pack<T, width> v;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            v.fill(0);
+            if (t + u * Threads < packs) v.load(io.w + (t + u * Threads) * width);
+            v.get(w[u]);
+            if (t + u * Threads < packs) v.load(io.b + (t + u * Threads) * width);
+            v.get(b[u]);
+        }
+    }
+    __device__ __forceinline__ float sum(const kbki_pack<T, width>* v) {
+        float r[4] = { 0, 0, 0, 0 };
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            v[u].get(f[u]);
+#pragma unroll
+            for (int k = 0; k < width; k++) r[k % 4] += f[u][k];
+        }
+        return (r[0] + r[1]) + (r[2] + r[3]);
+    }
+    __device__ __forceinline__ float squares(float mean, int t, int packs) {
+        float r[4] = { 0, 0, 0, 0 };
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const float from = t + u * Threads < packs ? mean : 0;
+#pragma unroll
+            for (int k = 0; k < width; k++) f[u][k] -= from, r[k % 4] = fmaf(f[u][k], f[u][k], r[k % 4]);
+        }
+        return (r[0] + r[1]) + (r[2] + r[3]);
+    }
+    __device__ __forceinline__ void put(T* y, int t, int packs, float scale, float shift) {
+        kbki_pack<T, width> v;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+#pragma unroll
+            for (int k = 0; k < width; k++) f[u][k] = fmaf(fmaf(f[u][k], scale, shift), w[u][k], b[u][k]);
+            v.set(f[u]);
+            if (t + u * Threads < packs) v.store(y + (t + u * Threads) * width);
+        }
+    }
+};
+template <class T, int Packs, int Threads, int Stages>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
+    kbki_layernorm_fwd_held_k(kbki_norm<T, true> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float4 slots[2][32];
     __shared__ float2 slots2[32];
@@ -5671,25 +5731,61 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
     int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
             step = (int64_t)gridDim.x * Rows;
     // of the row and of what this warp has of it
-    float each = 1 / (float)io.cols,
-          n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
-    float each_n = n > 0 ? 1 / n : 0, f[Width];
-    kbki_pack<T, Width> v, w[Hold ? Packs : 1], b[Hold ? Packs : 1];
+    const float each = 1 / (float)io.cols,
+                n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
+    const float each_n = n > 0 ? 1 / n : 0;
+    kbki_pack<T, Width> v[Packs];
+    kbki_norm_held<T, Packs, Threads> r;
     auto ask = [&](int64_t which, int to) {
         if (which < io.rows)
             kbki_ahead_row<T, Packs, Threads>(kbki_row + to * room, io.x + which * io.cols, t, packs);
         kbki_ahead_close();
     };
-    auto weights = [&] {
 #pragma unroll
-        for (int u = 0; u < (Hold ? Packs : 0); u++) {
-            if (t + u * Threads >= packs) continue;
-            w[u].load(io.w + (t + u * Threads) * Width), b[u].load(io.b + (t + u * Threads) * Width);
+    for (int i = 0; i < Stages; i++) ask(row + i * step, i);
+    r.weights(io, t, packs);
+    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
+        kbki_ahead_wait<Stages - 1>();
+        kbki_ahead_take<T, Packs, Threads>(kbki_row + slot * room, t, packs, 0, v);
+        ask(row + Stages * step, slot);
+        const float first = kbki_warp_all<kbki_sum<float>>(r.sum(v)) * each_n;
+        float2 s = make_float2(0, kbki_warp_all<kbki_sum<float>>(r.squares(first, t, packs)));
+        const float mean = kbki_warps_moments<true, Threads>(n, first, each, &s, slots[turn]);
+        const float2 m = kbki_moments_by<true>(s, each);
+        if (kbki_norm_near<T, true>(mean, m)) {
+            kbki_norm_again<T, true, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0, [&](float2 s) {
+                return kbki_all<kbki_sum2, Threads>(s, slots2);
+            });
+            r.weights(io, t, packs); // again, and so their registers are free in between
+            continue;
         }
+        r.put(io.y + row * io.cols, t, packs, m.y, (first - mean) * m.y);
+        if (t == 0) io.stats(row, mean, m);
+    }
+}
+
+/*  Longer rows leave no registers for that: they stay in shared memory, and each pass takes them from there for an
+    instruction per pack. w and b come from the L1 cache. */
+template <class T, int Packs, int Threads, int Stages>
+__global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float4 slots[2][32];
+    __shared__ float2 slots2[32];
+    constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
+    int t = threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
+    int64_t row = blockIdx.x, step = gridDim.x;
+    // of the row and of what this warp has of it
+    float each = 1 / (float)io.cols,
+          n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
+    float each_n = n > 0 ? 1 / n : 0, f[Width];
+    kbki_pack<T, Width> v, w, b;
+    auto ask = [&](int64_t which, int to) {
+        if (which < io.rows)
+            kbki_ahead_row<T, Packs, Threads>(kbki_row + to * room, io.x + which * io.cols, t, packs);
+        kbki_ahead_close();
     };
 #pragma unroll
     for (int i = 0; i < Stages; i++) ask(row + i * step, i);
-    weights();
     for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         const uint4* ring = kbki_row + slot * room + threadIdx.x;
         float sum[4] = { 0, 0, 0, 0 };
@@ -5697,7 +5793,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
         kbki_ahead_wait<Stages - 1>();
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            kbki_from_shared(v.q, ring + u * KBKI_CTA(Threads));
+            kbki_from_shared(v.q, ring + u * Threads);
             if (t + u * Threads >= packs) v.fill(0);
             v.get(f);
 #pragma unroll
@@ -5708,7 +5804,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
         for (int u = 0; u < Packs; u++) {
             float e[2] = { 0, 0 };
             if (t + u * Threads >= packs) continue;
-            kbki_from_shared(v.q, ring + u * KBKI_CTA(Threads));
+            kbki_from_shared(v.q, ring + u * Threads);
             v.get(f);
 #pragma unroll
             for (int k = 0; k < Width; k++) e[k % 2] = fmaf(f[k] - mean, f[k] - mean, e[k % 2]);
@@ -5722,18 +5818,14 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_persist_ctas(Threads))
                 return kbki_all<kbki_sum2, Threads>(s, slots2);
             });
             ask(row + Stages * step, slot);
-            weights(); // again, and so their registers are free in between
             continue;
         }
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            kbki_pack<T, Width>&g = w[Hold ? u : 0], &h = b[Hold ? u : 0];
             if (t + u * Threads >= packs) continue;
-            if (!Hold)
-                g.load_cached(io.w + (t + u * Threads) * Width), h.load_cached(io.b + (t + u * Threads) * Width);
-            if (Hold) g.forget(), h.forget();
-            kbki_from_shared(v.q, ring + u * KBKI_CTA(Threads));
-            kbki_norm_pack<T, true, Width>(v, mean, m, g, h, io.y + row * io.cols + t * Width + u * Threads * Width);
+            w.load_cached(io.w + (t + u * Threads) * Width), b.load_cached(io.b + (t + u * Threads) * Width);
+            kbki_from_shared(v.q, ring + u * Threads);
+            kbki_norm_pack<T, true, Width>(v, mean, m, w, b, io.y + row * io.cols + t * Width + u * Threads * Width);
         }
         ask(row + Stages * step, slot);
         if (t == 0) io.stats(row, mean, m);
@@ -5831,8 +5923,8 @@ template <class T, bool Layer, int Width> const char* kbki_norm_long(const kbki_
 }
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 const char* kbki_norm_lanes(const kbki_norm<T, Layer>& io, kbk_stream st) {
-    unsigned ctas = (unsigned)kbki_ceil(io.rows, 128 / Lanes * Rows);
-    kbki_layernorm_fwd_lanes_k<T, Layer, Packs, Lanes, Rows><<<ctas, 128, 0, st>>>(io);
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, 256 / Lanes * Rows);
+    kbki_layernorm_fwd_lanes_k<T, Layer, Packs, Lanes, Rows><<<ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
@@ -5856,7 +5948,7 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (kbki_norm_whole(io) && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
     if (kbki_norm_whole(io) && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
     if (kbki_norm_whole(io) && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
-    if (kbki_norm_whole(io)) return kbki_by_row<Width>(packs, whole);
+    if (kbki_norm_whole(io)) return kbki_by_row<Width, 512>(packs, whole);
     if (packs > 2048) return kbki_norm_long<T, Layer, Width>(io, st);
     return packs <= 256 ? edges(kbki_plan<Width, 8, 32>()) : edges(kbki_plan<Width, 8, 256>());
 }
@@ -5872,8 +5964,10 @@ template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, 
         constexpr bool half = Layer && sizeof(T) == 2;
         constexpr int Stages = Threads == 32 && !half ? 4 : 2;
         void (*kernel)(kbki_norm<T, Layer>);
-        if constexpr (half)
-            kernel = kbki_layernorm_fwd_persist_16_k<T, Packs, Threads, Stages, Threads != 512>;
+        if constexpr (half && Threads == 512)
+            kernel = kbki_layernorm_fwd_persist_16_k<T, Packs, Threads, Stages>;
+        else if constexpr (half)
+            kernel = kbki_layernorm_fwd_held_k<T, Packs, Threads, Stages>;
         else
             kernel = kbk_layernorm_fwd_persist_k<T, Layer, Packs, Threads, Stages, Threads != 512>;
         size_t bytes = (size_t)Stages * Packs * KBKI_CTA(Threads) * 16;
@@ -8998,6 +9092,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
      4 vec          3829 us   56 % 5.85 x of 2  16-byte accesses, A transposed on its way
      5 cpasync            -      -           -  cp.async ring of four tiles
      6 warptile     2743 us   78 % 1.40 x of 4  warp tiles, fragments ahead, bands, split K
+    16 tf32               -      -           -  select, with 10 bits of each number
     99 cublas       2674 us   80 %           -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -11043,6 +11138,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512
      1 regblock           -      - -  matmul's kernel, batch in grid.z
      2 mmapipe            -      - -  matmul's kernel, batch in grid.z
+     3 select             -      - -  by shape, with wgmma; the batch in the order of tiles
     99 cublas             -      - -  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
@@ -11647,6 +11743,15 @@ __device__ __forceinline__ uint4 kbki_attn_chunk(uint32_t from) {
                  : "r"(from)
                  : "memory");
     return w;
+}
+// Four sums in memory, on 16 bytes.
+__device__ __forceinline__ void kbki_attn_add4(float* to, const float* x) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
+                 : "memory");
+#else
+    for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
+#endif
 }
 /*  A warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements in memory, of which `left`
     exist. As accumulators lie, a store would reach 16 bytes of each of eight rows; it takes fewer, whole lines
@@ -12458,6 +12563,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
      1 naive              -      - -  both S x S matrices in memory
      3 flash              -      - -  32 x 32 tiles, p and ds computed anew, FMAs
      4 flashmma     4426 us   40 % -  128 keys stay, dq by atomics
+     5 flashws            -      - -  the same through wgmma and TMA
     end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -12671,29 +12777,23 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-__device__ __forceinline__ void kbki_attn_add4(float* to, const float* x) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
-                 : "memory");
-#else
-    for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
-#endif
-}
-
 /*  A warp has 32 keys and works with 32 rows of q at a time: every operand read from shared memory then serves
     two mma. Scores are computed with keys as rows: then p and ds, as they come out, are left operands for dv
     and dk. dk and dv of 32 keys fill the registers at d = 64. At d = 128 two warps share the keys: each has the
     scores of half the rows, and the sums of half the columns; p and ds go to the other through shared memory. */
-template <int Dim> struct kbki_attn_plan {
-    static constexpr int dim = Dim, share = Dim / 64, warps = 4 * share, threads = 32 * warps, ctas = 2 / share;
-    static constexpr uint32_t row = 2 * Dim, keys = 128 * row, tile = 64 * row, ds = 128 * 128, stat = 64 * 8;
+template <int Dim, int Keys> struct kbki_attn_plan {
+    static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
+    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
+    static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
     // Tiles whose ds are kept. Where there is room for one only (sm 80), its dq takes a barrier of its own.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-    static constexpr int kept = 3 - share;
+    static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
-    static constexpr int kept = 2;
+    static constexpr int kept = buffers;
 #endif
-    static constexpr uint32_t bytes(int copies) { return 2 * keys + 4 * tile + (copies + share - 1) * ds + 2 * stat; }
+    static constexpr uint32_t bytes(int copies) {
+        return 2 * keys + buffers * (2 * tile + stat) + (copies + share - 1) * ds;
+    }
 };
 // Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
 // row: of this thread's first element.
@@ -12777,16 +12877,19 @@ __device__ __forceinline__ void kbki_attn_back_hear(int barrier) {
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
-// This warp's 32 x 32 piece of dq of the tile that starts at `tile`.
+// This warp's 32 x 32 piece of dq of the tile that starts at `tile`; where there are more pieces than warps, the one of
+// this pass.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
-                                                  uint32_t ds, uint32_t k, kbki_attn_lane at) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp % 2 * 32, first = warp / 2 * 4;
+                                                  uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
+    const int warp = threadIdx.x / 32 + pass * Plan::warps, lane = threadIdx.x % 32;
+    const int row = warp % 2 * 32, first = warp / 2 * 4;
     float acc[2][4][4] = {};
     ds += ((lane & 7) + (lane >> 4) * 8) * 128;
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
-    const int seen = io.causal ? (tile + row - key0) / 16 : 8; // of 8 blocks of 16 keys, all rows see so many
+    constexpr int Blocks = Plan::lines / 16;
+    const int seen = io.causal ? (tile + row - key0) / 16 : Blocks; // of the blocks of 16 keys, all rows see so many
     auto add = [&](int c, bool diagonal) {
         uint32_t a[2][2][4];
 #pragma unroll
@@ -12796,9 +12899,9 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
         else
             kbki_attn_by_rows<T, Plan::dim, 2, 2, 4>(acc, a, k + c * 16 * Plan::row, first, at);
     };
-    if (seen >= 8) {
+    if (seen >= Blocks) {
 #pragma unroll
-        for (int c = 0; c < 8; c += 2) add(c, false);
+        for (int c = 0; c < Blocks; c += 2) add(c, false);
     } else {
 #pragma unroll 1
         for (int c = 0; c < seen; c += 2) add(c, false);
@@ -12814,56 +12917,58 @@ __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io
     int n = (int)io.rows;
     int64_t from = ((int64_t)head * n + row) * Plan::dim;
     kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, n - row, io.vector);
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + 2 * Plan::tile, io.dout + from, n - row, io.vector);
+    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, n - row,
+                                                     io.vector);
     if (threadIdx.x < 32)
         kbki_attn_copy(stat + threadIdx.x * 16,
                        io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
     kbki_attn_commit();
 }
-template <class T, int Dim>
-__global__ void __launch_bounds__(kbki_attn_plan<Dim>::threads, kbki_attn_plan<Dim>::ctas)
+template <class T, int Dim, int Keys>
+__global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
-    typedef kbki_attn_plan<Dim> Plan;
+    typedef kbki_attn_plan<Dim, Keys> Plan;
     extern __shared__ uint4 kbki_attn_shared[];
     const uint32_t k = kbki_attn_smem(kbki_attn_shared), v = k + Plan::keys, ring = v + Plan::keys;
-    const uint32_t stats = ring + 4 * Plan::tile, ds = stats + 2 * Plan::stat, ps = ds + Plan::kept * Plan::ds;
+    const uint32_t stats = ring + 2 * Plan::buffers * Plan::tile, ds = stats + Plan::buffers * Plan::stat;
+    const uint32_t ps = ds + Plan::kept * Plan::ds;
     const kbki_attn_lane at = kbki_attn_lanes();
-    const int n = (int)io.rows, tiles = (n + 127) / 128, warp = threadIdx.x / 32;
-    const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * 128;
+    const int n = (int)io.rows, tiles = (n + Keys - 1) / Keys, warp = threadIdx.x / 32;
+    const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * Keys;
     // The warp's first key; which half comes first.
     const int mine = warp / Plan::share * 32, turn = warp % Plan::share;
     const float log2_scale = io.scale * KBKI_LOG2E;
     float dk[2][8][4] = {}, dv[2][8][4] = {};
-    kbki_attn_fetch<T, Dim, 128, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
-    kbki_attn_fetch<T, Dim, 128, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
+    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
+    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
     const int first = io.causal ? key0 : 0;
     int row = first;
     kbki_attn_back_fetch<T, Plan>(io, ring, stats, head, row);
 #pragma unroll 1
     for (; row < n; row += 64) {
-        const int stage = (row - first) / 64 & 1;
-        const uint32_t q = ring + stage * Plan::tile, dout = q + 2 * Plan::tile;
+        const int stage = (row - first) / 64 & (Plan::buffers - 1);
+        const uint32_t q = ring + stage * Plan::tile, dout = q + Plan::buffers * Plan::tile;
         const uint32_t ds_now = ds + stage % Plan::kept * Plan::ds,
                        ds_before = ds + (stage ^ 1) % Plan::kept * Plan::ds;
         kbki_attn_wait();
         __syncthreads();
-        if (row + 64 < n)
+        if (Plan::buffers > 1 && row + 64 < n)
             kbki_attn_back_fetch<T, Plan>(io, ring + (stage ^ 1) * Plan::tile, stats + (stage ^ 1) * Plan::stat, head,
                                           row + 64);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
             const bool none = io.causal && shift > 0;                           // all hidden
-            const int hidden = io.causal && shift == 0 ? 2 : key0 + 128 > n || row + 64 > n;
+            const int hidden = io.causal && shift == 0 ? 2 : key0 + Keys > n || row + 64 > n;
             const uint32_t my_ds = ds_now + mine * 128, my_p = ps + mine * 128;
             const uint32_t my_q = q + part * Plan::row, my_dout = dout + part * Plan::row;
             const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
                                  (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
             uint32_t p[2][2][4], x[2][2][4];
             // Between the halves, where few registers are wanted soon after: the additions still read theirs.
-            if (i == Plan::kept - 1 && row > first)
+            if (Plan::buffers > 1 && i == Plan::kept - 1 && row > first)
                 kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_before, k, at);
-            if (i == 0 && Plan::kept == 1) __syncthreads();
+            if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
             if (Plan::share == 1 || i == 0) {
                 if (!none)
                     kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout,
@@ -12880,10 +12985,17 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim>::threads, kbki_attn_plan<D
             }
             if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
         }
+        if (Plan::buffers > 1) continue;
+        __syncthreads(); // the next rows come into the place of these, beside dq
+        if (row + 64 < n) kbki_attn_back_fetch<T, Plan>(io, ring, stats, head, row + 64);
+#pragma unroll 1
+        for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
+            kbki_attn_back_dq<T, Plan>(io, head, row, key0, ds, k, at, pass);
     }
     __syncthreads();
-    kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds + ((row - 64 - first) / 64 & 1) % Plan::kept * Plan::ds,
-                               k, at);
+    if (Plan::buffers > 1)
+        kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0,
+                                   ds + ((row - 64 - first) / 64 & 1) % Plan::kept * Plan::ds, k, at);
 #pragma unroll
     for (int e = 0; e < 64; e++) dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
     __syncthreads(); // k is free
@@ -12892,20 +13004,33 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim>::threads, kbki_attn_plan<D
     kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, dk, turn * 8, left, io.vector, at);
     kbki_attn_write<T, Dim, 8>(io.dv + key * Dim, v + mine * Plan::row, dv, turn * 8, left, io.vector, at);
 }
-template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
-    size_t bytes = kbki_attn_plan<Dim>::bytes(2);
-    int64_t keys = io.heads * kbki_ceil(io.rows, 128), tiles = io.heads * kbki_ceil(io.rows, 64);
-    const char* why = kbki_needs<80>();
-    if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim>, &bytes);
-    if (!why && !bytes) // what is built for less than sm 90 needs less
-        bytes = kbki_attn_plan<Dim>::bytes(1), why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim>, &bytes);
-    if (why) return why;
+template <class T, int Dim, int Keys>
+const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
+    const int64_t keys = io.heads * kbki_ceil(io.rows, Keys), tiles = io.heads * kbki_ceil(io.rows, 64);
     if (!bytes) return "an SM has too little shared memory";
     if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
-    kbk_attention_bwd_flashmma_k<T, Dim><<<(unsigned)keys, kbki_attn_plan<Dim>::threads, bytes, st>>>(io);
+    kbk_attention_bwd_flashmma_k<T, Dim, Keys><<<(unsigned)keys, kbki_attn_plan<Dim, Keys>::threads, bytes, st>>>(io);
     kbki_attn_dq_k<T, Dim><<<(unsigned)tiles, 2 * Dim, 0, st>>>(io);
     return kbki_launched();
+}
+// 64 keys at a time, and one buffer of rows: d = 128 where an SM has less than 161 KiB.
+template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
+    size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
+    const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
+    return why ? why : kbki_attn_back_launch<T, 128, 64>(io, bytes, st);
+}
+template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
+    size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
+    const char* why = kbki_needs<80>();
+    if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
+    if (!why && !bytes) // what is built for less than sm 90 needs less
+        bytes = kbki_attn_plan<Dim, 128>::bytes(1),
+        why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
+    if (why) return why;
+    if constexpr (Dim == 128)
+        if (!bytes) return kbki_attn_back_small(io, st);
+    return kbki_attn_back_launch<T, Dim, 128>(io, bytes, st);
 }
 template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;

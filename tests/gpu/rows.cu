@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it shows: which plan of a row operation is the fastest where a compiler's code once was faster than the
-   library's: layernorm fwd at 65536 x 64, 8192 x 1024 and 4096 x 16384, softmax bwd at 65536 x 64 and 4096 x 16384, in
-   bf16. Every plan is held against the oracle first, on rows spread over the result.
+/* What it shows: how fast row operations are where a compiler's code once was faster than the library's (layernorm fwd
+   at 65536 x 64, 8192 x 1024 and 4096 x 16384, softmax bwd at 65536 x 64 and 4096 x 16384, in bf16) and around there,
+   and whether another plan would be faster. Each is held against the oracle first, on rows spread over the result.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/rows.cu -o rows && ./rows [OPTION...]
 
@@ -38,458 +38,112 @@ static void cuda(cudaError_t e, const char* what) {
 
 // --- candidates
 
-/*  Short rows, a few of them per group of lanes: all are on their way before the first is used, w and b are asked for
-    once. Deviations are from the row's first element at first: exact where the row's elements are nearly equal, so no
-    row needs a second look. */
-template <class T, bool Layer, int Packs, int Lanes, int Rows, int Cta, int Ctas>
-__global__ void __launch_bounds__(Cta, Ctas) short_norm_k(kbki_norm<T, Layer> io) {
-    constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
-    const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
-    const int64_t row =
-        ((int64_t)blockIdx.x * (Cta / 32) + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
-    const float each = 1 / (float)io.cols;
-    kbki_pack<T, Width> v[Rows][Packs], w[Packs], b[Packs];
-#pragma unroll
-    for (int r = 0; r < Rows; r++)
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            v[r][u].fill(0);
-            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
-                v[r][u].load(io.x + (row + r * Groups) * io.cols + (lane + u * Lanes) * Width);
-        }
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        w[u].fill(0), b[u].fill(0);
-        if (lane + u * Lanes >= packs) continue;
-        w[u].load(io.w + (lane + u * Lanes) * Width);
-        if (Layer) b[u].load(io.b + (lane + u * Lanes) * Width);
-    }
-    float2 mine = make_float2(0, 0);
-#pragma unroll
-    for (int r = 0; r < Rows; r++) {
-        float f[Packs][Width], first = 0, sum = 0, square = 0;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) v[r][u].get(f[u]);
-        if (Layer) {
-            first = __shfl_sync(~0u, f[0][0], 0, Lanes);
-            if (isinf(first)) first = 0;
-#pragma unroll
-            for (int u = 0; u < Packs; u++) {
-                const float from = lane + u * Lanes < packs ? first : 0;
-#pragma unroll
-                for (int k = 0; k < Width; k++) f[u][k] -= from, sum += f[u][k];
-            }
-            sum = kbki_warp_all<kbki_sum<float>, Lanes>(sum) * each;
-        }
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            const float from = lane + u * Lanes < packs ? sum : 0;
-#pragma unroll
-            for (int k = 0; k < Width; k++) {
-                if (Layer) f[u][k] -= from;
-                square = fmaf(f[u][k], f[u][k], square);
-            }
-        }
-        const float rstd = rsqrtf(kbki_warp_all<kbki_sum<float>, Lanes>(square) * each + (float)KBK_EPS);
-        if (lane == r) mine = make_float2(first + sum, rstd);
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            float g[Width], h[Width];
-            w[u].get(g);
-            if (Layer) b[u].get(h);
-#pragma unroll
-            for (int k = 0; k < Width; k++)
-                f[u][k] = Layer ? fmaf(f[u][k] * rstd, g[k], h[k]) : f[u][k] * rstd * g[k];
-            v[r][u].set(f[u]);
-            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
-                v[r][u].store(io.y + (row + r * Groups) * io.cols + (lane + u * Lanes) * Width);
-        }
-    }
-    if (lane >= Rows || row + lane * Groups >= io.rows) return;
-    if (Layer && io.mean) io.mean[row + lane * Groups] = mine.x;
-    if (io.rstd) io.rstd[row + lane * Groups] = mine.y;
-}
-template <class T, bool Layer, int Packs, int Lanes, int Rows, int Cta, int Ctas>
-const char* short_norm(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 1, &io);
-    if (why) return why;
-    if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Lanes) return "not for this plan";
-    short_norm_k<T, Layer, Packs, Lanes, Rows, Cta, Ctas>
-        <<<(unsigned)kbki_ceil(io.rows, Cta / Lanes * Rows), Cta, 0, st>>>(io);
-    return kbki_launched();
-}
-
-/*  Rows in turn, 16 bits: w and b stay in registers as floats, and so does the row from its mean to its store; the next
-    rows are on their way into shared memory. 128 registers, 512 threads per SM. */
-template <class T, bool Layer, int Packs, int Threads, int Stages>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads)) held_norm_k(kbki_norm<T, Layer> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float4 slots[2][32];
-    __shared__ float2 slots2[32];
-    constexpr int Width = KBKI_WIDTH(T), Rows = KBKI_ROWS(Threads), room = Packs * KBKI_CTA(Threads);
-    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
-    int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
-            step = (int64_t)gridDim.x * Rows;
-    float each = 1 / (float)io.cols,
-          n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
-    float each_n = n > 0 ? 1 / n : 0, f[Packs][Width], g[Packs][Width], h[Packs][Width];
-    auto ask = [&](int64_t which, int to) {
-        if (which < io.rows)
-            kbki_ahead_row<T, Packs, Threads>(kbki_row + to * room, io.x + which * io.cols, t, packs);
-        kbki_ahead_close();
-    };
-    auto weights = [&] {
-        kbki_pack<T, Width> w, b;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            w.fill(0), b.fill(0);
-            if (t + u * Threads < packs) w.load(io.w + (t + u * Threads) * Width);
-            if (Layer && t + u * Threads < packs) b.load(io.b + (t + u * Threads) * Width);
-            w.get(g[u]), b.get(h[u]);
-        }
-    };
-#pragma unroll
-    for (int i = 0; i < Stages; i++) ask(row + i * step, i);
-    weights();
-    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
-        float sum[4] = { 0, 0, 0, 0 }, square[4] = { 0, 0, 0, 0 };
-        kbki_pack<T, Width> v[Packs];
-        kbki_ahead_wait<Stages - 1>();
-        kbki_ahead_take<T, Packs, Threads>(kbki_row + slot * room, t, packs, 0, v);
-        ask(row + Stages * step, slot);
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            v[u].get(f[u]);
-#pragma unroll
-            for (int k = 0; k < Width; k++) sum[k % 4] += f[u][k];
-        }
-        float first = 0;
-        if (Layer) first = kbki_warp_all<kbki_sum<float>>((sum[0] + sum[1]) + (sum[2] + sum[3])) * each_n;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            const float from = t + u * Threads < packs ? first : 0;
-#pragma unroll
-            for (int k = 0; k < Width; k++) {
-                if (Layer) f[u][k] -= from;
-                square[k % 4] = fmaf(f[u][k], f[u][k], square[k % 4]);
-            }
-        }
-        float2 s = make_float2(0, kbki_warp_all<kbki_sum<float>>((square[0] + square[1]) + (square[2] + square[3])));
-        const float mean = kbki_warps_moments<Layer, Threads>(n, first, each, &s, slots[turn]);
-        const float2 m = kbki_moments_by<Layer>(s, each);
-        if (kbki_norm_near<T, Layer>(mean, m)) {
-            kbki_norm_again<T, Layer, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0, [&](float2 s) {
-                return kbki_all<kbki_sum2, Threads>(s, slots2);
-            });
-            weights(); // again, and so their registers are free in between
-            continue;
-        }
-        const float shift = (first - mean) * m.y;
-        T* y = io.y + row * io.cols + t * Width;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-#pragma unroll
-            for (int k = 0; k < Width; k++) {
-                const float xhat = Layer && Threads > 32 ? fmaf(f[u][k], m.y, shift) : f[u][k] * m.y;
-                f[u][k] = Layer ? fmaf(xhat, g[u][k], h[u][k]) : xhat * g[u][k];
-            }
-            v[0].set(f[u]);
-            if (t + u * Threads < packs) v[0].store(y + u * Threads * Width);
-        }
-        if (t == 0) io.stats(row, mean, m);
-    }
-}
-template <class T, bool Layer, int Packs, int Threads, int Stages>
-const char* held_norm(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 1, &io);
-    if (why) return why;
-    if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Threads) return "not for this plan";
-    auto kernel = held_norm_k<T, Layer, Packs, Threads, Stages>;
-    size_t bytes = (size_t)Stages * Packs * KBKI_CTA(Threads) * 16;
-    unsigned ctas = 0;
-    why = kbki_resident(kernel, KBKI_CTA(Threads), bytes, kbki_ceil(io.rows, KBKI_ROWS(Threads)), &ctas);
-    if (why || !ctas) return why ? why : "no room for this plan";
-    kernel<<<ctas, KBKI_CTA(Threads), bytes, st>>>(io);
-    return kbki_launched();
-}
-
-// How a row is read: like anything else; past the L1 cache, which is left to w and b; as what the L2 cache may let go
-// of first, so that what is written stays there.
-enum { PLAIN, PAST_L1, GO_FIRST };
-__device__ __forceinline__ uint64_t go_first() {
-    uint64_t policy = 0;
-#if __CUDA_ARCH__ >= 800
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-#endif
-    return policy;
-}
-template <class T, int How>
-__device__ __forceinline__ void take_x(kbki_pack<T, KBKI_WIDTH(T)>& v, const T* p, uint64_t policy) {
-#if __CUDA_ARCH__ >= 800
-    if (How == GO_FIRST) {
-        asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-                     : "=r"(v.q.x), "=r"(v.q.y), "=r"(v.q.z), "=r"(v.q.w)
-                     : "l"(p), "l"(policy)
-                     : "memory");
-        return;
-    }
-#endif
-    if (How == PAST_L1)
-        asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(v.q.x), "=r"(v.q.y), "=r"(v.q.z), "=r"(v.q.w)
-                     : "l"(p)
-                     : "memory");
-    else
-        v.load(p);
-}
-template <int How> __device__ __forceinline__ void ahead(uint4* to, const void* from, uint64_t policy) {
-#if __CUDA_ARCH__ >= 800
-    if (How == GO_FIRST) {
-        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(
-                         (unsigned)__cvta_generic_to_shared(to)),
-                     "l"(__cvta_generic_to_global(from)), "l"(policy)
-                     : "memory");
-        return;
-    }
-#endif
-    kbki_ahead(to, from);
-}
-/*  Long rows, a CTA each, in registers, 16 bits. Ahead: how many packs of w and b are on their way; the first ones are
-    asked for with the row. */
-template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, int How>
+/*  Long rows in registers, 16 bits, a few of them to a CTA, which asks for w and b once for all of them: of a row of
+    32 KiB w and b are twice as much, and come from the L2 cache. Ahead: how many packs of w and b are on their way; the
+    first ones are asked for with the rows. */
+template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
 __global__ void __launch_bounds__(Threads, Ctas) long_norm_k(kbki_norm<T, Layer> io) {
-    __shared__ float4 slots[32];
+    __shared__ float4 slots[Rows][32];
     __shared__ float2 slots2[32];
     constexpr int Width = KBKI_WIDTH(T), Held = Ahead ? Ahead : 1;
     const int t = threadIdx.x, packs = (int)(io.cols / Width);
-    const int64_t row = blockIdx.x;
-    const T* x = io.x + row * io.cols + t * Width;
-    const uint64_t policy = How == GO_FIRST ? go_first() : 0;
-    kbki_pack<T, Width> v[Packs], w[Held], b[Held];
-    float f[Width], sum = 0, n = 0, mean = 0;
-    float2 s = make_float2(0, 0);
+    const int64_t row = (int64_t)blockIdx.x * Rows, at = row * io.cols + t * Width;
+    const float n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width),
+                each = kbki_reciprocal((float)io.cols);
+    kbki_pack<T, Width> v[Rows][Packs], w[Held], b[Held];
+    float f[Width], mean[Rows];
+    float2 m[Rows];
+    bool near[Rows], good[Rows];
     auto weights = [&](int u) {
         if (u >= Packs || t + u * Threads >= packs) return;
         w[u % Held].load(io.w + (t + u * Threads) * Width);
         if (Layer) b[u % Held].load(io.b + (t + u * Threads) * Width);
     };
 #pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        v[u].fill(0);
-        if (t + u * Threads < packs) take_x<T, How>(v[u], x + u * Threads * Width, policy);
-    }
+    for (int r = 0; r < Rows; r++)
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            good[r] = row + r < io.rows;
+            v[r][u].fill(0);
+            if (good[r] && t + u * Threads < packs) v[r][u].load(io.x + at + r * io.cols + u * Threads * Width);
+        }
 #pragma unroll
     for (int u = 0; u < Ahead; u++) weights(u);
 #pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        v[u].get(f);
+    for (int r = 0; r < Rows; r++) {
+        float sum = 0;
+        float2 s = make_float2(0, 0);
 #pragma unroll
-        for (int k = 0; k < Width; k++) sum += f[k];
-        kbki_reread(v[u]);
-    }
-    if (Layer) { // a warp's elements, and their mean
-        n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
-        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
-    }
+        for (int u = 0; u < Packs; u++) {
+            v[r][u].get(f);
 #pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        float from = t + u * Threads < packs ? mean : 0;
-        v[u].get(f);
+            for (int k = 0; k < Width; k++) sum += f[k];
+            kbki_reread(v[r][u]);
+        }
+        mean[r] = Layer && n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
 #pragma unroll
-        for (int k = 0; k < Width; k++) s.y = fmaf(f[k] - from, f[k] - from, s.y);
-        kbki_reread(v[u]);
+        for (int u = 0; u < Packs; u++) {
+            float from = t + u * Threads < packs ? mean[r] : 0;
+            v[r][u].get(f);
+#pragma unroll
+            for (int k = 0; k < Width; k++) s.y = fmaf(f[k] - from, f[k] - from, s.y);
+            kbki_reread(v[r][u]);
+        }
+        s = make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
+        mean[r] = kbki_warps_moments<Layer, Threads>(n, mean[r], each, &s, slots[r]);
+        m[r] = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
+        near[r] = good[r] && kbki_norm_near<T, Layer>(mean[r], m[r]);
     }
-    s = make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
-    float each = kbki_reciprocal((float)io.cols);
-    mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
-    float2 m = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
-    if (kbki_norm_near<T, Layer>(mean, m)) {
-        kbki_norm_again<T, Layer, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0,
-                                                  [&](float2 s) { return kbki_all<kbki_sum2, Threads>(s, slots2); });
-        return;
-    }
-    T* y = io.y + row * io.cols + t * Width;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        float g[Width], h[Width], shift = -mean * m.y;
         if (t + u * Threads >= packs) continue;
         if (!Ahead) weights(u);
-        kbki_reread(v[u]);
-        v[u].get(f), w[u % Held].get(g);
-        if (Layer) b[u % Held].get(h);
-#pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = Layer ? fmaf(fmaf(f[k], m.y, shift), g[k], h[k]) : f[k] * m.y * g[k];
-        v[u].set(f);
+        const kbki_pack<T, Width> g = w[u % Held], h = b[u % Held];
         if (Ahead) weights(u + Ahead);
-        v[u].store(y + u * Threads * Width);
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+            kbki_reread(v[r][u]);
+            kbki_norm_pack<T, Layer, Width>(v[r][u], mean[r], m[r], g, h,
+                                            io.y + at + r * io.cols + u * Threads * Width, good[r] && !near[r]);
+        }
     }
-    if (t == 0) io.stats(row, mean, m);
+#pragma unroll
+    for (int r = 0; r < Rows; r++)
+        if (near[r])
+            kbki_norm_again<T, Layer, Width, Threads>(io, row + r, t, 0, packs, -1, mean[r], t == 0, [&](float2 s) {
+                __syncthreads();
+                return kbki_all<kbki_sum2, Threads>(s, slots2);
+            });
+        else if (t == 0 && good[r])
+            io.stats(row + r, mean[r], m[r]);
 }
-template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, int How>
+template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
 const char* long_norm(const kbk_args* a, kbk_stream st) {
     kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why) return why;
     if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Threads) return "not for this plan";
-    long_norm_k<T, Layer, Packs, Threads, Ctas, Ahead, How><<<(unsigned)io.rows, Threads, 0, st>>>(io);
-    return kbki_launched();
-}
-
-/*  A CTA per row, the row in shared memory, where it costs no registers: six CTAs per SM, whose reads, arithmetic and
-    writes mix. */
-template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, int How>
-__global__ void __launch_bounds__(Threads, Ctas) once_norm_k(kbki_norm<T, Layer> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float4 slots[32];
-    __shared__ float2 slots2[32];
-    constexpr int Width = KBKI_WIDTH(T);
-    const int t = threadIdx.x, packs = (int)(io.cols / Width);
-    const int64_t row = blockIdx.x;
-    const T* x = io.x + row * io.cols + t * Width;
-    const uint64_t policy = How == GO_FIRST ? go_first() : 0;
-    const uint4* ring = kbki_row + t;
-    kbki_pack<T, Width> v, w[Ahead], b[Ahead];
-    float f[Width], sum[2] = { 0, 0 }, square[2] = { 0, 0 };
-    auto weights = [&](int u) {
-        if (u >= Packs || t + u * Threads >= packs) return;
-        w[u % Ahead].load(io.w + (t + u * Threads) * Width);
-        if (Layer) b[u % Ahead].load(io.b + (t + u * Threads) * Width);
-    };
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (t + u * Threads < packs) ahead<How>(kbki_row + u * Threads + t, x + u * Threads * Width, policy);
-        if (u == Packs / 2 - 1) kbki_ahead_close();
-    }
-    kbki_ahead_close();
-#pragma unroll
-    for (int u = 0; u < Ahead; u++) weights(u);
-    kbki_ahead_wait<1>();
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (u == Packs / 2) kbki_ahead_wait<0>();
-        if (t + u * Threads >= packs) continue;
-        kbki_from_shared(v.q, ring + u * Threads);
-        v.get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) sum[k % 2] += f[k];
-    }
-    float n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width), mean = 0;
-    if (Layer) mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum[0] + sum[1]), n) : 0;
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (t + u * Threads >= packs) continue;
-        kbki_from_shared(v.q, ring + u * Threads);
-        v.get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) square[k % 2] = fmaf(f[k] - mean, f[k] - mean, square[k % 2]);
-    }
-    float2 s = make_float2(0, kbki_warp_all<kbki_sum<float>>(square[0] + square[1]));
-    float each = kbki_reciprocal((float)io.cols);
-    mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
-    const float2 m = kbki_moments_by<Layer>(s, each);
-    if (kbki_norm_near<T, Layer>(mean, m)) {
-        kbki_norm_again<T, Layer, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0,
-                                                  [&](float2 s) { return kbki_all<kbki_sum2, Threads>(s, slots2); });
-        return;
-    }
-    T* y = io.y + row * io.cols + t * Width;
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (t + u * Threads >= packs) continue;
-        kbki_from_shared(v.q, ring + u * Threads);
-        float g[Width], h[Width], shift = -mean * m.y;
-        v.get(f), w[u % Ahead].get(g);
-        if (Layer) b[u % Ahead].get(h);
-#pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = Layer ? fmaf(fmaf(f[k], m.y, shift), g[k], h[k]) : f[k] * m.y * g[k];
-        v.set(f);
-        weights(u + Ahead);
-        v.store(y + u * Threads * Width);
-    }
-    if (t == 0) io.stats(row, mean, m);
-}
-template <class T, bool Layer, int Packs, int Threads, int Ctas, int Ahead, int How>
-const char* once_norm(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 1, &io);
-    if (why) return why;
-    if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Threads) return "not for this plan";
-    auto kernel = once_norm_k<T, Layer, Packs, Threads, Ctas, Ahead, How>;
-    size_t bytes = (size_t)Packs * Threads * 16;
-    why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : "no room for this plan";
-    kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
-    return kbki_launched();
-}
-
-// Short rows of softmax, backward, a few of them per group of lanes.
-template <class T, int Packs, int Lanes, int Rows, int Cta, int Ctas>
-__global__ void __launch_bounds__(Cta, Ctas) short_dsoftmax_k(kbki_dsoftmax<T> io) {
-    constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
-    const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
-    const int64_t row =
-        ((int64_t)blockIdx.x * (Cta / 32) + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
-    kbki_pack<T, Width> dy[Rows][Packs], y[Rows][Packs];
-#pragma unroll
-    for (int r = 0; r < Rows; r++)
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            const int64_t at = (row + r * Groups) * io.cols + (lane + u * Lanes) * Width;
-            dy[r][u].fill(0), y[r][u].fill(0);
-            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
-                dy[r][u].load(io.dy + at), y[r][u].load(io.y + at);
-        }
-#pragma unroll
-    for (int r = 0; r < Rows; r++) {
-        float f[Packs][Width], g[Packs][Width], dot = 0;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            dy[r][u].get(f[u]), y[r][u].get(g[u]);
-#pragma unroll
-            for (int k = 0; k < Width; k++) dot = fmaf(f[u][k], g[u][k], dot);
-        }
-        dot = kbki_warp_all<kbki_sum<float>, Lanes>(dot);
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-#pragma unroll
-            for (int k = 0; k < Width; k++) f[u][k] = g[u][k] * (f[u][k] - dot);
-            dy[r][u].set(f[u]);
-            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
-                dy[r][u].store(io.dx + (row + r * Groups) * io.cols + (lane + u * Lanes) * Width);
-        }
-    }
-}
-template <class T, int Packs, int Lanes, int Rows, int Cta, int Ctas>
-const char* short_dsoftmax(const kbk_args* a, kbk_stream st) {
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 1, &io);
-    if (why) return why;
-    if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || io.cols / KBKI_WIDTH(T) > Packs * Lanes)
-        return "not for this plan";
-    short_dsoftmax_k<T, Packs, Lanes, Rows, Cta, Ctas>
-        <<<(unsigned)kbki_ceil(io.rows, Cta / Lanes * Rows), Cta, 0, st>>>(io);
+    long_norm_k<T, Layer, Packs, Threads, Rows, Ctas, Ahead>
+        <<<(unsigned)kbki_ceil(io.rows, Rows), Threads, 0, st>>>(io);
     return kbki_launched();
 }
 
 /*  A CTA per row, both rows in shared memory, where they cost no registers: three CTAs per SM, which the hardware hands
     the next row to as they get done. */
-template <class T, int Packs, int Threads, int Ctas, int How>
+template <class T, int Packs, int Threads, int Ctas>
 __global__ void __launch_bounds__(Threads, Ctas) once_dsoftmax_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[32];
     constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
     const int t = threadIdx.x, packs = (int)(io.cols / Width);
     const int64_t at = blockIdx.x * io.cols;
-    const uint64_t policy = How == GO_FIRST ? go_first() : 0;
     kbki_pack<T, Width> dy, y;
     float f[Width], g[Width], dot[2] = { 0, 0 };
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         if (t + u * Threads < packs) {
-            ahead<How>(kbki_row + u * Threads + t, io.dy + at + (t + u * Threads) * Width, policy);
-            ahead<How>(kbki_row + room + u * Threads + t, io.y + at + (t + u * Threads) * Width, policy);
+            kbki_ahead(kbki_row + u * Threads + t, io.dy + at + (t + u * Threads) * Width);
+            kbki_ahead(kbki_row + room + u * Threads + t, io.y + at + (t + u * Threads) * Width);
         }
         if (u == Packs / 2 - 1) kbki_ahead_close();
     }
@@ -516,104 +170,24 @@ __global__ void __launch_bounds__(Threads, Ctas) once_dsoftmax_k(kbki_dsoftmax<T
         dy.store(io.dx + at + (t + u * Threads) * Width);
     }
 }
-template <class T, int Packs, int Threads, int Ctas, int How>
-const char* once_dsoftmax(const kbk_args* a, kbk_stream st) {
+template <class T, int Packs, int Threads, int Ctas> const char* once_dsoftmax(const kbk_args* a, kbk_stream st) {
     kbki_dsoftmax<T> io;
     const char* why = kbki_dsoftmax_args(a, 1, &io);
     if (why) return why;
     if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || io.cols / KBKI_WIDTH(T) > Packs * Threads)
         return "not for this plan";
-    auto kernel = once_dsoftmax_k<T, Packs, Threads, Ctas, How>;
+    auto kernel = once_dsoftmax_k<T, Packs, Threads, Ctas>;
     size_t bytes = (size_t)2 * Packs * Threads * 16;
     why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "no room for this plan";
     kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
     return kbki_launched();
 }
-/*  The same through the bulk copy engine: one thread asks for both rows, in parts, each with a barrier of its own. */
-template <class T, int Packs, int Threads, int Ctas>
-__global__ void __launch_bounds__(Threads, Ctas) bulk_dsoftmax_k(kbki_dsoftmax<T> io) {
-#if __CUDA_ARCH__ >= 900
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[32];
-    __shared__ uint64_t bars[Packs];
-    constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
-    const int t = threadIdx.x, packs = (int)(io.cols / Width);
-    const int64_t at = blockIdx.x * io.cols;
-    kbki_pack<T, Width> dy, y;
-    float f[Width], g[Width], dot[2] = { 0, 0 };
-    if (t == 0) {
-        for (int u = 0; u < Packs; u++) kbki_bar_init(&bars[u], 1);
-        kbki_bar_ready();
-        for (int u = 0; u < Packs; u++) {
-            const int n = min(max(packs - u * Threads, 0), Threads) * 16;
-            kbki_bar_expect(&bars[u], 2 * n);
-            if (n) kbki_bulk_load(kbki_row + u * Threads, io.dy + at + u * Threads * Width, n, &bars[u]);
-            if (n) kbki_bulk_load(kbki_row + room + u * Threads, io.y + at + u * Threads * Width, n, &bars[u]);
-        }
-    }
-    __syncthreads();
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (t + u * Threads >= packs) continue;
-        kbki_bar_wait(&bars[u], 0);
-        kbki_from_shared(dy.q, kbki_row + u * Threads + t), kbki_from_shared(y.q, kbki_row + room + u * Threads + t);
-        dy.get(f), y.get(g);
-#pragma unroll
-        for (int k = 0; k < Width; k++) dot[k % 2] = fmaf(f[k], g[k], dot[k % 2]);
-    }
-    const float all = kbki_all<kbki_sum<float>, Threads>(dot[0] + dot[1], slots);
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (t + u * Threads >= packs) continue;
-        kbki_from_shared(dy.q, kbki_row + u * Threads + t), kbki_from_shared(y.q, kbki_row + room + u * Threads + t);
-        dy.get(f), y.get(g);
-#pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - all);
-        dy.set(f);
-        dy.store(io.dx + at + (t + u * Threads) * Width);
-    }
-#endif
-}
-template <class T, int Packs, int Threads, int Ctas> const char* bulk_dsoftmax(const kbk_args* a, kbk_stream st) {
+// Two reads, the second one from the L2 cache: how a compiler does it.
+template <class T> const char* twice_dsoftmax(const kbk_args* a, kbk_stream st) {
     kbki_dsoftmax<T> io;
     const char* why = kbki_dsoftmax_args(a, 1, &io);
-    if (why || (why = kbki_needs<90>()) != NULL) return why;
-    if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || io.cols / KBKI_WIDTH(T) > Packs * Threads)
-        return "not for this plan";
-    auto kernel = bulk_dsoftmax_k<T, Packs, Threads, Ctas>;
-    size_t bytes = (size_t)2 * Packs * Threads * 16;
-    why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : "no room for this plan";
-    kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
-    return kbki_launched();
-}
-template <class T, int Packs, int Threads> const char* onepass_dsoftmax(const kbk_args* a, kbk_stream st) {
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 1, &io);
-    if (why) return why;
-    kbk_softmax_bwd_onepass_k<T, KBKI_WIDTH(T), Packs, Threads><<<(unsigned)io.rows, Threads, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T, int Packs, int Threads> const char* onepass_softmax(const kbk_args* a, kbk_stream st) {
-    kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 1, &io);
-    if (why) return why;
-    kbk_softmax_fwd_onepass_k<T, KBKI_WIDTH(T), Packs, Threads, false>
-        <<<(unsigned)io.rows, Threads, 0, st>>>(io.x, io.y, io.rows, io.cols);
-    return kbki_launched();
-}
-// The kernel that goes through its rows in turn, with one row each.
-template <class T, int Packs, int Threads> const char* turns_dsoftmax(const kbk_args* a, kbk_stream st) {
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 1, &io);
-    if (why) return why;
-    auto kernel = kbk_softmax_bwd_shared_k<T, Packs, Threads, 1>;
-    size_t bytes = (size_t)2 * Packs * Threads * 16;
-    why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : "no room for this plan";
-    kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
-    return kbki_launched();
+    return why ? why : kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
 }
 
 // --- what is timed
@@ -636,120 +210,58 @@ struct contest {
     }
 static std::vector<contest> contests() {
     return {
-        { "layernorm",
-          "fwd",
-          65536,
-          64,
-          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>),
-            PLAN("1 row a group", short_norm<bf16, true, 1, 8, 1, 128, 12>),
-            PLAN("2 rows a group", short_norm<bf16, true, 1, 8, 2, 128, 10>),
-            PLAN("4 rows a group", short_norm<bf16, true, 1, 8, 4, 128, 8>),
-            PLAN("4 rows, 256 thr", short_norm<bf16, true, 1, 8, 4, 256, 4>),
-            PLAN("8 rows a group", short_norm<bf16, true, 1, 8, 8, 128, 5>),
-            PLAN("4 rows, 4 lanes", short_norm<bf16, true, 2, 4, 4, 128, 5>) } },
-        { "rmsnorm",
-          "fwd",
-          65536,
-          64,
-          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>),
-            PLAN("2 rows a group", short_norm<bf16, false, 1, 8, 2, 128, 10>),
-            PLAN("4 rows a group", short_norm<bf16, false, 1, 8, 4, 128, 8>) } },
-        { "layernorm",
-          "fwd",
-          65536,
-          256,
-          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>),
-            PLAN("1 row of 4 packs", short_norm<bf16, true, 4, 8, 1, 128, 6>),
-            PLAN("4 rows of 1 pack", short_norm<bf16, true, 1, 32, 4, 128, 8>),
-            PLAN("2 rows of 2 packs", short_norm<bf16, true, 2, 16, 2, 128, 6>) } },
+        { "layernorm", "fwd", 65536, 64, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
+        { "layernorm", "fwd", 65536, 256, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
         { "layernorm",
           "fwd",
           8192,
           1024,
           { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
-            PLAN("floats held, 2", held_norm<bf16, true, 4, 32, 2>),
-            PLAN("floats held, 4", held_norm<bf16, true, 4, 32, 4>),
-            PLAN("128 thr a row", long_norm<bf16, true, 1, 128, 12, 1, PLAIN>),
-            PLAN("64 thr a row", long_norm<bf16, true, 2, 64, 16, 2, PLAIN>),
-            PLAN("1 row a warp", short_norm<bf16, true, 4, 32, 1, 128, 5>),
-            PLAN("2 rows a warp", short_norm<bf16, true, 4, 32, 2, 128, 4>) } },
-        { "rmsnorm",
-          "fwd",
-          8192,
-          1024,
-          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>),
-            PLAN("floats held, 4", held_norm<bf16, false, 4, 32, 4>),
-            PLAN("128 thr a row", long_norm<bf16, false, 1, 128, 12, 1, PLAIN>) } },
+            PLAN("64 thr a row", long_norm<bf16, true, 2, 64, 1, 16, 2>),
+            PLAN("64 thr, 2 rows", long_norm<bf16, true, 2, 64, 2, 16, 2>),
+            PLAN("32 thr, 2 rows", long_norm<bf16, true, 4, 32, 2, 24, 1>) } },
         { "layernorm",
           "fwd",
           8192,
           4096,
           { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
-            PLAN("floats held, 4", held_norm<bf16, true, 4, 128, 4>),
-            PLAN("w, b ahead, 128", long_norm<bf16, true, 4, 128, 8, 1, PLAIN>),
-            PLAN("w, b ahead, 256", long_norm<bf16, true, 2, 256, 4, 2, PLAIN>) } },
+            PLAN("128 thr, 2 rows", long_norm<bf16, true, 4, 128, 2, 7, 0>),
+            PLAN("128 thr, 2, ahead", long_norm<bf16, true, 4, 128, 2, 6, 1>) } },
         { "layernorm",
           "fwd",
           4096,
           16384,
           { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
-            PLAN("cluster", kbk_layernorm_fwd_cluster<bf16>),
-            PLAN("floats held, 4", held_norm<bf16, true, 4, 512, 4>),
-            PLAN("floats held, 6", held_norm<bf16, true, 4, 512, 6>),
-            PLAN("x past L1", long_norm<bf16, true, 8, 256, 4, 0, PAST_L1>),
-            PLAN("w, b ahead", long_norm<bf16, true, 8, 256, 3, 2, PLAIN>),
-            PLAN("w, b ahead, past L1", long_norm<bf16, true, 8, 256, 3, 2, PAST_L1>),
-            PLAN("512 thr, ahead 1", long_norm<bf16, true, 4, 512, 2, 1, PLAIN>),
-            PLAN("512 thr, ahead 2", long_norm<bf16, true, 4, 512, 2, 2, PAST_L1>),
-            PLAN("1024 thr, ahead 2", long_norm<bf16, true, 2, 1024, 1, 2, PLAIN>),
-            PLAN("ahead, go first", long_norm<bf16, true, 8, 256, 3, 2, GO_FIRST>),
-            PLAN("memory, 6 x 256", once_norm<bf16, true, 8, 256, 6, 1, PLAIN>),
-            PLAN("memory, 4 x 256", once_norm<bf16, true, 8, 256, 4, 2, PLAIN>),
-            PLAN("memory, 3 x 512", once_norm<bf16, true, 4, 512, 3, 1, PLAIN>),
-            PLAN("memory, go first", once_norm<bf16, true, 8, 256, 6, 1, GO_FIRST>) } },
-        { "layernorm",
+            PLAN("512 thr, 2 rows", long_norm<bf16, true, 4, 512, 2, 2, 0>),
+            PLAN("256 thr, 2 rows", long_norm<bf16, true, 8, 256, 2, 2, 1>),
+            PLAN("256 thr, 2 rows, 1", long_norm<bf16, true, 8, 256, 2, 2, 0>),
+            PLAN("512 thr, 4 rows", long_norm<bf16, true, 4, 512, 4, 1, 1>) } },
+        { "layernorm", "fwd", 4096, 32768, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
+        { "rmsnorm", "fwd", 65536, 64, { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>) } },
+        { "rmsnorm",
+          "fwd",
+          8192,
+          1024,
+          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>) } },
+        { "rmsnorm",
+          "fwd",
+          8192,
+          4096,
+          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>) } },
+        { "rmsnorm",
           "fwd",
           4096,
-          32768,
-          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>),
-            PLAN("8 packs, 512 thr", long_norm<bf16, true, 8, 512, 2, 0, PLAIN>) } },
-        { "softmax",
-          "fwd",
-          4096,
-          32768,
-          { PLAN("onepass", kbk_softmax_fwd_onepass<bf16>),
-            PLAN("8 packs, 512 thr", onepass_softmax<bf16, 8, 512>) } },
-        { "softmax",
-          "bwd",
-          65536,
-          64,
-          { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>),
-            PLAN("1 row a group", short_dsoftmax<bf16, 1, 8, 1, 128, 16>),
-            PLAN("2 rows a group", short_dsoftmax<bf16, 1, 8, 2, 128, 12>),
-            PLAN("4 rows a group", short_dsoftmax<bf16, 1, 8, 4, 128, 8>),
-            PLAN("4 rows, 256 thr", short_dsoftmax<bf16, 1, 8, 4, 256, 4>) } },
-        { "softmax",
-          "bwd",
-          65536,
-          256,
-          { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>),
-            PLAN("1 row of 4 packs", short_dsoftmax<bf16, 4, 8, 1, 128, 6>),
-            PLAN("4 rows of 1 pack", short_dsoftmax<bf16, 1, 32, 4, 128, 6>),
-            PLAN("2 rows of 1 pack", short_dsoftmax<bf16, 1, 32, 2, 128, 12>) } },
+          16384,
+          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>),
+            PLAN("8 packs, 256 thr", long_norm<bf16, false, 8, 256, 1, 4, 0>) } },
+        { "softmax", "fwd", 4096, 32768, { PLAN("onepass", kbk_softmax_fwd_onepass<bf16>) } },
+        { "softmax", "bwd", 65536, 64, { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>) } },
         { "softmax",
           "bwd",
           4096,
           16384,
           { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>), PLAN("shared", kbk_softmax_bwd_shared<bf16>),
-            PLAN("cluster", kbk_softmax_bwd_cluster<bf16>), PLAN("registers, 512", onepass_dsoftmax<bf16, 4, 512>),
-            PLAN("registers, 256", onepass_dsoftmax<bf16, 8, 256>),
-            PLAN("shared, a row", turns_dsoftmax<bf16, 4, 512>),
-            PLAN("memory, 3 x 512", once_dsoftmax<bf16, 4, 512, 3, PLAIN>),
-            PLAN("memory, 3 x 256", once_dsoftmax<bf16, 8, 256, 3, PLAIN>),
-            PLAN("memory, 2 x 1024", once_dsoftmax<bf16, 2, 1024, 2, PLAIN>),
-            PLAN("memory, go first", once_dsoftmax<bf16, 4, 512, 3, GO_FIRST>),
-            PLAN("bulk, 3 x 512", bulk_dsoftmax<bf16, 4, 512, 3>),
-            PLAN("bulk, 3 x 256", bulk_dsoftmax<bf16, 8, 256, 3>) } },
+            PLAN("memory, 2 x 1024", once_dsoftmax<bf16, 2, 1024, 2>), PLAN("twice", twice_dsoftmax<bf16>) } },
     };
 }
 
