@@ -10205,6 +10205,13 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
+template <class T>
+__device__ __forceinline__ void kbki_mma_out(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
+    if (io.part)
+        kbki_follow_me(), kbki_mma_leave(io, i0, j0, c); // kbki_mm_sum_k comes
+    else
+        kbki_mma_finish(io, i0, j0, c);
+}
 // A CTA's product of a batch, or its piece of K.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
@@ -10267,7 +10274,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll 1
     while (depth > stop) turn(kbki_flag<false>());
     kbki_mm_wait<0>();
-    io.part ? kbki_mma_leave(io, i0 + y, j0 + x, c) : kbki_mma_finish(io, i0 + y, j0 + x, c);
+    kbki_mma_out(io, i0 + y, j0 + x, c);
 }
 
 template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_stream st) {
@@ -10612,6 +10619,7 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
                                             int rank, int group, float (*d)[Plan::tile_n / 2]) {
     kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
     if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
+    if (kbki_wg_pieces<Plan>(io)) kbki_follow_me(); // kbki_mm_sum_k comes
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) {
         int i0 = at.i0 + block * 64;
@@ -10891,7 +10899,7 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
 // K in numbers of 16 bits: those of 32 take twice the time and the room.
 KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) { return s->elem == 4 ? s->depth * 2 : s->depth; }
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
-    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, 6600 for all of them together);
+    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, 5700 for all of them together);
     no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden. A launch with the
     first loads: 5300; pairs begin and end together: 1750; a second kernel: 2500, and what the pieces come to, out and
     back in. The figures are fits to an H200. */
@@ -10904,10 +10912,11 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)s->rows, n = (double)s->cols, k = (double)deep, results = m * n * (double)batch;
     double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
-    double pace = bytes / (busy * 64 < 6600 ? 64 : 6600 / busy), stage = pace > w.stage ? pace : w.stage;
+    double pace = bytes / (busy * 64 < 5700 ? 64 : 5700 / busy), stage = pace > w.stage ? pace : w.stage;
     double work = (double)(rounds * stages) * stage + (w.turns ? w.finish : (double)rounds * w.finish);
     double memory = 2 * ((m * k + k * n) * (double)batch + results) / 2450;
-    double clocks = (work > memory ? work + memory / 8 : memory + work / 8) + 5300 + (w.pair > 1 ? 1750 : 0);
+    double clocks =
+        (work > memory ? work + memory / 8 : memory + work / 8) + 5300 + (w.pair > 1 && splits == 1 ? 1750 : 0);
     return splits > 1 ? clocks + 2500 + 8 * results * (double)splits / 2000 : clocks;
 }
 /*  The way that should take least. Nothing but the shape and the number of SMs counts, so that the result has the same

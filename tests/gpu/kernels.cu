@@ -450,9 +450,10 @@ static const dims ring_rows[] = {
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
 // enough tiles of 128 x 256 for them to be taken; enough of 128 x 128, and too few of those; tiles that are taken in
-// turns, tall and low ones
+// turns, tall and low ones; K in pieces
 static const dims wide_tiles[] = {
-    { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 }, { 136, 19776, 8, 0 }, { 72, 4288, 8, 0 }, { 136, 3776, 1024, 0 },
+    { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },
+    { 72, 4288, 8, 0 },     { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 },
 };
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
 // what the variants for long rows are chosen for: more than one SM holds, and more than L2 holds of weighted_sum's
