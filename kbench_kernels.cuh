@@ -1671,8 +1671,9 @@ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, 
 }
 
 /*  Which shape of kernel keeps a row in registers: how many packs, of how many elements, in each of how many threads.
-    Few threads with many packs each waste the least on indexing and leave the most registers to data; short rows take
-    a warp, the shortest 8 of its lanes: with a warp for each, most lanes would have nothing to do. */
+    Few threads with many packs each waste the least on indexing and leave the most registers to data, until rows are so
+    long that an SM holds few of them; short rows take a warp, the shortest 8 of its lanes: with a warp for each, most
+    lanes would have nothing to do. */
 template <int Width, int Packs, int Threads> struct kbki_plan {
     static constexpr int width = Width, packs = Packs, threads = Threads;
 };
@@ -4063,13 +4064,23 @@ __device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) 
 template <class T, int Width> __device__ __forceinline__ bool kbki_at_16(const T* p) {
     return Width == 1 || ((uintptr_t)p & 15) == 0;
 }
-// CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs.
-constexpr int kbki_norm_ctas(int packs) {
+// CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs. Ahead: w
+// and b are on their way, too.
+constexpr int kbki_norm_ctas(int packs, int threads, bool ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
-    return packs == 4096 || packs == 2048 ? 2 : packs == 128 ? 6 : 1;
+    return packs == 4096 ? 2 : packs == 2048 ? 1024 / threads : packs == 128 ? 6 : 1;
 #else
-    return packs == 4096 || packs == 2048 ? 2 : packs == 1024 ? 4 : packs == 512 ? 8 : packs == 128 ? 7 : 1;
+    return packs == 4096   ? 2
+           : packs == 2048 ? 1024 / threads
+           : packs == 1024 ? 5 - ahead
+           : packs == 512  ? 10 - 2 * ahead
+           : packs == 128  ? 7
+                           : 1;
 #endif
+}
+// Layer normalisation at 16 bits, where w and b are twice as much as a row: CTAs that hold it ask for them ahead.
+template <class T, bool Layer> __host__ __device__ constexpr bool kbki_norm_ahead(int packs, int threads) {
+    return Layer && sizeof(T) == 2 && threads > 32 && packs <= 4;
 }
 #define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
 
@@ -4753,9 +4764,11 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 relative to sum |dy y| too, which dy cancels with
     1 naive    thread per row                        <- slow: neighbours are C elements apart; two reads
     2 warp     warp per row, shuffles                <- coalesced; the second read is from the caches, at best
-    3 onepass  16-byte accesses, rows in registers   <- one read, up to 64 KiB per row; beyond, two reads
+    3 onepass  16-byte accesses, rows in registers; short rows several to a few lanes
+                                                     <- one read, up to 64 KiB per row; beyond, two reads
     4 shared   as many CTAs as fit; while two rows are finished, the next two are on their way into shared
-               memory                                <- the memory never waits, up to 64 KiB per row
+               memory                                <- the memory never waits; rows of 16 to 64 KiB are many to
+                                                        an SM at once instead, a CTA for each
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
@@ -5170,9 +5183,10 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: uncoalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
     3 onepass  16-byte accesses, row in registers, one barrier: deviations are from the mean of a warp, and
-               the warps' moments are joined             <- one read, up to 128 KiB per row; beyond, three
-    4 persist  as many CTAs as fit, w and b in registers, the next rows on their way into shared memory, where a
-               row of 16-bit numbers stays               <- w and b read once per CTA, not once per row (above
+               the warps' moments are joined; short rows several to a few lanes
+                                                         <- one read, up to 128 KiB per row; beyond, three
+    4 persist  as many CTAs as fit, w and b in registers (at 16 bits as floats, and so is the row), the next rows
+               on their way into shared memory           <- w and b read once per CTA, not once per row (above
                                                             16 KiB once per row, from the L1 cache); up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
@@ -5353,11 +5367,12 @@ __device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, i
     mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. Those of a CTA have one
     pack of each on its way. */
 template <class T, bool Layer, int Width, int Packs, int Threads, bool Edges>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads))
+__global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads, Threads,
+                                                                    kbki_norm_ahead<T, Layer>(Packs, Threads)))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads == 32 && Packs <= 4, ahead = !Edges && Threads > 32 && Packs <= 4,
+    constexpr bool early = Threads == 32 && Packs <= 4, ahead = kbki_norm_ahead<T, Layer>(Packs, Threads) && !Edges,
                    exact = sizeof(T) == 4;
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
@@ -5948,7 +5963,8 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (kbki_norm_whole(io) && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
     if (kbki_norm_whole(io) && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
     if (kbki_norm_whole(io) && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
-    if (kbki_norm_whole(io)) return kbki_by_row<Width, 512>(packs, whole);
+    if (kbki_norm_whole(io))
+        return kbki_by_row < Width, kbki_norm_ahead<T, Layer>(4, 512) ? 512 : 256 > (packs, whole);
     if (packs > 2048) return kbki_norm_long<T, Layer, Width>(io, st);
     return packs <= 256 ? edges(kbki_plan<Width, 8, 32>()) : edges(kbki_plan<Width, 8, 256>());
 }
