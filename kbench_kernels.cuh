@@ -103,7 +103,7 @@
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
                           flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas. Reserved, no row bears them: cublaslt
+       vendor   cudart cublas. Reserved, no row bears them: cublaslt flashrs
 
    READING A LADDER
        From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
@@ -8998,6 +8998,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
      4 vec          3829 us   56 % 5.85 x of 2  16-byte accesses, A transposed on its way
      5 cpasync            -      -           -  cp.async ring of four tiles
      6 warptile     2743 us   78 % 1.40 x of 4  warp tiles, fragments ahead, bands, split K
+    16 tf32               -      -           -  select, with 10 bits of each number
     99 cublas       2674 us   80 %           -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -10120,7 +10121,7 @@ template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // two rows of TileN / 64 warps: TileN threads
     typedef kbki_mma_feed<T, AlongB, TileN, TileN> FeedB;
-    constexpr int StageBytes = FeedA::bytes + FeedB::bytes, Steps = KBKI_MMA_DEPTH / 16;
+    constexpr int StageBytes = FeedA::bytes + FeedB::bytes, Steps = KBKI_MMA_DEPTH / 16, LastStep = Steps - 1;
     extern __shared__ uint4 kbki_mm_ring[];
     kbki_mma_lane<AlongA, AlongA, 128> la;
     kbki_mma_lane<AlongB, !AlongB, TileN> lb;
@@ -10144,7 +10145,6 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     auto turn = [&](auto sure) {
 #pragma unroll
         for (int step = 0; step < Steps; step++) {
-            constexpr int LastStep = Steps - 1;
             int more = (step + 1) % Steps;
             if (step == LastStep) { // everyone has read all of this tile; the next has arrived
                 slot = slot + 1 == Stages ? 0 : slot + 1;
@@ -11037,6 +11037,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512
      1 regblock           -      - -  matmul's kernel, batch in grid.z
      2 mmapipe            -      - -  matmul's kernel, batch in grid.z
+     3 select             -      - -  by shape, with wgmma; the batch in the order of tiles
     99 cublas             -      - -  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
@@ -12452,6 +12453,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
      1 naive              -      - -  both S x S matrices in memory
      3 flash              -      - -  32 x 32 tiles, p and ds computed anew, FMAs
      4 flashmma     4426 us   40 % -  128 keys stay, dq by atomics
+     5 flashws            -      - -  the same through wgmma and TMA
     end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
