@@ -103,7 +103,7 @@
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
                           flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas. Reserved, no row bears them: cublaslt
+       vendor   cudart cublas. Reserved, no row bears them: cublaslt flashrs
 
    READING A LADDER
        From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
@@ -10238,7 +10238,7 @@ template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // two rows of TileN / 64 warps: TileN threads
     typedef kbki_mma_feed<T, AlongB, TileN, TileN> FeedB;
-    constexpr int StageBytes = FeedA::bytes + FeedB::bytes, Steps = KBKI_MMA_DEPTH / 16;
+    constexpr int StageBytes = FeedA::bytes + FeedB::bytes, Steps = KBKI_MMA_DEPTH / 16, LastStep = Steps - 1;
     extern __shared__ uint4 kbki_mm_ring[];
     kbki_mma_lane<AlongA, AlongA, 128> la;
     kbki_mma_lane<AlongB, !AlongB, TileN> lb;
@@ -10262,7 +10262,6 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     auto turn = [&](auto sure) {
 #pragma unroll
         for (int step = 0; step < Steps; step++) {
-            constexpr int LastStep = Steps - 1;
             int more = (step + 1) % Steps;
             if (step == LastStep) { // everyone has read all of this tile; the next has arrived
                 slot = slot + 1 == Stages ? 0 : slot + 1;

@@ -30,6 +30,7 @@ stale "a rung without its line" $header '/^     3 regblock  /d' 'says "3 regbloc
 stale "README.md's ladder" README.md 's/^     8 mmapipe     276/     8 mmapipe     267/' 'README\.md, line [0-9]+: the evidence says "8 mmapipe +276'
 stale "README.md without a ladder" README.md '/^<!-- measured/d' 'README\.md shows no ladder'
 stale "a word that nothing bears" $header 's/^                online    running/                offline   running/' '^offline: has no row, and is not marked as reserved'
+check_out "a word of one list alone" '^offline: in one of KBKI_WORDS and the manual alone'
 check_out "a row without a word" '^online: no word of the closed list'
 stale "a reserved word with a row" $header 's/Reserved, no row bears them: /&vec /' '^vec: reserved, and has a row'
 stale "the line above a plain rung" $header 's/^template <class T> __global__ void kbk_copy_run_naive_k(/__global__ void kbk_copy_run_bulk_k(int);\n\/\/ ---- The plain rungs end here.\n&/' '^kbk_copy_run_naive_k is rung 1 and stands below'

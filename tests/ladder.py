@@ -336,8 +336,10 @@ def order(text, rungs, problems):
 
 
 def words(text, rungs, problems):
-    """The closed list of the manual: a word of it has a row, or is among those reserved, and none is missing."""
-    found = re.search(r'Variant words are a closed list[^\n]*:\n(.*?)\n\n   [A-Z]{4}', text, re.S)
+    """The closed list, in the manual and in KBKI_WORDS: a word of it has a row or is reserved, and none is missing."""
+    found = re.search(r'Variant words are a closed list, KBKI_WORDS in >>table:\n(.*?)\n\n   [A-Z]{4}', text, re.S)
+    macro = re.search(r'#define KBKI_WORDS\(word\)(( *\\\n *word\(.*\))+)', text)
+    compiled = set(re.findall(r'word\((\w+)\)', macro[1])) if macro else set()
     listed, kept, prose = set(), set(), False
     for line in found[1].split('\n') if found else []:
         m = re.match(r' {7}(\w+) +(.*)', line) or re.match(r' {9,}()(.*)', line)
@@ -348,11 +350,9 @@ def words(text, rungs, problems):
         listed |= set(re.findall(r'\w+', plain)) - {'copies', 'allocations'} if prose else {plain.split()[0]}
         kept |= set(re.findall(r'\w+', reserved))
     used = {r.name for all_ in rungs.values() for r in all_}
-    macro = re.search(r'#define KBKI_WORDS\(word\)((?:.*\\\n)+.*)', text)
-    numbered = set(re.findall(r'word\((\w+)\)', macro[1] if macro else ''))
-    problems += ['%s: in KBKI_WORDS or in the manual alone' % word for word in sorted(numbered ^ (listed | kept))]
     for what, which in (('no word of the closed list', used - listed), ('reserved, and has a row', kept & used),
-                        ('has no row, and is not marked as reserved', listed - kept - used)):
+                        ('has no row, and is not marked as reserved', listed - kept - used),
+                        ('in one of KBKI_WORDS and the manual alone', compiled ^ (listed | kept))):
         problems += ['%s: %s' % (word, what) for word in sorted(which)]
 
 
