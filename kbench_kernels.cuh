@@ -697,7 +697,7 @@
     word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(warpmma)              \
     word(tmaload) word(warpgroup) word(mma) word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop)             \
     word(persist) word(multicast) word(tma) word(select) word(flash) word(flashmma) word(flashws)                \
-    word(flashpp) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
+    word(flashrs) word(flashpp) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
     word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
@@ -12552,8 +12552,9 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd     Attention backward: with the S^2 matrices in memory, and in tiles on tensor cores.
-                      Public: kbk_attention_bwd_naive, _flashmma      Used by: the table, >>attention_bwd_hopper
+  >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; in tiles on tensor cores.
+                      Public: kbk_attention_bwd_flashmma      Used by: the table, >>attention_bwd_simt,
+                      >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd --------------------------------------------------------------------------------------------
@@ -12688,58 +12689,6 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
     io->sum = (float*)(io->stat + io->heads * kbki_ceil(io->rows, 64) * 64);
     return why;
-}
-
-// Thread per pair; then thread per element of dq, and of dk and dv.
-template <class T>
-__global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
-    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
-    if (at >= io.heads * n * n) return;
-    int64_t row = at / n, j = at % n, key = row / n * n + j;
-    float x = 0, y = 0, lse = io.lse[row];
-    if (io.causal && j > row % n) return;
-    for (int c = 0; c < d; c++) {
-        x = fmaf(kbki_float(io.q[row * d + c]), kbki_float(io.k[key * d + c]), x);
-        y = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.v[key * d + c]), y);
-    }
-    p[at] = expf(x * io.scale - (lse == -INFINITY ? INFINITY : lse));
-    ds[at] = p[at] * (y - dot[row]) * io.scale;
-}
-template <class T> __global__ void kbki_attn_naive_dot_k(kbki_attn_back<T> io, int d, float* dot) {
-    int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x;
-    if (row >= io.heads * io.rows) return;
-    float sum = 0;
-    for (int c = 0; c < d; c++) sum = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.o[row * d + c]), sum);
-    dot[row] = sum;
-}
-template <class T>
-__global__ void kbki_attn_naive_grad_k(kbki_attn_back<T> io, int d, const float* p, const float* ds) {
-    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, c = at % d;
-    if (row >= io.heads * n) return;
-    int64_t head = row / n * n, me = row % n;
-    float dq = 0, dk = 0, dv = 0;
-    for (int64_t j = 0; j < (io.causal ? me + 1 : n); j++)
-        dq = fmaf(ds[row * n + j], kbki_float(io.k[(head + j) * d + c]), dq);
-    for (int64_t i = io.causal ? me : 0; i < n; i++) {
-        dk = fmaf(ds[(head + i) * n + me], kbki_float(io.q[(head + i) * d + c]), dk);
-        dv = fmaf(p[(head + i) * n + me], kbki_float(io.dout[(head + i) * d + c]), dv);
-    }
-    io.dq[at] = kbki_type<T>::from(dq), io.dk[at] = kbki_type<T>::from(dk), io.dv[at] = kbki_type<T>::from(dv);
-}
-template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_stream st) {
-    kbki_attn_back<T> io;
-    const char* why = kbki_attn_back_args(a, &io);
-    if (why || !io.heads) return why;
-    if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
-    int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
-    float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
-    int d = (int)a->s.cols;
-    if (!kbki_grid_ok(kbki_ceil(pairs, 256)) || !kbki_grid_ok(kbki_ceil(rows * d, 256))) return KBKI_TEXT_GRID;
-    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, d, dot);
-    kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(io, d, p, ds, dot);
-    kbki_attn_naive_grad_k<T><<<(unsigned)kbki_ceil(rows * d, 256), 256, 0, st>>>(io, d, p, ds);
-    return kbki_launched();
 }
 
 /*  flashmma. First D and the exponent's base of every row; rows that fill up the last tile get an infinite
@@ -13057,10 +13006,63 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd_simt     Attention backward without tensor cores: rung 3; its card is in >>attention_bwd.
-                           Public: kbk_attention_bwd_flash      Used by: the table
+  >>attention_bwd_simt     Attention backward without tensor cores: with the S^2 matrices in memory, and in tiles; the
+                           card is in >>attention_bwd.
+                           Public: kbk_attention_bwd_naive, _flash      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
+
+// Thread per pair; then thread per element of dq, and of dk and dv.
+template <class T>
+__global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
+    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (at >= io.heads * n * n) return;
+    int64_t row = at / n, j = at % n, key = row / n * n + j;
+    float x = 0, y = 0, lse = io.lse[row];
+    if (io.causal && j > row % n) return;
+    for (int c = 0; c < d; c++) {
+        x = fmaf(kbki_float(io.q[row * d + c]), kbki_float(io.k[key * d + c]), x);
+        y = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.v[key * d + c]), y);
+    }
+    p[at] = expf(x * io.scale - (lse == -INFINITY ? INFINITY : lse));
+    ds[at] = p[at] * (y - dot[row]) * io.scale;
+}
+template <class T> __global__ void kbki_attn_naive_dot_k(kbki_attn_back<T> io, int d, float* dot) {
+    int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (row >= io.heads * io.rows) return;
+    float sum = 0;
+    for (int c = 0; c < d; c++) sum = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.o[row * d + c]), sum);
+    dot[row] = sum;
+}
+template <class T>
+__global__ void kbki_attn_naive_grad_k(kbki_attn_back<T> io, int d, const float* p, const float* ds) {
+    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, c = at % d;
+    if (row >= io.heads * n) return;
+    int64_t head = row / n * n, me = row % n;
+    float dq = 0, dk = 0, dv = 0;
+    for (int64_t j = 0; j < (io.causal ? me + 1 : n); j++)
+        dq = fmaf(ds[row * n + j], kbki_float(io.k[(head + j) * d + c]), dq);
+    for (int64_t i = io.causal ? me : 0; i < n; i++) {
+        dk = fmaf(ds[(head + i) * n + me], kbki_float(io.q[(head + i) * d + c]), dk);
+        dv = fmaf(p[(head + i) * n + me], kbki_float(io.dout[(head + i) * d + c]), dv);
+    }
+    io.dq[at] = kbki_type<T>::from(dq), io.dk[at] = kbki_type<T>::from(dk), io.dv[at] = kbki_type<T>::from(dv);
+}
+template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
+    int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
+    float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
+    int d = (int)a->s.cols;
+    if (!kbki_grid_ok(kbki_ceil(pairs, 256)) || !kbki_grid_ok(kbki_ceil(rows * d, 256))) return KBKI_TEXT_GRID;
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, d, dot);
+    kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(io, d, p, ds, dot);
+    kbki_attn_naive_grad_k<T><<<(unsigned)kbki_ceil(rows * d, 256), 256, 0, st>>>(io, d, p, ds);
+    return kbki_launched();
+}
 
 /*  p and ds are computed anew wherever they are wanted, a tile of 32 x 32 at a time, and never leave the SM: once for
     dq, by CTAs that keep 32 rows of q and meet all keys, and once for dk and dv, by CTAs that keep 32 keys and meet

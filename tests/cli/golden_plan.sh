@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What a program would run, and what it says of command lines, word by word as it was: see tests/golden.sh.
+# What a program would run, and what it says of command lines, word by word as it was: see tests/golden.lib.
 . tests/lib.sh
-. tests/golden.sh
+. tests/golden.lib
 unset SLURM_ARRAY_TASK_ID GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS
 
 build "prog.c" $CC -O1 -w -D__OPTIMIZE__=1 -I. tests/cli/prog.c -o "$tmp/prog" $libs

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Records of runs whose clock is a script's or the virtual GPU's, field by field as they were: see tests/golden.sh. What
+# Records of runs whose clock is a script's or the virtual GPU's, field by field as they were: see tests/golden.lib. What
 # comes from this machine, and what it had to do meanwhile, is left out.
 . tests/lib.sh
-. tests/golden.sh
+. tests/golden.lib
 
 # what only optimised code says of itself is said in every build
 build "table.c" $CC -O1 -w -D__OPTIMIZE__=1 -I. tests/cli/table.c -o "$tmp/script" $libs

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # What is made of records that stay the same: tables, files, figures and a page, word by word and number by number as
-# they were: see tests/golden.sh.
+# they were: see tests/golden.lib.
 . tests/lib.sh
-. tests/golden.sh
+. tests/golden.lib
 
 build "the tool" $CC -O1 -I. -x c -DKBENCH_TOOL kbench.h -o "$tmp/kbench" $libs
 cp "$golden"/*.json "$golden/past.jsonl" "$tmp"
