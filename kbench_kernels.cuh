@@ -13229,8 +13229,8 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 
 /*  Shared memory: K, V, the rings of Q and dO, two tiles of ds, what is known of rows. Q, K, V and dO lie in blocks of
     64 lines, panel after panel in each; ds as 64 rows for each key, 128 keys, and then the next 64 rows. */
-template <int Dim, int Rows, bool Bulk> struct kbki_fab_plan {
-    static constexpr bool bulk = Bulk;
+template <int Dim, int Rows, bool Stay, bool Bulk> struct kbki_fab_plan {
+    static constexpr bool stay = Stay, bulk = Bulk;
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
     static constexpr int threads = 128 * 3, keep = 240, spare = 24; // registers
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
@@ -13246,27 +13246,32 @@ struct kbki_fab_maps {
 // Items of `span` heads together are taken by keys first: the first keys have the most rows that see them.
 template <class T> struct kbki_fab {
     kbki_attn_back<T> io;
-    int tiles, span; // of keys, per head; heads
+    int tiles, span, items; // of keys, per head; heads; tiles of all heads
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fab_barriers {
-    uint64_t k_full, v_full, q_full[2], dout_full[2], empty[2];
+    uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2], again[2];
 };
-// A CTA's keys, the first row that sees one of them, and its shared memory.
+// Keys that a CTA works at, the first row that sees one of them; and its shared memory.
 struct kbki_fab_item {
     kbki_fab_barriers* bar;
     char* base;
     int head, key, row;
 };
-template <class T> __device__ __forceinline__ void kbki_fab_where(const kbki_fab<T>& work, kbki_fab_item* item) {
-    int whole = work.span * work.tiles, section = (int)blockIdx.x / whole, in = (int)blockIdx.x - section * whole;
+// What a CTA does in its round number `round`, the way back and forth; false: nothing.
+template <class T>
+__device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned round, kbki_fab_item* item) {
+    unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+    if (index >= (unsigned)work.items) return false;
+    int whole = work.span * work.tiles, section = (int)index / whole, in = (int)index - section * whole;
     int wide = min(work.span, (int)work.io.heads - section * work.span);
     item->head = section * work.span + in % wide;
     item->key = in / wide * 128, item->row = work.io.causal ? item->key : 0;
+    return true;
 }
 
-// One thread: K and V, then tile after tile of rows.
+// One thread: K and V, and tile after tile of rows, item after item.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
@@ -13289,21 +13294,25 @@ __device__ __forceinline__ void kbki_fab_fetch(const kbki_fab_maps& maps, const 
                                             row, item.head);
 }
 template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
-                                                 const kbki_fab_item& item) {
-    unsigned slot = 0, parity = 1;
-    kbki_bar_expect(&item.bar->k_full, Plan::key_bytes);
-    kbki_fab_load<Plan::keys, Plan::panels>(item.base, &maps.k, &item.bar->k_full, item.key, item.head);
+__device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
+                                                 kbki_fab_item item) {
+    kbki_fab_barriers* bar = item.bar;
+    unsigned slot = 0, parity = 1, keys_parity = 1;
+    for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
+        if (!kbki_fab_where(work, round, &item)) continue;
 #pragma unroll 1
-    for (int row = item.row; row < io.rows; row += Plan::rows) {
-        kbki_bar_wait(item.bar->empty + slot, parity);
-        kbki_fab_fetch<T, Plan>(maps, io, item, row, slot, item.bar->q_full + slot, item.bar->dout_full + slot);
-        if (row == item.row) {
-            kbki_bar_expect(&item.bar->v_full, Plan::key_bytes);
-            kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &item.bar->v_full, item.key,
-                                                    item.head);
+        for (int row = item.row; row < work.io.rows; row += Plan::rows) {
+            kbki_bar_wait(bar->empty + slot, parity);
+            kbki_fab_fetch<T, Plan>(maps, work.io, item, row, slot, bar->q_full + slot, bar->dout_full + slot);
+            slot ^= 1, parity ^= slot == 0;
+            if (row > item.row) continue;
+            kbki_bar_wait(&bar->keys_empty, keys_parity);
+            keys_parity ^= 1;
+            kbki_bar_expect(&bar->k_full, Plan::key_bytes);
+            kbki_fab_load<Plan::keys, Plan::panels>(item.base, &maps.k, &bar->k_full, item.key, item.head);
+            kbki_bar_expect(&bar->v_full, Plan::key_bytes);
+            kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key, item.head);
         }
-        slot ^= 1, parity ^= slot == 0;
     }
 }
 
@@ -13395,14 +13404,16 @@ template <class T, class Plan> struct kbki_fab_keys {
             }
         }
     }
-    // 0 where a row comes before `low` of its key, this thread's first or second, or after the last. row: the tile's
-    // first.
-    static __device__ __forceinline__ void hide(float* s, int row, const int* low, int last) {
-        row += threadIdx.x % 4 * 2;
+    // 0 where a row or a key comes after the last, or, in causal attention, the row before its key. row, key: the
+    // tile's and the warpgroup's first.
+    static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
+        const int n = (int)io.rows;
+        row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+        const int low = key >= n ? n : io.causal ? key : 0, high = key + 8 >= n ? n : io.causal ? key + 8 : 0;
 #pragma unroll
         for (int i = 0; i < Plan::rows / 2; i++) {
             const int at = row + i / 4 * 8 + i % 2;
-            if (at < low[i / 2 % 2] || at > last) s[i] = 0;
+            if (at < (i / 2 % 2 ? high : low) || at >= n) s[i] = 0;
         }
     }
     static __device__ __forceinline__ void pack(const float* s, uint32_t* p) {
@@ -13460,8 +13471,8 @@ template <class Plan> struct kbki_fab_tile {
     be on their way; that product is the last to read a slot of the ring. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
-                                              const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile,
-                                              const int* low, float* dk, float* dv) {
+                                              const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile, float* dk,
+                                              float* dv) {
     const bool edge = (io.causal && tile.row < item.key + Plan::keys) || item.key + Plan::keys > io.rows ||
                       tile.row + Plan::rows > io.rows;
     float s[Plan::rows / 2], t[Plan::rows / 2], d[32];
@@ -13475,13 +13486,13 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     kbki_wg_wait<1>();
     kbki_wg_hold<Plan::rows / 2>(s);
     keys.exponentials(tile.stat(), s);
-    if (edge) keys.hide(s, tile.row, low, (int)io.rows - 1);
+    if (edge) keys.hide(io, s, tile.row, item.key + keys.group * 64);
     keys.pack(s, p);
     keys.add(p, tile.dout(), dv);
     kbki_wg_wait<1>();
     kbki_wg_hold<Plan::rows / 2>(t);
     keys.slopes(tile.stat(), p, t);
-    if (edge) keys.hide(t, tile.row, low, (int)io.rows - 1);
+    if (edge) keys.hide(io, t, tile.row, item.key + keys.group * 64);
     keys.pack(t, x);
     keys.store(tile.ds(), x);
     kbki_wg_barrier<256>(3);
@@ -13501,16 +13512,15 @@ __device__ __forceinline__ int kbki_fab_diagonal(const kbki_attn_back<T>& io, co
 }
 // Whether K, or Q or dO of such rows, has NaN or infinity. The same answer for both warpgroups.
 template <class T, class Plan>
-__device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const kbki_fab_item& item, int group) {
+__device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const kbki_fab_item& item,
+                                              kbki_fab_tile<Plan> tile, int group) {
     constexpr int half = Plan::row_bytes / 2;
-    const int tiles = kbki_fab_diagonal<T, Plan>(io, item);
     bool wild = kbki_fa_wild<T, Plan::key_bytes / 2>(item.base + group * (Plan::key_bytes / 2), group);
-    for (int slot = 0; slot < tiles; slot++) {
-        const char* at = item.base + slot * Plan::row_bytes + group * half;
-        kbki_bar_wait(item.bar->q_full + slot, 0);
-        wild = kbki_fa_wild<T, half>(at + Plan::q, group) || wild;
-        kbki_bar_wait(item.bar->dout_full + slot, 0);
-        wild = kbki_fa_wild<T, half>(at + Plan::dout, group) || wild;
+    for (int left = kbki_fab_diagonal<T, Plan>(io, item); left; left--, tile.next()) {
+        kbki_bar_wait(item.bar->q_full + tile.slot, tile.parity);
+        wild = kbki_fa_wild<T, half>(item.base + tile.q() + group * half, group) || wild;
+        kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
+        wild = kbki_fa_wild<T, half>(item.base + tile.dout() + group * half, group) || wild;
     }
     unsigned both;
     asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 3, 256, p; selp.u32 %0, 1, 0, q; }"
@@ -13523,25 +13533,29 @@ __device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                                  const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile,
-                                                 const int* low, float* dk, float* dv) {
+                                                 float* dk, float* dv) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
     const int below = item.key + keys.group * 64 + warp * 16 - tile.row; // the warp's first key less the first row
-    float s[Plan::rows / 2], t[Plan::rows / 2], d[32] = {};
+    float s[Plan::rows / 2], t[Plan::rows / 2], d[32];
     uint32_t p[Plan::rows / 4], a[Plan::keys / 4];
     keys.scores(0, tile.q(), s);
-    keys.scores(Plan::v, tile.dout(), t);
     kbki_wg_wait<0>();
-    kbki_wg_hold<Plan::rows / 2>(s), kbki_wg_hold<Plan::rows / 2>(t);
+    kbki_wg_hold<Plan::rows / 2>(s);
     keys.exponentials(tile.stat(), s);
-    keys.hide(s, tile.row, low, (int)io.rows - 1);
+    keys.hide(io, s, tile.row, item.key + keys.group * 64);
     keys.pack(s, p);
     kbki_fa_visible<T, Plan::rows, Plan::dim, Plan::panels, true>(item.base + tile.dout(), p, dv, below);
+    keys.scores(Plan::v, tile.dout(), t);
+    kbki_wg_wait<0>();
+    kbki_wg_hold<Plan::rows / 2>(t);
     keys.slopes(tile.stat(), p, t);
-    keys.hide(t, tile.row, low, (int)io.rows - 1);
+    keys.hide(io, t, tile.row, item.key + keys.group * 64);
     keys.pack(t, p);
     keys.store(tile.ds(), p);
     kbki_fa_visible<T, Plan::rows, Plan::dim, Plan::panels, true>(item.base + tile.q(), p, dk, below);
     kbki_wg_barrier<256>(3);
+#pragma unroll
+    for (int i = 0; i < 32; i++) d[i] = 0;
     const uint32_t from = kbki_shared(item.base + tile.ds()) + keys.block * (Plan::keys * 128) +
                           ((lane & 7) + (lane >> 4) * 8) * 128 + (((warp * 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4);
 #pragma unroll
@@ -13552,63 +13566,72 @@ __device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, co
     kbki_fab_give(io, keys, item.head, tile.row, d);
 }
 // All such rows, last of all and for the second time in shared memory: ptxas does not follow sums that go from here to
-// a product.
+// a product. tile: the one before the next, whose slot has not been given back.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
                                               const kbki_fab_keys<T, Plan>& keys, const kbki_fab_item& item,
-                                              const int* low, float* dk, float* dv) {
-    kbki_fab_tile<Plan> tile = {};
+                                              kbki_fab_tile<Plan> tile, unsigned* parity, float* dk, float* dv) {
+    uint64_t* again = item.bar->again;
 #pragma unroll 1
-    for (int i = 0; i < kbki_fab_diagonal<T, Plan>(io, item); i++) {
+    for (int i = 0; i < kbki_fab_diagonal<T, Plan>(io, item); i++, *parity ^= 1) {
         tile.row = item.row + i * Plan::rows;
-        kbki_wg_barrier<256>(3); // the first slot is free
-        if (threadIdx.x == 128)
-            kbki_fab_fetch<T, Plan>(maps, io, item, tile.row, 0, &item.bar->k_full, &item.bar->v_full);
-        kbki_bar_wait(&item.bar->k_full, ~i & 1);
-        kbki_bar_wait(&item.bar->v_full, ~i & 1);
-        kbki_fab_visible(io, keys, item, tile, low, dk, dv);
+        kbki_wg_barrier<256>(3); // the slot is free
+        if (threadIdx.x == 128) kbki_fab_fetch<T, Plan>(maps, io, item, tile.row, tile.slot, again, again + 1);
+        kbki_bar_wait(again, *parity);
+        kbki_bar_wait(again + 1, *parity);
+        kbki_fab_visible(io, keys, item, tile, dk, dv);
     }
+    kbki_wg_barrier<128>(1 + keys.group); // K and the slot are given back
 }
 
-// A warpgroup: all rows that see its keys; then dk and dv of its 64 keys.
+// dk and dv of a warpgroup's 64 keys.
 template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
-                                                 const kbki_fab_item& item, int group) {
-    kbki_fab_keys<T, Plan> keys;
-    kbki_fab_tile<Plan> tile = {};
-    const int n = (int)io.rows, first = item.key + group * 64;
-    float dk[Plan::dim / 2] = {}, dv[Plan::dim / 2] = {};
-    int low[2];
-    tile.row = item.row;
-    keys.set(item.base, group, io.scale * KBKI_LOG2E);
-    for (int h = 0; h < 2; h++) {
-        const int key = first + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + 8 * h;
-        low[h] = key >= n ? INT_MAX : io.causal ? key : 0;
-    }
-    kbki_bar_wait(&item.bar->k_full, 0);
-    kbki_bar_wait(&item.bar->v_full, 0);
-    const bool wild = io.causal && kbki_fab_wild<T, Plan>(io, item, group);
-    for (int left = wild ? kbki_fab_diagonal<T, Plan>(io, item) : 0; left; left--, tile.next())
-        if (left > 1) kbki_fa_arrive(item.bar->empty + tile.slot); // a step gives back the slot before its own
-    if (tile.row < n) { // ptxas wants products to be waited for where they are on their way at all
-#pragma unroll 1
-        do {
-            kbki_fab_step(io, keys, item, tile, low, dk, dv);
-            tile.next();
-        } while (tile.row < n);
-        kbki_wg_wait<0>();
-        kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
-    }
-    if (wild) kbki_fab_late(maps, io, keys, item, low, dk, dv);
-    if (Plan::bulk) kbki_bulk_done();
+__device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int head, int key, float* dk,
+                                                const float* dv) {
     kbki_mm<T> out = {};
-    out.m = n, out.n = Plan::dim;
+    out.m = io.rows, out.n = Plan::dim;
 #pragma unroll
     for (int i = 0; i < Plan::dim / 2; i++) dk[i] *= io.scale;
-    out.c = io.dk + (int64_t)item.head * n * Plan::dim;
-    kbki_wg_finish<T, Plan::dim>(out, first, 0, dk);
-    out.c = io.dv + (int64_t)item.head * n * Plan::dim;
-    kbki_wg_finish<T, Plan::dim>(out, first, 0, dv);
+    out.c = io.dk + head * io.rows * Plan::dim;
+    kbki_wg_finish<T, Plan::dim>(out, key, 0, dk);
+    out.c = io.dv + head * io.rows * Plan::dim;
+    kbki_wg_finish<T, Plan::dim>(out, key, 0, dv);
+}
+// A warpgroup: all rows that see its keys, item after item.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, const kbki_fab<T>& work,
+                                                 kbki_fab_item item, int group) {
+    const kbki_attn_back<T>& io = work.io;
+    const int n = (int)io.rows;
+    kbki_fab_keys<T, Plan> keys;
+    kbki_fab_tile<Plan> tile = {};
+    unsigned late_parity = 0;
+    keys.set(item.base, group, io.scale * KBKI_LOG2E);
+    for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
+        float dk[Plan::dim / 2] = {}, dv[Plan::dim / 2] = {};
+        if (!kbki_fab_where(work, round, &item)) continue; // the last round alone may have nothing
+        tile.row = item.row;
+        kbki_bar_wait(&item.bar->k_full, round & 1);
+        kbki_bar_wait(&item.bar->v_full, round & 1);
+        const bool wild = io.causal && kbki_fab_wild(io, item, tile, group);
+        for (int left = wild ? kbki_fab_diagonal<T, Plan>(io, item) : 0; left; left--, tile.next())
+            if (left > 1) kbki_fa_arrive(item.bar->empty + tile.slot); // a step gives back the slot before its own
+        if (tile.row < n) { // ptxas wants products to be waited for where they are on their way at all
+#pragma unroll 1
+            do {
+                kbki_fab_step(io, keys, item, tile, dk, dv);
+                tile.next();
+            } while (tile.row < n);
+            kbki_wg_wait<0>();
+            kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
+        }
+        const kbki_fab_tile<Plan> last = { 0, tile.slot ^ 1, 0 };
+        if (wild) kbki_fab_late(maps, io, keys, item, last, &late_parity, dk, dv);
+        kbki_fa_arrive(item.bar->empty + last.slot);
+        kbki_fa_arrive(&item.bar->keys_empty);
+        kbki_fab_finish<T, Plan>(io, item.head, item.key + group * 64, dk, dv);
+    }
+    if (Plan::bulk) kbki_bulk_done();
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -13621,21 +13644,22 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_item item = { &bar, kbki_wg_align(kbki_attn_shared), 0, 0, 0 };
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
     if (threadIdx.x == 0) {
-        kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1);
-        for (int i = 0; i < 2; i++)
-            kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.dout_full + i, 1), kbki_bar_init(bar.empty + i, 2);
+        kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
+        for (int i = 0; i < 2; i++) {
+            kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.dout_full + i, 1);
+            kbki_bar_init(bar.empty + i, 2), kbki_bar_init(bar.again + i, 1);
+        }
         kbki_bar_ready();
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k);
         kbki_tma_prefetch(&maps.v), kbki_tma_prefetch(&maps.dout);
     }
-    kbki_fab_where(work, &item);
     __syncthreads();
     if (group < 0) {
         kbki_wg_give<Plan::spare>();
-        if (threadIdx.x == 0) kbki_fab_produce<T, Plan>(maps, work.io, item);
+        if (threadIdx.x == 0) kbki_fab_produce<T, Plan>(maps, work, item);
     } else {
         kbki_wg_take<Plan::keep>();
-        kbki_fab_consume<T, Plan>(maps, work.io, item, group);
+        kbki_fab_consume<T, Plan>(maps, work, item, group);
     }
 #endif
 }
@@ -13645,7 +13669,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     kbki_fab<T> work;
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
-    int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256);
+    int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8); // heads whose rows and sums of dq L2 holds at once
     const char* why = kbki_needs_hopper();
     if (why) return why;
@@ -13654,15 +13678,16 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
     if (!io.causal || span < 1) span = 1;
     if (span > io.heads) span = io.heads;
-    work.io = io, work.tiles = (int)tiles, work.span = (int)span;
+    work.io = io, work.tiles = (int)tiles, work.span = (int)span, work.items = (int)ctas;
     const T* const from[4] = { io.q, io.k, io.v, io.dout };
     kbki_map* const to[4] = { &maps.q, &maps.k, &maps.v, &maps.dout };
     for (int i = 0; i < 4 && !why; i++)
         why = kbki_map_planes(from[i], io.heads, io.rows * Dim, io.rows, Dim, Dim, 64, to[i]);
     if (!why) why = kbki_want_shared(kbki_fab_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (Plan::stay && ctas > kbki_sms()) ctas = kbki_sms();
     kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io);
-    kbki_fab_k<T, Plan><<<(unsigned)(io.heads * tiles), Plan::threads, bytes, st>>>(maps, work);
+    kbki_fab_k<T, Plan><<<(unsigned)ctas, Plan::threads, bytes, st>>>(maps, work);
     kbki_attn_dq_k<T, Dim><<<(unsigned)lines, 2 * Dim, 0, st>>>(io);
     return kbki_launched();
 }
@@ -13671,8 +13696,8 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
-    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st)
-                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, false>>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false, false>>(io, st)
+                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, false, false>>(io, st);
 }
 #endif // __CUDACC__
 
