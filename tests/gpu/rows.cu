@@ -13,7 +13,7 @@
        layernorm 65536 x 64     8 MiB can be on their way at once: several rows to 8 lanes, all in one wave. RMS
                                 normalisation of as many bytes takes 0.4 us less, which is arithmetic and a second round
                                 of shuffles: sum and sum of squares in one, from the row's first element.
-       layernorm 8192 x 1024    arithmetic, 3 of 10 us if nothing hid it: w, b and the row unpacked once, kept as floats.
+       layernorm 8192 x 1024    arithmetic, 3 of 10 us if nothing hid it: w, b and the row are unpacked once, and kept.
        layernorm 4096 x 16384   w and b are 64 KiB beside a row's 32: asked for a pack ahead, and here by CTAs of two
                                 rows at once.
        softmax   65536 x 64     as layernorm.
