@@ -103,7 +103,7 @@
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
                           flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas. Reserved, no row bears them: cublaslt flashrs
+       vendor   cudart cublas. Reserved, no row bears them: cublaslt
 
    READING A LADDER
        From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
@@ -12575,12 +12575,6 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     5 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
                lse has no room there for the logarithm of a sum */
-/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21
-     1 naive              -      - -  both S x S matrices in memory
-     3 flash              -      - -  32 x 32 tiles, p and ds computed anew, FMAs
-     4 flashmma     4426 us   40 % -  128 keys stay, dq by atomics
-     5 flashws            -      - -  the same through wgmma and TMA
-    end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
@@ -13010,6 +13004,12 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                            card is in >>attention_bwd.
                            Public: kbk_attention_bwd_naive, _flash      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
+/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21
+     1 naive              -      - -  both S x S matrices in memory
+     3 flash              -      - -  32 x 32 tiles, p and ds computed anew, FMAs
+     4 flashmma     4426 us   40 % -  128 keys stay, dq by atomics
+     5 flashws            -      - -  the same through wgmma and TMA
+    end of measured */
 #ifdef __CUDACC__
 
 // Thread per pair; then thread per element of dq, and of dk and dv.
