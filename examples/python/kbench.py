@@ -2038,6 +2038,7 @@ class _Server:
         self.held: List[Any] = []  # the latest outputs
         self.batch: List[Any] = []
         self.outputs: List[Any] = []
+        self.rivals: Dict[str, Callable[..., Any]] = {}
 
     def load(self, m: Dict[str, Any]) -> Dict[str, Any]:
         if m.get("library"):
@@ -2145,32 +2146,35 @@ class _Server:
         i = m["which"]
         return {"out": _encode(self.batch[i] if m.get("inplace") else self.outputs[i])}
 
-    def stage(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """A contest with the reference, and one with what torch.compile makes of it."""
-        reference = _import_function(m["rival"], "reference_of_the_task")
-        own = _Arm(self.fn, m, m["keep"])
-        rivals = {"reference": _Arm(reference, m, ())}
-        said = ""
-        if m["compiled"]:
-            try:
-                import torch
+    def ready(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        """The rivals: the reference, and what torch.compile makes of it."""
+        self.rivals = {"reference": _import_function(m["rival"], "reference_of_the_task")}
+        changed = self.facts({})["changed"]
+        if not m["compiled"]:
+            return {"changed": changed, "said": ""}
+        try:
+            import torch
 
-                changed = self.facts({})["changed"]
-                rivals["compiled"] = _Arm(torch.compile(reference, dynamic=False), m, ())
-                rivals["compiled"](*rivals["compiled"].args)  # which takes its time once
-                self.settle()
-                self.look_again()  # torch.compile replaces some functions
-                said = "" if not changed else "replaced: " + ", ".join(changed[:5])
-            except Exception as error:
-                said = f"torch.compile: {type(error).__name__}: {error}"[:200]
-                rivals.pop("compiled", None)
+            compiled = torch.compile(self.rivals["reference"], dynamic=False)
+            compiled(*_copy(m["args"]))  # which takes its time once
+            self.settle()
+            self.rivals["compiled"] = compiled
+        except Exception as error:
+            return {"changed": changed, "said": f"{type(error).__name__}: {error}"[:200]}
+        self.look_again()  # torch.compile replaces some functions
+        return {"changed": changed, "said": ""}
+
+    def stage(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        """A contest with each rival."""
+        own = _Arm(self.fn, m, m["keep"])
+        rivals = {name: _Arm(fn, m, ()) for name, fn in self.rivals.items()}
         records = {}
         for name, rival in rivals.items():
             pair = {name: rival, "candidate": own}
             for record in _contest_of_arms(pair, m):
                 records[f"{record.implementation} beside {name}"] = record.to_dict()
         self.settle()
-        reply: Dict[str, Any] = {"records": records, "counts": [c for c, _ in own.kept], "said": said}
+        reply: Dict[str, Any] = {"records": records, "counts": [c for c, _ in own.kept]}
         reply["out"] = _encode([out for _, out in own.kept])
         return reply
 
@@ -3592,18 +3596,28 @@ class _Judge:
 
     # --- speed on a GPU: by the engine in the candidate's process, held against this one's clock ---
 
-    def perform(self) -> None:
+    def ready(self) -> None:
+        """What takes its time once, before anybody has to be alone on the GPU."""
+        if self.device is None:
+            return
         self.replaced()
         if self.condemned:
             return
+        compiled = bool(self.more.get("compiled", True))
+        args = self.inputs.fresh()
+        reply = self.remote.ask("ready", rival=self.rival, compiled=compiled, args=args)
+        if "error" in reply:
+            raise Error(f"judge: the reference cannot be loaded beside the candidate: {reply['error']}")
+        if reply["changed"]:
+            self.flag("CHECK_PATCHED", "replaced: " + ", ".join(reply["changed"][:5]))
+        if reply["said"]:
+            self.probes["compiled reference"] = "skipped: " + reply["said"]
+
+    def perform(self) -> None:
         m = self._stage_of(self.inputs.fresh())
         reply = self.remote.ask("stage", **m)
         if "error" in reply:
             raise _Gone("CRASHED", f"on the stage: {reply['error']}")
-        if reply["said"].startswith("replaced"):
-            self.flag("CHECK_PATCHED", reply["said"])
-        elif reply["said"]:
-            self.probes["compiled reference"] = "skipped: " + reply["said"]
         self._look_at_timed(m, reply)
         self._note_stage(reply["records"])
         if not self.condemned:
@@ -3621,9 +3635,7 @@ class _Judge:
             "edits": self.inputs.edits_of(args, 64),
             "keep": keep,
             "inplace": self.inplace,
-            "rival": self.rival,
             "host": self.device is None,
-            "compiled": bool(self.more.get("compiled", True)) and self.device is not None,
             "bytes": float(size) if self.more.get("bytes") is None else self.more["bytes"],
             "flops": self.more.get("flops"),
             "max_time": self.max_time,
@@ -3703,13 +3715,14 @@ class _Judge:
                 self.flag("CLOCK_MISMATCH", f"{_show_time(outer)} a call, in its process {_show_time(claimed)}")
 
     def _slopes(self, args: Any, n: int) -> Tuple[float, float]:
-        """ms a call, and ms until it has been submitted."""
+        """ms a call, and how much of it passes before all are submitted: of the shortest runs, since others may use
+        the processors, too."""
         low: List[Tuple[float, float]] = []
         for batch in ([args] * n, [args] * (3 * n)):
             self.remote.ask("prepare", batch=batch)
-            times = [self._seconds() for _ in range(7)][1:]  # the first may compile, or allocate
-            low.append((min(t for t, _ in times), min(t for _, t in times)))
-        return tuple(1e3 * (low[1][i] - low[0][i]) / (2 * n) for i in (0, 1))  # type: ignore
+            low.append(min([self._seconds() for _ in range(7)][1:]))  # the first may compile, or allocate
+        outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
+        return outer, outer * low[1][1] / low[1][0]
 
     def _seconds(self) -> Tuple[float, float]:
         """Of the calls that were prepared: until the GPU has done them, and until they were submitted."""
@@ -3870,6 +3883,7 @@ class _Judge:
             self.steps(self.started, self.threads)
             with turn.beside_others():
                 self.steps(self.correctness, self.memory, self.precision, self.threads)
+            self.steps(self.ready)
             with turn.alone():
                 self.steps(self.race, self.repeats)
             with turn.beside_others():
