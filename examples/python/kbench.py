@@ -2879,6 +2879,12 @@ class _Truth:
         self.worst = float(off.max()) if off.numel() else 0.0
         self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
 
+    def shake(self, other: Any) -> None:
+        """other: the values if the inputs were off in their last bit, which no way to compute does better than."""
+        off = (other.to(self.value.dtype) - self.value).abs()
+        off = off[off < math.inf]
+        self.worst = max(self.worst, float(off.max()) if off.numel() else 0.0)
+
     def apart(self, got: Any, rtol: float) -> Any:
         """Of each element the error over what is allowed of it."""
         import torch
@@ -2933,12 +2939,20 @@ def _with_truth(own: Any, double: Any, atol: Optional[float]) -> Any:
     return own
 
 
-def _in_double(value: Any) -> Any:
+def _in_double(value: Any, shaken: bool = False) -> Any:
+    """shaken: off by about a last bit, up or down."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_in_double(v) for v in value)
+        return type(value)(_in_double(v, shaken) for v in value)
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
         return value
-    return value.detach().double() if value.is_floating_point() else value
+    if not value.is_floating_point():
+        return value
+    wide = value.detach().double()
+    if shaken:
+        import torch
+
+        wide = wide * (1 + torch.finfo(value.dtype).eps * (torch.rand_like(wide) - 0.5))
+    return wide
 
 
 def _tensors_of(value: Any) -> List[Any]:
@@ -3131,6 +3145,7 @@ class _Judge:
         self.answers: List[bytes] = []  # digests of what it gave, of what was wrong
         self.right: List[bytes] = []
         self.public = False  # whether the inputs are the public example
+        self.odd = False  # whether they are of an odd kind
         self.seconds: Dict[str, float] = {}
         self.claimed: Dict[str, Any] = {}
 
@@ -3163,6 +3178,12 @@ class _Judge:
         try:
             double = self.reference(*wide)
             known = _with_truth(want, wide if self.inplace else double, self.atol)
+            if known is not None and self.odd:
+                near = _in_double(_copy(args), shaken=True)
+                double = self.reference(*near)
+                for t, other in zip(_tensors_of(known), _tensors_of(near if self.inplace else double)):
+                    if getattr(t, "_truth", None):
+                        t._truth.shake(other)
         except Exception:
             known = None
         return _with_truth(want, want, self.atol) if known is None else known
@@ -3313,6 +3334,7 @@ class _Judge:
         **options: Any,
     ) -> Optional[bool]:
         """One call, held against the reference. None: the reference has no answer there."""
+        self.odd = kind != "normal"
         if args is None:
             try:
                 args = self.inputs.fresh(kind, sizes)
