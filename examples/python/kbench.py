@@ -2038,6 +2038,7 @@ class _Server:
         self.held: List[Any] = []  # the latest outputs
         self.batch: List[Any] = []
         self.outputs: List[Any] = []
+        self.rivals: Dict[str, Callable[..., Any]] = {}
 
     def load(self, m: Dict[str, Any]) -> Dict[str, Any]:
         if m.get("library"):
@@ -2145,32 +2146,35 @@ class _Server:
         i = m["which"]
         return {"out": _encode(self.batch[i] if m.get("inplace") else self.outputs[i])}
 
-    def stage(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """A contest with the reference, and one with what torch.compile makes of it."""
-        reference = _import_function(m["rival"], "reference_of_the_task")
-        own = _Arm(self.fn, m, m["keep"])
-        rivals = {"reference": _Arm(reference, m, ())}
-        said = ""
-        if m["compiled"]:
-            try:
-                import torch
+    def ready(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        """The rivals: the reference, and what torch.compile makes of it."""
+        self.rivals = {"reference": _import_function(m["rival"], "reference_of_the_task")}
+        changed = self.facts({})["changed"]
+        if not m["compiled"]:
+            return {"changed": changed, "said": ""}
+        try:
+            import torch
 
-                changed = self.facts({})["changed"]
-                rivals["compiled"] = _Arm(torch.compile(reference, dynamic=False), m, ())
-                rivals["compiled"](*rivals["compiled"].args)  # which takes its time once
-                self.settle()
-                self.look_again()  # torch.compile replaces some functions
-                said = "" if not changed else "replaced: " + ", ".join(changed[:5])
-            except Exception as error:
-                said = f"torch.compile: {type(error).__name__}: {error}"[:200]
-                rivals.pop("compiled", None)
+            compiled = torch.compile(self.rivals["reference"], dynamic=False)
+            compiled(*_copy(m["args"]))  # which takes its time once
+            self.settle()
+            self.rivals["compiled"] = compiled
+        except Exception as error:
+            return {"changed": changed, "said": f"{type(error).__name__}: {error}"[:200]}
+        self.look_again()  # torch.compile replaces some functions
+        return {"changed": changed, "said": ""}
+
+    def stage(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        """A contest with each rival."""
+        own = _Arm(self.fn, m, m["keep"])
+        rivals = {name: _Arm(fn, m, ()) for name, fn in self.rivals.items()}
         records = {}
         for name, rival in rivals.items():
             pair = {name: rival, "candidate": own}
             for record in _contest_of_arms(pair, m):
                 records[f"{record.implementation} beside {name}"] = record.to_dict()
         self.settle()
-        reply: Dict[str, Any] = {"records": records, "counts": [c for c, _ in own.kept], "said": said}
+        reply: Dict[str, Any] = {"records": records, "counts": [c for c, _ in own.kept]}
         reply["out"] = _encode([out for _, out in own.kept])
         return reply
 
@@ -2875,6 +2879,12 @@ class _Truth:
         self.worst = float(off.max()) if off.numel() else 0.0
         self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
 
+    def shake(self, other: Any) -> None:
+        """other: the values if the inputs were off in their last bit, which no way to compute does better than."""
+        off = (other.to(self.value.dtype) - self.value).abs()
+        off = off[off < math.inf]
+        self.worst = max(self.worst, float(off.max()) if off.numel() else 0.0)
+
     def apart(self, got: Any, rtol: float) -> Any:
         """Of each element the error over what is allowed of it."""
         import torch
@@ -2929,12 +2939,20 @@ def _with_truth(own: Any, double: Any, atol: Optional[float]) -> Any:
     return own
 
 
-def _in_double(value: Any) -> Any:
+def _in_double(value: Any, shaken: bool = False) -> Any:
+    """shaken: off by about a last bit, up or down."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_in_double(v) for v in value)
+        return type(value)(_in_double(v, shaken) for v in value)
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
         return value
-    return value.detach().double() if value.is_floating_point() else value
+    if not value.is_floating_point():
+        return value
+    wide = value.detach().double()
+    if shaken:
+        import torch
+
+        wide = wide * (1 + torch.finfo(value.dtype).eps * (torch.rand_like(wide) - 0.5))
+    return wide
 
 
 def _tensors_of(value: Any) -> List[Any]:
@@ -3127,6 +3145,7 @@ class _Judge:
         self.answers: List[bytes] = []  # digests of what it gave, of what was wrong
         self.right: List[bytes] = []
         self.public = False  # whether the inputs are the public example
+        self.odd = False  # whether they are of an odd kind
         self.seconds: Dict[str, float] = {}
         self.claimed: Dict[str, Any] = {}
 
@@ -3159,6 +3178,12 @@ class _Judge:
         try:
             double = self.reference(*wide)
             known = _with_truth(want, wide if self.inplace else double, self.atol)
+            if known is not None and self.odd:
+                near = _in_double(_copy(args), shaken=True)
+                double = self.reference(*near)
+                for t, other in zip(_tensors_of(known), _tensors_of(near if self.inplace else double)):
+                    if getattr(t, "_truth", None):
+                        t._truth.shake(other)
         except Exception:
             known = None
         return _with_truth(want, want, self.atol) if known is None else known
@@ -3309,6 +3334,7 @@ class _Judge:
         **options: Any,
     ) -> Optional[bool]:
         """One call, held against the reference. None: the reference has no answer there."""
+        self.odd = kind != "normal"
         if args is None:
             try:
                 args = self.inputs.fresh(kind, sizes)
@@ -3592,18 +3618,28 @@ class _Judge:
 
     # --- speed on a GPU: by the engine in the candidate's process, held against this one's clock ---
 
-    def perform(self) -> None:
+    def ready(self) -> None:
+        """What takes its time once, before anybody has to be alone on the GPU."""
+        if self.device is None:
+            return
         self.replaced()
         if self.condemned:
             return
+        compiled = bool(self.more.get("compiled", True))
+        args = self.inputs.fresh()
+        reply = self.remote.ask("ready", rival=self.rival, compiled=compiled, args=args)
+        if "error" in reply:
+            raise Error(f"judge: the reference cannot be loaded beside the candidate: {reply['error']}")
+        if reply["changed"]:
+            self.flag("CHECK_PATCHED", "replaced: " + ", ".join(reply["changed"][:5]))
+        if reply["said"]:
+            self.probes["compiled reference"] = "skipped: " + reply["said"]
+
+    def perform(self) -> None:
         m = self._stage_of(self.inputs.fresh())
         reply = self.remote.ask("stage", **m)
         if "error" in reply:
             raise _Gone("CRASHED", f"on the stage: {reply['error']}")
-        if reply["said"].startswith("replaced"):
-            self.flag("CHECK_PATCHED", reply["said"])
-        elif reply["said"]:
-            self.probes["compiled reference"] = "skipped: " + reply["said"]
         self._look_at_timed(m, reply)
         self._note_stage(reply["records"])
         if not self.condemned:
@@ -3621,9 +3657,7 @@ class _Judge:
             "edits": self.inputs.edits_of(args, 64),
             "keep": keep,
             "inplace": self.inplace,
-            "rival": self.rival,
             "host": self.device is None,
-            "compiled": bool(self.more.get("compiled", True)) and self.device is not None,
             "bytes": float(size) if self.more.get("bytes") is None else self.more["bytes"],
             "flops": self.more.get("flops"),
             "max_time": self.max_time,
@@ -3703,13 +3737,14 @@ class _Judge:
                 self.flag("CLOCK_MISMATCH", f"{_show_time(outer)} a call, in its process {_show_time(claimed)}")
 
     def _slopes(self, args: Any, n: int) -> Tuple[float, float]:
-        """ms a call, and ms until it has been submitted."""
+        """ms a call, and how much of it passes before all are submitted: of the shortest runs, since others may use
+        the processors, too."""
         low: List[Tuple[float, float]] = []
         for batch in ([args] * n, [args] * (3 * n)):
             self.remote.ask("prepare", batch=batch)
-            times = [self._seconds() for _ in range(7)][1:]  # the first may compile, or allocate
-            low.append((min(t for t, _ in times), min(t for _, t in times)))
-        return tuple(1e3 * (low[1][i] - low[0][i]) / (2 * n) for i in (0, 1))  # type: ignore
+            low.append(min([self._seconds() for _ in range(7)][1:]))  # the first may compile, or allocate
+        outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
+        return outer, outer * low[1][1] / low[1][0]
 
     def _seconds(self) -> Tuple[float, float]:
         """Of the calls that were prepared: until the GPU has done them, and until they were submitted."""
@@ -3870,6 +3905,7 @@ class _Judge:
             self.steps(self.started, self.threads)
             with turn.beside_others():
                 self.steps(self.correctness, self.memory, self.precision, self.threads)
+            self.steps(self.ready)
             with turn.alone():
                 self.steps(self.race, self.repeats)
             with turn.beside_others():
