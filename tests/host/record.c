@@ -148,6 +148,30 @@ static void test_cost(void) {
 #endif
 }
 
+// What tells one executable from another: every bit of its bytes, the first and the last of them, and how many.
+static void test_hash(void) {
+    uint64_t words[5] = { 1, 2, 3, 4, 5 }, plain = kbi_hash_words(7, words, 5);
+    uint64_t one = (7 ^ 1) * 0x9e3779b97f4a7c15u;
+    CHECK(kbi_hash_words(7, words, 1) == (one ^ one >> 29) && kbi_hash_words(7, words, 0) == 7);
+    for (int bit = 0; bit < 5 * 64; bit++) {
+        words[bit / 64] ^= (uint64_t)1 << bit % 64;
+        CHECK_THAT(kbi_hash_words(7, words, 5) != plain, "bit %d does not count", bit);
+        words[bit / 64] ^= (uint64_t)1 << bit % 64;
+    }
+    CHECK(kbi_hash_words(8, words, 5) != plain && kbi_hash_words(7, words, 4) != plain);
+    uint64_t h[4] = { 7, 7, 7, 7 };
+    static const char* const bytes[] = { "", "a", "ab", "ab" };
+    for (int i = 0; i < 4; i++) {
+        FILE* f = tmpfile();
+        fputs(bytes[i], f), fflush(f), rewind(f);
+        size_t all = kbi_hash_file(&h[i], dup(fileno(f)));
+        CHECK_INT(all, strlen(bytes[i]));
+        fclose(f);
+    }
+    CHECK(h[0] != h[1] && h[1] != h[2] && h[2] == h[3]);
+    CHECK_INT(strlen(kbi_binary_hash()), 16);
+}
+
 static void test_numbers(void) {
     static const double list[] = { 0,
                                    1,
@@ -418,6 +442,7 @@ static void test_keys(void) {
 int main(void) {
     if (system("mkdir -p build/test") != 0) return 2;
     test_keys();
+    test_hash();
     test_numbers();
     test_exactly();
     test_cost();
