@@ -277,7 +277,8 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
 template <class T> static void try_shape(const bench<T>& x, const rung& r, shape s, int fill) {
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     fill_k<T><<<1024, 256, 0, stream>>>(x.q, x.k, x.v, in);
-    reference_k<T><<<(unsigned)(s.heads * s.n), 128, (size_t)s.n * sizeof(double), stream>>>(
+    // two more than scores: they are read in pairs
+    reference_k<T><<<(unsigned)(s.heads * s.n), 128, (size_t)(s.n + 2) * sizeof(double), stream>>>(
         x.q, x.k, x.v, x.want, x.allowed, x.want_lse, in);
     try_one(x, r, s, fill, 0, -1);
     if (fill == MATCH) try_one(x, r, s, fill, 1, -1);
