@@ -3065,7 +3065,8 @@ class _Turn:
         if not self.path:
             yield
             return
-        with open(self.path + ".door", "w") as door, open(self.path, "w") as room:
+        own = lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o600)
+        with open(self.path + ".door", "a", opener=own) as door, open(self.path, "a", opener=own) as room:
             fcntl.flock(door, fcntl.LOCK_EX)  # so that who wants to be alone is not overtaken for ever
             fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
             fcntl.flock(door, fcntl.LOCK_UN)

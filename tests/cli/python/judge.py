@@ -114,6 +114,8 @@ def stage():
         order.append("alone")
     for other in others:
         other.join(10)
+    for path in (turn.path, turn.path + ".door"):
+        os.remove(path)
     check("turns", order == ["alone", "beside", "beside"], order)
 
     fine = {"time_ms": 1.0, "flags": ["NOISY"], "verdict": "FASTER", "speedup": 2.0, "status": "ok"}
