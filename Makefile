@@ -46,7 +46,11 @@ compile_cuda = $(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) $(SPLIT) $(CUBLAS) -I.
 compile_c = $(CC) $(CFLAGS) -I.
 # the suite runs on the GPU where there is one (or where ARCH asks for one), on the C oracles elsewhere
 use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(origin ARCH))),yes))
-suite_command = $(if $(use_cuda),$(compile_cuda) examples/suite.cu -o $(BUILD)/suite,$(compile_c) -x c examples/suite.cu -o $(BUILD)/suite $(LIBS))
+# element types of the suite: kernels take their time to compile in each. f16 is left out there unless ARGS ask for it
+TYPES ?= f32 $(if $(use_cuda),$(findstring f16,$(subst bf16,,$(ARGS))),f16) bf16
+suite_types = $(if $(filter-out f32 f16 bf16,$(TYPES))$(if $(strip $(TYPES)),,none),$(error TYPES="$(TYPES)": one or several of f32, f16 and bf16 are wanted))$(strip \
+                $(foreach t,f32.F32 f16.F16 bf16.BF16,$(if $(filter $(basename $(t)),$(TYPES)),,-DKBK_NO_$(subst .,,$(suffix $(t))))))
+suite_command = $(if $(use_cuda),$(compile_cuda) $(suite_types) examples/suite.cu -o $(BUILD)/suite,$(compile_c) $(suite_types) -x c examples/suite.cu -o $(BUILD)/suite $(LIBS))
 run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(strip $(ARCHFLAGS) $(SPLIT) $(CUBLAS)))' BUILD=$(BUILD) sh tests/run.sh
 
 EXAMPLES_C := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
@@ -58,6 +62,7 @@ help:
 	@echo '                 make run ARGS=--all                      everything'
 	@echo '                 make run ARGS="--fast --op layernorm"    of your choice: $(BUILD)/results.json'
 	@echo '                 make run ARGS=--list-ops                 make run ARGS=--help    only look: no records'
+	@echo '                 make run TYPES="f32 f16 bf16"            f16 kernels, too: unless ARGS name f16, they are not built'
 	@echo 'make tool        build $(BUILD)/kbench, which shows and converts records of any run: $(BUILD)/kbench --load FILE'
 	@echo 'make test        build and run every test that this machine can run; the others are counted as skipped'
 	@echo 'make test-gpu    the tests on the GPU; fails where there is none'
@@ -67,7 +72,7 @@ help:
 	@echo 'make clean       remove $(BUILD)/, results.json and report.html'
 	@echo
 	@echo 'here:   CC=$(CC)   NVCC=$(or $(NVCC),(none))   GPU=$(or $(GPU),(none))$(if $(NVCC),   ARCH="$(ARCH)")'
-	@echo 'CC, CFLAGS, NVCC, NVCCFLAGS, ARCH can be set on the command line; NVCC= builds as if there were no nvcc'
+	@echo 'CC, CFLAGS, NVCC, NVCCFLAGS, ARCH, TYPES can be set on the command line; NVCC= builds as if there were no nvcc'
 
 # results.json is of all operations: of the suite's own part, or of --all. ARGS of these words leave it that. With any
 # other word (a filter, --op, --fast, --hot, --device, ...) the records go to $(BUILD)/, with one that only looks nowhere.

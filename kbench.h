@@ -3263,7 +3263,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: >>insight, >>registry, plan, measure, judge, >>record, >>text, program
+              Public: none      Used by: >>insight, >>registry, plan, measure, judge, >>record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
@@ -3350,6 +3350,9 @@ typedef enum kbi_roof {
 } kbi_roof;
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
+static bool kbi_roof_is_memory(const char* roof) {
+    return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
+}
 
 // The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations a
 // second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers costs
@@ -3639,6 +3642,20 @@ static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
         if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
     }
     return true;
+}
+
+#define KBI_RANGE_TIME "gpu_time_ns" // of the range in which was counted
+
+static kbi_counter* kbi_counters_at(kbi_inside* in) {
+    return (kbi_counter*)(void*)((char*)in + ((const char*)kbi_counters_of(in) - (const char*)in));
+}
+
+// As if that counter had not been asked for.
+static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
+    kbi_counter* at = kbi_counters_at(in) + counter;
+    size_t behind = kbi_inside_size(in) - (size_t)((const char*)(at + 1) - (const char*)in);
+    memmove(at, at + 1, behind);
+    in->counters--;
 }
 
 static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: it was not
@@ -8586,7 +8603,11 @@ static void kbi_cupti_end(kbi_run* run) {
     int n = kbi_cupti_read((int)KBI_MAX(run->work.kernels, (int64_t)1), ns, KBI_COUNT(ns));
     run->m.bias_ns = run->m.floor_ns = 0;
     if (n != size) kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches", n, size);
-    for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
+    if (kbi_failed(run)) return;
+    double sum = 0; // a sample is what it is by events: the median of single launches lies elsewhere
+    for (int i = 0; i < n; i++) sum += ns[i];
+    if (!run->place.settling) run->sampling.launches = run->m.launches = size;
+    kbi_add_sample(run, sum / size);
 }
 
 static const kbi_timer kbi_cold_timer = { "cold", kbi_events_begin, kbi_events_end, NULL, false, false };
@@ -8950,12 +8971,14 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     return sum;
 }
 
-// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
+// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end. A
+// launch through the driver leaves none: then it says more that the first run was seen to go on beside the stream.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+    bool beside = inside == cudaSuccess && run->work.beside;
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
     else if (end == cudaErrorStreamCaptureUnjoined || end == cudaErrorStreamCaptureUnmatched ||
-             inside == cudaErrorStreamCaptureIsolation)
+             inside == cudaErrorStreamCaptureIsolation || (beside && end == cudaErrorStreamCaptureInvalidated))
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     else if (inside == cudaErrorStreamCaptureUnsupported || inside == cudaErrorStreamCaptureInvalidated ||
              end == cudaErrorStreamCaptureInvalidated)
@@ -9479,46 +9502,45 @@ static const struct {
 // Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
 static const struct {
     const char *name, *metric, *unit;
-    int set; // 0: few, 1: usual, 2: all
-} kbi_chip_metrics[] = {
-    { "gpu_time_ns", "gpu__time_duration.sum", "ns", 0 }, // at the profiler's clocks: no time to be reported
-    { "dram_bytes", "dram__bytes.sum", "B", 0 },
-    { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
-    { "occupancy_pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 0 },
-    { "tensor_pct", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%", 0 },
-    { "l2_pct", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "%", 0 },
-    { "l2_bytes", "lts__t_bytes.sum", "B", 1 },
-    { "l1_hit_pct", "l1tex__t_sector_hit_rate.pct", "%", 1 },
-    { "l2_hit_pct", "lts__t_sector_hit_rate.pct", "%", 1 },
-    { "instructions", "smsp__inst_executed.sum", "", 1 },
-    { "issue_pct", "smsp__issue_active.avg.pct_of_peak_sustained_active", "%", 1 },
-    { "sm_cycles", "sm__cycles_elapsed.max", "", 1 },
-    { "dram_read_bytes", "dram__bytes_read.sum", "B", 1 },
-    { "dram_write_bytes", "dram__bytes_write.sum", "B", 1 },
-    { "bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", 1 },
-    { "fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", "", 1 },
-    { "fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", "", 1 },
-    { "ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "", 1 },
-    { "dadd", "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum", "", 1 },
-    { "dmul", "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum", "", 1 },
-    { "dfma", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "", 1 },
-    { "hadd", "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "", 1 },
-    { "hmul", "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum", "", 1 },
-    { "hfma", "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", "", 1 },
-    { "fp32_instructions", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", "", 1 },
-    { "fp64_instructions", "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum", "", 1 },
-    { "fp16_instructions", "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum", "", 1 },
-    { "xu_instructions", "sm__inst_executed_pipe_xu.sum", "", 1 },
-    { "tensor_instructions", "sm__inst_executed_pipe_tensor.sum", "", 1 },
-    { "tensor_bf16_ops", "sm__ops_path_tensor_src_bf16_dst_fp32.sum", "", 2 },
-    { "tensor_tf32_ops", "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "", 2 },
-    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16.sum", "", 2 },
-    { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16_dst_fp32.sum", "", 2 },
-    { "tensor_fp8_ops", "sm__ops_path_tensor_src_fp8.sum", "", 2 },
-    { "tensor_int8_ops", "sm__ops_path_tensor_src_int8.sum", "", 2 },
-    { "sm_pct", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 },
-    { "memory_pct", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 }
-};
+    int set;                                                                    // 0: few, 1: usual, 2: all
+} kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 }, // the profiler's own work is in it
+                         { "dram_bytes", "dram__bytes.sum", "B", 0 },
+                         { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+                         { "occupancy_pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 0 },
+                         { "tensor_pct", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%", 0 },
+                         { "l2_pct", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+                         { "l2_bytes", "lts__t_bytes.sum", "B", 1 },
+                         { "l1_hit_pct", "l1tex__t_sector_hit_rate.pct", "%", 1 },
+                         { "l2_hit_pct", "lts__t_sector_hit_rate.pct", "%", 1 },
+                         { "instructions", "smsp__inst_executed.sum", "", 1 },
+                         { "issue_pct", "smsp__issue_active.avg.pct_of_peak_sustained_active", "%", 1 },
+                         { "sm_cycles", "sm__cycles_active.max", "", 1 },
+                         { "dram_read_bytes", "dram__bytes_read.sum", "B", 1 },
+                         { "dram_write_bytes", "dram__bytes_write.sum", "B", 1 },
+                         { "bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", 1 },
+                         { "fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", "", 1 },
+                         { "fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", "", 1 },
+                         { "ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "", 1 },
+                         { "dadd", "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum", "", 1 },
+                         { "dmul", "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum", "", 1 },
+                         { "dfma", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "", 1 },
+                         { "hadd", "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "", 1 },
+                         { "hmul", "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum", "", 1 },
+                         { "hfma", "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", "", 1 },
+                         { "fp32_instructions", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", "", 1 },
+                         { "fp64_instructions", "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum", "", 1 },
+                         { "fp16_instructions", "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum", "", 1 },
+                         { "xu_instructions", "sm__inst_executed_pipe_xu.sum", "", 1 },
+                         { "tensor_instructions", "sm__inst_executed_pipe_tensor.sum", "", 1 },
+                         { "tensor_bf16_ops", "sm__ops_path_tensor_src_bf16_dst_fp32.sum", "", 2 },
+                         { "tensor_tf32_ops", "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "", 2 },
+                         { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16.sum", "", 2 },
+                         { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16_dst_fp32.sum", "", 2 },
+                         { "tensor_fp8_ops", "sm__ops_path_tensor_src_fp8.sum", "", 2 },
+                         { "tensor_int8_ops", "sm__ops_path_tensor_src_int8.sum", "", 2 },
+                         { "sm_pct", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 },
+                         { "memory_pct", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%",
+                           2 } };
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
 static struct kbi_ranging { // one case's
@@ -12224,7 +12246,21 @@ static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     }
 }
 
-// By what is busiest, if that is busy enough; else by waiting.
+// Shares of the time that was counted, in which the profiler was at work, too: 40 to 80 us more than the block (an
+// H200). Of the block's own time they are more. The time that was counted goes: it is nobody's.
+static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
+    static const char* const shares[] = { "dram_pct", "l2_pct", "sm_pct", "memory_pct" };
+    const double longer = kbi_counted(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
+    kbi_counter* of = kbi_counters_at(in);
+    for (int64_t i = 0; i < in->counters; i++)
+        for (int k = 0; k < KBI_COUNT(shares) && longer > 1; k++)
+            if (kbi_is(of[i].name, shares[k])) of[i].value = KBI_MIN(100.0, of[i].value * longer);
+    for (int64_t i = 0; i < in->counters; i++)
+        if (kbi_is(of[i].name, KBI_RANGE_TIME)) kbi_inside_drop(in, i);
+}
+
+// By what is busiest, if that is busy enough; else by the roof, if it is near; else by waiting. (What a short kernel
+// writes may still lie in L2 at its end.)
 static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     static const struct {
         const char *counter, *name, *bound;
@@ -12245,8 +12281,13 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
         most = KBI_MAX(most, x);
         kbi_putf(&why, "%s%s %.0f %%", n++ ? ", " : "", rows[i].name, x);
     }
-    bool launch = r->flags >> KB_FLAG_FLOOR & 1 && most < enough;
-    if (launch) bound = "launch";
+    bool said = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
+    bool near = most < enough && said && r->roof && r->gpu_efficiency >= enough;
+    bool moves = near && kbi_roof_is_memory(r->roof);
+    if (moves && kbi_is(r->mode, "hot")) near = false; // it may come from L2
+    if (near) bound = moves ? "memory" : "compute";
+    if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
+    if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
     if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps there", n ? ", " : "", warps);
     if (n > 1) { // of one alone nothing follows
         r->bound = bound;
@@ -12312,8 +12353,9 @@ static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
 }
 
 // Of a case that has a time.
-static void kbi_judge_inside(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
+static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
+    kbi_judge_counted_time(r, in);
     if (r->status != KB_OK) return;
     kbi_judge_energy(r, in);
     if (!in->counters) return;
@@ -13402,10 +13444,10 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
 }
 
-// What was found inside of it, and why something was not.
+// What was found inside of it, which lies where the record does, and why something was not.
 static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
     kbi_text message = { NULL, 0, 0 };
-    r->inside = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(in)), in);
+    r->inside = in;
     kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
     if (!in->message[0]) return;
     kbi_putf(&message, "%s%snot looked into: %s", r->message ? r->message : "", r->message ? "; " : "", in->message);
@@ -15074,10 +15116,6 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
         kbi_puts(s, kbi_number(p->r, number));
     else
         kbi_putf(s, "%lld", (long long)p->i);
-}
-
-static bool kbi_roof_is_memory(const char* roof) {
-    return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
 // --- a column under a heading ---
@@ -21563,7 +21601,8 @@ static void kbi_lap_stands(kbi_supervisor* s, const kbi_lap* lap, int* stands) {
     kbi_pool_settle(&s->pools.times, kbi_beside);
 }
 
-static void kbi_lap_looked(const kbi_supervisor* s, const kbi_inside* in, kb_result* r) {
+static void kbi_lap_looked(const kbi_supervisor* s, const kbi_inside* seen, kb_result* r) {
+    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(seen)), seen);
     kbi_counter levels[2];
     kbi_judge_inside(r, in, &s->machine);
     kbi_record_inside(r, in);
@@ -24598,7 +24637,8 @@ static void kbi_bar_mistakes(kbi_bars* b) {
     kbi_bar(b, good == n, "planted mistakes", "%d of %d got their word and no number", good, n);
     for (int i = 0; i < b->n; i++) {
         if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
-        printf("      %s: not found\n", b->seen[i].name);
+        printf("      %s: not found%s%s\n", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
+               b->seen[i].message);
     }
     kbi_bar_cold(b);
 }

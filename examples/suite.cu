@@ -362,8 +362,10 @@ static void run_variant(kb_state* kb) {
     if (why) kb_skip(kb, "%s", why);
     if (!allocates && v->op->bytes(&s) > 0) kb_bytes_as(kb, v->op->bytes(&s), traffic_of(v->op, t, n, ins, outs));
     bool products = v->op->family == KBK_GEMM || v->op->family == KBK_ATTN; // the others compute in f32
-    if (v->op->flops(&s) > 0) kb_flops_as(kb, v->op->flops(&s), products ? kb->dtype : KB_F32);
-    if (v->op->units(&s) > 0) verify(kb, v->op, &s, dtype, device);
+    kb_dtype as = v->origin & KBK_TF32 ? KB_TF32 : products ? kb->dtype : KB_F32;
+    if (v->op->flops(&s) > 0) kb_flops_as(kb, v->op->flops(&s), as);
+    kbk_op op = kbk_op_of(v); // with its tolerance
+    if (op.units(&s) > 0) verify(kb, &op, &s, dtype, device);
 }
 
 // --- an oracle on the CPU ---

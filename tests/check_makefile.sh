@@ -67,6 +67,25 @@ if [ -f examples/suite.cu ]; then
     check_out "an nvcc without a GPU: the suite is C" "-x c .*examples/suite.cu"
     run env PATH="$path" PLAY_CAPS= $make -n run ARCH=sm_90a
     check_out "an nvcc without a GPU, ARCH given: the suite is CUDA" "nvcc .*sm_90a.* examples/suite.cu"
+    # types WHAT WANTED SETTING...: which element types the suite is told to leave out
+    types() {
+        what=$1 want=$2 && shift 2
+        run env PATH="$path" $make -n run "$@"
+        check_rc "$what" 0
+        check_same "$what: left out" "$(grep -v '^echo' "$out" | grep ' examples/suite.cu' | grep -o 'KBK_NO_[A-Z0-9]*' | tr '\n' ' ')" "$want"
+    }
+    types "kernels" "KBK_NO_F16 " ARCH=sm_90a
+    types "oracles" "" NVCC=
+    types "kernels, ARGS of bf16" "KBK_NO_F16 " ARCH=sm_90a ARGS="--op matmul --dtype bf16"
+    types "kernels, ARGS of f16" "" ARCH=sm_90a ARGS="--op matmul --dtype bf16,f16"
+    types "kernels, TYPES" "" ARCH=sm_90a TYPES="f32 f16 bf16"
+    types "kernels, TYPES=bf16" "KBK_NO_F32 KBK_NO_F16 " ARCH=sm_90a TYPES=bf16
+    types "oracles, TYPES=f16" "KBK_NO_F32 KBK_NO_BF16 " NVCC= TYPES=f16
+    for wrong in fp8 "" "f16 x"; do
+        run env PATH="$path" $make -n run NVCC= TYPES="$wrong"
+        if [ $rc -ne 0 ]; then pass; else fail "TYPES='$wrong' is accepted"; fi
+        check_err "TYPES='$wrong'" "one or several of f32, f16 and bf16"
+    done
     # records WHERE ARGS...: what make run adds to these ARGS, if anything, and that it says so where it is not results.json
     records() {
         where=$1 && shift

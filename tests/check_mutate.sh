@@ -21,6 +21,7 @@ static int above(int x) { return x + 1; }
 #if 1 + 1 == 2 // no + of the code's
 int sum(int a, int b) { return a + b; /* + */ }
 #endif
+int kbi_far(int a) { return a + 7; }
 static int weak(int n) { // calls itself for ever with another sign
     if (n > 0) return weak(n - 1);
     return above(n) == 0;
@@ -55,6 +56,15 @@ build "u.c" $CC -I. "$tmp/u.c" -o "$tmp/u"
 check "u" "$tmp/u"
 finish
 end
+echo '#include "kbench.h"' > "$toy/tests/host/brings.h"
+cat > "$toy/tests/host/far.c" << 'end'
+#include "test.h"
+#include "brings.h"
+int main(void) {
+    CHECK_INT(kbi_far(1), 8);
+    return test_end();
+}
+end
 cp "$toy/kbench.h" "$tmp/before.h"
 unset MUTATE_COVERAGE
 mutate() { run env BUILD=build python3 tests/mutate.py --root "$toy" "$@"; }
@@ -71,6 +81,8 @@ mutate --at "$(at 'int sum'):plus"
 check_rc "a sum that is a difference" 0
 check_out "a sum that is a difference: is caught, by what checks it" '^looked .* plus +caught'
 check_out "a sum that is a difference: by which test" '^ +(host/t: .*sum\(2, 3\) is -1, not 5|cli/u: )'
+mutate --at "$(at 'int kbi_far'):plus"
+check_out "a header that another header brings: is the mutant's" '^looked .* plus +caught'
 mutate --at "$(at 'int unlooked'):plus" # a line that has none
 check_rc "nothing to be drawn is no success" 1
 mutate --at "$(at 'return snprintf'):plus"
@@ -95,6 +107,20 @@ check_same "a seed gives the same mutants" "$(grep -c '^looked' "$tmp/first") $(
     "$(grep -c '^looked' "$out") $(sed '/^ /d' "$out" | cksum)"
 mutate --again "$tmp/result.json"
 check_same "--again: those that survived" "$(grep -c '^looked' "$out")" "$(grep -c 'looked .* SURVIVED' "$tmp/first")"
+# another header: what tests execute of its old lines is known, what fails on it without a mutation catches nothing
+sed '1i // a line more' "$tmp/before.h" > "$toy/kbench.h"
+mutate --at "$(at 'int sum'):plus"
+check_not_err "another header: nothing is learnt anew" 'learning'
+check_out "another header: what tests execute is where it went" '^looked .* plus +caught'
+mutate --at "$(at 'int nobody'):plus"
+check_out "another header: what no test executes" '^ +no test executes it'
+sed 's/return a + b; \/\*/return a + b + 1; \/*/' "$tmp/before.h" > "$toy/kbench.h"
+mutate --at "$(at 'return above'):number"
+check_err "a header that fails: the tests are not used" 'not used: (host/t|cli/u) fails without any mutation'
+check_out "a header that fails: catches nothing" '^looked .* number +SURVIVED'
+mutate --at "$(at 'return above'):number" --anew
+check_err "--anew" 'learning host/t'
+cp "$tmp/before.h" "$toy/kbench.h"
 mutate --only nowhere
 check_rc "an unknown section" 1
 check_err "an unknown section" 'no section nowhere'

@@ -262,8 +262,23 @@ def declarations(tokens):
     return out, (now[0].line if any(t.kind != 'use' for t in now) else None)
 
 
+def behind_template(tokens):
+    """A declaration without the `template <...>` before it, where a default may stand behind a `=`."""
+    while len(tokens) > 1 and tokens[0].text == 'template' and tokens[1].text == '<':
+        angles = round_ = 0
+        for i, t in enumerate(tokens[1:], 1):
+            round_ += t.text in ('(', '[', '{')
+            round_ -= t.text in (')', ']', '}')
+            angles += round_ == 0 and (t.text == '<') - (t.text == '>')
+            if angles == 0:
+                break
+        tokens = tokens[i + 1:]
+    return tokens
+
+
 def function_name(head):
     """The token that names the function, where head, all that stands before a brace, opens a function's body."""
+    head = behind_template(head)
     texts = [t.text for t in head]
     while texts and texts[-1] in ('const', 'noexcept', 'override'):
         texts.pop()
@@ -280,6 +295,26 @@ def function_name(head):
         elif s == '=' and depth == 0 and (i == 0 or texts[i - 1] != 'operator'):
             return None
     return name
+
+
+def members(d):
+    """The functions that a declaration's structs define."""
+    out, i, t = [], 0, d.tokens
+    while not d.body and i < len(t):
+        if t[i].text in ('struct', 'class', 'union'):
+            brace = next((k for k in range(i, len(t)) if t[k].text in ('{', ';')), len(t))
+            if brace < len(t) and t[brace].text == '{':
+                end = closing(t, brace)
+                inner, _ = declarations(t[brace + 1:end])
+                for x in inner:
+                    if x.body:
+                        brace = next(k for k in range(len(x.tokens)) if x.tokens[k].text == '{' and
+                                     function_name(x.tokens[:k]) is not None)
+                        x.context = function_name(x.tokens[:brace]).text
+                    out += [x] if x.body else members(x)
+                i = end
+        i += 1
+    return out
 
 
 def closing(tokens, i):
@@ -784,14 +819,22 @@ class Header:
 
     # ---- sizes ----
 
+    def functions(self):
+        """All that have a body, in the order of the file; those of structs, too."""
+        for d in self.declarations:
+            if d.body:
+                yield d
+            else:
+                yield from members(d)
+
     def check_sizes(self):
         for s in self.sections:
             n = s.last - s.first + 1
             if n > SECTION_LINES and s.tag not in DATA:
                 self.problems.append('>>%s has %d lines; at most %d' % (s.tag, n, SECTION_LINES))
-        for d in self.declarations:
+        for d in self.functions():
             n = d.last - d.first + 1
-            if d.body and n > FUNCTION_LINES:
+            if n > FUNCTION_LINES:
                 self.problems.append('%s, line %d, has %d lines; at most %d' % (d.context, d.first, n, FUNCTION_LINES))
         api = (self.stop or 0) - len(self.sections)  # a section's line in the contents is no part of it
         if api > API_LINES:

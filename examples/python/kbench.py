@@ -7,6 +7,7 @@
     kbench.table(results)
     kbench.save(results, "results.json")
 
+    print(kbench.judge("theirs.py:softmax", reference, (x,)))     # a function that one does not trust
     y = kbench.kernels["softmax", "fwd", "onepass"](x)      # the kernel library: kbench_kernels.py
 
 Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
@@ -51,6 +52,8 @@ __all__ = [
     "Benchmark",
     "perf_report",
     "judge",
+    "figure",
+    "Figure",
     "Record",
     "Records",
     "Error",
@@ -463,6 +466,8 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         raise _Mismatch(f"its shape is {tuple(got.shape)}, expected {tuple(want.shape)}")
     if str(got.dtype) != str(want.dtype):
         raise _Mismatch(f"its elements are {got.dtype}, expected {want.dtype}")
+    if getattr(want, "_truth", None) is not None:
+        return want._truth.compare(got, want, rtol)
     if _module_of(want) == "torch":
         import torch as xp
 
@@ -757,10 +762,44 @@ def _html_table(records: Sequence[Record]) -> str:
 
 
 class Records(List[Record]):
-    """A list of records that notebooks show as a table."""
+    """A list of records that notebooks show as a table; .figure() is one of its figures."""
 
     def _repr_html_(self) -> str:
         return _html_table(self)
+
+    def figure(self, kind: str = "speed", *options: str) -> "Figure":
+        """As kbench.figure."""
+        return figure(self, kind, *options)
+
+
+class Figure:
+    """A figure that notebooks show; svg is its text."""
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<Figure of {len(self.svg)} bytes of SVG: .save(path)>"
+
+    def save(self, path: str) -> None:
+        with open(path, "w") as f:
+            f.write(self.svg)
+
+
+def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
+    """A figure of records: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes (of
+    what --plot of kbench's command line knows). options: of the command line, as "--where", "dtype=f32"."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, drawn = (os.path.join(folder, name) for name in ("records.json", "figure.svg"))
+        save(records, path)
+        code, said = _captured(["kbench", "--load", path, "--svg", drawn, "--plot", kind, *options])
+        if not os.path.isfile(drawn):
+            raise Error(said.strip().rpartition("kbench: error: ")[2] or f"no figure was drawn (exit code {code})")
+        with open(drawn) as f:
+            return Figure(f.read())
 
 
 def _as_list(records: Any) -> List[Record]:
@@ -812,17 +851,25 @@ def table(records: Any, *options: str) -> None:
         if plain:
             _call_main(words)
             return
-        with tempfile.TemporaryFile() as f:  # sys.stdout is not the file that C knows
-            sys.__stdout__.flush() if sys.__stdout__ else None
-            kept = os.dup(1)
-            os.dup2(f.fileno(), 1)
-            try:
-                _call_main(words)
-            finally:
-                os.dup2(kept, 1)
-                os.close(kept)
-            f.seek(0)
-            sys.stdout.write(f.read().decode())
+        sys.stdout.write(_captured(words, (1,))[1])  # sys.stdout is not the file that C knows
+
+
+def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
+    """kbench's command line, with what it writes there as a text."""
+    with tempfile.TemporaryFile() as f:
+        for stream in (sys.__stdout__, sys.__stderr__):
+            stream.flush() if stream else None
+        kept = [os.dup(h) for h in handles]
+        for h in handles:
+            os.dup2(f.fileno(), h)
+        try:
+            code = _call_main(words)
+        finally:
+            for h, k in zip(handles, kept):
+                os.dup2(k, h)
+                os.close(k)
+        f.seek(0)
+        return code, f.read().decode()
 
 
 # --- time and compare ---------------------------------------------------------------------------------------
@@ -1508,6 +1555,11 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
 # computes what is expected, times both sides with the engine, and decides. Against native code that attacks
 # the process it runs in this is no sandbox.
 
+# Of tensors the answer is the reference's in double, and what is allowed grows with the error of the reference
+# itself. On a GPU both sides are timed by the engine in the candidate's process, on one stage, with inputs that
+# change before each sample and outputs that this process looks at; what that says is held against this process's
+# own clock, and against the reference's time in a process where no candidate ever was.
+
 # words: what they make of the verdict, and what they say
 _WORDS = {
     "NO_WORK": ("REJECTED", "nothing came back"),
@@ -1529,6 +1581,19 @@ _WORDS = {
     "SNOOPED": ("REJECTED", "a planted wrong answer was found in memory and returned"),
     "EXITED": ("REJECTED", "its process ended"),
     "LOW_PRECISION": ("REJECTED", "computed in less precision than asked"),
+    "CONSTANT_OUTPUT": ("REJECTED", "the same output whatever the inputs are"),
+    "SIDE_STREAM": ("REJECTED", "work on a stream that the caller's does not wait for"),
+    "SYNC_INSIDE": ("REJECTED", "it waits for the GPU inside"),
+    "TRANSFER": ("REJECTED", "it copies between host and GPU inside"),
+    "OUT_OF_BOUNDS": ("REJECTED", "it wrote outside its outputs"),
+    "FALLBACK": ("REJECTED", "it swallowed an error, and something else did the work"),
+    "LOOKS_AROUND": ("REJECTED", "it looked for who calls it, or where it runs"),
+    "CLOCK_MISMATCH": ("REJECTED", "by the judge's clock it takes longer than by that of its process"),
+    "BASELINE_SLOWED": ("REJECTED", "the reference is slower in its process than in a fresh one"),
+    "CUDA_ERROR": ("WRONG", "the GPU reported an error"),
+    "WORK_CHANGED": ("REJECTED", "it submitted other work while it was timed"),
+    "ABOVE_ROOF": ("WARN", "faster than the GPU moves so many bytes, or computes so much"),
+    "NO_TIME": ("WARN", "there is no time of it"),
     "DATA_SHORTCUT": ("REJECTED", "right for some kinds of data alone"),
     "NAN_PASS": ("WRONG", "wrong where inputs are not finite"),
     "UNINIT_READ": ("REJECTED", "the output depends on what memory held before"),
@@ -1569,12 +1634,23 @@ _WATCHED = (
     "threading",
     "numpy",
     "torch",
+    "torch.nn.functional",
+    "torch.linalg",
+    "torch.testing",
+    "torch.Tensor",
     "torch.cuda",
     "torch.cuda.Event",
+    "torch.cuda.Stream",
+    "triton.testing",
     "cupy",
+    "kbench",
 )
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
-_CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.")
+_CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")  # in which nothing new appears, either
+_CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.", "torch.cuda.Stream.")
+_CLOCKS += ("triton.testing.", "kbench.")
+# folders that compilers keep their work in
+_COMPILERS_OWN = (".triton", ".nv", ".cache", "torchinductor_")
 
 
 class _Other:
@@ -1584,9 +1660,16 @@ class _Other:
         self.name = name
 
 
-def _encode(value: Any) -> bytes:
+def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
+    """By methods of the class: an object may have its own of these names."""
+    kind = torch.Tensor
+    flat = kind.reshape(kind.contiguous(kind.cpu(kind.detach(v))), (-1,)).view(torch.uint8)
+    return flat.numpy().tobytes() if numpy is not None else bytes(flat.tolist())
+
+
+def _encode(value: Any, layout: bool = False) -> bytes:
     """Plain values, exactly, as bytes that can be read without trusting them; of anything else the name of
-    its type."""
+    its type. layout: strides, too, of tensors that are not contiguous."""
     import array
 
     numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
@@ -1617,9 +1700,19 @@ def _encode(value: Any) -> bytes:
             blobs.append(v.tobytes())
             return ["a" if kind is numpy.ndarray else "s", v.dtype.str, list(v.shape), len(blobs[-1])]
         if torch is not None and kind is torch.Tensor:
-            flat = v.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            blobs.append(bytes(flat.numpy()) if numpy is not None else bytes(flat.tolist()))
-            return ["T", str(v.dtype).replace("torch.", ""), list(v.shape), str(v.device), len(blobs[-1])]
+            own = [k for k in vars(v) if callable(vars(v)[k])]
+            if own:
+                return ["o", f"tensor with a {own[0]} of its own"]
+            blobs.append(_bytes_of_tensor(v, torch, numpy))
+            strides = list(v.stride()) if layout and not v.is_contiguous() else None
+            return [
+                "T",
+                str(v.dtype).replace("torch.", ""),
+                list(v.shape),
+                str(v.device),
+                len(blobs[-1]),
+                strides,
+            ]
         return ["o", f"{kind.__module__}.{kind.__qualname__}"]
 
     head = json.dumps(tree(value)).encode()
@@ -1664,8 +1757,12 @@ def _decode(data: bytes) -> Any:
         if tag == "T":
             import torch
 
-            flat = torch.frombuffer(bytearray(take(t[4])), dtype=torch.uint8)
-            return flat.view(getattr(torch, t[1])).reshape(t[2]).to(t[3])
+            n = t[4]
+            flat = torch.frombuffer(bytearray(take(n)), dtype=torch.uint8) if n else torch.empty(0)
+            tensor = flat.view(getattr(torch, t[1])) if n else flat.to(getattr(torch, t[1]))
+            tensor = tensor.reshape(t[2]).to(t[3])
+            tensor._strides = t[5]
+            return tensor
         return _Other(str(t[1]))
 
     return value(json.loads(data[4:at]))
@@ -1682,8 +1779,10 @@ def _watched() -> Dict[str, Tuple[Any, Any]]:
         place = sys.modules.get(parts[0])
         for part in parts[1:]:
             place = getattr(place, part, None)
+        whole = name == "kbench" or name in _CLASSES_WATCHED
         for key, value in list(vars(place).items()) if place is not None else []:
-            if callable(value) and (not key.startswith("_") or key in ("__import__", "__build_class__")):
+            known = not key.startswith("_") or key in ("__import__", "__build_class__")
+            if callable(value) and (known or whole and not isinstance(value, type)):
                 found[f"{name}.{key}"] = value, getattr(value, "__code__", None)
     return found
 
@@ -1702,16 +1801,25 @@ def _settings() -> Dict[str, Any]:
     torch = sys.modules.get("torch")
     if torch is not None:
         state["torch"] = [
-            torch.backends.cuda.matmul.allow_tf32,
-            torch.backends.cudnn.allow_tf32,
+            torch.get_float32_matmul_precision(),
             torch.backends.cudnn.benchmark,
             torch.get_num_threads(),
             torch.is_grad_enabled(),
+            torch.get_default_dtype(),
         ]
+        if torch.cuda.is_initialized():
+            state["persisting L2"] = _persisting()
     return state
 
 
-def _import_function(spec: Dict[str, str]) -> Any:
+def _persisting() -> int:
+    """Bytes of L2 that are set aside for what is to outlive a flush."""
+    n, library = C.c_size_t(0), _library()
+    said = library.handle.cudaDeviceGetLimit(C.byref(n), 6) if library.cuda else 1
+    return 0 if said else n.value
+
+
+def _import_function(spec: Dict[str, str], name: str = "candidate") -> Any:
     import importlib
     import importlib.util
 
@@ -1719,11 +1827,11 @@ def _import_function(spec: Dict[str, str]) -> Any:
         place = importlib.import_module(spec["module"])
     else:
         sys.path.append(os.path.dirname(os.path.abspath(spec["path"])))
-        found = importlib.util.spec_from_file_location("candidate", spec["path"])
+        found = importlib.util.spec_from_file_location(name, spec["path"])
         if found is None or found.loader is None:
             raise ImportError(f"{spec['path']} is no Python file")
         place = importlib.util.module_from_spec(found)
-        sys.modules["candidate"] = place
+        sys.modules[name] = place
         found.loader.exec_module(place)
     for part in spec["name"].split("."):
         place = getattr(place, part)
@@ -1743,9 +1851,35 @@ def _lay_out(value: Any, layout: str) -> Any:
         raw = numpy.empty(value.nbytes + 1, numpy.uint8)[1:]
         raw[:] = numpy.frombuffer(value.tobytes(), numpy.uint8)
         return raw.view(value.dtype).reshape(value.shape)
-    if torch is not None and type(value) is torch.Tensor and value.dim() and layout == "strided":
-        return value.repeat_interleave(2, dim=-1)[..., ::2]
+    if torch is not None and type(value) is torch.Tensor and value.dim():
+        if layout == "strided":
+            return value.repeat_interleave(2, dim=-1)[..., ::2]
+        raw = torch.empty(value.numel() + 1, dtype=value.dtype, device=value.device)[1:]
+        return raw.view(value.shape).copy_(value)
     return value
+
+
+_GUARD, _GUARD_BYTE = 256, 0xAB
+
+
+class _Guarded:
+    """Tensors with a band before and one behind, of which nobody is told."""
+
+    def __init__(self, args: Any) -> None:
+        torch = sys.modules.get("torch")
+        self.bands: List[Any] = []
+        self.args = args if torch is None else tuple(self._inside(torch, v) for v in args)
+
+    def _inside(self, torch: Any, v: Any) -> Any:
+        if type(v) is not torch.Tensor or not v.dim() or not v.numel() or v.requires_grad:
+            return v
+        size = v.numel() * v.element_size()
+        raw = torch.full((size + 2 * _GUARD,), _GUARD_BYTE, dtype=torch.uint8, device=v.device)
+        self.bands += [raw[:_GUARD], raw[_GUARD + size :]]
+        return raw[_GUARD : _GUARD + size].view(v.dtype).view(v.shape).copy_(v)
+
+    def broken(self) -> bool:
+        return any(bool((band != _GUARD_BYTE).any()) for band in self.bands)
 
 
 def _overwrite(into: Any, value: Any) -> Any:
@@ -1756,7 +1890,10 @@ def _overwrite(into: Any, value: Any) -> Any:
         into[:] = [_overwrite(i, v) for i, v in zip(into, value)] if len(into) == len(value) else value
         return into
     if _is_array(into) and into.shape and into.shape == value.shape:
-        into[...] = value
+        if _module_of(into) == "torch":
+            into.data.copy_(value)  # its version stays what it was
+        else:
+            into[...] = value
         return into
     return value
 
@@ -1767,9 +1904,41 @@ def _poison(sizes: Sequence[int], value: float) -> None:
     if numpy is not None:
         held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
         del held
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        held = [torch.full((max(1, n // 4),), value, device="cuda") for n in sizes for _ in range(4)]
+    if torch is not None:
+        place = "cuda" if torch.cuda.is_initialized() else "cpu"
+        byte = _poison_byte(value)
+        held = [
+            torch.full((max(1, n),), byte, dtype=torch.uint8, device=place) for n in sizes for _ in range(3)
+        ]
         del held
+
+
+def _poison_byte(value: float) -> int:
+    """Of which tensors are full: not a number in every format, or in every format something large."""
+    return 0xFF if value != value else 0x7B
+
+
+class _Fences:
+    """Of three blocks that lie beside each other as a rule the middle one is given back: there an output comes to
+    lie, and who writes past it writes into the others."""
+
+    def __init__(self, sizes: Sequence[int], value: float) -> None:
+        torch = sys.modules.get("torch")
+        self.byte, self.kept = _poison_byte(value), []
+        if torch is None or not torch.cuda.is_initialized():
+            return
+        free = []
+        for n in sizes:
+            if 0 < n <= 64 << 20:
+                blocks = [
+                    torch.full((n,), self.byte, dtype=torch.uint8, device="cuda") for _ in range(5)
+                ]
+                self.kept += blocks[::2]
+                free += blocks[1::2]
+        del free
+
+    def broken(self) -> bool:
+        return any(bool((block != self.byte).any()) for block in self.kept)
 
 
 def _shares(out: Any, args: Any) -> bool:
@@ -1781,9 +1950,82 @@ def _shares(out: Any, args: Any) -> bool:
         if numpy is not None and isinstance(out, numpy.ndarray) and isinstance(v, numpy.ndarray):
             if out.size and numpy.may_share_memory(out, v):
                 return True
-        if _module_of(v) == "torch" and hasattr(out, "data_ptr") and out.data_ptr() == v.data_ptr():
-            return True
+        if _module_of(v) == "torch" and hasattr(v, "data_ptr") and _module_of(out) == "torch":
+            of = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if hasattr(o, "data_ptr")]
+            if any(_ends(o)[0] < _ends(v)[1] and _ends(v)[0] < _ends(o)[1] for o in of):
+                return True
     return False
+
+
+def _ends(tensor: Any) -> Tuple[int, int]:
+    """Addresses of its first byte and behind its last."""
+    if not tensor.numel():
+        return 0, 0
+    last = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride()))
+    at = tensor.data_ptr()
+    return at, at + (last + 1) * tensor.element_size()
+
+
+class _Watch:
+    """What the candidate asks for in a call besides its work: who calls it, what the environment says, what lies
+    about in memory; and errors that it swallows."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.active, self.seen = path, False, []  # type: Tuple[str, bool, List[str]]
+        self.errors: List[str] = []
+        if not path:
+            return
+        sys.addaudithook(self._event)
+        watch = self
+
+        class Variables(type(os.environ)):  # type: ignore
+            def __getitem__(self, key: str) -> str:
+                if not str(key).startswith(watch._USUAL):
+                    watch._note(f"the variable {key}")
+                return super().__getitem__(key)
+
+        os.environ.__class__ = Variables  # type: ignore
+
+    def _note(self, what: str) -> None:
+        if not self.active:
+            return
+        self.active = False  # looking for the caller is an event, too
+        frame: Any = sys._getframe(2)
+        while frame and os.path.basename(frame.f_code.co_filename) in self._BETWEEN:
+            frame = frame.f_back
+        if frame and frame.f_code.co_filename == self.path:
+            self.seen.append(what)
+        self.active = True
+
+    _BETWEEN = ("inspect.py", "traceback.py", "os.py", "_collections_abc.py", "<frozen os>")
+    _BETWEEN += ("<frozen _collections_abc>",)
+    _USUAL = ("HOME", "PATH", "TMPDIR", "XDG_", "LD_", "CUDA", "NVIDIA", "TRITON", "TORCH", "PYTORCH", "OMP_")
+    _EVENTS = ("sys._getframe", "gc.get_objects", "gc.get_referrers", "gc.get_referents")
+
+    def _event(self, event: str, args: Any) -> None:
+        if self.active and (event in self._EVENTS or event == "open" and str(args[0]).startswith("/proc/")):
+            self._note(event if event != "open" else str(args[0]))
+
+    def _trace(self, frame: Any, event: str, arg: Any) -> Any:
+        if frame.f_code.co_filename != self.path:
+            return None
+        if event == "exception":
+            expected = (KeyError, AttributeError, IndexError, StopIteration, GeneratorExit)
+            if not issubclass(arg[0], expected):
+                self.errors.append(f"{arg[0].__name__}: {arg[1]}"[:200])
+        return self._trace
+
+    def call(self, fn: Callable[..., Any], args: Any, trace: bool) -> Any:
+        before = sys.gettrace()
+        if trace:
+            sys.settrace(self._trace)
+        self.active = True
+        try:
+            return fn(*args)
+        finally:
+            self.active = False
+            if trace:
+                sys.settrace(before)
 
 
 class _Server:
@@ -1798,57 +2040,139 @@ class _Server:
         self.outputs: List[Any] = []
 
     def load(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        if m.get("library"):
+            os.environ["KBENCH_LIB"] = m["library"]
         for name in [w for w in _WATCHED if w in _OWN_MODULES] + m["modules"]:
             __import__(name)
-        self.before, self.settings = _watched(), _settings()
-        self.modules = {name: sys.modules.get(name) for name in _WATCHED if name in sys.modules}
+        self.gpu = m.get("gpu") is not None
+        if self.gpu:
+            sys.modules["torch"].cuda.set_device(m["gpu"])
+            sys.modules["torch"].cuda.init()
+        self.watch = _Watch(m["spec"].get("path", ""))
+        self.look_again()
         try:
             self.fn = _import_function(m["spec"])
         except BaseException as error:
             return {"error": f"{type(error).__name__}: {error}"}
         return {}
 
+    def look_again(self) -> None:
+        self.before, self.settings = _watched(), _settings()
+        names = [name for name in _WATCHED + ("triton",) if name in sys.modules]
+        self.modules = {name: sys.modules[name] for name in names}
+
+    def settle(self) -> None:
+        """Waits for all of the GPU, not through what the candidate may have replaced."""
+        if self.gpu:
+            _library().handle.cudaDeviceSynchronize()
+
     def call(self, m: Dict[str, Any]) -> Dict[str, Any]:
         expected = m.get("decoy")  # noqa: F841 - a wrong answer, for who looks into frames
+        guarded = None
         if m.get("overwrite"):
             self.args = _overwrite(self.args, m["args"])
+        elif m.get("layout"):
+            self.args = _lay_out(m["args"], m["layout"])
         else:
-            self.args = _lay_out(m["args"], m["layout"]) if m.get("layout") else m["args"]
+            guarded = _Guarded(m["args"])
+            self.args = guarded.args
+        if m.get("late"):
+            self._late(m["args"])
         _poison(m.get("sizes", ()), m.get("poison", math.nan))
+        fences = _Fences(m.get("sizes", ()), m.get("poison", math.nan))
+        self.watch.errors = []
+        if m.get("settled"):
+            self.settle()
         try:
-            out = self.fn(*self.args)
+            out = self.watch.call(self.fn, self.args, bool(m.get("trace")))
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"[:300]}
-        reply = {"out": _encode(self.args if m.get("inplace") else out)}
-        reply["shares"] = _shares(out, self.args)  # type: ignore[assignment]
-        reply["after"] = hashlib.sha256(_encode(self.args)).hexdigest()  # type: ignore[assignment]
+        if m.get("settled"):
+            self.settle()
+        reply: Dict[str, Any] = {"out": _encode(self.args) if m.get("inplace") else _encode(out, layout=True)}
+        self.settle()
+        reply["shares"] = _shares(out, self.args)
+        reply["after"] = hashlib.sha256(_encode(self.args)).hexdigest()
+        reply["outside"] = "an input" if guarded and guarded.broken() else "an output" if fences.broken() else ""
+        reply["seen"], reply["errors"] = self.watch.seen[:4], self.watch.errors[:2]
         self.held = [out] + self.held[:2]
         return reply
 
+    def _late(self, args: Any) -> None:
+        """The inputs hold something else until the stream that the candidate is called on has come to them."""
+        torch = sys.modules["torch"]
+        for into, value in zip(self.args, args):
+            if type(into) is torch.Tensor and into.is_cuda and into.is_floating_point():
+                into.data.fill_(3.0)
+        self.settle()
+        torch.cuda._sleep(20_000_000)  # cycles: some 10 ms
+        for into, value in zip(self.args, args):
+            if type(into) is torch.Tensor and into.is_cuda and into.is_floating_point():
+                into.data.copy_(value)
+
     def again(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        return {"out": _encode(self.held[m["which"]])}
+        self.settle()
+        return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
         self.batch, self.outputs = m["batch"], []
+        self.settle()
         return {}
 
     def touch(self, m: Dict[str, Any]) -> Dict[str, Any]:
         self.outputs = []
         for args, edit in zip(self.batch, m["edits"]):
             _apply(args, edit)
+        self.settle()
         return {}
 
     def go(self, m: Dict[str, Any]) -> Dict[str, Any]:
         fn = self.fn
-        self.outputs = [fn(*args) for args in self.batch]
-        torch = sys.modules.get("torch")
-        if torch is not None and torch.cuda.is_initialized():
-            torch.cuda.synchronize()
+        if m.get("keep", True):
+            self.outputs = [fn(*args) for args in self.batch]
+        else:
+            for args in self.batch:
+                fn(*args)
+        if m.get("wait", True):
+            self.settle()
+        return {}
+
+    def settled(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.settle()
         return {}
 
     def output(self, m: Dict[str, Any]) -> Dict[str, Any]:
         i = m["which"]
         return {"out": _encode(self.batch[i] if m.get("inplace") else self.outputs[i])}
+
+    def stage(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        """A contest with the reference, and one with what torch.compile makes of it."""
+        reference = _import_function(m["rival"], "reference_of_the_task")
+        own = _Arm(self.fn, m, m["keep"])
+        rivals = {"reference": _Arm(reference, m, ())}
+        said = ""
+        if m["compiled"]:
+            try:
+                import torch
+
+                changed = self.facts({})["changed"]
+                rivals["compiled"] = _Arm(torch.compile(reference, dynamic=False), m, ())
+                rivals["compiled"](*rivals["compiled"].args)  # which takes its time once
+                self.settle()
+                self.look_again()  # torch.compile replaces some functions
+                said = "" if not changed else "replaced: " + ", ".join(changed[:5])
+            except Exception as error:
+                said = f"torch.compile: {type(error).__name__}: {error}"[:200]
+                rivals.pop("compiled", None)
+        records = {}
+        for name, rival in rivals.items():
+            pair = {name: rival, "candidate": own}
+            for record in _contest_of_arms(pair, m):
+                records[f"{record.implementation} beside {name}"] = record.to_dict()
+        self.settle()
+        reply: Dict[str, Any] = {"records": records, "counts": [c for c, _ in own.kept], "said": said}
+        reply["out"] = _encode([out for _, out in own.kept])
+        return reply
 
     def facts(self, m: Dict[str, Any]) -> Dict[str, Any]:
         changed = []
@@ -1857,16 +2181,87 @@ class _Server:
             place: Any = self.modules.get(parts[0])
             for part in parts[1:-1]:
                 place = getattr(place, part, None)
-            now = getattr(place, parts[-1], None)
-            if now is not value or getattr(now, "__code__", None) is not code:
+            now = getattr(place, parts[-1], None) if not isinstance(place, type) else vars(place).get(parts[-1])
+            if now is value and getattr(now, "__code__", None) is code:
+                continue
+            if not self._by_torch_itself(name, now):
                 changed.append(name)
+        was = set(self.before)
+        changed += [n for n in _watched() if n not in was and n.rpartition(".")[0] in _CLASSES_WATCHED]
         shadowed = [name for name, module in self.modules.items() if sys.modules.get(name) is not module]
         now_settings = _settings()
         return {
             "changed": changed,
             "shadowed": shadowed,
-            "settings": [k for k, v in self.settings.items() if now_settings.get(k) != v],
+            "settings": [k for k, v in self.settings.items() if now_settings.get(k, v) != v],
         }
+
+    @staticmethod
+    def _by_torch_itself(name: str, now: Any) -> bool:
+        """torch.compile wraps a function or two when it is loaded; no clock is among them."""
+        torch, code = sys.modules.get("torch"), getattr(now, "__code__", None)
+        if torch is None or code is None or not name.startswith("torch.") or name.startswith(_CLOCKS):
+            return False
+        return "torch._dynamo" in sys.modules and code.co_filename.startswith(os.path.dirname(torch.__file__))
+
+    def claim(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        """What triton.testing.do_bench reads of it."""
+        from triton.testing import do_bench
+
+        fn, args = self.fn, m["args"]
+        return {"ms": do_bench(lambda: fn(*args), warmup=5, rep=20)}
+
+
+class _Arm:
+    """One side on the stage: inputs of its own, of which one element changes before each sample; what it gave in a
+    few samples is kept."""
+
+    def __init__(self, fn: Callable[..., Any], m: Dict[str, Any], keep: Sequence[int]) -> None:
+        self.fn, self.edits, self.inplace, self.host = fn, m["edits"], m["inplace"], m["host"]
+        self.args, self.pristine, self.count = _copy(m["args"]), m["args"], 0
+        self.ran, self.out = False, None
+        self.keep, self.kept = set(keep), []  # type: Tuple[Any, List[Tuple[int, Any]]]
+
+    def __call__(self, *args: Any) -> Any:
+        self.out = None  # given back before the next one is made
+        self.out = self.fn(*args)
+        # what is captured does not run
+        self.ran = self.host or not sys.modules["torch"].cuda.is_current_stream_capturing()
+        return self.out
+
+    def before(self, *args: Any) -> None:
+        if self.ran and self.count in self.keep:
+            self.look(self.out)
+        self.ran = False
+        if self.inplace:
+            self.args = _overwrite(self.args, _copy(self.pristine))
+        if self.edits:
+            _apply(self.args, self.edits[self.count % len(self.edits)])
+        self.count += 1
+
+    def look(self, out: Any) -> None:
+        self.kept.append((self.count, _copy(self.args if self.inplace else out)))
+
+    @staticmethod
+    def inputs_at(count: int, m: Dict[str, Any]) -> Tuple[Any, ...]:
+        """What its inputs are after so many changes."""
+        args, n = _copy(m["args"]), len(m["edits"])
+        first = count - 1 if m["inplace"] else max(0, count - n)
+        for i in range(first, count) if n else ():
+            _apply(args, m["edits"][i % n])
+        return args
+
+
+def _contest_of_arms(arms: Dict[str, _Arm], m: Dict[str, Any]) -> List[Record]:
+    interrupts, streams = _Interrupts(), _Streams()
+    wrap = _plain if m["host"] else _on_stream
+    jobs = {}
+    for name, arm in arms.items():
+        checks = [arm.look] if arm.keep else []
+        before = wrap(arm.before, arm.args, streams) if arm.edits or arm.inplace else None
+        jobs[name] = _Job(interrupts, wrap(arm, arm.args, streams), before, checks)
+    options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
+    return _contest(jobs, interrupts, name="judge", host=m["host"], expect=m["expect"], **options)
 
 
 def _read_exactly(handle: int, n: int) -> bytes:
@@ -1923,35 +2318,167 @@ class _Gone(Exception):
         self.word = word
 
 
-class _Remote:
-    """A function in a fresh process: its own folder, no standard input or output, few variables."""
+_CODE = "import sys; sys.path.append({!r}); import kbench; kbench.{}"
 
-    def __init__(self, spec: Dict[str, str], modules: Sequence[str], timeout: float) -> None:
+
+def _command_of(call: str) -> List[str]:
+    folder = os.path.dirname(os.path.abspath(__file__))
+    kept = "pycache_prefix=" + os.path.join(_cache(), "pyc")
+    return [sys.executable, "-I", "-X", kept, "-c", _CODE.format(folder, call)]
+
+
+def _variables(folder: str) -> Dict[str, str]:
+    """The environment of a process that a candidate is in."""
+    kept = ("PATH", "LANG", "LC_", "LD_", "CUDA", "NVIDIA", "TRITON", "OMP_", "OPENBLAS", "MKL_", "PYTORCH_")
+    env = {k: v for k, v in os.environ.items() if k.startswith(kept)}
+    env.update(HOME=folder, TMPDIR=folder, TORCHINDUCTOR_COMPILE_THREADS="1")
+    return env
+
+
+def _nurse(handle: int) -> None:
+    """Runs until its judge has gone: a process in which modules that load slowly are loaded and nothing has
+    happened yet; of each candidate the process is a copy of it."""
+    import array
+    import socket
+
+    place = socket.socket(fileno=handle)
+    while True:
+        data, hidden, _, _ = place.recvmsg(1 << 16, socket.CMSG_SPACE(8))
+        if not data:
+            shutil.rmtree(os.environ["HOME"], ignore_errors=True)
+            os._exit(0)
+        m = json.loads(data)
+        if "modules" in m:
+            for name in m["modules"]:
+                __import__(name)
+            place.sendall(b"ready")
+            continue
+        if "wait" in m:
+            _, status = os.waitpid(m["wait"], 0)
+            place.sendall(json.dumps(status).encode())
+            continue
+        ends = array.array("i")
+        ends.frombytes(hidden[0][2][:8])
+        pid = os.fork()
+        if not pid:
+            place.close()
+            os.setsid()
+            os.environ.clear()
+            os.environ.update(m["env"])
+            os.chdir(m["env"]["HOME"])
+            tempfile.tempdir = None
+            try:
+                _serve(ends[0], ends[1])
+            finally:
+                os._exit(1)
+        for end in ends:
+            os.close(end)
+        place.sendall(json.dumps(pid).encode())
+
+
+class _Nursery:
+    """The process that candidates' processes are copies of."""
+
+    kept: Dict[Tuple[str, ...], "_Nursery"] = {}
+
+    def __init__(self, modules: Tuple[str, ...]) -> None:
+        import socket
+
+        self.place, others = socket.socketpair()
+        self.folder = tempfile.mkdtemp(prefix="kbench-judge-")
+        with others:
+            self.process = subprocess.Popen(
+                _command_of(f"_nurse({others.fileno()})"),
+                pass_fds=(others.fileno(),),
+                cwd=self.folder,
+                env=_variables(self.folder),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self.ask({"modules": modules})
+
+    @classmethod
+    def of(cls, modules: Tuple[str, ...]) -> "_Nursery":
+        nursery = cls.kept.get(modules)
+        if nursery is None or nursery.process.poll() is not None:
+            import atexit
+
+            nursery = cls.kept[modules] = cls(modules)
+            atexit.register(nursery.close)
+        return nursery
+
+    def ask(self, message: Any, handles: Sequence[int] = ()) -> bytes:
+        import array
+        import socket
+
+        hidden = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))] if handles else []
+        try:
+            self.place.sendmsg([json.dumps(message).encode()], hidden)
+            answer = self.place.recv(64)
+        except OSError:
+            answer = b""
+        if not answer:
+            raise Error(f"judge: no process with {', '.join(message.get('modules', ['modules']))} could be made")
+        return answer
+
+    def close(self) -> None:
+        self.place.close()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class _Born:
+    """A process of a nursery, with what subprocess.Popen would offer."""
+
+    def __init__(self, nursery: _Nursery, env: Dict[str, str], handles: Sequence[int]) -> None:
+        self.nursery = nursery
+        self.pid = int(nursery.ask({"env": env}, handles))
+        self.code: Optional[int] = None
+
+    def wait(self) -> int:
+        if self.code is None:
+            status = int(self.nursery.ask({"wait": self.pid}))
+            self.code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        return self.code
+
+
+class _Remote:
+    """A function in a fresh process: its own folder, no standard input or output, few variables. nursery: modules
+    that are loaded in it from the start."""
+
+    def __init__(
+        self,
+        spec: Dict[str, str],
+        modules: Sequence[str],
+        timeout: float,
+        nursery: Sequence[str] = (),
+        **load: Any,
+    ) -> None:
         self.timeout = timeout
         self.folder = tempfile.mkdtemp(prefix="kbench-judge-")
-        kept = ("PATH", "LANG", "LC_", "LD_", "CUDA", "NVIDIA", "TRITON", "OMP_", "OPENBLAS", "MKL_")
-        env = {k: v for k, v in os.environ.items() if k.startswith(kept)}
-        env.update(HOME=self.folder, TMPDIR=self.folder)
+        env = _variables(self.folder)
         theirs, self.to = os.pipe()
         self.come, others = os.pipe()
         os.set_blocking(self.to, False)  # who does not read is not waited for without end
-        code = "import sys; sys.path.append({!r}); import kbench; kbench._serve({}, {})".format(
-            os.path.dirname(os.path.abspath(__file__)), theirs, others
-        )
-        command = [sys.executable, "-I", "-X", "pycache_prefix=" + os.path.join(_cache(), "pyc"), "-c", code]
-        self.process = subprocess.Popen(
-            command,
-            pass_fds=(theirs, others),
-            cwd=self.folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self.process: Any
+        if nursery:
+            self.process = _Born(_Nursery.of(tuple(nursery)), env, (theirs, others))
+        else:
+            self.process = subprocess.Popen(
+                _command_of(f"_serve({theirs}, {others})"),
+                pass_fds=(theirs, others),
+                cwd=self.folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         os.close(theirs)
         os.close(others)
-        reply = self.ask("load", spec=spec, modules=list(modules))
+        reply = self.ask("load", spec=spec, modules=list(modules), **load)
         if "error" in reply:
             raise _Gone("CRASHED", f"it cannot be imported: {reply['error']}")
 
@@ -2007,9 +2534,9 @@ class _Remote:
         reply["out"] = body[20 + length :]
         return reply
 
-    def go(self) -> None:
+    def go(self, **how: Any) -> None:
         """The calls that were prepared."""
-        reply = self.ask("go")
+        reply = self.ask("go", **how)
         if "error" in reply:
             raise _Gone("CRASHED", reply["error"])
 
@@ -2033,7 +2560,7 @@ class _Remote:
             return 0  # the system does not tell
 
     def files(self) -> List[str]:
-        return sorted(os.listdir(self.folder))
+        return sorted(f for f in os.listdir(self.folder) if not f.startswith(_COMPILERS_OWN))
 
     def close(self) -> None:
         os.close(self.to)
@@ -2086,6 +2613,8 @@ _NEXT_SIZE = {
     "a prime": lambda d: _prime(max(2, d // 2)),
     "one": lambda d: 1,
 }
+_AT_RANDOM = "at random"
+_SHRINK = ("one less", "a prime", "one")
 _KINDS = ("positive", "wide", "spike", "sorted", "constant", "zeros")
 
 
@@ -2123,6 +2652,21 @@ class _Inputs:
         self.count = 0
 
     @property
+    def tensors(self) -> List[Any]:
+        return [v for v in self.examples if _module_of(v) == "torch" and hasattr(v, "device")]
+
+    @property
+    def device(self) -> Optional[int]:
+        """The GPU that the task's tensors lie on. None: they lie on none."""
+        of = [v.device.index or 0 for v in self.tensors if v.device.type == "cuda"]
+        return of[0] if of else None
+
+    @property
+    def points(self) -> bool:
+        """Whether there are whole numbers that may point into others: then no size shrinks."""
+        return any(low is not None for _, shape, low, _ in self.places if len(self.examples) > 1)
+
+    @property
     def modules(self) -> List[str]:
         return sorted({_module_of(v) for v in self.examples if _is_array(v)} & {"numpy", "torch", "cupy"})
 
@@ -2151,6 +2695,8 @@ class _Inputs:
         if shape is None:
             return rng.gauss(0, 1) if self.scalars and isinstance(v, float) else _copy(v)
         fresh = tuple(sizes(d) if d > 3 else d for d in shape)
+        if _module_of(v) == "torch":
+            return self._tensor(kind, v, fresh, rng)
         n = math.prod(fresh)
         if isinstance(v, list):
             example = v
@@ -2163,11 +2709,45 @@ class _Inputs:
         whole = not any(word in str(v.dtype) for word in ("float", "complex"))
         example = [float(v.min()), float(v.max())] if whole else [0.0]
         flat = self._flat(kind, n, example, True, rng) if whole else self._normal_array(kind, n, rng)
-        if _module_of(v) == "torch":
-            import torch
-
-            return torch.as_tensor(flat).to(v.dtype).reshape(fresh).to(v.device)
         return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
+
+    def _tensor(self, kind: str, v: Any, shape: Tuple[int, ...], rng: Any) -> Any:
+        """As _flat, of a tensor like v, made where it lies."""
+        import torch
+
+        own = torch.Generator(device=v.device)
+        own.manual_seed(rng.getrandbits(62))
+        where = {"generator": own, "device": v.device}
+        n = math.prod(shape)
+        if not v.dtype.is_floating_point and not v.dtype.is_complex:
+            low, high = (int(v.min()), int(v.max())) if v.numel() else (0, 0)
+            flat = torch.randint(low, high + 1, (n,), **where)
+        else:
+            flat = self._floats(torch, kind, n, v.dtype, where, rng)
+        if kind == "sorted":
+            flat = flat.sort().values
+        elif kind == "constant" and n:
+            flat = flat[:1].repeat(n)
+        made = flat.to(v.dtype).reshape(shape)
+        return made.requires_grad_() if v.requires_grad else made
+
+    @staticmethod
+    def _floats(torch: Any, kind: str, n: int, dtype: Any, where: Dict[str, Any], rng: Any) -> Any:
+        wide = torch.float64 if dtype == torch.float64 else torch.float32
+        flat = torch.randn(n, dtype=wide, **where)
+        if dtype.is_complex:
+            return torch.complex(flat, torch.randn(n, dtype=wide, **where))
+        if kind == "positive":
+            return flat.exp()
+        if kind == "wide":
+            return flat * 10 ** (6 * torch.rand(n, dtype=wide, **where) - 3)
+        if kind in ("spike", "nan", "inf") and n:
+            flat[rng.randrange(n)] = {"spike": 1e3, "nan": math.nan, "inf": math.inf}[kind]
+        elif kind == "huge":
+            flat = flat.clamp(-6, 6) * (1e4 if dtype == torch.float16 else 1e30)
+        elif kind == "zeros":
+            flat.zero_()
+        return flat
 
     def _normal_array(self, kind: str, n: int, rng: Any) -> Any:
         """As _flat, of many floats."""
@@ -2193,19 +2773,34 @@ class _Inputs:
         rng = self.random.Random(self.seed * 1000003 + self.count)
         if self.make_own:
             return tuple(self.make_own(rng))
-        return tuple(self._like(kind, v, _NEXT_SIZE[sizes], rng) for v in self.examples)
+        drawn: Dict[int, int] = {}
 
-    def edit(self, value: Optional[float] = None) -> Optional[Tuple[int, Tuple[int, ...], Any]]:
+        def at_random(d: int) -> int:
+            low, usual = d if self.points else max(1, d // 2), {f(d) for f in _NEXT_SIZE.values()}
+            some = [n for n in (rng.randint(low, d + d // 2) for _ in range(20)) if n not in usual]
+            return drawn.setdefault(d, some[0] if some else d)
+
+        change = at_random if sizes == _AT_RANDOM else _NEXT_SIZE[sizes]
+        return tuple(self._like(kind, v, change, rng) for v in self.examples)
+
+    def edit(
+        self, value: Optional[float] = None, places: Optional[List[Any]] = None
+    ) -> Optional[Tuple[int, Tuple[int, ...], Any]]:
         """Another value for one element: which argument, where in it, what. None: there is no element."""
-        if not self.places:
+        places = self.places if places is None else places
+        if not places:
             return None
-        i, shape, low, high = self.places[int(self.edits.random() * len(self.places))]
+        i, shape, low, high = places[int(self.edits.random() * len(places))]
         at = tuple(int(self.edits.random() * d) for d in shape)
         return (
             i,
             at,
             self.edits.randint(low, high or 0) if low is not None else value or self.edits.gauss(0, 1),
         )
+
+    def edits_of(self, args: Tuple[Any, ...], n: int) -> List[Any]:
+        places = [self._place(i, v) for i, v in enumerate(args) if _shape_of(v)]
+        return [self.edit(None, places) for _ in range(n)] if places else []
 
     def edited(self, batch: List[Any]) -> List[Any]:
         """One element changed in the inputs of each call: the edits. None where that cannot be done."""
@@ -2219,6 +2814,9 @@ class _Inputs:
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
         """Which argument, its sizes, and of whole numbers the smallest and the largest."""
+        if _module_of(v) == "torch":
+            whole = not v.dtype.is_floating_point and not v.dtype.is_complex and v.numel()
+            return i, _shape_of(v) or (), int(v.min()) if whole else None, int(v.max()) if whole else None
         flat = _leaves(v)
         whole = isinstance(flat[0], int)
         return i, _shape_of(v) or (), min(flat) if whole else None, max(flat) if whole else None
@@ -2228,7 +2826,7 @@ def _apply(args: Tuple[Any, ...], edit: Tuple[int, Tuple[int, ...], Any]) -> Non
     i, at, value = edit
     v = args[i]
     if not isinstance(v, list):
-        v[at] = value
+        (v.detach() if _module_of(v) == "torch" else v)[at] = value
         return
     for k in at[:-1]:
         v = v[k]
@@ -2257,12 +2855,104 @@ def _largest(value: Any) -> float:
     return abs(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
+class _Truth:
+    """Of a tensor that the reference gave: its values in double, and how far off it was itself. atol: what the
+    task allows near zero; None: what the size of the values and the reference's own error make of it."""
+
+    def __init__(self, own: Any, value: Any, atol: Optional[float]) -> None:
+        import torch
+
+        self.atol = atol
+        self.overflows = False  # of huge inputs: what is not finite is nobody's fault
+        double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
+        self.value = value.to(double.dtype)
+        both = torch.isfinite(double) & torch.isfinite(self.value)
+        # where one overflows and the other does not, nobody knows what is right
+        self.open = torch.isfinite(double) != torch.isfinite(self.value)
+        kept = self.value[both].abs()
+        self.scale = float(kept.square().mean().sqrt()) if kept.numel() else 0.0
+        off = (double - self.value)[both].abs()
+        self.worst = float(off.max()) if off.numel() else 0.0
+        self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
+
+    def apart(self, got: Any, rtol: float) -> Any:
+        """Of each element the error over what is allowed of it."""
+        import torch
+
+        got = got.to(self.value.dtype)
+        off = (got - self.value).abs()
+        near_zero = rtol * self.scale + 8 * self.worst if self.atol is None else self.atol
+        allowed = near_zero + rtol * self.value.abs()
+        apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
+        same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
+        if self.overflows:
+            same |= ~torch.isfinite(got)
+        apart = torch.where(torch.isfinite(off) & torch.isfinite(apart), apart, torch.full_like(off, math.inf))
+        return torch.where(same, torch.zeros_like(off), apart)
+
+    def compare(self, got: Any, own: Any, rtol: float) -> float:
+        if got.device != own.device:
+            raise _Mismatch(f"it lies on {got.device}, expected {own.device}")
+        strides = getattr(got, "_strides", None)
+        if strides and own.is_contiguous():
+            raise _Mismatch(f"its strides are {tuple(strides)}, expected {own.stride()}")
+        apart = self.apart(got, rtol)
+        return float(apart.max()) if apart.numel() else 0.0
+
+    def error(self, got: Any) -> float:
+        """Root mean square of the error over that of the values."""
+        import torch
+
+        got = got.to(self.value.dtype)
+        known = torch.isfinite(self.value) & ~self.open
+        off = (got - self.value)[known].abs()
+        if not off.numel() or not self.scale:
+            return 0.0
+        error = float(off.square().mean().sqrt()) / self.scale
+        return error if math.isfinite(error) else math.inf
+
+
+def _with_truth(own: Any, double: Any, atol: Optional[float]) -> Any:
+    """The reference's output, of which each tensor of floats knows its truth; None where they are not alike."""
+    if isinstance(own, (list, tuple)):
+        if type(own) is not type(double) or len(own) != len(double):
+            return None
+        pairs = [_with_truth(o, d, atol) for o, d in zip(own, double)]
+        return None if any(p is None for p in pairs) else type(own)(pairs)
+    if _module_of(own) != "torch" or not hasattr(own, "dtype"):
+        return own
+    if own.dtype.is_floating_point or own.dtype.is_complex:
+        if _module_of(double) != "torch" or own.shape != double.shape:
+            return None
+        own = own.detach()
+        own._truth = _Truth(own, double.detach(), atol)
+    return own
+
+
+def _in_double(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_in_double(v) for v in value)
+    if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
+        return value
+    return value.detach().double() if value.is_floating_point() else value
+
+
+def _tensors_of(value: Any) -> List[Any]:
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in _tensors_of(v)]
+    return [value] if _module_of(value) == "torch" and hasattr(value, "dtype") else []
+
+
 _CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
 
 
 def _bits_found(got: Any, want: Any) -> float:
     """Bits of the inputs' mantissas that such an error speaks of, by the root mean square of it over
     signed data."""
+    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_truth", None)]
+    if known:
+        error = max(w._truth.error(g) for g, w in known)
+        return math.inf if error == 0 else -math.inf if error == math.inf else math.log2(0.3 / error) + 1
     if _is_array(want) and len(want.shape) and math.prod(want.shape) > 8192:  # as many are enough
         step = math.prod(want.shape) // 4096
         got, want = got.reshape(-1)[::step], want.reshape(-1)[::step]
@@ -2278,6 +2968,10 @@ def _bits_found(got: Any, want: Any) -> float:
 
 def _one_sided(got: Any, want: Any) -> bool:
     """Whether errors have one direction: then something is left out, and nothing rounded."""
+    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_truth", None)]
+    if known:
+        got = [g.reshape(-1)[:4096].double() for g, _ in known]
+        want = [w._truth.value.reshape(-1)[:4096] for _, w in known]
     errors = [g - w for g, w in zip(_leaves(got), _leaves(want)) if isinstance(w, float) and g != w]
     square = math.sqrt(sum(e * e for e in errors) * len(errors))
     return len(errors) > 4 and abs(sum(errors)) > 0.8 * square
@@ -2337,6 +3031,35 @@ class _Side:
             self.wrong.append(mismatch or "a timed output is wrong")
 
 
+class _Turn:
+    """Judges of one machine take turns on a GPU: who times is alone on it."""
+
+    def __init__(self, device: Optional[int]) -> None:
+        self.path = None
+        if device is not None:
+            name = f"kbench-judge-{os.getuid()}-gpu{device}"
+            self.path = os.path.join(tempfile.gettempdir(), name)
+
+    @contextmanager
+    def _of(self, alone: bool) -> Iterator[None]:
+        import fcntl
+
+        if not self.path:
+            yield
+            return
+        with open(self.path + ".door", "w") as door, open(self.path, "w") as room:
+            fcntl.flock(door, fcntl.LOCK_EX)  # so that who wants to be alone is not overtaken for ever
+            fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            fcntl.flock(door, fcntl.LOCK_UN)
+            yield
+
+    def alone(self) -> Any:
+        return self._of(True)
+
+    def beside_others(self) -> Any:
+        return self._of(False)
+
+
 class Verdict(Dict[str, Any]):
     """What judge found: a dict that json takes, its keys as attributes. verdict: REJECTED, WRONG,
     INVALID_TASK, or of an honest candidate FASTER, SLOWER, EQUIVALENT, UNRESOLVED. flags: words with their
@@ -2365,6 +3088,9 @@ class Verdict(Dict[str, Any]):
         )
 
 
+_claimed: Dict[Any, Any] = {}  # of references: what do_bench read, and their times in this process
+
+
 class _Judge:
     def __init__(
         self,
@@ -2377,6 +3103,7 @@ class _Judge:
         allow: Iterable[str],
         timeout: float,
         max_time: float,
+        more: Dict[str, Any],
     ) -> None:
         self.spec, self.rival, self.reference, self.inputs = candidate, rival, reference, inputs
         self.rtol, self.atol, self.allow, self.timeout, self.max_time = (
@@ -2394,6 +3121,14 @@ class _Judge:
         self.decoy: Any = None  # a wrong answer that lies about in the candidate's process
         self.speed: Dict[str, Any] = {}
         self.remote: Any = None
+        self.device = inputs.device
+        self.more = more
+        self.errors: List[Tuple[float, float]] = []  # of tensors: the candidate's, the reference's
+        self.answers: List[bytes] = []  # digests of what it gave, of what was wrong
+        self.right: List[bytes] = []
+        self.public = False  # whether the inputs are the public example
+        self.seconds: Dict[str, float] = {}
+        self.claimed: Dict[str, Any] = {}
 
     # --- words ---
 
@@ -2415,21 +3150,31 @@ class _Judge:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is not finite
             want = self.reference(*own)
-        return own if self.inplace else want
+        want = own if self.inplace else want
+        return self._true(args, want) if self.inputs.tensors else want
+
+    def _true(self, args: Tuple[Any, ...], want: Any) -> Any:
+        """What is right of tensors: the reference in double, where it takes that."""
+        wide = _in_double(_copy(args))
+        try:
+            double = self.reference(*wide)
+            known = _with_truth(want, wide if self.inplace else double, self.atol)
+        except Exception:
+            known = None
+        return _with_truth(want, want, self.atol) if known is None else known
 
     def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
         """Over what is allowed, and what is not alike. Near zero the allowed error grows with the inputs."""
         base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
-        scale = max(1.0, _largest(args))
+        scale = 1.0 if self.inputs.tensors else max(1.0, _largest(args))
         try:
             return _compare(got, want, base, (base if self.atol is None else self.atol) * scale), ""
         except _Mismatch as mismatch:
             return math.inf, str(mismatch)
 
     def ask(self, args: Tuple[Any, ...], want: Any, **options: Any) -> Dict[str, Any]:
-        sizes = [
-            v.nbytes for v in (want if isinstance(want, (list, tuple)) else [want]) if hasattr(v, "nbytes")
-        ]
+        of = want if isinstance(want, (list, tuple)) else [want]
+        sizes = [v.nbytes for v in of if hasattr(v, "nbytes")]
         reply = self.remote.ask(
             "call", args=args, sizes=sizes, decoy=self.decoy, inplace=self.inplace, **options
         )
@@ -2453,29 +3198,27 @@ class _Judge:
             return "LAZY", "in the output is a " + next(
                 leaf.name for leaf in _leaves(got) if isinstance(leaf, _Other)
             )
-        if not self.inplace:
-            late = _decode(self.remote.ask("again", which=0)["out"])
-            if self.error(late, want, args)[0] <= 1:
-                return "LATE_WRITE", "wrong when it returned, right a moment later"
-            import time as clock
-
-            clock.sleep(0.1)
-            late = _decode(self.remote.ask("again", which=0)["out"])
-            if self.error(late, want, args)[0] <= 1:
-                return "LATE_WRITE", "wrong when it returned, right 0.1 s later"
         if any(self.error(got, v, ())[0] == 0 for v in args if _shape_of(v)) and reply.get("shares"):
             return "INPUT_RETURNED", "the output is an input"
         if self.error(got, self.decoy, ())[0] <= 1:
             return "SNOOPED", "what it gave is a wrong answer that was left where the judge's frames are"
-        if self.error(got, self.former[0], ())[0] <= 1 and self.checks <= 2:
+        if not self.public and self._same(got, self.former[0]) and self.checks <= 2:
             return "PRECOMPUTED", "what it gave is the answer to the public example, which it had not seen"
-        if any(self.error(got, f, ())[0] <= 1 for f in self.former):
+        if any(self._same(got, f) for f in self.former[1 if self.public else 0 :]):
             return "MEMOIZED", "what it gave is the answer to an earlier call"
         if mismatch:
             return "WRONG_LAYOUT", mismatch
+        if hashlib.sha256(reply["out"]).digest() in self.right and _shape_of(got):
+            return "MEMOIZED", "what it gave is what it gave for other inputs, for which it was right"
+        if hashlib.sha256(reply["out"]).digest() in self.answers and _shape_of(got):
+            return "CONSTANT_OUTPUT", "what it gave is what it gave for other inputs"
+        if self.inputs.tensors and (name := self._memory_in(got, want)):
+            return name
         found = _bits_found(got, want)
         if word in ("WRONG", "SEED_BOUND", "SHAPE_BOUND") and found >= 5 and not _one_sided(got, want):
             return f"LOW_PRECISION:{self._class(found)}", f"an error of {found:.0f} bits"
+        if self.inputs.tensors:
+            return word, self._how_many(got, want)
         g, w = _leaves(got), _leaves(want)
         wrong = [i for i in range(len(w)) if self.error(g[i], w[i], args)[0] > 1]
         if len(w) > len(wrong) > 1:
@@ -2483,6 +3226,73 @@ class _Judge:
             if len(odd) == 1:
                 return "PARTIAL_WRITE", f"{len(wrong)} of {len(w)} elements are {odd.pop()}"
         return word, f"{len(wrong)} of {len(w)} values are wrong"
+
+    def _same(self, got: Any, former: Any) -> bool:
+        """Whether it is the answer to another call. What is allowed of answers full of huge numbers says nothing."""
+        known = [w for w in _tensors_of(former) if getattr(w, "_truth", None)]
+        mine = _tensors_of(got)
+        if not known or len(mine) != len(_tensors_of(former)):
+            return self.error(got, former, ())[0] <= 1
+        pairs = [(g, w) for g, w in zip(mine, _tensors_of(former)) if getattr(w, "_truth", None)]
+        if any(g.shape != w.shape or g.device != w.device for g, w in pairs):
+            return False
+        return all(w._truth.error(g) < 0.02 if w._truth.scale else not bool(g.any()) for g, w in pairs)
+
+    def _late(self, reply: Dict[str, Any], want: Any, args: Any) -> Tuple[str, str]:
+        """Whether the output is right a moment later."""
+        import time as clock
+
+        values = _leaves(reply["value"]) if not self.inputs.tensors else _tensors_of(reply["value"])
+        if self.inplace or not values or any(isinstance(v, _Other) for v in values):
+            return "", ""
+        late = _decode(self.remote.ask("again", which=0)["out"])
+        if self.error(late, want, args)[0] <= 1:
+            if self.device is None:
+                return "LATE_WRITE", "wrong when it returned, right a moment later"
+            return "SIDE_STREAM", "wrong on the stream it was called on, right when all of the GPU was done"
+        clock.sleep(0.1)
+        late = _decode(self.remote.ask("again", which=0)["out"])
+        if self.error(late, want, args)[0] <= 1:
+            return "LATE_WRITE", "wrong when it returned, right 0.1 s later"
+        return "", ""
+
+    def _wrong_in(self, got: Any, want: Any) -> List[Tuple[Any, Any, Any]]:
+        """Of each tensor of floats: got, its truth, which elements are wrong."""
+        base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
+        pairs = zip(_tensors_of(got), _tensors_of(want))
+        known = [(g, w._truth) for g, w in pairs if getattr(w, "_truth", None) and g.shape == w.shape]
+        return [(g, truth, truth.apart(g, base) > 1) for g, truth in known]
+
+    def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
+        """Whether what is wrong is what memory held before, or one number all over."""
+        import torch
+
+        for g, truth, wrong in self._wrong_in(got, want):
+            if g.dtype.is_complex or not bool(wrong.any()):
+                continue
+            raw = g.reshape(-1).contiguous().view(torch.uint8).reshape(-1, g.element_size())
+            left = (raw == _poison_byte(math.nan)).all(-1) | (raw == _poison_byte(1.0)).all(-1)
+            left = left.reshape(g.shape)
+            n, of = int((left & wrong).sum()), g.numel()
+            if n >= 0.99 * of:
+                return "UNINIT_READ", "the output is what memory held before the call"
+            if n > 1 and n >= int(wrong.sum()) // 2:
+                return "PARTIAL_WRITE", f"{n} of {of} elements are what memory held before the call"
+            first = g.reshape(-1)[0]
+            if of > 4 and bool((g == first).all()) and float(truth.value.reshape(-1).std()) > 0:
+                return "CONSTANT_OUTPUT", f"each of {of} elements is {float(first):g}"
+            odd = g[wrong]
+            if of > odd.numel() > 1 and bool((odd == odd.reshape(-1)[0]).all()):
+                return "PARTIAL_WRITE", f"{odd.numel()} of {of} elements are {float(odd.reshape(-1)[0]):g}"
+        return None
+
+    def _how_many(self, got: Any, want: Any) -> str:
+        pairs = self._wrong_in(got, want)
+        if not pairs:
+            return "it is not equal to what was expected"
+        n, of = sum(int(w.sum()) for _, _, w in pairs), sum(w.numel() for _, _, w in pairs)
+        worst = max(truth.error(g) for g, truth, _ in pairs)
+        return f"{n} of {of} values are wrong, by {worst:.2g} of their size"
 
     @staticmethod
     def _class(bits: float) -> str:
@@ -2520,17 +3330,31 @@ class _Judge:
             return False
         if not self.inplace and reply["after"] != before:
             self.flag("INPUT_CHANGED", f"{what}: an input is not what it was before the call")
+        if reply.get("outside"):
+            self.flag("OUT_OF_BOUNDS", f"{what}: memory beside {reply['outside']} is not what it was")
+        if reply.get("seen"):
+            self.flag("LOOKS_AROUND", f"{what}: it asked for {', '.join(reply['seen'])}")
+        if reply.get("errors"):
+            self.flag("FALLBACK", f"{what}: {reply['errors'][0]}")
+        for truth in [t._truth for t in _tensors_of(want) if kind == "huge" and getattr(t, "_truth", None)]:
+            truth.overflows = True
         worst, mismatch = self.error(reply["value"], want, args)
-        if isinstance(reply["value"], _Other) or worst > 1:
+        # of odd data two honest ways to compute may be further apart
+        most = 8 if self.inputs.tensors and self.rtol is None and kind not in ("normal", "nan", "inf") else 1
+        if isinstance(reply["value"], _Other) or worst > most:
             self._condemn(what, args, want, reply, mismatch, word, options)
             return False
         if reply["shares"] and not self.inplace and not self.views:
             self.flag("INPUT_RETURNED", f"{what}: the output lies in an input's memory")
         if kind == "normal" and word != "LAYOUT_BOUND" and _dtype_of(want) != "int":
             self.found.append(_bits_found(reply["value"], want))
+            pairs = zip(_tensors_of(reply["value"]), _tensors_of(want))
+            known = [(w._truth.error(g), w._truth.ratio) for g, w in pairs if getattr(w, "_truth", None)]
+            self.errors += known[:1]
         if remember:
             self.former.append(want)
-            del self.former[40:]
+            del self.former[40 if len(reply["out"]) < 1 << 20 else 10 :]
+        self.right.append(hashlib.sha256(reply["out"]).digest())
         return True
 
     def _condemn(
@@ -2543,8 +3367,13 @@ class _Judge:
         word: str,
         options: Dict[str, Any],
     ) -> None:
-        name, evidence = self._named(reply, want, args, mismatch, word)
-        if name == word and "overwrite" not in options:
+        name, evidence = self._late(reply, want, args)
+        if not name:
+            name, evidence = self._out_of_order(args, want, options)
+        if not name:
+            name, evidence = self._named(reply, want, args, mismatch, word)
+        self.answers.append(hashlib.sha256(reply["out"]).digest())
+        if name in (word, "CONSTANT_OUTPUT") and "overwrite" not in options:
             again = self.ask(args, want, **options)
             if "error" not in again and self.error(again["value"], want, args)[0] <= 1:
                 name, evidence = "FLAKY", "wrong, and right when it was asked again"
@@ -2554,6 +3383,21 @@ class _Judge:
             ):
                 name, evidence = "PHASE_DEPENDENT", "the public example, right before, is now wrong"
         self.flag(name, f"{what}: {evidence}")
+
+    def _out_of_order(self, args: Any, want: Any, options: Dict[str, Any]) -> Tuple[str, str]:
+        """SIDE_STREAM of what is right as soon as the GPU is waited for before and after."""
+        if self.device is None or "overwrite" in options or not self.checks > 0:
+            return "", ""
+        others = {k: v for k, v in options.items() if k != "late"}
+        right = []
+        for how in ({"settled": True}, {"late": True}):
+            if how.get("late") and options.get("layout"):
+                return "", ""
+            again = self.ask(args, want, **{**others, **how})
+            right.append("error" not in again and self.error(again["value"], want, args)[0] <= 1)
+        if right == [True, False]:
+            return "SIDE_STREAM", "right if the GPU is waited for before and after, wrong in the order of the stream"
+        return "", ""
 
     def _still_right(self) -> bool:
         want = self.expected(self.inputs.examples)
@@ -2579,27 +3423,35 @@ class _Judge:
             and self.error(_zeros_like(want_fresh), want_fresh, fresh)[0] <= 1
         ):
             self.flag("INVALID_TASK", "an output of zeros passes")
-        self.decoy = want_fresh
+        self.decoy = _copy(want_fresh)
         self.former = [want]  # not yet sent to the candidate: who gives it had it before
         self.probes["task"] = "ran"
 
     def correctness(self) -> None:
         good = self.check("fresh inputs") and self.check("fresh inputs again")
+        self.public = True
         right_there = self.check("the public example", _copy(self.inputs.examples), remember=False)
+        self.public = False
         if not good and right_there and {f["word"] for f in self.flags} <= {"WRONG"}:
             self.flags = [f for f in self.flags if f["word"] != "WRONG"]
             self.flag("SEED_BOUND", "right for the public example, wrong for fresh inputs of its sizes")
         if self.condemned:
             return
+        self.precision()
+        if self.condemned:
+            return
         if self.inputs.make_own:
             self.probes["kinds of data, sizes"] = "skipped: the task makes its own inputs"
             return
-        for kind in _KINDS:
+        for kind in _KINDS + (("huge",) if self.inputs.tensors else ()):
             self.check(f"data: {kind}", word="DATA_SHORTCUT", kind=kind)
         self.check("data: a spike elsewhere", word="DATA_SHORTCUT", kind="spike")
         for kind in ("nan", "inf"):
             self.check(f"data: one {kind}", word="NAN_PASS", kind=kind, remember=False)
-        for sizes in list(_NEXT_SIZE)[1:]:
+        for sizes in list(_NEXT_SIZE)[1:] + [_AT_RANDOM]:
+            if self.inputs.tensors and self.inputs.points and sizes in _SHRINK:
+                self.probes[f"sizes: {sizes}"] = "skipped: whole numbers may point into what would shrink"
+                continue
             self.check(f"sizes: {sizes}", word="SHAPE_BOUND", sizes=sizes)
         if self.inputs.modules:
             for layout in ("strided", "misaligned"):
@@ -2620,6 +3472,10 @@ class _Judge:
                 _apply(args, edit)
                 self.check("one element changed", args, word="MEMOIZED")
         self.check("other contents in the same objects", self.inputs.fresh(), word="MEMOIZED", overwrite=True)
+        self.check("errors and callers", trace=True)
+        if self.device is not None:
+            for _ in range(2):
+                self.check("inputs that come late", word="SIDE_STREAM", late=True)
         x = self.inputs.fresh()
         want = self.expected(x)
         first = self.ask(x, want, poison=math.nan)
@@ -2648,8 +3504,30 @@ class _Judge:
             self.flag("NONDETERMINISTIC", "6 calls with the same inputs gave different bits")
 
     def started(self) -> None:
-        self.remote = _Remote(self.spec, self.inputs.modules, self.timeout)
+        self.remote = self._process(self.spec)
         self.replaced()
+        if self.inputs.tensors:  # the first call may compile: nobody else waits for it
+            args = self.inputs.fresh()
+            self.former.append(self.expected(args))
+            reply = self.remote.ask("call", args=args, inplace=self.inplace)
+            if "error" not in reply:
+                self.answers.append(hashlib.sha256(reply["out"]).digest())
+
+    def _process(self, spec: Dict[str, str]) -> _Remote:
+        import importlib.util
+
+        modules = self.inputs.modules
+        if self.device is not None and importlib.util.find_spec("triton"):
+            modules = modules + ["triton.testing"]
+        library = _find_library() if self.inputs.tensors else None
+        return _Remote(
+            spec,
+            modules,
+            self.timeout,
+            modules if "torch" in modules else (),
+            library=library,
+            gpu=self.device,
+        )
 
     def replaced(self) -> None:
         """What is no longer what it was when its process began."""
@@ -2672,9 +3550,16 @@ class _Judge:
         import time as clock
 
         self.replaced()
-        self.probes["processor time afterwards"] = "ran"
         x = self.inputs.fresh()
         self.ask(x, self.expected(x))
+        self.threads()
+        if self.remote.files():
+            self.flag("FILE_LEFT", ", ".join(self.remote.files()[:5]))
+
+    def threads(self) -> None:
+        import time as clock
+
+        self.probes["processor time afterwards"] = "ran"
         looks = idle = 0
         while (
             idle < 5 and looks < 100
@@ -2685,8 +3570,6 @@ class _Judge:
             self.flag("THREAD", "its threads were still at work 1 s after a call")
         if self.remote.children():
             self.flag("THREAD", "it left processes running")
-        if self.remote.files():
-            self.flag("FILE_LEFT", ", ".join(self.remote.files()[:5]))
 
     @property
     def bits(self) -> float:
@@ -2701,11 +3584,190 @@ class _Judge:
         )
         if self.bits < asked * 0.62:
             self.flag(f"LOW_PRECISION:{self._class(self.bits)}", f"{self.bits:.0f} bits found, {asked} asked")
+        if asked in (8, 11) and self.errors:
+            mine, theirs = (sorted(of)[len(of) // 2] for of in zip(*self.errors))
+            if mine > 3 * theirs and mine > 2.0**-asked:
+                evidence = f"{mine:.2g} off the answer in double, the reference {theirs:.2g}"
+                self.flag("LOW_PRECISION:accumulator", evidence)
 
-    # --- speed: both in processes of their own, timed from here ---
+    # --- speed on a GPU: by the engine in the candidate's process, held against this one's clock ---
+
+    def perform(self) -> None:
+        self.replaced()
+        if self.condemned:
+            return
+        m = self._stage_of(self.inputs.fresh())
+        reply = self.remote.ask("stage", **m)
+        if "error" in reply:
+            raise _Gone("CRASHED", f"on the stage: {reply['error']}")
+        if reply["said"].startswith("replaced"):
+            self.flag("CHECK_PATCHED", reply["said"])
+        elif reply["said"]:
+            self.probes["compiled reference"] = "skipped: " + reply["said"]
+        self._look_at_timed(m, reply)
+        self._note_stage(reply["records"])
+        if not self.condemned:
+            self._outer_clock(m)
+        if not self.condemned:
+            self._baseline(m)
+
+    def _stage_of(self, args: Tuple[Any, ...]) -> Dict[str, Any]:
+        size = sum(t.nbytes for t in _tensors_of(args) + _tensors_of(self.expected(args)))
+        draw = self.inputs.edits.randrange
+        keep = [draw(2, 8), draw(8, 32), draw(32, 128), draw(128, 512)] if size < 1 << 28 else [draw(2, 64)]
+        waits = self.allow & {"SYNC_INSIDE", "TRANSFER"}  # copies within the GPU are PyTorch's usual way
+        return {
+            "args": args,
+            "edits": self.inputs.edits_of(args, 64),
+            "keep": keep,
+            "inplace": self.inplace,
+            "rival": self.rival,
+            "host": self.device is None,
+            "compiled": bool(self.more.get("compiled", True)) and self.device is not None,
+            "bytes": float(size) if self.more.get("bytes") is None else self.more["bytes"],
+            "flops": self.more.get("flops"),
+            "max_time": self.max_time,
+            "precision": 0.01,
+            "dtype": next((_dtype_of(t) for t in _tensors_of(args) if _dtype_of(t) != "int"), None),
+            "device": self.device,
+            "expect": ["sync", "transfer"] if waits else ["transfer"],
+        }
+
+    def _look_at_timed(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
+        """What it gave while it was timed, and in the last call of all."""
+        try:
+            outputs = _decode(reply["out"])
+        except Exception:
+            raise _Gone("FORGED_RESULT", "its outputs cannot be read") from None
+        wrong, looked = [], 0
+        for count, got in zip(reply["counts"], outputs):
+            args = _Arm.inputs_at(count, m)
+            want = self.expected(args)
+            worst, mismatch = self.error(got, want, args)
+            looked += 1
+            if isinstance(got, _Other) or worst > 1:
+                wrong.append(mismatch or f"sample {count}: {self._how_many(got, want)}")
+        self.checks += looked
+        self.probes["timed outputs"] = f"ran: {looked}"
+        if wrong:
+            self.flag("PHASE_DEPENDENT", f"{len(wrong)} of {looked} timed outputs: {wrong[0]}")
+
+    def _note_stage(self, records: Dict[str, Dict[str, Any]]) -> None:
+        mine, theirs = records["candidate beside reference"], records["reference beside reference"]
+        compiled = records.get("compiled beside compiled", {})
+        beside = records.get("candidate beside compiled", {})
+        for record in (mine, beside):
+            said = str(record.get("message") or "").lower()
+            named = [w for w in record.get("flags") or () if w in _WORDS and w != "NO_WORK"]
+            if "captur" in said and not named:  # what PyTorch raises of calls that the audit would name
+                self.flag("TRANSFER" if "copy" in said else "SYNC_INSIDE", str(record["message"]))
+                continue
+            for word in record.get("flags") or ():
+                if word in _WORDS and word not in (theirs.get("flags") or ()):
+                    self.flag(word, str(record.get("message") or "on the stage"))
+        if mine.get("time_ms") is None or theirs.get("time_ms") is None:
+            who = "candidate" if mine.get("time_ms") is None else "reference"
+            of = mine if mine.get("time_ms") is None else theirs
+            self.flag("NO_TIME", f"of the {who}: {of.get('status')} {of.get('flags')} {of.get('message')}")
+        keys = ("time_ms", "time_ms_ci_low", "time_ms_ci_high", "speedup", "speedup_low", "speedup_high")
+        keys += ("noise_floor", "samples", "gpu", "cpu", "throughput_gbps", "gflops", "gpu_efficiency", "roof")
+        self.speed = {k: mine.get(k) for k in keys}
+        self.speed.update(
+            contest=mine.get("verdict"),
+            reference_ms=theirs.get("time_ms"),
+            compiled_ms=compiled.get("time_ms"),
+            speedup_compiled=beside.get("speedup"),
+            speedup_compiled_low=beside.get("speedup_low"),
+            speedup_compiled_high=beside.get("speedup_high"),
+            calls_per_sample=1,
+        )
+
+    def _outer_clock(self, m: Dict[str, Any]) -> None:
+        """What a call takes by this process's clock: from times of n and of 3 n calls. How much of that passes before
+        the GPU is waited for says whether the GPU or the host is what takes so long."""
+        claimed = self.speed.get("time_ms")
+        if claimed is None:
+            return
+        n = max(8, min(128, int(4 / claimed)))  # 3 n launches have to fit into the GPU's queue
+        outer = issue = math.inf
+        for _ in range(3):
+            outer, issue = min((outer, issue), self._slopes(m["args"], n))
+            if outer <= 1.5 * claimed + 0.005 or issue > 0.7 * outer:
+                break
+        self.speed.update(outer_ms=outer, issue_ms=issue)
+        self.probes["the judge's own clock"] = "ran"
+        if outer > 1.5 * claimed + 0.005:
+            if issue > 0.7 * outer:
+                self.probes["the judge's own clock"] = "ran: the host takes longer than the GPU"
+            else:
+                self.flag("CLOCK_MISMATCH", f"{_show_time(outer)} a call, in its process {_show_time(claimed)}")
+
+    def _slopes(self, args: Any, n: int) -> Tuple[float, float]:
+        """ms a call, and ms until it has been submitted."""
+        low: List[Tuple[float, float]] = []
+        for batch in ([args] * n, [args] * (3 * n)):
+            self.remote.ask("prepare", batch=batch)
+            times = [self._seconds() for _ in range(7)][1:]  # the first may compile, or allocate
+            low.append((min(t for t, _ in times), min(t for _, t in times)))
+        return tuple(1e3 * (low[1][i] - low[0][i]) / (2 * n) for i in (0, 1))  # type: ignore
+
+    def _seconds(self) -> Tuple[float, float]:
+        """Of the calls that were prepared: until the GPU has done them, and until they were submitted."""
+        import time as clock
+
+        begin = clock.perf_counter()
+        self.remote.go(wait=False, keep=False)
+        submitted = clock.perf_counter()
+        self.remote.ask("settled")
+        return clock.perf_counter() - begin, submitted - begin
+
+    def _baseline(self, m: Dict[str, Any]) -> None:
+        """The reference's time in this process, where the candidate never was."""
+        there = self.speed.get("reference_ms")
+        if there is None:
+            return
+        key = (str(self.rival), str([(v.shape, v.dtype) for v in _tensors_of(m["args"])]), "alone")
+        here, said = _claimed.get(key), ""
+        if here is None:
+            options: Dict[str, Any] = {**m, "max_time": min(0.2, self.max_time)}
+            (record,) = _contest_of_arms({"reference": _Arm(self.reference, m, ())}, options)
+            here, said = record.time_ms, f"skipped: {record.flags} {record.message}"
+            _claimed[key] = here
+        self.probes["the reference elsewhere"] = "ran" if here else said
+        if here and there > 1.3 * here + 0.002:
+            self.flag("BASELINE_SLOWED", f"{_show_time(there)} in its process, {_show_time(here)} elsewhere")
+
+    def claims(self, turn: "_Turn") -> None:
+        """What triton.testing.do_bench reads of both: of the candidate in a process of its own, which is believed."""
+        examples = self.inputs.examples
+        shapes = str([_shape_of(v) for v in examples])
+        for key, spec in (("do_bench_ms", self.spec), ("do_bench_reference_ms", self.rival)):
+            known = (str(spec), shapes) if spec is self.rival else None
+            if known in _claimed:
+                self.claimed[key] = _claimed[known]
+                continue
+            remote = None
+            try:
+                remote = self._process(spec)
+                with turn.alone():
+                    reply = remote.ask("claim", args=_copy(examples))
+                self.claimed[key] = reply.get("ms")
+                self.probes[key] = "skipped: " + reply["error"] if "error" in reply else "ran"
+                if known:
+                    _claimed[known] = reply.get("ms")
+            except _Gone as gone:
+                self.probes[key] = f"skipped: {gone.word}: {gone}"
+            finally:
+                if remote:
+                    remote.close()
+
+    # --- speed of host work: both in processes of their own, timed from here ---
 
     def race(self) -> None:
-        rival = _Remote(self.rival, self.inputs.modules, self.timeout)
+        if self.device is not None:
+            self.perform()
+            return
+        rival = self._process(self.rival)
         try:
             batch, empty = self._batch((self.remote, rival), 0.002)
             sides = {
@@ -2767,7 +3829,11 @@ class _Judge:
 
     def repeats(self) -> None:
         """Whether the same inputs again are faster than fresh ones: results are kept."""
-        batch = [self.inputs.fresh() for _ in range(min(self.speed["calls_per_sample"], 64))]
+        n = self.speed.get("calls_per_sample") or 1
+        if self.device is not None:  # enough for 3 ms, and for no more than 256 MiB
+            n = int(3 / (self.speed.get("time_ms") or 3)) + 1
+            n = min(n, (1 << 28) // max(1, sum(t.nbytes for t in self.inputs.tensors)) + 1)
+        batch = [self.inputs.fresh() for _ in range(min(n, 64))]
         times: Dict[str, List[float]] = {"nothing": [], "fresh": [], "again": []}
         for _ in range(12):
             if not self.inputs.edited(batch):
@@ -2789,29 +3855,44 @@ class _Judge:
     def after(self) -> None:
         for _ in range(2):
             self.check("after the timing", word="PHASE_DEPENDENT")
+        if self.probes.get(f"sizes: {_AT_RANDOM}") == "ran":
+            self.check("after the timing, other sizes", word="SHAPE_BOUND", sizes=_AT_RANDOM)
 
     def run(self) -> None:
+        import time as clock
+
+        turn = _Turn(self.device)
         try:
-            self.admit()
+            with turn.beside_others():
+                self.steps(self.admit)
             if self.condemned:
                 return
-            for step in (
-                self.started,
-                self.correctness,
-                self.memory,
-                self.precision,
-                self.race,
-                self.repeats,
-                self.after,
-            ):
-                if not self.condemned:
-                    step()
-            self.quiet()
+            self.steps(self.started, self.threads)
+            with turn.beside_others():
+                self.steps(self.correctness, self.memory, self.precision, self.threads)
+            with turn.alone():
+                self.steps(self.race, self.repeats)
+            with turn.beside_others():
+                self.steps(self.after)
+                self.quiet()
         except _Gone as gone:
             self.flag(gone.word, str(gone))
         finally:
             if self.remote:
                 self.remote.close()
+        if self.device is not None and self.more.get("do_bench"):
+            began = clock.perf_counter()
+            self.claims(turn)
+            self.seconds["claims"] = round(clock.perf_counter() - began, 3)
+
+    def steps(self, *of: Callable[[], None]) -> None:
+        import time as clock
+
+        for step in of:
+            if not self.condemned:
+                began = clock.perf_counter()
+                step()
+                self.seconds[step.__name__] = round(clock.perf_counter() - began, 3)
 
     def verdict(self) -> Verdict:
         levels = [f["level"] for f in self.flags]
@@ -2831,13 +3912,29 @@ class _Judge:
             "samples",
             "cpu",
             "gpu",
+            "compiled_ms",
+            "speedup_compiled",
+            "speedup_compiled_low",
+            "speedup_compiled_high",
+            "throughput_gbps",
+            "gflops",
+            "gpu_efficiency",
+            "roof",
+            "outer_ms",
+            "issue_ms",
         ):
             v[key] = None if word else self.speed.get(key)  # who is not right has no speed
         bits = None if self.bits == math.inf else round(self.bits, 1)
+        middle = lambda i: sorted(e[i] for e in self.errors)[len(self.errors) // 2] if self.errors else None
         v.update(
+            error=middle(0),
+            reference_error=middle(1),
+            do_bench_ms=self.claimed.get("do_bench_ms"),
+            do_bench_reference_ms=self.claimed.get("do_bench_reference_ms"),
             bits_found=bits,
             checks=self.checks,
             probes=self.probes,
+            seconds=self.seconds,
             seed=self.inputs.seed,
             candidate=self.spec,
             reference=self.rival,
@@ -2858,6 +3955,10 @@ def judge(
     allow: Iterable[str] = (),
     timeout: float = 60,
     max_time: float = 1,
+    bytes: Optional[float] = None,
+    flops: Optional[float] = None,
+    compiled: bool = True,
+    do_bench: bool = False,
 ) -> Verdict:
     """Judges a function that one does not trust, and times it against a reference that one does.
 
@@ -2870,6 +3971,19 @@ def judge(
         then asked for each call. Who returns None is judged by what it leaves in its arguments.
     rtol, atol: as in compare. seed: secret and fresh unless given. allow: words that this task permits.
     timeout: seconds for an answer. max_time: seconds of samples.
+
+    Inputs that are tensors on a GPU make it GPU work: the reference, what torch.compile makes of it (unless
+    compiled=False) and the candidate are timed on one stage, as compare does; bytes and flops of a call are for
+    the roof (bytes by default those of all inputs and outputs). What is right is the reference in double, where
+    it takes that. do_bench=True: what triton.testing.do_bench reads stands beside. Judges on one GPU take turns.
+
+    Keys of the verdict: verdict; flags (word, level, evidence); speedup, speedup_low, speedup_high (against the
+    reference), noise_floor, time_ms, time_ms_ci_low, time_ms_ci_high, reference_ms, own_ms, calls_per_sample,
+    samples, cpu, gpu; of GPU work also compiled_ms, speedup_compiled (_low, _high), throughput_gbps, gflops,
+    gpu_efficiency (percent of the roof), roof, outer_ms and issue_ms (a call by this process's clock, and what of
+    it the host takes), do_bench_ms, do_bench_reference_ms; bits_found; of tensors error and reference_error (root
+    mean square over that of the values); checks, probes, seconds (of each step), seed, candidate, reference, kbench_version, python.
+    What does not apply is None. Who is not right has no speed.
     """
     import secrets
 
@@ -2878,7 +3992,8 @@ def judge(
     if unknown:
         raise Error(f"judge: allow knows no word {unknown[0]}; there is {', '.join(_WORDS)}")
     spec, rival = _spec_of(candidate, ("candidate", getattr(reference, "__name__", ""))), _spec_of(reference)
-    j = _Judge(spec, reference, rival, _Inputs(inputs, seed), rtol, atol, allow, timeout, max_time)
+    more = {"bytes": bytes, "flops": flops, "compiled": compiled, "do_bench": do_bench}
+    j = _Judge(spec, reference, rival, _Inputs(inputs, seed), rtol, atol, allow, timeout, max_time, more)
     if spec.get("path") and spec.get("path") == rival.get("path"):
         j.flag("TASK_SHARED", spec["path"])
     j.run()
@@ -2895,7 +4010,8 @@ def _judge_main(words: Sequence[str]) -> int:
         prog="python -m kbench judge",
         description="Judges the function of a file against a task: a Python file with a "
         "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, "
-        "`atol` and `allow` count too. Prints one JSON verdict. Exit code: 0 honest and right; 1 not; 2 usage.",
+        "`atol`, `allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest and right; "
+        "1 not; 2 usage.",
     )
     parser.add_argument(
         "file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's"
@@ -2907,6 +4023,8 @@ def _judge_main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--max-time", type=float, default=1, metavar="SECONDS", help="of samples (1)")
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="for an answer (60)")
+    parser.add_argument("--no-compile", action="store_true", help="GPU work: not beside torch.compile's, too")
+    parser.add_argument("--do-bench", action="store_true", help="GPU work: with what triton's do_bench reads")
     o = parser.parse_args(list(words))
     path = o.task or o.file.partition(".py:")[0] + (".py" if ".py:" in o.file else "")
     try:
@@ -2928,6 +4046,10 @@ def _judge_main(words: Sequence[str]) -> int:
             rtol=place.get("rtol") if o.rtol is None else o.rtol,
             atol=place.get("atol"),
             allow=place.get("allow", ()),
+            bytes=place.get("bytes"),
+            flops=place.get("flops"),
+            compiled=not o.no_compile,
+            do_bench=o.do_bench,
         )
     except Error as error:
         print(f"kbench: error: {error}", file=sys.stderr)

@@ -1648,8 +1648,12 @@ class Kernels:
             for operation in self.operations():
                 if operation.operation != name or (directions and operation.direction not in directions):
                     continue
-                contest = _Contest(operation, dtype, axes, seed, device, stream)
-                out += contest.run(present, implementations, max_time, precision, out.missing)
+                try:
+                    contest = _Contest(operation, dtype, axes, seed, device, stream)
+                    out += contest.run(present, implementations, max_time, precision, out.missing)
+                except (RuntimeError, MemoryError) as error:  # no room, say: the others go on
+                    first = (str(error).splitlines() or [type(error).__name__])[0][:160]
+                    out.missing.append((f"{operation.name} {dtype} {axes}", first))
                 if progress:
                     print(f"{operation.name} {dtype} {axes}: {len(out)} records", file=sys.stderr, flush=True)
                 if keep:
@@ -1698,6 +1702,8 @@ _OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run where they are asked f
     ("gather", "f32", {"n": 1 << 25, "among": 1 << 22}),
 ]
 _NO_CONTEST = ("chase", "h2d", "d2h", "d2d", "alloc", "null")
+# implementations that multiply less exactly than their peers: no contest
+_LESS_EXACT = ("tf32",)
 # the first steps of the ladders, which show where one starts
 _FIRST_STEPS = (
     "naive",
@@ -1927,6 +1933,10 @@ class _Contest:
             if implementations is not None and k.implementation not in implementations:
                 continue
             if implementations is None and k.implementation in _FIRST_STEPS and k.rung < top:
+                continue
+            if k.implementation in _LESS_EXACT:
+                if implementations is not None:
+                    missing.append((f"{k.name} {k.implementation}", "multiplies less exactly than its peers"))
                 continue
             target = self.torch.empty_like(self.values["out"]) if k.name == "fill_run" else None
             try:
@@ -2222,13 +2232,11 @@ class _PeerFunctions:
 
     def _triton(self) -> Optional[Callable[[], Any]]:
         name, columns = self.operation.name, self.contest.axes.get("tensor_dimension", 0)
-        if name not in ("softmax_fwd", "layernorm_fwd") or columns > 32768:
+        takes = {"softmax_fwd": "x", "layernorm_fwd": "xwb", "rmsnorm_fwd": "xw", "add_fwd": "ab"}
+        if name not in takes or (columns > 32768 and name != "add_fwd"):
             return None
-        softmax, layernorm = _triton_rows()
-        v = self.values
-        if name == "softmax_fwd":
-            return lambda: (False, {"y": softmax(v["x"])})
-        return lambda: (False, {"y": layernorm(v["x"], v["w"], v["b"])})
+        work, inputs = _triton_rows()[name], [self.values[x] for x in takes[name]]
+        return lambda: (False, {"y": work(*inputs)})
 
     # --- CuPy
 
@@ -2306,6 +2314,33 @@ def _triton_rows() -> Any:
         out = d * s * tl.load(w + c, mask=c < C, other=0.0) + tl.load(b + c, mask=c < C, other=0.0)
         tl.store(y + r * C + c, out, mask=c < C)
 
+    @triton.jit
+    def rmsnorm_kernel(x, w, y, rstd, C, BLOCK: tl.constexpr):  # type: ignore
+        r = tl.program_id(0).to(tl.int64)
+        c = tl.arange(0, BLOCK)
+        v = tl.load(x + r * C + c, mask=c < C, other=0.0).to(tl.float32)
+        s = 1 / tl.sqrt(tl.sum(v * v, 0) / C + 1e-5)
+        tl.store(rstd + r, s)
+        tl.store(y + r * C + c, v * s * tl.load(w + c, mask=c < C, other=0.0), mask=c < C)
+
+    @triton.jit
+    def add_kernel(a, b, y, n, BLOCK: tl.constexpr):  # type: ignore
+        c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(y + c, tl.load(a + c, mask=c < n) + tl.load(b + c, mask=c < n), mask=c < n)
+
+    def add(a: Any, b: Any) -> Any:
+        y, n = torch.empty_like(a), a.numel()
+        add_kernel[(triton.cdiv(n, 2048),)](a, b, y, n, BLOCK=2048)
+        return y
+
+    def rmsnorm(x: Any, w: Any) -> Any:
+        y, rstd = torch.empty_like(x), torch.empty(x.shape[0], device=x.device)
+        block = triton.next_power_of_2(x.shape[1])
+        rmsnorm_kernel[(x.shape[0],)](
+            x, w, y, rstd, x.shape[1], BLOCK=block, num_warps=min(32, max(4, block // 512))
+        )
+        return y
+
     def softmax(x: Any) -> Any:
         y = torch.empty_like(x)
         block = triton.next_power_of_2(x.shape[1])
@@ -2321,7 +2356,12 @@ def _triton_rows() -> Any:
         )
         return y
 
-    _triton_made = softmax, layernorm
+    _triton_made = {
+        "softmax_fwd": softmax,
+        "layernorm_fwd": layernorm,
+        "rmsnorm_fwd": rmsnorm,
+        "add_fwd": add,
+    }
     return _triton_made
 
 
@@ -2365,7 +2405,13 @@ _PEER_NAMES = {
     "fa2": "FlashAttention 2",
     "cupy": "CuPy",
 }
-_TOGETHER = [("copy", "fill", "read", "triad"), ("add", "relu"), ("gelu_erf", "gelu_tanh", "silu")]
+_TOGETHER = [
+    ("copy", "fill", "read", "triad", "add", "relu"),
+    ("gelu_erf", "gelu_tanh", "silu", "dropout"),
+    ("mse", "sum", "weighted_sum"),
+    ("layernorm", "rmsnorm"),
+    ("embedding", "transpose"),
+]
 # share of the copy of as many bytes that is asked for, where it is not 0.92; of the peer's speed 1 is
 _COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_entropy", "fwdbwd"): 0.85}
 
@@ -2501,7 +2547,7 @@ class Contests(Records):
         ]
         for (names, kind), rows in groups.items():
             records = [row["record"] for row in rows]
-            directions = ", ".join(dict.fromkeys(r.direction for r in records)).replace("run", "")
+            directions = ", ".join(dict.fromkeys(r.direction for r in records if r.direction != "run"))
             count: Dict[str, int] = {}
             for r in records:
                 count[r.implementation] = count.get(r.implementation, 0) + 1

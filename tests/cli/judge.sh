@@ -16,9 +16,20 @@ unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
 run "$PYTHON" -c 'import kbench; kbench.time(int, host=True, samples=3)'
 check_rc "the library" 0
 "$PYTHON" tests/cli/python/judge.py tricks > "$tmp/tricks.txt" 2> "$tmp/tricks.err" < /dev/null &
-"$PYTHON" tests/cli/python/judge.py honest others arrays > "$tmp/honest.txt" 2> "$tmp/honest.err" < /dev/null
+"$PYTHON" tests/cli/python/judge.py honest others stage arrays > "$tmp/honest.txt" 2> "$tmp/honest.err" < /dev/null
 wait
-for part in tricks honest; do
+# tensors, where PyTorch is: what needs no GPU
+some=returns_nothing,whatever_memory_holds,half_of_the_rows,by_version,by_samples,usual_sizes_alone,one_buffer,method_of_its_own
+some=$some,contests_that_lie,reads_a_variable,its_own_kernel_never_runs,bf16,other_strides,no_last_tile,no_strides
+some=$some,hides_nan,beside_an_input,addmm,in_place,take
+if "$PYTHON" -c 'import torch' 2> /dev/null; then
+    mkdir -p "$tmp/scratch"
+    "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 2 --only $some > "$tmp/tensors.txt" 2> "$tmp/tensors.err"
+else
+    skip "no PyTorch ($PYTHON): tensors"
+    echo "0 passed, 0 failed" > "$tmp/tensors.txt"
+fi
+for part in tricks honest tensors; do
     sed -n "s/^FAIL: /FAIL: $me: /p" "$tmp/$part.txt"
     if grep -q '^SKIP: ' "$tmp/$part.txt"; then skip "$(sed -n 's/^SKIP: //p' "$tmp/$part.txt")"; fi
     last=$(tail -n 1 "$tmp/$part.txt")

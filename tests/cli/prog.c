@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // A program with several operations, implementations, axes, dtypes and sizes: what cli.sh and record.sh
-// drive.
+// drive. PROG_BUILD makes another executable of it, whatever the compiler is told besides.
 #include "../guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#ifndef PROG_BUILD
+#define PROG_BUILD 1
+#endif
+const int prog_build = PROG_BUILD;
 
 static void touch(kb_state* kb, int64_t n) {
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);

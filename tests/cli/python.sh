@@ -20,6 +20,29 @@ run "$PYTHON" examples/python/example.py --iters 20 --json "$tmp/example.json"
 check_rc "the example" 0
 check_out "the example" '4 cases: 4 ok'
 
+# --- examples that need a GPU say without one what they would run
+run "$PYTHON" examples/python/attention_matrix.py --dry-run --shape 2,3,128,64 --dtype bf16
+check_rc "attention_matrix" 0
+check_out "attention_matrix: its plan" '^2 x 3 x 128 x 64 bf16 full torch math efficient fa2 cudnn kb:naive .*kb:flashpp'
+check_same "attention_matrix: one contest" "$(wc -l < "$out" | tr -d ' ')" 1
+run "$PYTHON" examples/python/attention_matrix.py --dry-run
+check_same "attention_matrix: five shapes, two types" "$(wc -l < "$out" | tr -d ' ')" 10
+run "$PYTHON" examples/python/attention_matrix.py --shape 2,3,128
+check_rc "attention_matrix: three sizes" 2
+check_err "attention_matrix: three sizes" 'batch,heads,length,dimension'
+run "$PYTHON" examples/python/layers.py --dry-run --batch 2,4 --dimension 64 --operation silu,layernorm --direction fwd,bwd
+check_rc "layers" 0
+check_out "layers: its plan" '^LayerNorm bwd bf16 4 x 512 x 64 torch compile$'
+check_same "layers: two operations, directions and batches" "$(wc -l < "$out" | tr -d ' ')" 8
+run "$PYTHON" examples/python/layers.py --operation swish
+check_rc "layers: no such operation" 2
+check_err "layers: no such operation" "one of layernorm, gelu_erf, silu"
+for example in attention_matrix layers; do
+    run env KBENCH_NO_CUDA=1 "$PYTHON" "examples/python/$example.py" --json "$tmp/none.json"
+    check_rc "$example without a GPU" 2
+    check_err "$example without a GPU" 'GPU'
+done
+
 # --- a script is a program of its own: edited, it has no records yet
 cp examples/python/example.py "$tmp/edited.py"
 run "$PYTHON" "$tmp/edited.py" --iters 5 --jsonl "$tmp/edited.jsonl" -q

@@ -5,7 +5,7 @@
 . tests/lib.sh
 
 build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "prog.c, another build" $CC -O2 -I. tests/cli/prog.c -o "$tmp/other" $libs
+build "prog.c, another build" $CC -O2 -DPROG_BUILD=2 -I. tests/cli/prog.c -o "$tmp/other" $libs
 build "faults.c" $CC -O1 -I. tests/cli/faults.c -o "$tmp/faults" $libs
 build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
 prog=$tmp/prog

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: the matrix products through wgmma and tensor copies (rungs 9 to 15 of matmul), and the primitives
-   that they are made of, are right to the last bit on integers, in every layout, at every kind of edge; they write C
-   whole and nothing else, take what TMA can take, and refuse the rest. Then it shows how fast they are.
+/* What it proves: the matrix products through wgmma and tensor copies (rungs 9 to 16 of matmul, 3 of bmm, and every way
+   of cutting a product that select can choose), mmapipe with K in pieces, and the primitives that they are made of, are
+   right to the last bit on integers, in every layout, at every kind of edge; they write C whole and nothing else, take
+   what TMA can take, and refuse the rest. Then it shows how fast they are.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the clock that ends a kernel which waits for ever)
 
        --check        only what is right or wrong;   --time   only how fast
-       --rung NAME    this variant alone
-       --dtype NAME   f16 or bf16 alone
-       --shape MxNxK  this shape alone
+       --ways         the times of select's ways alone, in every layout; else they follow, in one
+       --rung NAME    this variant or way alone
+       --dtype NAME   f16, bf16 or f32 alone; in f32 there are tf32 and the ways
+       --shape MxNxK  this shape alone; BxMxNxK: a batch
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
@@ -29,9 +31,11 @@
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string>
 
 static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 &&
                   KBKI_MAP_16BF == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 &&
+                  KBKI_MAP_32F == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 &&
                   KBKI_MAP_SWIZZLE_128 == CU_TENSOR_MAP_SWIZZLE_128B &&
                   KBKI_MAP_L2_256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
               "numbers of cuda.h");
@@ -39,24 +43,61 @@ static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENS
 typedef __nv_bfloat16 bf16;
 struct rung {
     const char* name;
-    kbk_launch_fn launch[2]; // f16, bf16
-    bool any;                // takes lines that do not start on 16 bytes
+    kbk_launch_fn launch[3], batched[3]; // f16, bf16, f32; of a batch: NULL where there is no such variant
+    bool any;                            // takes lines that do not start on 16 bytes
+    bool way, cut;                       // a way of select, asked for by name; it can take K in pieces
 };
-#define RUNG(name, any) \
-    { #name, { kbk_matmul_fwd_##name < __half>, kbk_matmul_fwd_##name < bf16> }, any }
-static const rung rungs[] = { RUNG(wgmma, false),     RUNG(ws, false),  RUNG(coop, false), RUNG(persist, false),
-                              RUNG(multicast, false), RUNG(tma, false), RUNG(select, true) };
+static int64_t pieces; // of K, that ways are to cut it into; 0: as many as seem best
+template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
+    int64_t batch = a->s.batch ? a->s.batch : 1, best = 1;
+    bool cut = kbki_wg_way_of(Way).split && batch == 1;
+    for (int64_t n = 2; cut && n <= KBKI_WG_SMS && n <= a->s.depth / 64; n++)
+        if (kbki_wg_clocks(&a->s, 1, KBKI_WG_SMS, Way, n) < kbki_wg_clocks(&a->s, 1, KBKI_WG_SMS, Way, best))
+            best = n;
+    return kbki_wg_select<T>(a, batch, { Way, pieces && cut ? pieces : best, 0 }, st);
+}
+// clang-format off
+#define HALF(f) { f<__half>, f<bf16>, NULL }
+#define RUNG(name) { #name, HALF(kbk_matmul_fwd_##name), {}, false, false, false }
+#define BOTH(name) { #name, HALF(kbk_matmul_fwd_##name), HALF(kbk_bmm_fwd_##name), true, false, false }
+#define WAY(name, number, cut)                                                                                       \
+    { #name, { way<__half, number>, way<bf16, number>, way<float, number> }, { way<__half, number>, way<bf16, number> }, \
+      false, true, cut }
+static const rung rungs[] = {
+    RUNG(wgmma), RUNG(ws), RUNG(coop), RUNG(persist), RUNG(multicast), RUNG(tma), BOTH(mmapipe), BOTH(select),
+    { "tf32", { NULL, NULL, kbk_matmul_fwd_tf32<float> }, {}, false, false, false },
+    WAY(wide, KBKI_WG_WIDE, false), WAY(one, KBKI_WG_ONE, false), WAY(turns, KBKI_WG_TURNS, false),
+    WAY(mid, KBKI_WG_MID, true), WAY(deep, KBKI_WG_DEEP, true), WAY(tall, KBKI_WG_TALL, false),
+    WAY(low, KBKI_WG_LOW, false), WAY(small, KBKI_WG_SMALL, true)
+};
+// clang-format on
 enum { RUNGS = sizeof rungs / sizeof rungs[0], GUARD = 4096, LAUNCHES = 20 };
+template <class Plan> static constexpr bool cut_as(kbki_wg_way w) {
+    return w.tile_m == Plan::tile_m && w.tile_n == Plan::tile_n && w.pair == Plan::pair && !w.turns == !Plan::turns &&
+           !w.split == !Plan::split;
+}
 static const char* const layout_name[] = { "NN", "NT", "TN" };
-static const char* const dtype_name[] = { "f16", "bf16" };
+static const char* const dtype_name[] = { "f16", "bf16", "f32" };
+template <class T>
+constexpr int dtype_of = kbki_type<T>::cuda == CUDA_R_16F    ? 0
+                         : kbki_type<T>::cuda == CUDA_R_16BF ? 1
+                                                             : 2;
 
 struct shape {
-    int64_t m, n, k;
+    int64_t m, n, k, b = 0; // b: of a batch; 0: one product, of matmul
 };
+static int64_t many(shape s) { return s.b ? s.b : 1; }
+static std::string text(shape s) {
+    char t[96];
+    snprintf(t, sizeof t, s.b ? "%lldx" : "", (long long)s.b);
+    size_t used = strlen(t);
+    snprintf(t + used, sizeof t - used, "%lldx%lldx%lld", (long long)s.m, (long long)s.n, (long long)s.k);
+    return t;
+}
 static int passed, failed, skipped;
 static const char *only_rung, *only_dtype; // options
 static shape only_shape;
-static bool quick, sanitize;
+static bool quick, sanitize, ways;
 static cudaStream_t stream;
 static char* work; // workspace
 static size_t work_bytes = (size_t)256 << 20;
@@ -103,16 +144,19 @@ __global__ void reference_k(const T* a, const T* b, T* c, int m, int n, int k, i
 struct verdict {
     unsigned long long bad, first, outside; // elements that differ, the first of them, and bytes of the guards
 };
+template <class T> struct bits { typedef unsigned short word; };
+template <> struct bits<float> { typedef uint32_t word; };
 // All of [raw, raw + bytes): C of n elements from byte `at` on must be as wanted, everything around it 0xFF; wanted
 // NULL: C as well.
 template <class T>
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* want, int64_t n, verdict* v) {
-    const unsigned short* got = (const unsigned short*)raw;
-    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes / 2;
+    typedef typename bits<T>::word word;
+    const word* got = (const word*)raw;
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes / (int64_t)sizeof(T);
          i += (int64_t)gridDim.x * blockDim.x) {
-        int64_t e = i - at / 2;
+        int64_t e = i - at / (int64_t)sizeof(T);
         bool inside = want && e >= 0 && e < n;
-        unsigned short w = inside ? ((const unsigned short*)want)[e] : (unsigned short)0xFFFF;
+        word w = inside ? ((const word*)want)[e] : (word)0xFFFFFFFF;
         if (got[i] == w || (inside && (float)((const T*)raw)[i] == (float)want[e])) continue; // -0 is 0
         if (inside)
             atomicAdd(&v->bad, 1ull), atomicMin(&v->first, (unsigned long long)e);
@@ -146,20 +190,28 @@ template <class T> static void reference(const T* a, const T* b, T* c, shape s, 
     int64_t am = layout == KBK_TN ? 1 : s.k, ak = layout == KBK_TN ? s.m : 1;
     int64_t bk = layout == KBK_NT ? 1 : s.n, bn = layout == KBK_NT ? s.k : 1;
     dim3 grid((unsigned)((s.n + 31) / 32), (unsigned)((s.m + 31) / 32));
-    reference_k<T><<<grid, dim3(32, 32), 0, stream>>>(a, b, c, (int)s.m, (int)s.n, (int)s.k, am, ak, bk, bn);
+    for (int64_t i = 0; i < many(s); i++, a += s.m * s.k, b += s.k * s.n, c += s.m * s.n)
+        reference_k<T><<<grid, dim3(32, 32), 0, stream>>>(a, b, c, (int)s.m, (int)s.n, (int)s.k, am, ak, bk, bn);
 }
-static kbk_args arguments(const void* a, const void* b, void* c, shape s, int layout) {
+template <class T> static kbk_args arguments(const T* a, const T* b, void* c, shape s, int layout) {
     kbk_args args = {};
-    args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k, args.s.layout = layout, args.s.elem = 2;
+    args.s.batch = s.b;
+    args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k, args.s.layout = layout, args.s.elem = (int)sizeof(T);
     args.in[0] = a, args.in[1] = b, args.out[0] = c, args.workspace = work, args.workspace_bytes = work_bytes;
     return args;
 }
-static bool wanted(const rung& r, int dtype) {
-    return (!only_rung || !strcmp(only_rung, r.name)) && (!only_dtype || !strcmp(only_dtype, dtype_name[dtype]));
+static kbk_launch_fn launcher(const rung& r, int dtype, shape s) { return s.b ? r.batched[dtype] : r.launch[dtype]; }
+static bool wanted(const rung& r, int dtype, shape s) {
+    return (!only_rung || !strcmp(only_rung, r.name)) && (!only_dtype || !strcmp(only_dtype, dtype_name[dtype])) &&
+           launcher(r, dtype, s);
 }
-static bool tma_takes(const void* a, const void* b, shape s, int layout) {
+template <class T> static bool takes(const rung& r, const T* a, const T* b, shape s, int layout) {
+    const int64_t width = 16 / (int64_t)sizeof(T);
     int64_t lda = layout == KBK_TN ? s.m : s.k, ldb = layout == KBK_NT ? s.k : s.n;
-    return s.k == 0 || (lda % 8 == 0 && ldb % 8 == 0 && (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0);
+    bool aligned = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0;
+    if (r.any || s.k == 0) return true;
+    if (!strcmp(r.name, "tf32")) return s.k % width == 0 && aligned;
+    return lda % width == 0 && ldb % width == 0 && aligned && (sizeof(T) == 2 || layout == KBK_NT);
 }
 
 // --- the checks
@@ -170,33 +222,46 @@ template <class T> struct bench { // buffers, large enough for all shapes
     verdict* v;
     int64_t c_elements;
 };
+static int word_of(const char* variant) {
+#define WORD_NAME(word) #word,
+    static const char* const names[] = { KBKI_WORDS(WORD_NAME) };
+    for (int i = 0; i < KBKI_WORD_COUNT; i++)
+        if (!strcmp(names[i], variant)) return i;
+    return -1;
+}
 // One launch, and what came of it. off: by so many elements C is off 16 bytes.
 template <class T>
 static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, shape s, int layout, int off) {
-    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
-    int64_t n = s.m * s.n, at = GUARD + 2 * off, bytes = at + 2 * n + GUARD;
+    const int dtype = dtype_of<T>;
+    const int64_t size = sizeof(T), n = many(s) * s.m * s.n, at = GUARD + size * off, bytes = at + size * n + GUARD;
     verdict zero = { 0, ~0ull, 0 }, v;
-    kbk_args args = arguments(a, b, x.c + at, s, layout);
-    bool takes = r.any || tma_takes(a, b, s, layout);
+    kbk_args args = arguments<T>(a, b, x.c + at, s, layout);
+    bool can = takes(r, a, b, s, layout);
+    if (!r.way) // no more than it says that it wants
+        args.workspace_bytes =
+            s.b ? kbki_scratch_bmm(&args.s, word_of(r.name)) : kbki_scratch_matmul(&args.s, word_of(r.name));
+    if (args.workspace_bytes)
+        CUDA(cudaMemsetAsync(work, 0xFF, std::min(args.workspace_bytes, (size_t)1 << 22), stream));
     CUDA(cudaMemsetAsync(x.c, 0xFF, (size_t)bytes, stream));
     CUDA(cudaMemcpyAsync(x.v, &zero, sizeof zero, cudaMemcpyHostToDevice, stream));
-    const char* why = r.launch[dtype](&args, stream);
+    const char* why = launcher(r, dtype, s)(&args, stream);
     compare_k<T><<<512, 256, 0, stream>>>(x.c, bytes, at, why ? NULL : x.want, n, x.v);
     CUDA(cudaMemcpyAsync(&v, x.v, sizeof v, cudaMemcpyDeviceToHost, stream));
     cudaError_t e = cudaStreamSynchronize(stream);
-    const char* text = e != cudaSuccess ? cudaGetErrorString(e)
-                       : !takes && !why ? "took what TMA cannot take"
-                       : takes && why   ? why
-                       : v.outside      ? "wrote outside C"
-                       : v.bad          ? "wrong"
-                                        : NULL;
-    if (text == NULL) {
+    const char* say = e != cudaSuccess ? cudaGetErrorString(e)
+                      : !can && !why   ? "took what TMA cannot take"
+                      : can && why     ? why
+                      : v.outside      ? "wrote outside C"
+                      : v.bad          ? "wrong"
+                                       : NULL;
+    if (say == NULL) {
         passed++;
         return;
     }
     failed++;
-    printf("FAIL: %s %s %s %lldx%lldx%lld%s: %s", r.name, dtype_name[dtype], layout_name[layout], (long long)s.m,
-           (long long)s.n, (long long)s.k, off ? ", C off by an element" : "", text);
+    printf("FAIL: %s %s %s %s%s: %s", r.name, dtype_name[dtype], layout_name[layout], text(s).c_str(),
+           off ? ", C off by an element" : "", say);
+    if (r.way && pieces) printf(", %lld pieces", (long long)pieces);
     if (e == cudaSuccess && v.bad)
         printf(" (%llu of %lld, the first at row %lld, column %lld)", v.bad, (long long)n, (long long)v.first / s.n,
                (long long)v.first % s.n);
@@ -206,45 +271,74 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
         exit(1);
     }
 }
-template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off) {
-    fill(x.a, s.m * s.k, 1, true), fill(x.b, s.k * s.n, 2, true);
+// The variants, or the ways; ways that can take K in pieces do so twice more.
+template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off, bool by_way = false) {
+    const int dtype = dtype_of<T>;
+    fill(x.a, many(s) * s.m * s.k, 1, true), fill(x.b, many(s) * s.k * s.n, 2, true);
     reference(x.a, x.b, x.want, s, layout);
-    for (int i = 0; i < RUNGS; i++)
-        if (wanted(rungs[i], kbki_type<T>::cuda == CUDA_R_16BF)) try_one(x, rungs[i], x.a, x.b, s, layout, off);
+    for (int i = 0; i < RUNGS; i++) {
+        if (!wanted(rungs[i], dtype, s) || rungs[i].way != by_way) continue;
+        try_one(x, rungs[i], x.a, x.b, s, layout, off);
+        const int64_t cuts[] = { 2, std::max((int64_t)1, std::min((int64_t)37, s.k / 64)) };
+        for (int64_t n : cuts) {
+            if (!rungs[i].cut || s.b) break;
+            pieces = n, try_one(x, rungs[i], x.a, x.b, s, layout, off);
+        }
+        pieces = 0;
+    }
 }
 // More inputs than there are maps kept, at addresses near each other: each launch has to take its own.
 template <class T> static void try_addresses(const bench<T>& x, int layout) {
+    const int dtype = dtype_of<T>;
     shape s = { 136, 264, 200 };
     fill(x.a, s.m * s.k + 2000, 3, true), fill(x.b, s.k * s.n + 2000, 4, true);
     for (int i = 0; i < (sanitize ? 4 : 200); i++) {
         const T *a = x.a + i % 150 * 8, *b = x.b + (200 - i) * 8;
         reference(a, b, x.want, s, layout);
-        for (int r = 0; r < RUNGS; r++)
-            if (wanted(rungs[r], kbki_type<T>::cuda == CUDA_R_16BF)) try_one(x, rungs[r], a, b, s, layout, 0);
+        for (const rung& r : rungs)
+            if (wanted(r, dtype, s) && !r.way) try_one(x, r, a, b, s, layout, 0);
     }
     for (int i = 0; i < 2; i++) { // an operand off by an element
         const T *a = x.a + (i == 0), *b = x.b + (i == 1);
         reference(a, b, x.want, s, layout);
-        for (int r = 0; r < RUNGS; r++)
-            if (wanted(rungs[r], kbki_type<T>::cuda == CUDA_R_16BF)) try_one(x, rungs[r], a, b, s, layout, 0);
+        for (const rung& r : rungs)
+            if (wanted(r, dtype, s)) try_one(x, r, a, b, s, layout, 0);
     }
 }
 
 static const shape odd_shapes[] = { { 1, 1, 0 },       { 33, 40, 0 },      { 1, 1, 8 },        { 1, 8, 8 },
                                     { 8, 8, 1 },       { 8, 1, 8 },        { 77, 131, 72 },    { 129, 264, 64 },
                                     { 136, 257, 200 }, { 264, 136, 333 },  { 127, 1000, 65 },  { 1000, 999, 1000 },
-                                    { 136, 264, 320 }, { 384, 256, 4104 }, { 2056, 520, 128 }, { 100, 100, 100 } };
+                                    { 136, 264, 320 }, { 384, 256, 4104 }, { 2056, 520, 128 }, { 100, 100, 100 },
+                                    { 16, 1000, 2048 } };
 static const shape large_shapes[] = {
     { 1000, 1000, 1000 }, { 1024, 1024, 1024 }, { 2048, 2048, 2048 }, { 1000, 8192, 72 },   { 8192, 1000, 136 },
     { 4104, 4104, 1000 }, { 200, 4104, 8192 },  { 4104, 72, 4104 },   { 8192, 8192, 64 },   { 2048, 4104, 8192 },
-    { 4104, 8192, 200 },  { 136, 136, 8192 },   { 8192, 128, 1024 },  { 8192, 8192, 8192 },
+    { 4104, 8192, 200 },  { 136, 136, 8192 },   { 8192, 128, 1024 },  { 8192, 8192, 8192 }, { 256, 256, 131072 },
+    { 16, 8192, 8192 },   { 512, 512, 512 },    { 8192, 8192, 776 },  { 131, 250, 8200 },
 };
+static const shape batches[] = {
+    { 64, 64, 64, 1 },       { 72, 136, 200, 3 },   { 129, 264, 64, 2 },    { 33, 40, 0, 7 },
+    { 64, 72, 8, 331 },      { 136, 257, 200, 3 },  { 264, 136, 333, 2 },   { 1, 8, 8, 5 },
+    { 200, 520, 136, 16 },   { 256, 256, 8192, 1 }, { 512, 2048, 1024, 8 }, { 1024, 1024, 128, 32 },
+    { 1000, 1000, 1000, 4 }, { 8, 16, 72, 3000 },
+};
+// Each way on its own: select takes few of them for shapes as small as most of these.
+template <class T> static void try_ways(const bench<T>& x, int layout) {
+    static const int sizes[] = { 8, 64, 136, 200, 264, 392 }, depths[] = { 8, 64, 136, 456, 1000, 3080 };
+    for (int i = 0; i < 6 * 6 * 6; i += sanitize ? 43 : quick ? 11 : 1)
+        try_shape(x, { sizes[i / 36], sizes[i / 6 % 6], depths[i % 6] }, layout, i % 2, true);
+    for (const shape& s : odd_shapes)
+        if (!sanitize) try_shape(x, s, layout, 0, true);
+    for (const shape& s : large_shapes)
+        if (!sanitize && s.m * s.n * s.k < (int64_t)1 << (quick ? 32 : 36)) try_shape(x, s, layout, 0, true);
+}
 template <class T> static void try_all(const bench<T>& x) {
     static const int sizes[] = { 64, 72, 128, 136, 200, 256 }, depths[] = { 8, 64, 72, 128, 136, 200, 256, 1000 };
     const int step = quick || sanitize ? 5 : 1;
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
         if (only_shape.m) {
-            try_shape(x, only_shape, layout, 0), try_shape(x, only_shape, layout, 1);
+            for (int off = 0; off < 4; off++) try_shape(x, only_shape, layout, off % 2, off / 2);
             continue;
         }
         for (int i = 0; i < 6 * 6 * 8; i += sanitize ? 47 : step)
@@ -253,6 +347,10 @@ template <class T> static void try_all(const bench<T>& x) {
             if (!sanitize || s.m * s.n * s.k < 5000000) try_shape(x, s, layout, 0), try_shape(x, s, layout, 1);
         for (const shape& s : large_shapes)
             if (!sanitize && !(quick && s.m * s.n * s.k > (int64_t)1 << 34)) try_shape(x, s, layout, 0);
+        for (const shape& s : batches)
+            if (!sanitize || s.b * s.m * s.n * s.k < 5000000)
+                for (int off = 0; off < 4; off++) try_shape(x, s, layout, off % 2, off / 2);
+        try_ways(x, layout);
         try_addresses(x, layout);
     }
 }
@@ -309,7 +407,7 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
 #endif
 }
 template <class T, int Width> static void probe(const bench<T>& x) {
-    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
+    const int dtype = dtype_of<T>;
     const int64_t M = 60, N = Width - 8, K = 56, P = PROBE_PLANES; // all less than their boxes
     kbki_map a = {}, b = {}, c = {};
     verdict zero = { 0, ~0ull, 0 }, v;
@@ -345,35 +443,74 @@ template <class T, int Width> static void probe(const bench<T>& x) {
 
 // --- times
 
-static const shape timed_shapes[] = {
-    { 1024, 1024, 1024 }, { 2048, 2048, 2048 }, { 4096, 4096, 4096 }, { 8192, 8192, 8192 }, { 4096, 14336, 4096 },
+enum { BF16 = 2, HALVES = 3, ALL = 7 };
+static const struct {
+    shape s;
+    int layout, dtypes; // -1: each; bits of f16, bf16, f32
+} timed[] = {
+    { { 512, 512, 512 }, KBK_NT, BF16 | 4 },
+    { { 1024, 1024, 1024 }, -1, ALL },
+    { { 2048, 2048, 2048 }, -1, HALVES },
+    { { 2048, 2048, 2048 }, KBK_NT, 4 },
+    { { 4096, 4096, 4096 }, -1, ALL },
+    { { 8192, 8192, 8192 }, -1, HALVES },
+    { { 8192, 8192, 8192 }, KBK_NT, 4 },
+    { { 4096, 14336, 4096 }, -1, BF16 },
+    { { 8192, 8192, 1024 }, -1, BF16 },
+    { { 8192, 50304, 768 }, KBK_NT, BF16 },
+    { { 256, 256, 131072 }, KBK_NT, BF16 | 4 },
+    { { 16, 8192, 8192 }, KBK_NT, BF16 },
+    { { 512, 2048, 1024, 128 }, KBK_NN, HALVES },
+    { { 1024, 1024, 128, 256 }, KBK_NN, HALVES },
 };
 static double median(float* t, int n) {
     std::sort(t, t + n);
     return n % 2 ? t[n / 2] : 0.5 * (t[n / 2 - 1] + t[n / 2]);
 }
 enum { CUBLAS = RUNGS, TIMED = RUNGS + 1, WARM = 3 };
-template <class T> static const char* launch(int which, const kbk_args* a) {
-    if (which < RUNGS) return rungs[which].launch[kbki_type<T>::cuda == CUDA_R_16BF](a, stream);
 #ifdef KBK_CUBLAS
-    return kbk_matmul_fwd_cublas<T>(a, stream);
+static const char* cublas_tf32(const kbk_args* a) {
+    kbki_cublas* lib;
+    cublasHandle_t h;
+    kbki_mm<float> io;
+    int64_t ctas;
+    float one = 1, zero = 0;
+    const char* why = kbki_mm_args(a, 1, 1, &io, &ctas);
+    if (!why) why = kbki_cublas_get(a, stream, &lib, &h);
+    if (why) return why;
+    cublasOperation_t tb = a->s.layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t ta = a->s.layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasStatus_t e =
+        lib->gemm(h, tb, ta, (int)io.n, (int)io.m, (int)io.k, &one, io.b, CUDA_R_32F, (int)io.ldb, io.a, CUDA_R_32F,
+                  (int)io.lda, &zero, io.c, CUDA_R_32F, (int)io.n, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT);
+    return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLAS would not multiply";
+}
+#endif
+template <class T> static const char* launch(int which, const kbk_args* a) {
+    const int dtype = dtype_of<T>;
+    if (which < RUNGS) return (a->s.batch ? rungs[which].batched : rungs[which].launch)[dtype](a, stream);
+#ifdef KBK_CUBLAS
+    if constexpr (sizeof(T) == 4)
+        return cublas_tf32(a);
+    else
+        return a->s.batch ? kbk_bmm_fwd_cublas<T>(a, stream) : kbk_matmul_fwd_cublas<T>(a, stream);
 #else
     return "built without cuBLAS";
 #endif
 }
 // How far a variant's result is from that of cuBLAS, as a share of it.
 template <class T> static void compare_norms(T* c, T* other, shape s, int which, int layout, const kbk_args* with) {
-    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
+    const int dtype = dtype_of<T>;
     static double* sums;
-    double host[2], most = dtype ? 5e-3 : 8e-4;
+    double host[2], most = dtype == 1 ? 5e-3 : dtype == 0 ? 8e-4 : 1.5e-3;
     kbk_args mine = *with, theirs = *with;
     if (!sums) CUDA(cudaMalloc((void**)&sums, sizeof host));
     mine.out[0] = c, theirs.out[0] = other;
-    CUDA(cudaMemsetAsync(c, 0xFF, (size_t)(2 * s.m * s.n), stream));
+    CUDA(cudaMemsetAsync(c, 0xFF, sizeof(T) * (size_t)(many(s) * s.m * s.n), stream));
     CUDA(cudaMemsetAsync(sums, 0, sizeof host, stream));
     const char* why = launch<T>(which, &mine);
     if (!why) why = launch<T>(CUBLAS, &theirs);
-    distance_k<T><<<1024, 256, 0, stream>>>(c, other, s.m * s.n, sums);
+    distance_k<T><<<1024, 256, 0, stream>>>(c, other, many(s) * s.m * s.n, sums);
     CUDA(cudaMemcpyAsync(host, sums, sizeof host, cudaMemcpyDeviceToHost, stream));
     CUDA(cudaStreamSynchronize(stream));
     if (!why && host[0] <= most * most * host[1] && host[1] > 0) {
@@ -381,29 +518,29 @@ template <class T> static void compare_norms(T* c, T* other, shape s, int which,
         return;
     }
     failed++;
-    printf("FAIL: %s %s %s %lldx%lldx%lld, random: %s (off cuBLAS by %.3g, allowed %.3g)\n", rungs[which].name,
-           dtype_name[dtype], layout_name[layout], (long long)s.m, (long long)s.n, (long long)s.k,
-           why ? why : "too far", sqrt(host[0] / host[1]), most);
+    printf("FAIL: %s %s %s %s, random: %s (off cuBLAS by %.3g, allowed %.3g)\n", rungs[which].name, dtype_name[dtype],
+           layout_name[layout], text(s).c_str(), why ? why : "too far", sqrt(host[0] / host[1]), most);
 }
 static void print_or_dash(bool there, const char* format, double x, int width) {
     char text[32] = "-";
     if (there) snprintf(text, sizeof text, format, x);
     printf("%*s", width, text);
 }
+static bool shown(const rung& r) { return only_rung ? !strcmp(only_rung, r.name) : r.way == ways; }
 template <class T> static void time_shape(shape s, int layout, size_t l2) {
-    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
-    int64_t a_n = kbki_ceil(s.m * s.k, 128) * 128, b_n = kbki_ceil(s.k * s.n, 128) * 128;
-    int64_t set = a_n + b_n + kbki_ceil(s.m * s.n, 128) * 128;
-    int sets = (int)(2 * l2 / (size_t)(2 * set)) + 2, turn = 0;
+    const int dtype = dtype_of<T>;
+    int64_t a_n = kbki_ceil(many(s) * s.m * s.k, 128) * 128, b_n = kbki_ceil(many(s) * s.k * s.n, 128) * 128;
+    int64_t set = a_n + b_n + kbki_ceil(many(s) * s.m * s.n, 128) * 128;
+    int sets = (int)(2 * l2 / (sizeof(T) * (size_t)set)) + 2, turn = 0;
     T* room;
     cudaEvent_t events[TIMED][LAUNCHES][2];
     double ms[TIMED] = {};
     bool on[TIMED];
-    CUDA(cudaMalloc((void**)&room, (size_t)(2 * set) * sets));
+    CUDA(cudaMalloc((void**)&room, sizeof(T) * (size_t)set * sets));
     fill(room, set * sets, 7, false);
     for (int v = 0; v < TIMED; v++) {
-        kbk_args a = arguments(room, room + a_n, room + a_n + b_n, s, layout);
-        on[v] = v == CUBLAS || wanted(rungs[v], dtype);
+        kbk_args a = arguments<T>(room, room + a_n, room + a_n + b_n, s, layout);
+        on[v] = v == CUBLAS || (shown(rungs[v]) && wanted(rungs[v], dtype, s) && takes<T>(rungs[v], 0, 0, s, layout));
         const char* why = on[v] ? launch<T>(v, &a) : NULL;
         if (why && v != CUBLAS) printf("FAIL: %s: %s\n", rungs[v].name, why), failed++;
         on[v] = on[v] && !why;
@@ -415,7 +552,7 @@ template <class T> static void time_shape(shape s, int layout, size_t l2) {
     for (int i = -WARM; i < LAUNCHES; i++)
         for (int v = 0; v < TIMED; v++) {
             T* at = room + turn++ % sets * set;
-            kbk_args a = arguments(at, at + a_n, at + a_n + b_n, s, layout);
+            kbk_args a = arguments<T>(at, at + a_n, at + a_n + b_n, s, layout);
             if (!on[v]) continue;
             if (i >= 0) CUDA(cudaEventRecord(events[v][i][0], stream));
             launch<T>(v, &a);
@@ -430,42 +567,55 @@ template <class T> static void time_shape(shape s, int layout, size_t l2) {
         for (int i = 0; i < LAUNCHES; i++)
             CUDA(cudaEventDestroy(events[v][i][0])), CUDA(cudaEventDestroy(events[v][i][1]));
     }
-    printf("%-4s %s %5lldx%5lldx%5lld", dtype_name[dtype], layout_name[layout], (long long)s.m, (long long)s.n,
-           (long long)s.k);
-    double tera = 2e-9 * (double)s.m * (double)s.n * (double)s.k;
+    printf("%-4s %s %18s", dtype_name[dtype], layout_name[layout], text(s).c_str());
+    double tera = 2e-9 * (double)many(s) * (double)s.m * (double)s.n * (double)s.k;
+    print_or_dash(on[CUBLAS], "%8.1f", 1000 * ms[CUBLAS], 9);
     print_or_dash(on[CUBLAS], "%8.1f", tera / ms[CUBLAS], 8);
     for (int v = 0; v < RUNGS; v++) {
+        if (!shown(rungs[v])) continue;
         print_or_dash(on[v], "%10.1f", tera / ms[v], 10);
         print_or_dash(on[v] && on[CUBLAS], "%5.2f", ms[CUBLAS] / ms[v], 5);
     }
     printf("\n");
-    kbk_args a = arguments(room, room + a_n, NULL, s, layout);
+    kbk_args a = arguments<T>(room, room + a_n, NULL, s, layout);
     for (int v = 0; v < RUNGS && on[CUBLAS]; v++)
         if (on[v]) compare_norms(room + a_n + b_n, room + set + a_n + b_n, s, v, layout, &a);
     CUDA(cudaFree(room));
 }
-template <class T> static void time_all(size_t l2) {
-    for (const shape& s : timed_shapes) {
-        if (only_shape.m && &s != timed_shapes) continue;
-        for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
-            shape now = only_shape.m ? only_shape : s;
-            if (tma_takes(NULL, NULL, now, layout)) time_shape<T>(now, layout, l2);
-        }
+template <class T> static void time_all(size_t l2, bool every) {
+    const int dtype = dtype_of<T>;
+    if (only_dtype && strcmp(only_dtype, dtype_name[dtype])) return;
+    for (const auto& t : timed) {
+        shape now = only_shape.m ? only_shape : t.s;
+        if (only_shape.m ? &t != timed : !(t.dtypes >> dtype & 1)) continue;
+        for (int layout = KBK_NN; layout <= KBK_TN; layout++)
+            if (only_shape.m || t.layout == layout || (t.layout < 0 && (every || layout == KBK_NT)))
+                time_shape<T>(now, layout, l2);
         fflush(stdout);
     }
 }
 
+static void time_table(size_t l2, bool every) {
+    printf("TFLOP/s             B, M, N, K  cuBLAS us  cuBLAS");
+    for (const rung& r : rungs)
+        if (shown(r)) printf("%10s    x", r.name);
+    printf("\n");
+    time_all<bf16>(l2, every), time_all<float>(l2, every);
+    if (every) time_all<__half>(l2, every);
+}
+
 template <class T> static void check_type() {
-    const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
+    const int dtype = dtype_of<T>;
     bench<T> x;
     size_t most = (size_t)(sanitize ? 4 << 20 : 8192 * 8192) + 65536; // elements of the largest matrix
     if (only_dtype && strcmp(only_dtype, dtype_name[dtype])) return;
     const shape& o = only_shape;
-    most = std::max(most, (size_t)std::max({ o.m * o.k, o.k * o.n, o.m * o.n }) + 65536);
-    CUDA(cudaMalloc((void**)&x.a, 2 * most)), CUDA(cudaMalloc((void**)&x.b, 2 * most));
-    CUDA(cudaMalloc((void**)&x.want, 2 * most)), CUDA(cudaMalloc((void**)&x.c, 2 * most + 4 * GUARD));
+    most = std::max(most, (size_t)(many(o) * std::max({ o.m * o.k, o.k * o.n, o.m * o.n })) + 65536);
+    CUDA(cudaMalloc((void**)&x.a, sizeof(T) * most)), CUDA(cudaMalloc((void**)&x.b, sizeof(T) * most));
+    CUDA(cudaMalloc((void**)&x.want, sizeof(T) * most)), CUDA(cudaMalloc((void**)&x.c, sizeof(T) * most + 4 * GUARD));
     CUDA(cudaMalloc((void**)&x.v, sizeof *x.v));
-    if (!only_rung && !only_shape.m) probe<T, 64>(x), probe<T, 128>(x), probe<T, 192>(x), probe<T, 256>(x);
+    if constexpr (sizeof(T) == 2)
+        if (!only_rung && !only_shape.m) probe<T, 64>(x), probe<T, 128>(x), probe<T, 192>(x), probe<T, 256>(x);
     try_all(x);
     printf("%s: %d passed, %d failed\n", dtype_name[dtype], passed, failed), fflush(stdout);
     CUDA(cudaFree(x.a)), CUDA(cudaFree(x.b)), CUDA(cudaFree(x.want)), CUDA(cudaFree(x.c)), CUDA(cudaFree(x.v));
@@ -478,6 +628,8 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
             *time = false;
         else if (!strcmp(word, "--time"))
             *check = false;
+        else if (!strcmp(word, "--ways"))
+            ways = true;
         else if (!strcmp(word, "--quick"))
             quick = true, *time = false;
         else if (!strcmp(word, "--sanitize"))
@@ -487,24 +639,29 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
         else if (!strcmp(word, "--dtype") && more)
             only_dtype = argv[++i];
         else if (!strcmp(word, "--shape") && more) {
-            long long m, n, k;
-            if (sscanf(argv[++i], "%lldx%lldx%lld", &m, &n, &k) != 3 || m < 1 || n < 1 || k < 0) return 0;
-            only_shape = { m, n, k };
+            long long x[4] = {};
+            int n = sscanf(argv[++i], "%lldx%lldx%lldx%lld", x, x + 1, x + 2, x + 3);
+            only_shape = n == 4 ? shape{ x[1], x[2], x[3], x[0] } : shape{ x[0], x[1], x[2] };
+            if (n < 3 || only_shape.m < 1 || only_shape.n < 1 || only_shape.k < 0 || (n == 4 && x[0] < 1)) return 0;
         } else
             return 0;
     }
     bool known = !only_rung;
     for (const rung& r : rungs) known = known || !strcmp(r.name, only_rung);
-    return known && (!only_dtype || !strcmp(only_dtype, "f16") || !strcmp(only_dtype, "bf16"));
+    return known &&
+           (!only_dtype || !strcmp(only_dtype, "f16") || !strcmp(only_dtype, "bf16") || !strcmp(only_dtype, "f32"));
 }
 
 int main(int argc, char** argv) {
     bool check = true, time = true;
     int devices = 0, l2 = 0;
     if (!parse(argc, argv, &check, &time)) {
-        printf("usage: %s [--check] [--time] [--rung wgmma|ws|coop|persist|multicast|tma|select] [--dtype f16|bf16] "
-               "[--shape MxNxK] [--quick] [--sanitize]\n",
-               argv[0]);
+        printf(
+            "usage: %s [--check] [--time] [--ways] [--rung NAME] [--dtype f16|bf16|f32] [--shape [Bx]MxNxK] [--quick] "
+            "[--sanitize]\n  NAME:",
+            argv[0]);
+        for (const rung& r : rungs) printf(" %s", r.name);
+        printf("\n");
         return 2;
     }
     const char* why = "no GPU: the kernels were compiled and not run";
@@ -514,19 +671,31 @@ int main(int argc, char** argv) {
         return 77;
     }
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    kbk_shape whole = arguments(NULL, NULL, NULL, only_shape, KBK_NN).s;
-    work_bytes = std::max(work_bytes, kbki_scratch_matmul(&whole, "select") + 2 * kbki_mm_copies(&whole));
+    kbk_shape whole = arguments<bf16>(NULL, NULL, NULL, only_shape, KBK_NN).s;
+    work_bytes = std::max(work_bytes, kbki_scratch_matmul(&whole, KBKI_WORD_select) +
+                                          kbki_scratch_matmul(&whole, KBKI_WORD_tf32) +
+                                          (size_t)(2 * many(only_shape)) * kbki_mm_copies(&whole));
+    const bool same[] = {
+        cut_as<kbki_wg_wide>(kbki_wg_way_of(KBKI_WG_WIDE)),   cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),
+        cut_as<kbki_wg_turns>(kbki_wg_way_of(KBKI_WG_TURNS)), cut_as<kbki_wg_mid>(kbki_wg_way_of(KBKI_WG_MID)),
+        cut_as<kbki_wg_deep>(kbki_wg_way_of(KBKI_WG_DEEP)),   cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TALL)),
+        cut_as<kbki_wg_low>(kbki_wg_way_of(KBKI_WG_LOW)),     cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_SMALL))
+    };
+    for (int i = 0; i < KBKI_WG_WAYS; i++) {
+        if (same[i])
+            passed++;
+        else
+            failed++, printf("FAIL: the model of way %d is of other tiles\n", i);
+    }
     CUDA(cudaMalloc((void**)&work, work_bytes));
     CUDA(cudaMemset(work, 0, KBK_TICKETS));
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
-    if (check) check_type<__half>(), check_type<bf16>();
+    if (check) check_type<__half>(), check_type<bf16>(), check_type<float>();
     if (time && failed) printf("no times: the results are wrong\n");
     if (time && !failed) {
-        printf("TFLOP/s           M     N     K  cuBLAS");
-        for (const rung& r : rungs) printf("%10s    x", r.name);
-        printf("\n");
-        if (!only_dtype || !strcmp(only_dtype, "bf16")) time_all<bf16>((size_t)l2);
-        if (!only_dtype || !strcmp(only_dtype, "f16")) time_all<__half>((size_t)l2);
+        bool both = !ways && !only_rung;
+        time_table((size_t)l2, true);
+        if (both) ways = true, time_table((size_t)l2, false);
     }
     CUDA(cudaDeviceSynchronize());
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);

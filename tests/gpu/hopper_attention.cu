@@ -44,7 +44,7 @@ static const rung rungs[] = { RUNG(fwd, flashws), RUNG(fwd, flashpp) }, older = 
 template <class T, bool Stay, bool Bulk> static const char* back_other(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
-    if (!why && io.heads) why = kbki_attn_back_room(a, "flashws", &io);
+    if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io);
     if (why || !io.heads) return why;
     return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false, Bulk>>(io, st)
                            : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay, Bulk>>(io, st);
@@ -53,7 +53,7 @@ template <class T, bool Stay, bool Bulk> static const char* back_other(const kbk
 template <class T> static const char* back_small(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
-    if (!why && io.heads) why = kbki_attn_back_room(a, "flashmma", &io);
+    if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashmma, &io);
     if (why || !io.heads) return why;
     return a->s.cols == 64 ? kbk_attention_bwd_flashmma<T>(a, st) : kbki_attn_back_small<T>(io, st);
 }
@@ -441,7 +441,7 @@ __global__ void back_same_k(const char* a, const char* b, int64_t bytes, verdict
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes; i += (int64_t)gridDim.x * blockDim.x)
         if (a[i] != b[i]) atomicAdd(&out->bad, 1ull), atomicMin(&out->first, (unsigned long long)i);
 }
-static size_t back_scratch(const kbk_args& a) { return kbki_scratch_attention_bwd(&a.s, "flashws"); }
+static size_t back_scratch(const kbk_args& a) { return kbki_scratch_attention_bwd(&a.s, KBKI_WORD_flashws); }
 template <class T> static kbk_args back_arguments(const back<T>& x, shape s, int64_t at) {
     kbk_args a = arguments(x.in[0], x.in[1], x.in[2], x.out[0] + at, x.out[1] + at, s);
     a.in[3] = x.in[3], a.in[4] = x.in[4], a.in[5] = x.lse, a.out[2] = x.out[2] + at;

@@ -281,10 +281,10 @@ static const char* intact(const char* p, size_t n) {
 }
 
 // Brings everything back; NULL or what is wrong. Fills the report of the first wrong output.
-static const char* inspect(job* j, int shift, kbk_report* r, int* which) {
+static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* r, int* which) {
     static char guard[GUARD];
     const char* why = NULL;
-    kbk_op op = *j->op;
+    kbk_op op = kbk_op_of(v);
     if (j->fill == INTEGERS) memset(op.check, 0, sizeof op.check); // equal
     memset(r, 0, sizeof *r);
     r->index = -1, *which = 0;
@@ -333,9 +333,11 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
         if (!strcmp(v->op->dir, "bwd")) all |= (uintptr_t)a->in[3];
         return all % 16 != 0;
     }
-    if (v->sm != KBK_SM_90a || strcmp(v->op->name, "matmul") || !strcmp(v->name, "select") || s->depth == 0) return 0;
+    const int tma = v->sm == KBK_SM_90a || !strcmp(v->name, "tmaload");
+    if (!tma || strcmp(v->op->name, "matmul") || !strcmp(v->name, "select") || s->depth == 0) return 0;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
-    return lda % 8 || ldb % 8 || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
+    bool whole = v->origin & KBK_TF32 ? s->depth % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0; // tf32: all lines along k
+    return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
 // One variant on one prepared job at one pair of offsets: launched directly, and once more to compare bits.
 static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
@@ -360,7 +362,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
         return;
     }
     if (!why && !counting)
-        why = inspect(j, shift, &r, &which);
+        why = inspect(j, v, shift, &r, &which);
     else
         r.index = -1;
     if (why) {
@@ -374,7 +376,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     for (int k = 0; k < j->n; k++)
         first[k] = (char*)malloc(j->x[k].room), memcpy(first[k], j->x[k].got, j->x[k].room);
     why = kbk_launch(v, j->dtype, &a, stream);
-    if (!why) why = inspect(j, shift, &r, &which);
+    if (!why) why = inspect(j, v, shift, &r, &which);
     for (int k = 0; k < j->n; k++) {
         if (!why && memcmp(first[k], j->x[k].got, j->x[k].room))
             why = "a second launch gave other bits", r.index = -1;
@@ -410,7 +412,7 @@ static void try_graph(job* j, const kbk_variant* v) {
         CUDA(cudaGraphInstantiate(&exec, graph, 0));
         CUDA(cudaGraphLaunch(exec, stream));
         CUDA(cudaGraphLaunch(exec, stream));
-        why = inspect(j, 0, &r, &which);
+        why = inspect(j, v, 0, &r, &which);
         CUDA(cudaGraphExecDestroy(exec));
     } else
         r.index = -1;
@@ -447,8 +449,12 @@ static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-// enough tiles of 128 x 256 for them to be taken; enough of 128 x 128, and too few of those
-static const dims wide_tiles[] = { { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 } };
+// enough tiles of 128 x 256 for them to be taken; enough of 128 x 128, and too few of those; tiles that are taken in
+// turns, tall and low ones; K in pieces
+static const dims wide_tiles[] = {
+    { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },
+    { 72, 4288, 8, 0 },     { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 },
+};
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
 // what the variants for long rows are chosen for: more than one SM holds, and more than L2 holds of weighted_sum's
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };

@@ -434,8 +434,44 @@ static void test_trends(void) {
     KBENCH_FREE(t);
 }
 
+// Histories of few runs, by hand: what a case's own steps say, what it learns from others, and which way it goes.
+static void test_trends_by_hand(void) {
+    static kb_result r[40];
+    const kb_result* of[40];
+    int64_t n, all = 0;
+    for (int i = 0; i < 8; i++) { // steps of 1 % and of 4 %, two runs, and a climb of 1 % a run
+        if (i < 6) r[all] = blank("a", exp(0.01 * (i % 2))), of[all] = &r[all], all++;
+        if (i < 6) r[all] = blank("b", exp(0.04 * (i % 2))), of[all] = &r[all], all++;
+        if (i < 2) r[all] = blank("c", exp(0.5 * i)), of[all] = &r[all], all++;
+    }
+    kbi_trend* t = kbi_trends(of, all, &n);
+    CHECK_INT(n, 3);
+    CHECK_REAL(t[0].sd, sqrt((5e-5 + 4.25e-4) / 2), 1e-9); // half of it is what all have in common
+    CHECK_REAL(t[0].df, 20.0 / 3, 1e-9);
+    CHECK_REAL(t[1].sd, sqrt(8e-4), 1e-9); // none is quieter than it was
+    CHECK_REAL(t[1].df, 20.0 / 3, 1e-9);
+    CHECK_REAL(t[2].sd, sqrt(4.25e-4), 1e-9); // from the others alone
+    CHECK_REAL(t[2].df, 4, 1e-9);
+    CHECK_REAL(t[2].middle, 1, 1e-12), CHECK_REAL(t[2].now, exp(0.5), 1e-12);
+    CHECK(kbi_nan(t[0].p) && kbi_nan(t[0].slope)); // six runs go nowhere yet
+    KBENCH_FREE(t);
+    for (int i = 0; i < 8; i++) r[i] = blank("climbs", exp(0.01 * i)), of[i] = &r[i];
+    t = kbi_trends(of, 8, &n);
+    CHECK_INT(t[0].runs, 8);
+    CHECK_REAL(t[0].slope, 0.01, 1e-9);
+    CHECK_REAL(t[0].p, 8.366271e-4, 1e-5); // Kendall's score of 28, of 28 pairs
+    CHECK_REAL(t[0].middle, exp(0.03), 1e-9), CHECK_REAL(t[0].first, 1, 1e-12);
+    CHECK_REAL(t[0].sd, 0.01 / sqrt(2.0), 1e-9);
+    KBENCH_FREE(t);
+    for (int i = 0; i < 8; i++) r[i] = blank(i < 6 ? "still" : "new", i == 1 || i > 5 ? 1.5 : 1), of[i] = &r[i];
+    t = kbi_trends(of, 8, &n); // three steps that are none: too few to learn from
+    CHECK_STR(t[1].last->name, "still"), CHECK_REAL(t[1].df, 2, 1e-9), CHECK(kbi_nan(t[0].sd));
+    KBENCH_FREE(t);
+}
+
 int main(int argc, char** argv) {
     verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+    test_trends_by_hand();
     test_pairs();
     test_alone();
     test_memory();
@@ -443,5 +479,6 @@ int main(int argc, char** argv) {
     test_repeats();
     test_races();
     test_trends();
+    test_trends_by_hand();
     return test_end();
 }

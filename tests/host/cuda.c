@@ -401,6 +401,14 @@ static void beside_it(kb_state* kb, bool captured) { // or over before the audit
     gpu.busy = false;
 }
 KBENCH(beside_always) { beside_it(kb, true); }
+KBENCH(beside_unsaid) { // a launch through the driver into the default stream: capture ends, and nobody says why
+    KB_TIME(kb) {
+        kernel(5000, 24, kb->stream);
+        gpu.busy = !gpu.capture;
+        if (gpu.capture) gpu.spoiled = cudaErrorStreamCaptureInvalidated;
+    }
+    gpu.busy = false;
+}
 KBENCH(beside_shortly) { beside_it(kb, false); }
 KBENCH(leaves_audit) {
     KB_TIME(kb) {
@@ -1055,6 +1063,7 @@ static void test_audit(void) {
             CHECK_STR(text(i, "status"), beside ? "\"failed\"" : "\"ok\"");
         }
     }
+    check_word("--op beside_unsaid --fast", "SIDE_STREAM");
     check_word("--op several --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
     run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");

@@ -507,9 +507,12 @@ static void test_table(void) {
         const kbk_variant* v = &kbk_table[i];
         if (kbk_find(v->op->name, v->op->dir, v->name) != v) twice++;
         if (v->rung < 1 || !v->note[0] || !v->dtypes) twice++;
-        if (i && kbk_table[i - 1].op == v->op && kbk_table[i - 1].rung >= v->rung) twice++;
+        for (int k = 0; k < i; k++) { // a rung of f32 and one of 16 bits may bear the same number
+            const kbk_variant* w = &kbk_table[k];
+            if (w->op == v->op && (w->dtypes & v->dtypes) && w->rung >= v->rung) twice++;
+        }
     }
-    check(twice == 0, "rows are unique, ordered by rung, and say something");
+    check(twice == 0, "rows are unique, in each type ordered by rung, and say something");
     check(kbk_find("softmax", "fwd", "nothing") == NULL && kbk_find_op("nothing", "fwd") == NULL,
           "nothing is not found");
     kbk_args a;
@@ -523,7 +526,72 @@ static void test_table(void) {
     check(kbk_runs_on(&v, 90) && !kbk_runs_on(&v, 75), "80 means 8.0 and later");
 }
 
+// --- how products are cut on compute capability 9.0: enough CTAs, and room for what they leave
+static int64_t ctas_of(const kbk_shape* s, kbki_wg_choice by) {
+    kbki_wg_way w = kbki_wg_way_of(by.way);
+    return (s->rows + w.tile_m - 1) / w.tile_m * ((s->cols + w.tile_n - 1) / w.tile_n) * by.splits;
+}
+static void test_cuts(void) {
+    static const int64_t shapes[][3] = { { 512, 512, 512 },    { 1024, 1024, 1024 },  { 2048, 2048, 2048 },
+                                         { 4096, 4096, 4096 }, { 256, 256, 131072 },  { 16, 8192, 8192 },
+                                         { 512, 512, 8192 },   { 8192, 50304, 768 },  { 128, 128, 4096 },
+                                         { 1, 1, 1 },          { 100, 130, 1000000 }, { 8192, 8192, 8 } };
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
+        for (int sms = 78; sms <= 132; sms += 18) {
+            kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2], 2);
+            kbki_wg_choice by = kbki_wg_choose(&s, 1, sms);
+            double work = kbk_matmul_fwd_flops(&s) / (4096.0 * sms); // clocks, with every SM at it
+            check(by.splits == 1 || (s.depth / by.splits >= 256 && kbki_wg_way_of(by.way).split),
+                  "pieces of some depth");
+            check(by.splits == 1 || ctas_of(&s, by) <= sms, "pieces all at once");
+            check(by.clocks > work, "no faster than the device");
+            check(work < 1000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do");
+            check(kbki_wg_choose(&s, 7, sms).splits == 1, "no pieces of a batch");
+        }
+    kbk_shape s = shape(256, 256, 131072, 2), few = s;
+    int64_t pieces = kbki_wg_choose(&s, 1, KBKI_WG_SMS).splits;
+    check(pieces >= 16, "few tiles of a long K are cut");
+    check((int64_t)kbki_scratch_matmul(&s, KBKI_WORD_select) >= KBK_TICKETS + pieces * 256 * 256 * 4,
+          "room for each piece");
+    check((int64_t)kbki_scratch_matmul(&s, KBKI_WORD_mmapipe) == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
+          "there too");
+    check(kbki_mma_splits(&s) == 66, "and for two CTAs per SM");
+    check(kbki_scratch_bmm(&s, KBKI_WORD_select) == kbki_scratch_select(&s), "a batch of one as matmul");
+    few.depth = 131071; // lines that are to be copied as well
+    check(kbki_scratch_matmul(&few, KBKI_WORD_mmapipe) > kbki_mm_copies(&few) + 66 * 256 * 256 * 4,
+          "copies and pieces");
+    s = shape(4096, 4096, 4096, 2);
+    check(kbki_scratch_matmul(&s, KBKI_WORD_select) == 0 && kbki_scratch_matmul(&s, KBKI_WORD_mmapipe) == 0,
+          "none where tiles are many");
+}
+
+// --- tf32 has a tolerance of its own, and it alone
+static void test_tf32(void) {
+    enum { N = 64 };
+    const kbk_variant *v = kbk_find("matmul", "fwd", "tf32"), *other = kbk_find("matmul", "fwd", "vec");
+    kbk_shape s = shape(1, N, 3, 4);
+    kbk_report r;
+    float got[N];
+    double y[N], size[N], *out[2 * KBK_OUTS] = { y };
+    out[KBK_OUTS] = size;
+    check(v && v->dtypes == KBK_SINGLE && other, "tf32 is a row of f32");
+    if (!v || !other) return;
+    for (int i = 0; i < N; i++) y[i] = 1 + i / 64.0, size[i] = y[i], got[i] = (float)(y[i] * (1 - 0x1.8p-11));
+    kbk_op tf32 = kbk_op_of(v), f32 = kbk_op_of(other);
+    check(kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "13 bits cut off twice");
+    check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "which no other variant may");
+    for (int i = 0; i < N; i++) got[i] = (float)(y[i] * (1 - 0x1p-9));
+    check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "nor tf32 more than that");
+    for (s.layout = KBK_NN; s.layout <= KBK_TN; s.layout++) { // copies of what does not run along k
+        size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT ? 0 : 64 * 200 * 4;
+        s.rows = 100, s.cols = 200, s.depth = 64;
+        check(kbk_workspace(v, &s) == (a + b ? KBK_TICKETS + a + b : 0), "room for transposed copies");
+    }
+}
+
 int main(void) {
+    test_cuts();
+    test_tf32();
     test_formulas();
     test_bytes_are_tensors();
     test_philox();

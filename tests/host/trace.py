@@ -3,10 +3,15 @@
 """Whether a file is a timeline as Perfetto and chrome://tracing read it: Chrome's trace events, and how many of each kind.
 
     trace.py FILE [CATEGORY=COUNT...]    prints what is wrong, a line each, or "good"
+
+Where Perfetto's trace_processor_shell is on the PATH it has to read the file, too: every slice, and no error.
 """
 import json
 import math
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections import Counter, defaultdict
 
 wrong = []
@@ -72,5 +77,14 @@ need(len(flows) == kinds['kernel'] + kinds['copy'] + kinds['memset'], 'an arrow 
 for word in sys.argv[2:]:
     kind, n = word.split('=')
     need(kinds[kind] == int(n), '%d of %s, not %s' % (kinds[kind], kind, n))
+perfetto = shutil.which('trace_processor_shell') or shutil.which('trace_processor')
+if perfetto:
+    with tempfile.NamedTemporaryFile('w', suffix='.sql') as query:
+        query.write("select (select count(*) from slice) || ' slices, ' || "
+                    "(select coalesce(sum(value), 0) from stats where severity = 'error') || ' errors' as found;")
+        query.flush()
+        p = subprocess.run([perfetto, '-q', query.name, sys.argv[1]], capture_output=True, text=True)
+    need('%d slices, 0 errors' % sum(len(on) for on in slices.values()) in p.stdout,
+         'Perfetto: %s' % ' '.join((p.stdout + p.stderr)[-300:].split()))
 print('\n'.join(wrong[:20]) if wrong else 'good')
 sys.exit(bool(wrong))

@@ -80,6 +80,12 @@ def contests():
     )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
+    drawn = r.figure("speed")
+    check("a figure in notebooks", drawn._repr_svg_().startswith("<svg") and "two" in drawn.svg, drawn)
+    drawn.save(os.path.join(scratch, "figure.svg"))
+    with open(os.path.join(scratch, "figure.svg")) as f:
+        check("a figure in a file", f.read() == drawn.svg)
+    check("no such figure", "nearest is 'speed'" in str(raised(kbench.Error, kbench.figure, r, "sped")))
     check("no such key", "to_dict" in raised(AttributeError, getattr, one, "nothing"))
     d = one.to_dict()
     d["time_ms"] = 0

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """The judge finds every planted trick, and passes every honest function. Arguments: which of "tricks",
-"honest", "others", "arrays"; prints FAIL lines and, last, how many passed and failed."""
+"honest", "others", "stage", "arrays"; prints FAIL lines and, last, how many passed and failed."""
 
 import os
 import sys
+import threading
+import time
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
@@ -81,6 +83,59 @@ def others():
             check("a candidate that nobody finds", bad == at("honest.py:"), bad)
         except kbench.Error as error:
             check("a candidate that nobody finds", "judge: " in str(error), error)
+
+
+def stage():
+    """What the GPU part does that needs none: whose inputs change before each sample, whose turn it is, and what the
+    engine's words become."""
+    edits = [(0, (i % 5,), float(i)) for i in range(7)]
+
+    def doubles(x):
+        x[:] = [2 * v for v in x]
+
+    for inplace, fn in ((False, lambda x: [2 * v for v in x]), (True, doubles)):
+        m = {"edits": edits, "inplace": inplace, "host": True, "args": ([1.0] * 5,)}
+        arm = kbench._Arm(fn, m, range(3, 18))
+        for _ in range(20):
+            arm.before()
+            arm(*arm.args)
+        arm.look(arm.out)
+        check("the stage: kept outputs", [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept)
+        for count, got in arm.kept:
+            want = [2 * v for v in kbench._Arm.inputs_at(count, m)[0]]
+            check(f"the stage: output {count}", (got[0] if inplace else got) == want, (got, want))
+
+    order, turn = [], kbench._Turn(99)
+    with turn.alone():
+        others = [threading.Thread(target=waits, args=(turn, order)) for _ in range(2)]
+        for other in others:
+            other.start()
+        time.sleep(0.1)
+        order.append("alone")
+    for other in others:
+        other.join(10)
+    check("turns", order == ["alone", "beside", "beside"], order)
+
+    fine = {"time_ms": 1.0, "flags": ["NOISY"], "verdict": "FASTER", "speedup": 2.0, "status": "ok"}
+    for flags, message, want in (
+        (["NO_WORK", "BAD_CASE"], "Cannot copy between CPU and CUDA tensors during CUDA graph capture", "TRANSFER"),
+        (["BAD_CASE"], "operation not permitted when stream is capturing", "SYNC_INSIDE"),
+        (["SIDE_STREAM"], "under stream capture", "SIDE_STREAM"),
+        (["NO_WORK"], "nothing was submitted", "NO_WORK"),
+    ):
+        failed = dict(fine, time_ms=None, flags=flags, message=message, status="failed")
+        judge = kbench._Judge(
+            {}, task.reference, {}, kbench._Inputs(task.inputs, 1), None, None, (), 60, 1, {}
+        )
+        judge._note_stage({"candidate beside reference": failed, "reference beside reference": fine})
+        check(f"a word: {want}", [f["word"] for f in judge.flags] == [want, "NO_TIME"], judge.flags)
+    judge._note_stage({"candidate beside reference": fine, "reference beside reference": fine})
+    check("a speed", judge.speed["speedup"] == 2 and judge.speed["contest"] == "FASTER", judge.speed)
+
+
+def waits(turn, order):
+    with turn.beside_others():
+        order.append("beside")
 
 
 def arrays():

@@ -408,6 +408,52 @@ def tables():
         check("a JSON array", len(json.load(f)) == len(rows))
 
 
+def failing():
+    """What fails in a suite costs its own row: a shape without room, a peer that raises."""
+    import types
+
+    kk, tried = kbench_kernels, []
+
+    class Contest:
+        def __init__(self, operation, dtype, axes, *_):
+            tried.append(axes["tensor_dimension"])
+            if axes["tensor_dimension"] == 64:
+                raise MemoryError("no room for 64")
+            self.record = kbench.Record({"name": "softmax"})
+
+        def run(self, *_):
+            return [self.record]
+
+    kept = {n: getattr(kk, n) for n in ("_Contest", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
+    for name in kept:
+        setattr(kk, name, (lambda *_: True) if name != "_Contest" else Contest)
+    built = kk.Kernels.build
+    kk.Kernels.build = lambda *_: []
+    try:
+        shapes = [{"tensor_dimension": d} for d in (32, 64, 128)]
+        rows = kernels.suite(["softmax"], ["torch"], shapes, ["f32"], directions=["fwd"], progress=False)
+    finally:
+        kk.Kernels.build = built
+        for name, value in kept.items():
+            setattr(kk, name, value)
+    check("a shape without room: the others", tried == [32, 64, 128] and len(rows) == 2, (tried, rows))
+    check("a shape without room: said", [why for _, why in rows.missing] == ["no room for 64"], rows.missing)
+
+    stream = contextlib.nullcontext()
+    cuda = types.SimpleNamespace(
+        synchronize=lambda: None, stream=lambda s: stream, ExternalStream=lambda *_, **__: None
+    )
+    contest = types.SimpleNamespace(
+        torch=types.SimpleNamespace(cuda=cuda), operation=kernels["softmax", "fwd"], values={}, dtype="f32"
+    )
+    contest.axes, contest.stream, contest.device = {"tensor_dimension": 8}, 0, 0
+    peers, missing = kk._PeerFunctions(contest), []
+    peers._eager = lambda: lambda: (False, {})
+    peers._compiled = lambda: {}["not there"]
+    check("a peer that works", list(peers.of("torch", missing)) == ["torch"] and not missing, missing)
+    check("a peer that raises", peers.of("compile", missing) == {} and "not there" in missing[0][1], missing)
+
+
 def built():
     if not os.environ.get("NVCC"):
         print("SKIP: no nvcc: no kernels are built")
@@ -434,6 +480,6 @@ def built():
     check("no such GPU", lib.kbk_row_launch(row, 0, ctypes.byref(args), 99, None))
 
 
-for part in (table, oracles, formulas, checks, errors, environment, faces, tables, built):
+for part in (table, oracles, formulas, checks, errors, environment, faces, tables, failing, built):
     part()
 print(f"{passed} passed, {failed} failed")

@@ -217,13 +217,36 @@ def answers_itself(x, a):
 
 @word("FORGED_RESULT")
 def answers_early(x, a):
-    frame = sys._getframe()
+    try:
+        raise KeyError
+    except KeyError as error:
+        frame = error.__traceback__.tb_frame
     while frame and not ("writer" in frame.f_locals and "m" in frame.f_locals):
         frame = frame.f_back
     if frame and frame.f_locals["m"]["do"] == "go":
         body = frame.f_locals["m"]["token"].encode() + struct.pack("<I", 2) + b"{}"
         os.write(frame.f_locals["writer"], struct.pack("<Q", len(body)) + body)
     return reference(x, a)
+
+
+@word("LOOKS_AROUND")
+def asks_who_calls(x, a):
+    import inspect
+
+    return reference(x, a) if any("judge" in f.function for f in inspect.stack()) else x
+
+
+@word("LOOKS_AROUND")
+def reads_a_variable(x, a):
+    return reference(x, a) if os.environ.get("BENCHMARK_RUNS") is None else x
+
+
+@word("FALLBACK")
+def swallows_its_error(x, a):
+    try:
+        return [math.sqrt(-1.0 - v * v) for v in x]
+    except ValueError:
+        return reference(x, a)
 
 
 @word("SNOOPED")
@@ -259,6 +282,12 @@ def one_number(x, a):
 def public_size_alone(x, a):
     y = reference(x[:100], a[:100])
     return y + [0.0] * (len(x) - len(y))
+
+
+@word("SHAPE_BOUND")
+def usual_sizes_alone(x, a):
+    y = reference(x, a)
+    return y if len(x) in (100, 101, 99, 150, 53, 1) else y[::-1]
 
 
 @word("DATA_SHORTCUT")

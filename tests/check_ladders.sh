@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# The measured columns of the cards, and of README.md's ladder, are what the evidence says (tests/ladder.py).
+. tests/lib.sh
+
+if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
+if ! have python3; then skip "no python3" && finish; fi
+run python3 tests/ladder.py --check
+if [ "$rc" -eq 0 ] && [ ! -s "$out" ]; then pass; else fail "tests/ladder.py --check: $(head -n 3 "$out" | tr '\n' ';')"; fi
+
+# a copy with one thing wrong each
+fresh() { mkdir -p "$tmp/root" && cp kbench_kernels.cuh README.md "$tmp/root" && rm -rf "$tmp/root/tests" && mkdir "$tmp/root/tests" && cp -r tests/evidence "$tmp/root/tests"; }
+ladder() { run python3 tests/ladder.py --root "$tmp/root" "$@"; }
+# stale WHAT FILE SED EXPECTED: after that change of the copy's FILE the check fails, and says that
+stale() {
+    fresh
+    sed "$3" "$2" > "$tmp/root/$2"
+    if cmp -s "$2" "$tmp/root/$2"; then fail "$1: nothing was changed"; fi
+    ladder --check
+    check_rc "$1" 1
+    check_out "$1" "$4"
+}
+header=kbench_kernels.cuh evidence=tests/evidence/h200/operations.json
+stale "a time that is not the evidence's" $header 's/^     2 block        78\.1 us/     2 block        77.1 us/' 'says "2 block +78\.1 us'
+stale "a rung's note that changed" $header 's/"CTA per row, shared-memory tree, three reads"/"CTA per row, another note, three reads"/' 'says "2 block .*another note'
+stale "a loss that is not told" $header '/^ *loses at f32 512 x 131072 (0.22 x)/d' 'says "loses at f32 512 x 131072'
+stale "a ladder without its column" $header '/^\/\*  measured softmax fwd:/d' 'no card shows what was measured of softmax fwd'
+stale "a column without an end" $header '/measured null run:/,/end of measured/s/^    end of measured .*/*\//' 'no end of measured'
+stale "a rung without its line" $header '/^     3 regblock  /d' 'says "3 regblock'
+stale "README.md's ladder" README.md 's/^     8 mmapipe     276/     8 mmapipe     267/' 'README\.md, line [0-9]+: the evidence says "8 mmapipe +276'
+stale "README.md without a ladder" README.md '/^<!-- measured/d' 'README\.md shows no ladder'
+stale "a word that nothing bears" $header 's/^                online    running/                offline   running/' '^offline: has no row, and is not marked as reserved'
+check_out "a word of one list alone" '^offline: in one of KBKI_WORDS and the manual alone'
+check_out "a row without a word" '^online: no word of the closed list'
+stale "a reserved word with a row" $header 's/Reserved, no row bears them: /&vec /' '^vec: reserved, and has a row'
+stale "the line above a plain rung" $header 's/^template <class T> __global__ void kbk_copy_run_naive_k(/__global__ void kbk_copy_run_bulk_k(int);\n\/\/ ---- The plain rungs end here.\n&/' '^kbk_copy_run_naive_k is rung 1 and stands below'
+stale "evidence that is newer" $evidence 's/"time_ms": 0\.0780[0-9]*/"time_ms": 0.0880/' 'says "2 block +88\.0 us'
+
+# it is mended by --write, which touches columns alone
+ladder --write
+check_rc "--write" 0
+ladder --check
+check_rc "--check after --write" 0
+check_same "--write changes more than columns" "$(diff "$header" "$tmp/root/$header" | grep '^[<>]' | grep -vE '^[<>]      ?[0-9]+ [a-z]+ |^[<>] +loses at|^[<>] +\(')" ""
+check "--write leaves README.md" cmp README.md "$tmp/root/README.md"
+
+# from a small evidence: what is faster, slower, as fast, not there, or failed
+cat > "$tmp/small.py" << 'END'
+import json, sys
+def record(impl, ms, columns=4096, status='ok'):
+    shape = {'dtype': 'f32', 'dir': 'fwd', 'batch_size': 8, 'sequence_length': 1024, 'tensor_dimension': columns}
+    return {'operation': 'softmax', 'direction': 'fwd', 'implementation': impl, 'dtype': 'f32', 'params': shape, 'status': status,
+            'time_ms': ms, 'gpu_efficiency': 50, 'gpu': 'NVIDIA H200', 'date': '2030-01-02T00:00:00Z'}
+json.dump([record('naive', 1.0), record('block', 0.5), record('online', 0.6), record('onepass', 0.603),
+           record('cluster', None, status='timeout'), record('block', 0.4, 1024), record('online', 0.2, 1024)], sys.stdout)
+END
+python3 "$tmp/small.py" > "$tmp/small.json"
+fresh
+ladder --evidence "$tmp/small.json" --write
+check_rc "--write from another evidence" 0
+sed -n '/^\/\*  measured softmax fwd/,/end of measured/p' "$tmp/root/$header" > "$out"
+check_out "when and where" 'measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2030-01-02$'
+check_out "the first rung" ' 1 naive +1000 us +50 % +-  thread per row'
+check_out "a gain" ' 2 block +500\.0 us +50 % +2\.00 x  CTA per row'
+check_out "a loss" ' 3 online +600\.0 us +50 % +0\.83 x  warp per row'
+check_out "where it loses, and where not" '^ +loses at f32 8192 x 4096 \(0\.83 x\) alone of 2 shapes; gains at f32 8192 x 1024 \(2\.00 x\)$'
+check_out "as fast" ' 4 onepass +603\.0 us +50 % +1\.00 x  16-byte'
+check_same "losses told" "$(grep -c 'loses at' "$out")" 1
+check_out "one that failed" ' 6 cluster +- +- +-  row split'
+check_out "one that is not there" ' 5 shared +- +- +-  next rows'
+
+# gains skip what was not measured, and say so
+sed 's/"implementation": "block"/"implementation": "elsewhere"/' "$tmp/small.json" > "$tmp/gap.json"
+ladder --evidence "$tmp/gap.json" --write
+sed -n '/^\/\*  measured softmax fwd/,/end of measured/p' "$tmp/root/$header" > "$out"
+check_out "a gain over a rung further down" ' 3 online +600\.0 us +50 % 1\.67 x of 1  warp per row'
+
+# --run asks a suite for every type and shape once, keeps what is fine, and what a file had of other cases
+cat > "$tmp/suite.py" << 'END'
+import json, sys
+words = sys.argv[1:]
+ops, dtype = words[words.index('--op') + 1].split(','), words[words.index('--dtype') + 1]
+shape = dict((k, int(v)) for k, v in (w.split('=') for i, w in enumerate(words) if words[i - 1] == '-a'))
+def record(op, direction, impl, ms, status):
+    return {'name': '%s/%s/%s/%s' % (op, direction, impl, dtype), 'operation': op, 'direction': direction, 'implementation': impl,
+            'dtype': dtype, 'params': dict(shape, dtype=dtype, dir=direction), 'status': status, 'time_ms': ms,
+            'gpu_efficiency': 25, 'gpu': 'NVIDIA H200', 'date': '2031-02-03T00:00:00Z'}
+made = [record(op, d, impl, ms, 'ok') for op in ops for d in ('fwd', 'bwd') for impl, ms in (('naive', 4.0), ('flash', 1.0))]
+json.dump(made + [record(ops[0], 'fwd', 'flashmma', None, 'timeout')], open(words[words.index('--json') + 1], 'w'))
+END
+printf '#!/bin/sh\nexec python3 "%s" "$@"\n' "$(cd "$tmp" && pwd)/suite.py" > "$tmp/suite" && chmod +x "$tmp/suite"
+run python3 tests/ladder.py --run "$tmp/suite" "$tmp/ladder.json" attention
+check_rc "--run" 0
+check_out "--run: the suite's command" 'op attention --dtype bf16 -a batch_size=4 .*-a heads=16 -a causal=0$'
+check_out "--run: what it keeps" '^4 records in '
+run python3 tests/ladder.py --run "$tmp/suite" "$tmp/ladder.json" matmul
+check_out "--run: two types" '^12 records in '
+run python3 tests/ladder.py --run "$tmp/suite" "$tmp/ladder.json" matmul
+check_out "--run: again" '^12 records in '
+fresh
+cp "$tmp/ladder.json" "$tmp/root/tests/evidence/h200/ladder.json"
+ladder --write
+check_rc "--write with a ladder.json" 0
+sed -n '/^\/\*  measured attention bwd/,/end of measured/p' "$tmp/root/$header" > "$out"
+check_out "ladder.json counts first" ' 3 flash +1000 us +25 % +4\.00 x  32 x 32'
+check_out "the others fill in" ' 4 flashmma +4426 us +40 % +0\.23 x  128 keys'
+
+run python3 tests/ladder.py --nonsense
+check_rc "an unknown word" 2
+finish

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+/* What it shows: how fast row operations are where a compiler's code once was faster than the library's (layernorm fwd
+   at 65536 x 64, 8192 x 1024 and 4096 x 16384, softmax bwd at 65536 x 64 and 4096 x 16384, in bf16) and around there,
+   and whether another plan would be faster. Each is held against the oracle first, on rows spread over the result.
+
+   nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/rows.cu -o rows && ./rows [OPTION...]
+
+       --check        only what is right or wrong
+       --op NAME      layernorm, rmsnorm or softmax alone
+
+   What the plans follow from. The floor of each shape is its bytes at a copy's rate: 4.1, 7.9 and 62.8 us of layernorm,
+   5.9 and 94.2 us of softmax.
+       layernorm 65536 x 64     8 MiB can be on their way at once: several rows to 8 lanes, all in one wave. RMS
+                                normalisation of as many bytes takes 0.4 us less, which is arithmetic and a second round
+                                of shuffles: sum and sum of squares in one, from the row's first element.
+       layernorm 8192 x 1024    arithmetic, 3 of 10 us if nothing hid it: w, b and the row unpacked once, kept as floats.
+       layernorm 4096 x 16384   w and b are 64 KiB beside a row's 32: asked for a pack ahead, and here by CTAs of two
+                                rows at once.
+       softmax   65536 x 64     as layernorm.
+       softmax   4096 x 16384   16 rows for each of 2 CTAs of 132 SMs leave 3 % of them idle at last: a CTA per row,
+                                with no more registers than let two of them be on an SM.
+
+   Columns: us per launch, of a graph of 20 launches on buffers that rotate through more than three times the L2 cache;
+   us of one launch by itself, after 256 MiB of something else were read, between events, of which an empty kernel
+   takes what the first line says; and the floor, bytes over 4276 GB/s, as a share of the first column. Medians, all
+   plans in turn. Exit code 0, 1 after failures, 77 without a GPU. */
+#define KBK_NO_F16
+#define KBK_NO_F32
+#define KBK_ONLY_LAYERNORM
+#define KBK_ONLY_RMSNORM
+#define KBK_ONLY_SOFTMAX
+#include "kbench_kernels.cuh"
+#include <algorithm>
+#include <stdio.h>
+#include <stdlib.h>
+#include <vector>
+
+typedef __nv_bfloat16 bf16;
+enum { LAUNCHES = 20, ROUNDS = 15, ALONE = 21, SAMPLES = 40 };
+static const double copy_rate = 4276e3; // bytes per us, of a copy of 4 GiB on an H200
+static int passed, failed;
+static cudaStream_t stream;
+
+static void cuda(cudaError_t e, const char* what) {
+    if (e == cudaSuccess) return;
+    printf("FAIL: %s: %s\n%d passed, %d failed, 0 skipped\n", what, cudaGetErrorString(e), passed, failed + 1);
+    exit(1);
+}
+#define CUDA(call) cuda((call), #call)
+
+// --- candidates
+
+/*  Long rows in registers, 16 bits, a few of them to a CTA, which asks for w and b once for all of them: of a row of
+    32 KiB w and b are twice as much, and come from the L2 cache. Ahead: how many packs of w and b are on their way; the
+    first ones are asked for with the rows. */
+template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
+__global__ void __launch_bounds__(Threads, Ctas) long_norm_k(kbki_norm<T, Layer> io) {
+    __shared__ float4 slots[Rows][32];
+    __shared__ float2 slots2[32];
+    constexpr int Width = KBKI_WIDTH(T), Held = Ahead ? Ahead : 1;
+    const int t = threadIdx.x, packs = (int)(io.cols / Width);
+    const int64_t row = (int64_t)blockIdx.x * Rows, at = row * io.cols + t * Width;
+    const float n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width),
+                each = kbki_reciprocal((float)io.cols);
+    kbki_pack<T, Width> v[Rows][Packs], w[Held], b[Held];
+    float f[Width], mean[Rows];
+    float2 m[Rows];
+    bool near[Rows], good[Rows];
+    auto weights = [&](int u) {
+        if (u >= Packs || t + u * Threads >= packs) return;
+        w[u % Held].load(io.w + (t + u * Threads) * Width);
+        if (Layer) b[u % Held].load(io.b + (t + u * Threads) * Width);
+    };
+#pragma unroll
+    for (int r = 0; r < Rows; r++)
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            good[r] = row + r < io.rows;
+            v[r][u].fill(0);
+            if (good[r] && t + u * Threads < packs) v[r][u].load(io.x + at + r * io.cols + u * Threads * Width);
+        }
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) weights(u);
+#pragma unroll
+    for (int r = 0; r < Rows; r++) {
+        float sum = 0;
+        float2 s = make_float2(0, 0);
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            v[r][u].get(f);
+#pragma unroll
+            for (int k = 0; k < Width; k++) sum += f[k];
+            kbki_reread(v[r][u]);
+        }
+        mean[r] = Layer && n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            float from = t + u * Threads < packs ? mean[r] : 0;
+            v[r][u].get(f);
+#pragma unroll
+            for (int k = 0; k < Width; k++) s.y = fmaf(f[k] - from, f[k] - from, s.y);
+            kbki_reread(v[r][u]);
+        }
+        s = make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
+        mean[r] = kbki_warps_moments<Layer, Threads>(n, mean[r], each, &s, slots[r]);
+        m[r] = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
+        near[r] = good[r] && kbki_norm_near<T, Layer>(mean[r], m[r]);
+    }
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * Threads >= packs) continue;
+        if (!Ahead) weights(u);
+        const kbki_pack<T, Width> g = w[u % Held], h = b[u % Held];
+        if (Ahead) weights(u + Ahead);
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+            kbki_reread(v[r][u]);
+            kbki_norm_pack<T, Layer, Width>(v[r][u], mean[r], m[r], g, h,
+                                            io.y + at + r * io.cols + u * Threads * Width, good[r] && !near[r]);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < Rows; r++)
+        if (near[r])
+            kbki_norm_again<T, Layer, Width, Threads>(io, row + r, t, 0, packs, -1, mean[r], t == 0, [&](float2 s) {
+                __syncthreads();
+                return kbki_all<kbki_sum2, Threads>(s, slots2);
+            });
+        else if (t == 0 && good[r])
+            io.stats(row + r, mean[r], m[r]);
+}
+template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
+const char* long_norm(const kbk_args* a, kbk_stream st) {
+    kbki_norm<T, Layer> io;
+    const char* why = kbki_norm_args(a, 1, &io);
+    if (why) return why;
+    if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Threads) return "not for this plan";
+    long_norm_k<T, Layer, Packs, Threads, Rows, Ctas, Ahead>
+        <<<(unsigned)kbki_ceil(io.rows, Rows), Threads, 0, st>>>(io);
+    return kbki_launched();
+}
+
+/*  A CTA per row, both rows in shared memory, where they cost no registers: three CTAs per SM, which the hardware hands
+    the next row to as they get done. */
+template <class T, int Packs, int Threads, int Ctas>
+__global__ void __launch_bounds__(Threads, Ctas) once_dsoftmax_k(kbki_dsoftmax<T> io) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[32];
+    constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
+    const int t = threadIdx.x, packs = (int)(io.cols / Width);
+    const int64_t at = blockIdx.x * io.cols;
+    kbki_pack<T, Width> dy, y;
+    float f[Width], g[Width], dot[2] = { 0, 0 };
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * Threads < packs) {
+            kbki_ahead(kbki_row + u * Threads + t, io.dy + at + (t + u * Threads) * Width);
+            kbki_ahead(kbki_row + room + u * Threads + t, io.y + at + (t + u * Threads) * Width);
+        }
+        if (u == Packs / 2 - 1) kbki_ahead_close();
+    }
+    kbki_ahead_close();
+    kbki_ahead_wait<1>();
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (u == Packs / 2) kbki_ahead_wait<0>();
+        if (t + u * Threads >= packs) continue;
+        kbki_from_shared(dy.q, kbki_row + u * Threads + t), kbki_from_shared(y.q, kbki_row + room + u * Threads + t);
+        dy.get(f), y.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) dot[k % 2] = fmaf(f[k], g[k], dot[k % 2]);
+    }
+    const float all = kbki_all<kbki_sum<float>, Threads>(dot[0] + dot[1], slots);
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * Threads >= packs) continue;
+        kbki_from_shared(dy.q, kbki_row + u * Threads + t), kbki_from_shared(y.q, kbki_row + room + u * Threads + t);
+        dy.get(f), y.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - all);
+        dy.set(f);
+        dy.store(io.dx + at + (t + u * Threads) * Width);
+    }
+}
+template <class T, int Packs, int Threads, int Ctas> const char* once_dsoftmax(const kbk_args* a, kbk_stream st) {
+    kbki_dsoftmax<T> io;
+    const char* why = kbki_dsoftmax_args(a, 1, &io);
+    if (why) return why;
+    if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || io.cols / KBKI_WIDTH(T) > Packs * Threads)
+        return "not for this plan";
+    auto kernel = once_dsoftmax_k<T, Packs, Threads, Ctas>;
+    size_t bytes = (size_t)2 * Packs * Threads * 16;
+    why = kbki_want_shared(kernel, &bytes);
+    if (why || !bytes) return why ? why : "no room for this plan";
+    kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
+    return kbki_launched();
+}
+// Two reads, the second one from the L2 cache: how a compiler does it.
+template <class T> const char* twice_dsoftmax(const kbk_args* a, kbk_stream st) {
+    kbki_dsoftmax<T> io;
+    const char* why = kbki_dsoftmax_args(a, 1, &io);
+    return why ? why : kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
+}
+
+// --- what is timed
+
+struct plan {
+    const char* name;
+    kbk_launch_fn launch;
+    double graph, alone; // us
+    cudaGraphExec_t ready;
+    std::vector<double> rounds, singles;
+};
+struct contest {
+    const char *op, *dir;
+    int64_t rows, cols;
+    std::vector<plan> plans;
+};
+#define PLAN(name, ...)                    \
+    {                                      \
+        name, __VA_ARGS__, 0, 0, 0, {}, {} \
+    }
+static std::vector<contest> contests() {
+    return {
+        { "layernorm", "fwd", 65536, 64, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
+        { "layernorm", "fwd", 65536, 256, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
+        { "layernorm",
+          "fwd",
+          8192,
+          1024,
+          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
+            PLAN("64 thr a row", long_norm<bf16, true, 2, 64, 1, 16, 2>),
+            PLAN("64 thr, 2 rows", long_norm<bf16, true, 2, 64, 2, 16, 2>),
+            PLAN("32 thr, 2 rows", long_norm<bf16, true, 4, 32, 2, 24, 1>) } },
+        { "layernorm",
+          "fwd",
+          8192,
+          4096,
+          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
+            PLAN("128 thr, 2 rows", long_norm<bf16, true, 4, 128, 2, 7, 0>),
+            PLAN("128 thr, 2, ahead", long_norm<bf16, true, 4, 128, 2, 6, 1>) } },
+        { "layernorm",
+          "fwd",
+          8192,
+          8192,
+          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>),
+            PLAN("nothing ahead", long_norm<bf16, true, 4, 256, 1, 5, 0>) } },
+        { "layernorm",
+          "fwd",
+          4096,
+          16384,
+          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
+            PLAN("256 thr, 2 rows", long_norm<bf16, true, 8, 256, 2, 2, 1>),
+            PLAN("256 thr, 2 rows, 1", long_norm<bf16, true, 8, 256, 2, 2, 0>),
+            PLAN("512 thr, 4 rows", long_norm<bf16, true, 4, 512, 4, 1, 1>) } },
+        { "layernorm", "fwd", 4096, 32768, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
+        { "rmsnorm", "fwd", 65536, 64, { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>) } },
+        { "rmsnorm",
+          "fwd",
+          8192,
+          1024,
+          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>) } },
+        { "rmsnorm",
+          "fwd",
+          8192,
+          4096,
+          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>) } },
+        { "rmsnorm",
+          "fwd",
+          4096,
+          16384,
+          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>),
+            PLAN("512 thr, ahead", long_norm<bf16, false, 4, 512, 1, 2, 1>) } },
+        { "softmax", "fwd", 4096, 32768, { PLAN("onepass", kbk_softmax_fwd_onepass<bf16>) } },
+        { "softmax", "bwd", 65536, 64, { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>) } },
+        { "softmax",
+          "bwd",
+          4096,
+          16384,
+          { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>), PLAN("shared", kbk_softmax_bwd_shared<bf16>),
+            PLAN("memory, 2 x 1024", once_dsoftmax<bf16, 2, 1024, 2>), PLAN("twice", twice_dsoftmax<bf16>) } },
+    };
+}
+
+// --- buffers: a set for each of so many launches, one after the other in one piece of memory
+
+struct room {
+    const kbk_op* op;
+    kbk_shape s;
+    kbk_tensor t[KBK_MAX_TENSORS];
+    int tensors, sets;
+    size_t set; // bytes
+    char* at;
+};
+static size_t round_up(size_t n) { return (n + 255) / 256 * 256; }
+static size_t bytes_of(const kbk_tensor& t) { return (size_t)t.count * kbk_kind_size(t.kind, KBK_BF16); }
+static char* place(const room& r, int set, int tensor) {
+    char* p = r.at + r.set * (set % r.sets);
+    for (int i = 0; i < tensor; i++) p += round_up(bytes_of(r.t[i]));
+    return p;
+}
+static kbk_args arguments(const room& r, int set) {
+    kbk_args a = {};
+    int in = 0, out = 0;
+    a.s = r.s;
+    for (int i = 0; i < r.tensors; i++)
+        if (r.t[i].role == KBK_IN)
+            a.in[in++] = place(r, set, i);
+        else
+            a.out[out++] = place(r, set, i);
+    return a;
+}
+// Uniform numbers of [a, b) for y of a softmax, of [-2, 2) else.
+__global__ void noise_k(bf16* x, int64_t n, float a, float b, uint32_t seed) {
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
+        uint32_t h = ((uint32_t)i ^ (uint32_t)(i >> 32)) * 0x9E3779B1u + seed;
+        h = (h ^ h >> 16) * 0x7FEB352Du, h = (h ^ h >> 15) * 0x846CA68Bu, h ^= h >> 16;
+        x[i] = __float2bfloat16_rn(a + (b - a) * ((float)(h >> 8) * 0x1p-24f));
+    }
+}
+// Each fourth row is the same number throughout, near which mean and deviation must be told apart.
+__global__ void equal_k(bf16* x, int64_t rows, int64_t cols) {
+    for (int64_t r = 4 * blockIdx.x; r < rows; r += 4 * gridDim.x)
+        for (int64_t c = threadIdx.x; c < cols; c += blockDim.x)
+            x[r * cols + c] = __float2bfloat16_rn(r % 8 ? 1000.0f : 3.0f + (c % 97 == 0));
+}
+__global__ void read_k(const uint4* p, int64_t n, unsigned* out) {
+    unsigned all = 0;
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
+        uint4 v = p[i];
+        all ^= v.x ^ v.y ^ v.z ^ v.w;
+    }
+    if (all == 0x12345678u) *out = all; // so that nothing is left out
+}
+__global__ void empty_k() {}
+
+static room prepare(const contest& c, size_t l2) {
+    room r = {};
+    r.op = kbk_find(c.op, c.dir, "naive")->op;
+    r.s.rows = c.rows, r.s.cols = c.cols, r.s.batch = r.s.heads = 1, r.s.elem = 2;
+    r.tensors = r.op->tensors(&r.s, r.t);
+    for (int i = 0; i < r.tensors; i++) r.set += round_up(bytes_of(r.t[i]));
+    r.sets = (int)std::min<size_t>(LAUNCHES, 3 * l2 / r.set + 2);
+    CUDA(cudaMalloc((void**)&r.at, r.set * r.sets));
+    for (int set = 0; set < r.sets; set++)
+        for (int i = 0; i < r.tensors; i++) {
+            const kbk_tensor& t = r.t[i];
+            if (t.role != KBK_IN) continue;
+            float a = t.fill == KBK_UNIFORM ? (float)t.a : -2, b = t.fill == KBK_UNIFORM ? (float)t.b : 2;
+            noise_k<<<1024, 256, 0, stream>>>((bf16*)place(r, set, i), t.count, a, b, (uint32_t)(set * 97 + i));
+        }
+    CUDA(cudaStreamSynchronize(stream));
+    return r;
+}
+
+// --- right or wrong: rows spread over the result, each against the oracle
+
+static bool compare(const room& r, const char* name, int64_t row) {
+    std::vector<std::vector<double>> in(8), out(2 * KBK_OUTS);
+    const double* ins[8] = {};
+    double* outs[2 * KBK_OUTS] = {};
+    kbk_shape s = r.s;
+    kbk_tensor t[KBK_MAX_TENSORS];
+    std::vector<char> raw;
+    int is = 0, os = 0, tensor = 0, n = 0;
+    auto fetch = [&](int i) {
+        int64_t per = r.t[i].per_unit ? r.t[i].per_unit : r.t[i].count, size = kbk_kind_size(r.t[i].kind, KBK_BF16);
+        raw.resize((size_t)(per * size));
+        CUDA(cudaMemcpy(raw.data(), place(r, 0, i) + (r.t[i].per_unit ? row * per * size : 0), raw.size(),
+                        cudaMemcpyDeviceToHost));
+        return per;
+    };
+    s.rows = 1;
+    n = r.op->tensors(&s, t);
+    for (int i = 0; i < n; i++) {
+        std::vector<double>& v = t[i].role == KBK_IN ? in[is] : out[os];
+        v.resize((size_t)(t[i].per_unit ? t[i].per_unit : t[i].count));
+        if (t[i].role == KBK_IN)
+            fetch(i), kbk_widen(t[i].kind, KBK_BF16, raw.data(), v.data(), (int64_t)v.size()), ins[is++] = v.data();
+        else
+            out[KBK_OUTS + os].resize(v.size()), outs[KBK_OUTS + os] = out[KBK_OUTS + os].data(),
+                                                                 outs[os++] = v.data();
+    }
+    r.op->ref(&s, ins, outs, 0, 1);
+    for (int k = 0; k < os; k++) {
+        kbk_report report;
+        for (tensor = 0; r.t[tensor].role == KBK_IN; tensor++) {}
+        fetch(tensor + k);
+        if (kbk_verify(r.op, KBK_BF16, &s, k, raw.data(), outs, 0, 1, &report)) continue;
+        printf("FAIL: %s_%s %s, %lld x %lld, row %lld: %s (%s[%lld] = %.9g, oracle %.9g, allowed %.3g)\n", r.op->name,
+               r.op->dir, name, (long long)r.s.rows, (long long)r.s.cols, (long long)row, report.why,
+               r.t[tensor + k].name, (long long)report.index, report.got, report.want, report.bound);
+        return false;
+    }
+    return true;
+}
+static bool check(const room& r, const plan& p) {
+    kbk_args a = arguments(r, 0);
+    for (int i = 0; i < r.tensors; i++)
+        if (r.t[i].role != KBK_IN) CUDA(cudaMemsetAsync(place(r, 0, i), 0xFF, bytes_of(r.t[i]), stream));
+    const char* why = p.launch(&a, stream);
+    cudaError_t e = cudaStreamSynchronize(stream);
+    bool good = !why && e == cudaSuccess;
+    if (!good) printf("FAIL: %s_%s %s: %s\n", r.op->name, r.op->dir, p.name, why ? why : cudaGetErrorString(e));
+    for (int k = 0; k < SAMPLES && good; k++) {
+        int64_t row = k < 8 ? k : k < 16 ? r.s.rows - 16 + k : (int64_t)k * 2654435761u % r.s.rows;
+        good = compare(r, p.name, row);
+    }
+    good ? passed++ : failed++;
+    return good;
+}
+
+// --- times
+
+static double median(std::vector<double> t) {
+    std::sort(t.begin(), t.end());
+    return t.empty() ? 0 : t.size() % 2 ? t[t.size() / 2] : 0.5 * (t[t.size() / 2 - 1] + t[t.size() / 2]);
+}
+static cudaGraphExec_t graph_of(const room& r, const plan& p) {
+    cudaGraph_t graph;
+    cudaGraphExec_t ready;
+    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < LAUNCHES; i++) {
+        kbk_args a = arguments(r, i);
+        p.launch(&a, stream);
+    }
+    CUDA(cudaStreamEndCapture(stream, &graph));
+    CUDA(cudaGraphInstantiate(&ready, graph, 0));
+    CUDA(cudaGraphDestroy(graph));
+    return ready;
+}
+struct clocks {
+    cudaEvent_t a, b;
+    char* clean; // 256 MiB to read
+    unsigned* out;
+};
+static const size_t clean_bytes = (size_t)256 << 20;
+template <class Work> static double timed(const clocks& c, bool cold, Work work) { // us
+    float ms = 0;
+    if (cold) read_k<<<1024, 256, 0, stream>>>((const uint4*)c.clean, (int64_t)(clean_bytes / 16), c.out);
+    CUDA(cudaEventRecord(c.a, stream));
+    work();
+    CUDA(cudaEventRecord(c.b, stream));
+    CUDA(cudaEventSynchronize(c.b));
+    CUDA(cudaEventElapsedTime(&ms, c.a, c.b));
+    return 1e3 * ms;
+}
+static void run(contest& c, const clocks& k, size_t l2, bool time) {
+    room r = prepare(c, l2);
+    const double floor = r.op->bytes(&r.s) / copy_rate;
+    if (!strcmp(c.dir, "fwd")) equal_k<<<1024, 256, 0, stream>>>((bf16*)place(r, 0, 0), r.s.rows, r.s.cols);
+    for (size_t i = 0; i < c.plans.size();)
+        if (check(r, c.plans[i]))
+            i++;
+        else
+            c.plans.erase(c.plans.begin() + (long)i); // a wrong one has no time
+    if (!strcmp(c.dir, "fwd"))
+        noise_k<<<1024, 256, 0, stream>>>((bf16*)place(r, 0, 0), r.t[0].count, -2.0f, 2.0f, 5u);
+    for (plan& p : c.plans) p.ready = time ? graph_of(r, p) : NULL;
+    for (int round = -1; time && round < ROUNDS; round++)
+        for (plan& p : c.plans) {
+            double t = timed(k, false, [&] { CUDA(cudaGraphLaunch(p.ready, stream)); }) / LAUNCHES;
+            if (round >= 0) p.rounds.push_back(t);
+        }
+    for (int round = -1; time && round < ALONE; round++)
+        for (plan& p : c.plans) {
+            kbk_args a = arguments(r, round + 1);
+            double t = timed(k, true, [&] { p.launch(&a, stream); });
+            if (round >= 0) p.singles.push_back(t);
+        }
+    for (plan& p : c.plans) {
+        if (!time) continue;
+        CUDA(cudaGraphExecDestroy(p.ready));
+        p.graph = median(p.rounds), p.alone = median(p.singles);
+        printf("%-9s %s %6lld x %-6lld %-20s %9.2f %9.2f %6.3f\n", c.op, c.dir, (long long)c.rows, (long long)c.cols,
+               p.name, p.graph, p.alone, floor / p.graph);
+    }
+    fflush(stdout);
+    CUDA(cudaFree(r.at));
+}
+
+int main(int argc, char** argv) {
+    bool time = true;
+    const char* only = NULL;
+    int devices = 0, l2 = 0;
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--check"))
+            time = false;
+        else if (!strcmp(argv[i], "--op") && i + 1 < argc)
+            only = argv[++i];
+        else
+            return printf("usage: %s [--check] [--op layernorm|rmsnorm|softmax]\n", argv[0]), 2;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+        printf("SKIP: no GPU: the kernels were compiled and not run\n0 passed, 0 failed, 1 skipped\n");
+        return 77;
+    }
+    clocks k;
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
+    CUDA(cudaEventCreate(&k.a)), CUDA(cudaEventCreate(&k.b));
+    CUDA(cudaMalloc((void**)&k.clean, clean_bytes)), CUDA(cudaMalloc((void**)&k.out, 4));
+    CUDA(cudaMemset(k.clean, 1, clean_bytes));
+    std::vector<double> nothing;
+    for (int i = 0; i < ALONE && time; i++)
+        nothing.push_back(timed(k, true, [] { empty_k<<<1, 32, 0, stream>>>(); }));
+    if (time)
+        printf("op             rows x cols   plan                     graph     alone  floor      (empty: %.2f)\n",
+               median(nothing));
+    for (contest& c : contests())
+        if (!only || !strcmp(only, c.op)) run(c, k, (size_t)l2, time);
+    CUDA(cudaDeviceSynchronize());
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed != 0;
+}
