@@ -12568,10 +12568,9 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     1 naive    p and ds in memory                 <- slow: as forward, twice over. S <= 2048
     3 flash    32 x 32 tiles, p and ds anew       <- nothing of S^2 in memory; five products become seven, and
                                                      FMAs limit: in >>attention_bwd_simt
-    4 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while
-                                                     rows of q pass by; dq collects by atomics in f32, laid
-                                                     out as the accumulators are, so each is a full line. dq
-                                                     of a tile waits for the next tile's barrier: one per tile
+    4 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while rows
+                                                     pass by; dq collects by atomics in f32, laid out as accumulators
+                                                     are: full lines. It waits for the next tile's barrier: one each
     5 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
                lse has no room there for the logarithm of a sum */
@@ -12749,9 +12748,7 @@ template <int Dim, int Keys> struct kbki_attn_plan {
 #else
     static constexpr int kept = buffers;
 #endif
-    static constexpr uint32_t bytes(int copies) {
-        return 2 * keys + buffers * (2 * tile + stat) + (copies + share - 1) * ds;
-    }
+    static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
 };
 // Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
 // row: of this thread's first element.
@@ -12835,8 +12832,7 @@ __device__ __forceinline__ void kbki_attn_back_hear(int barrier) {
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
-// This warp's 32 x 32 piece of dq of the tile that starts at `tile`; where there are more pieces than warps, the one of
-// this pass.
+// This warp's 32 x 32 piece of dq of the tile that starts at `tile`; of several, the one of this pass.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
                                                   uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
@@ -12872,10 +12868,10 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io, uint32_t to, uint32_t stat,
                                                      int head, int row) {
-    int n = (int)io.rows;
-    int64_t from = ((int64_t)head * n + row) * Plan::dim;
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, n - row, io.vector);
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, n - row,
+    int left = (int)io.rows - row;
+    int64_t from = ((int64_t)head * io.rows + row) * Plan::dim;
+    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, left, io.vector);
+    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, left,
                                                      io.vector);
     if (threadIdx.x < 32)
         kbki_attn_copy(stat + threadIdx.x * 16,
@@ -12893,8 +12889,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
     const kbki_attn_lane at = kbki_attn_lanes();
     const int n = (int)io.rows, tiles = (n + Keys - 1) / Keys, warp = threadIdx.x / 32;
     const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * Keys;
-    // The warp's first key; which half comes first.
-    const int mine = warp / Plan::share * 32, turn = warp % Plan::share;
+    const int mine = warp / Plan::share * 32, turn = warp % Plan::share; // the first key; which half comes first
     const float log2_scale = io.scale * KBKI_LOG2E;
     float dk[2][8][4] = {}, dv[2][8][4] = {};
     kbki_attn_fetch<T, Dim, Keys, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);

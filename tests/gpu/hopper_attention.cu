@@ -44,7 +44,7 @@ static const rung rungs[] = { RUNG(fwd, flashws), RUNG(fwd, flashpp) }, older = 
 template <class T, bool Stay, bool Bulk> static const char* back_other(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
-    if (!why && io.heads) why = kbki_attn_back_room(a, "flashws", &io);
+    if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io);
     if (why || !io.heads) return why;
     return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false, Bulk>>(io, st)
                            : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay, Bulk>>(io, st);
@@ -53,7 +53,7 @@ template <class T, bool Stay, bool Bulk> static const char* back_other(const kbk
 template <class T> static const char* back_small(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
-    if (!why && io.heads) why = kbki_attn_back_room(a, "flashmma", &io);
+    if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashmma, &io);
     if (why || !io.heads) return why;
     return a->s.cols == 64 ? kbk_attention_bwd_flashmma<T>(a, st) : kbki_attn_back_small<T>(io, st);
 }
