@@ -5781,6 +5781,37 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
 
 /*  Longer rows leave no registers for that: they stay in shared memory, and each pass takes them from there for an
     instruction per pack. w and b come from the L1 cache. */
+template <class T, int Packs, int Threads> struct kbki_norm_ring {
+    static constexpr int width = KBKI_WIDTH(T);
+    static __device__ __forceinline__ float sum(const uint4* ring, int t, int packs) {
+        kbki_pack<T, width> v;
+        float f[width], r[4] = { 0, 0, 0, 0 };
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            kbki_from_shared(v.q, ring + u * Threads);
+            if (t + u * Threads >= packs) v.fill(0);
+            v.get(f);
+#pragma unroll
+            for (int k = 0; k < width; k++) r[k % 4] += f[k];
+        }
+        return (r[0] + r[1]) + (r[2] + r[3]);
+    }
+    static __device__ __forceinline__ float squares(const uint4* ring, int t, int packs, float mean) {
+        kbki_pack<T, width> v;
+        float f[width], r = 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            float e[2] = { 0, 0 };
+            if (t + u * Threads >= packs) continue;
+            kbki_from_shared(v.q, ring + u * Threads);
+            v.get(f);
+#pragma unroll
+            for (int k = 0; k < width; k++) e[k % 2] = fmaf(f[k] - mean, f[k] - mean, e[k % 2]);
+            r += e[0] + e[1];
+        }
+        return r;
+    }
+};
 template <class T, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
     extern __shared__ uint4 kbki_row[];
@@ -5792,7 +5823,7 @@ __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kb
     // of the row and of what this warp has of it
     float each = 1 / (float)io.cols,
           n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
-    float each_n = n > 0 ? 1 / n : 0, f[Width];
+    float each_n = n > 0 ? 1 / n : 0;
     kbki_pack<T, Width> v, w, b;
     auto ask = [&](int64_t which, int to) {
         if (which < io.rows)
@@ -5803,28 +5834,9 @@ __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kb
     for (int i = 0; i < Stages; i++) ask(row + i * step, i);
     for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         const uint4* ring = kbki_row + slot * room + threadIdx.x;
-        float sum[4] = { 0, 0, 0, 0 };
-        float2 s = make_float2(0, 0);
         kbki_ahead_wait<Stages - 1>();
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            kbki_from_shared(v.q, ring + u * Threads);
-            if (t + u * Threads >= packs) v.fill(0);
-            v.get(f);
-#pragma unroll
-            for (int k = 0; k < Width; k++) sum[k % 4] += f[k];
-        }
-        float mean = kbki_warp_all<kbki_sum<float>>((sum[0] + sum[1]) + (sum[2] + sum[3])) * each_n;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            float e[2] = { 0, 0 };
-            if (t + u * Threads >= packs) continue;
-            kbki_from_shared(v.q, ring + u * Threads);
-            v.get(f);
-#pragma unroll
-            for (int k = 0; k < Width; k++) e[k % 2] = fmaf(f[k] - mean, f[k] - mean, e[k % 2]);
-            s.y += e[0] + e[1];
-        }
+        float mean = kbki_warp_all<kbki_sum<float>>(kbki_norm_ring<T, Packs, Threads>::sum(ring, t, packs)) * each_n;
+        float2 s = make_float2(0, kbki_norm_ring<T, Packs, Threads>::squares(ring, t, packs, mean));
         s.y = kbki_warp_all<kbki_sum<float>>(s.y);
         mean = kbki_warps_moments<true, Threads>(n, mean, each, &s, slots[turn]);
         float2 m = kbki_moments_by<true>(s, each);
