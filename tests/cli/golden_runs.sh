@@ -34,7 +34,6 @@ recorded() {
 }
 
 recorded script 1 "$tmp/script" --device script --iters 40 --warmup 3
-recorded script_stops 0 "$tmp/script" --device script --op sure,unsure,bare --max-time 20ms
 recorded script_procs 0 "$tmp/script" --device script --op sure,unsure,bare --iters 30 --warmup 3 --procs 3
 
 include=
