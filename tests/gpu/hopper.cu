@@ -281,7 +281,8 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
         try_one(x, rungs[i], x.a, x.b, s, layout, off);
         const int64_t cuts[] = { 2, std::max((int64_t)1, std::min((int64_t)37, s.k / 64)) };
         for (int64_t n : cuts) {
-            if (!rungs[i].cut || s.b) break;
+            bool room = (size_t)(n * s.m * s.n) * sizeof(float) + KBK_TICKETS <= work_bytes;
+            if (!rungs[i].cut || s.b || !room) break;
             pieces = n, try_one(x, rungs[i], x.a, x.b, s, layout, off);
         }
         pieces = 0;
