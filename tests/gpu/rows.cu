@@ -5,7 +5,8 @@
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/rows.cu -o rows && ./rows [OPTION...]
 
-       --check        only what is right or wrong
+       --check        only what is right or wrong; --quick likewise
+       --sanitize     likewise, for compute-sanitizer: a few of the rows
        --op NAME      layernorm, rmsnorm or softmax alone
 
    What the plans follow from. The floor of each shape is its bytes at a copy's rate: 4.1, 7.9 and 62.8 us of layernorm,
@@ -39,6 +40,7 @@ typedef __nv_bfloat16 bf16;
 enum { LAUNCHES = 20, ROUNDS = 15, ALONE = 21, SAMPLES = 40 };
 static const double copy_rate = 4276e3; // bytes per us, of a copy of 4 GiB on an H200
 static int passed, failed;
+static bool sanitize; // option
 static cudaStream_t stream;
 
 static void cuda(cudaError_t e, const char* what) {
@@ -340,10 +342,10 @@ __global__ void empty_k() {}
 static room prepare(const contest& c, size_t l2) {
     room r = {};
     r.op = kbk_find(c.op, c.dir, "naive")->op;
-    r.s.rows = c.rows, r.s.cols = c.cols, r.s.batch = r.s.heads = 1, r.s.elem = 2;
+    r.s.rows = sanitize ? c.rows / 64 + 3 : c.rows, r.s.cols = c.cols, r.s.batch = r.s.heads = 1, r.s.elem = 2;
     r.tensors = r.op->tensors(&r.s, r.t);
     for (int i = 0; i < r.tensors; i++) r.set += round_up(bytes_of(r.t[i]));
-    r.sets = (int)std::min<size_t>(LAUNCHES, 3 * l2 / r.set + 2);
+    r.sets = sanitize ? 1 : (int)std::min<size_t>(LAUNCHES, 3 * l2 / r.set + 2);
     CUDA(cudaMalloc((void**)&r.at, r.set * r.sets));
     for (int set = 0; set < r.sets; set++)
         for (int i = 0; i < r.tensors; i++) {
@@ -405,7 +407,7 @@ static bool check(const room& r, const plan& p) {
     cudaError_t e = cudaStreamSynchronize(stream);
     bool good = !why && e == cudaSuccess;
     if (!good) printf("FAIL: %s_%s %s: %s\n", r.op->name, r.op->dir, p.name, why ? why : cudaGetErrorString(e));
-    for (int k = 0; k < SAMPLES && good; k++) {
+    for (int k = 0; k < (sanitize ? 16 : SAMPLES) && good; k++) {
         int64_t row = k < 8 ? k : k < 16 ? r.s.rows - 16 + k : (int64_t)k * 2654435761u % r.s.rows;
         good = compare(r, p.name, row);
     }
@@ -487,12 +489,15 @@ int main(int argc, char** argv) {
     const char* only = NULL;
     int devices = 0, l2 = 0;
     for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--check"))
+        if (!strcmp(argv[i], "--check") || !strcmp(argv[i], "--quick"))
             time = false;
+        else if (!strcmp(argv[i], "--sanitize"))
+            sanitize = true, time = false;
         else if (!strcmp(argv[i], "--op") && i + 1 < argc)
             only = argv[++i];
         else
-            return printf("usage: %s [--check] [--op layernorm|rmsnorm|softmax]\n", argv[0]), 2;
+            return printf("usage: %s [--check] [--quick] [--sanitize] [--op layernorm|rmsnorm|softmax]\n", argv[0]),
+                   2;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
         printf("SKIP: no GPU: the kernels were compiled and not run\n0 passed, 0 failed, 1 skipped\n");
         return 77;
