@@ -632,7 +632,7 @@ def caught_by(mutant, name, tests, bench, text):
         return False
     limit = 20 + 6 * tests.known[name]["seconds"]
     why = bench.run(name, limit)
-    if why and why != "time":
+    if why:
         again = bench.run(name, limit)
         if not again:
             mutant.why += f"; {name} failed once of twice: {why[:80]}"

@@ -36,8 +36,10 @@ sed 's/"driver":"580.1"/"driver":"570.2"/; s/"cpu":"A Processor"/"cpu":"Another"
 shows env.txt 0 --env --load elsewhere.json after.json
 shows elsewhere.txt 0 --compare elsewhere.json after.json --op matmul
 { echo '[' && tail -n 3 past.jsonl | sed 's/$/,/' && sed -n '$s/creeps/fresh/gp' past.jsonl && echo ']'; } > now.json
-head -n 21 past.jsonl > history.jsonl
-shows history.txt 0 --load now.json --history history.jsonl
+for width in 80 65 50; do
+    head -n 21 past.jsonl > history.jsonl
+    COLUMNS=$width shows history_$width.txt 0 --load now.json --history history.jsonl
+done
 
 # --- files
 run ./kbench --load after.json --md a.md --go a.go --report report

@@ -240,6 +240,15 @@ static void test_sums(void) {
         CHECK(!kbi_inside_possible(&made.head, sizeof(kbi_inside) + 8 * sizeof(kbi_event) + 23));
         made.head = good, events[7] = kept;
     }
+    memset(&made, 0, sizeof made);
+    made.head.counters = 1;
+    kbi_counter* c = (kbi_counter*)(uintptr_t)kbi_counters_of(&made.head);
+    CHECK(kbi_inside_size(&made.head) <= sizeof made && kbi_inside_possible(&made.head, kbi_inside_size(&made.head)));
+    for (int what = 0; what < 2; what++) { // names without an end
+        memset(c, 0, sizeof *c);
+        memset(what ? c->unit : c->name, 'x', what ? sizeof c->unit : sizeof c->name);
+        CHECK(!kbi_inside_possible(&made.head, kbi_inside_size(&made.head)));
+    }
 }
 
 // The timeline: its schema, by a script; and what of it can be counted here.

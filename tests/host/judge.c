@@ -469,12 +469,63 @@ static void test_table(void) {
     if (f) fclose(f);
 }
 
+// Launches that are not alike, by their times alone.
+static void test_alike(void) {
+    static kbi_run run; // without a clock that is known
+    static double s[60];
+    double first;
+    run.sampling.samples = s, run.sampling.timer = &kbi_script_timer;
+    run.m.n = 60, run.m.bias_ns = run.m.sm_clock = run.alike.clock = NAN;
+    for (int i = 0; i < 60; i++) s[i] = 1000 - 10 * (i / 6) + i % 6; // ten blocks, each below the one before
+    CHECK_REAL(kbi_alike_late(&run, 2, &first), 912.5 - 2, 1e-12), CHECK_REAL(first, 1002.5 - 2, 1e-12);
+    CHECK_REAL(kbi_alike_late(&run, 2000, &first), 0, 0); // never below 0
+    for (int i = 30; i < 36; i++) s[i] += 10;             // one that stands as high as the one before
+    CHECK_REAL(kbi_alike_late(&run, 2, &first), 955 - 2, 1e-2), CHECK_REAL(first, 0, 0);
+    for (int i = 0; i < 60; i++) s[i] = 1000 - 30 * (i / 6) + (i / 6 % 2 ? 40 : 0); // below the last but one only
+    kbi_alike_late(&run, 2, &first), CHECK_REAL(first, 0, 0);
+    for (int i = 0; i < 60; i++) s[i] = 1000 - 10 * i;
+    run.m.n = 29, kbi_alike_late(&run, 2, &first), CHECK_REAL(first, 0, 0); // too few
+    run.m.n = 30, kbi_alike_late(&run, 2, &first), CHECK_REAL(first, 990 - 2, 1e-12);
+    // the warm-up's second to fourth launch, as long as they would be at the clock of the samples
+    static const double early[KBI_EARLY] = { 1, 700, 600, 800 };
+    memcpy(run.alike.early, early, sizeof early);
+    run.alike.n = KBI_EARLY - 1, CHECK_REAL(kbi_alike_early(&run, 100), 0, 0);
+    run.alike.n = KBI_EARLY, CHECK_REAL(kbi_alike_early(&run, 100), 500, 1e-12);
+    run.alike.clock = 1500, run.m.sm_clock = 2000, CHECK_REAL(kbi_alike_early(&run, 100), 375, 1e-12);
+    run.alike.clock = 2000, run.m.sm_clock = 1500, CHECK_REAL(kbi_alike_early(&run, 100), 500, 1e-12);
+    // what is said of them: half as long as the first ones, and by a microsecond
+    run.alike.clock = run.m.sm_clock = NAN, run.m.n = 20;
+    for (int i = 0; i < 20; i++) s[i] = 4000;
+    for (int i = 0; i < KBI_EARLY; i++) run.alike.early[i] = 9000;
+    kbi_look_for_shrinking(&run), CHECK_STR(run.alike.differ, "");
+    for (int i = 0; i < KBI_EARLY; i++) run.alike.early[i] = 9100;
+    kbi_look_for_shrinking(&run);
+    CHECK_STR(run.alike.differ, "the first launches of the warm-up took 9.100 us, later ones 4.000 us");
+    run.m.n = 60;
+    for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6);
+    kbi_look_for_shrinking(&run);
+    CHECK_STR(run.alike.differ,
+              "a launch took 9.000 us in the first samples, ever less, and 3.600 us in the last ones");
+    // turns
+    double ns[KBI_TURNS];
+    for (int p = 1; p <= 5; p++) {
+        for (int i = 0; i < KBI_TURNS; i++) ns[i] = i % p == p - 1 ? 1000 : 1700;
+        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 0, 1.5, 500), p > 1 && p < 5 ? p : 0);
+        for (int i = 0; i < KBI_TURNS; i++) ns[i] = i % p == 0 ? 1700 : 1000;
+        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 0, 1.5, 500), p > 1 && p < 5 ? p : 0);
+        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 0, 1.75, 500), 0);
+        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 0, 1.5, 700), 0);
+        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 200, 1.85, 500), p > 1 && p < 5 ? p : 0); // 1500 and 800
+    }
+}
+
 int main(int argc, char** argv) {
     kbi_lab.script = script;
     add_many();
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];
     if (system("mkdir -p build/test/host") != 0) return 2;
+    test_alike();
     test_flags();
     test_regime();
     run("--iters 200");

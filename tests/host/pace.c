@@ -56,7 +56,51 @@ static double in_turn(int at, int groups, double allowed) { return (void)groups,
 static double slow(int at, int groups, double allowed) { return (void)at, (void)groups, 12 * allowed; }
 static double none(int at, int groups, double allowed) { return (void)at, (void)groups, (void)allowed, 0.01; }
 
+// --budget, by hand: 100 s for ten cases by themselves, each of which takes a warm-up of half its time.
+static void test_budget(void) {
+    kbi_options o;
+    kbi_budget b;
+    kbi_options_default(&o);
+    o.warmup_time = -1, o.min_time = 0.001, o.max_time = 60, o.iters = 0;
+    memset(&b, 0, sizeof b);
+    CHECK(!kbi_budget_over(&b, 0, 1, 0, INT64_MAX)); // there is none
+    for (int i = 0; i < 10; i++) kbi_budget_add(&b, &o, 1, 1);
+    CHECK_REAL(b.turns, 15, 1e-12), CHECK_REAL(b.cases, 10, 1e-12);
+    kbi_budget_add(&b, &o, 2, 3), CHECK_REAL(b.turns, 15 + 3 * 4, 1e-12), CHECK_REAL(b.cases, 16, 1e-12); // rounds
+    kbi_budget_add(&b, &o, -2, 3), CHECK_REAL(b.cases, 10, 1e-12);
+    b.turns = 15, b.until = 100000000000;
+    CHECK_REAL(kbi_budget_share(&b, &o, 0), 100.0 / 15, 1e-9);
+    kbi_budget_took(&b, &o, 1, 2, kbi_group_seconds(&o, 2, 1) + 3); // 3 s more than its share
+    CHECK_REAL(b.beyond, 3, 1e-9), CHECK_REAL(b.measured, 1, 1e-12), CHECK(b.begun);
+    CHECK_REAL(kbi_budget_share(&b, &o, 10000000000), (90 - 30) / 15.0, 1e-9);
+    kbi_budget_took(&b, &o, 1, 2, 0.1); // less is nobody's
+    CHECK_REAL(b.beyond, 3, 1e-9), CHECK_REAL(b.measured, 2, 1e-12);
+    o.min_time = 50, CHECK_REAL(kbi_budget_share(&b, &o, 0), 50, 1e-9), o.min_time = 0.001;
+    o.max_time = 2, o.on[KBI_OPTION_max_time] = true, CHECK_REAL(kbi_budget_share(&b, &o, 0), 2, 1e-9);
+    CHECK_REAL(kbi_budget_share(&b, &o, 99999000000), 1e-3, 1e-12); // there is nothing left
+    // over: by itself at the end; of several processes the second one needs what the first one took
+    CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until - 1) && kbi_budget_over(&b, 0, 1, 0, b.until));
+    CHECK(!kbi_budget_over(&b, 0, 2, 0, b.until / 2 - 1) && kbi_budget_over(&b, 0, 2, 0, b.until / 2));
+    CHECK(!kbi_budget_over(&b, 1, 2, 0, b.until) && !kbi_budget_over(&b, 2, 3, 0, b.until - 1));
+    CHECK(kbi_budget_over(&b, 2, 3, 0, b.until));
+    b.begun = false, CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until)); // the first group is always measured
+    static const char* const names[] = { "a", "b", "c", "d" };
+    for (int i = 0; i < 4; i++) kbi_budget_leave(&b, names[i]);
+    CHECK_STR(b.out, "a, b, c"), CHECK_INT(b.left_out, 4);
+    kb_result r;
+    kbi_result_clear(&r);
+    r.status = KB_OK, r.name = "wide", r.precision = 0.2, o.precision = 0.01;
+    kbi_budget_note(&b, &o, &r, 1), CHECK_INT(b.less, 1), CHECK_STR(b.less_name, "wide");
+    r.name = "wider", r.precision = 0.3, kbi_budget_note(&b, &o, &r, 1), CHECK_STR(b.less_name, "wider");
+    r.name = "less", r.precision = 0.1, kbi_budget_note(&b, &o, &r, 1), CHECK_STR(b.less_name, "wider");
+    CHECK_INT(b.less, 3), CHECK_REAL(b.widest, 0.3, 1e-12);
+    r.precision = 0.01, kbi_budget_note(&b, &o, &r, 1), CHECK_INT(b.less, 3); // known well enough
+    r.precision = 0.5, kbi_budget_note(&b, &o, &r, 2), CHECK_INT(b.less, 3);  // had all its time
+    r.status = KB_FAILED, kbi_budget_note(&b, &o, &r, 1), CHECK_INT(b.less, 3);
+}
+
 int main(void) {
+    test_budget();
     static const struct {
         const char* name;
         double (*took)(int at, int groups, double allowed);
