@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Stands in for the CUDA runtime where there is no GPU: answers as an H200 would, launches nothing, and keeps account of
    which kernels a program holds, which it launches, and how often it asks. At exit it writes, to the file that
-   RUNTIME_LOG names, "kernel NAME LAUNCHES" for each, and "asked FUNCTION TIMES".
+   RUNTIME_LOG names, "kernel NAME LAUNCHES" for each, and "asked FUNCTION TIMES". RUNTIME_SHARED: the bytes of shared
+   memory that a CTA may have, where it is not an H200's.
 
    nvcc --cudart none program.cu runtime.o -o program */
 #include <cuda_runtime.h>
@@ -34,9 +35,13 @@ account& books() {
     static account a;
     return a;
 }
+size_t most_shared() {
+    const char* given = getenv("RUNTIME_SHARED");
+    return given ? strtoul(given, NULL, 10) : 232448;
+}
 cudaError_t launch(const void* kernel, size_t shared) {
     auto at = books().names.find(kernel);
-    if (at == books().names.end() || shared > 232448) return cudaErrorInvalidDeviceFunction;
+    if (at == books().names.end() || shared > most_shared()) return cudaErrorInvalidDeviceFunction;
     books().launches[at->second]++;
     return cudaSuccess;
 }
@@ -50,7 +55,7 @@ cudaError_t last = cudaSuccess;
 cudaError_t keep(cudaError_t e) { return e == cudaSuccess ? e : last = e; }
 char* next_address = (char*)0x7000000000; // never touched
 int resident(int threads, size_t shared) {
-    int by_threads = 2048 / (threads < 32 ? 32 : threads), by_shared = (int)(233472 / (shared + 1024));
+    int by_threads = 2048 / (threads < 32 ? 32 : threads), by_shared = (int)((most_shared() + 1024) / (shared + 1024));
     return by_threads < by_shared ? by_threads : by_shared;
 }
 std::map<char*, size_t>& pinned() {
@@ -101,8 +106,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
     *value = what == cudaDevAttrComputeCapabilityMajor             ? 9
              : what == cudaDevAttrComputeCapabilityMinor           ? 0
              : what == cudaDevAttrMultiProcessorCount              ? 132
-             : what == cudaDevAttrMaxSharedMemoryPerBlockOptin     ? 232448
-             : what == cudaDevAttrMaxSharedMemoryPerMultiprocessor ? 233472
+             : what == cudaDevAttrMaxSharedMemoryPerBlockOptin     ? (int)most_shared()
+             : what == cudaDevAttrMaxSharedMemoryPerMultiprocessor ? (int)most_shared() + 1024
              : what == cudaDevAttrL2CacheSize                      ? 60 << 20
                                                                    : 0;
     return asked("cudaDeviceGetAttribute");
