@@ -55,7 +55,8 @@ cudaError_t last = cudaSuccess;
 cudaError_t keep(cudaError_t e) { return e == cudaSuccess ? e : last = e; }
 char* next_address = (char*)0x7000000000; // never touched
 int resident(int threads, size_t shared) {
-    int by_threads = 2048 / (threads < 32 ? 32 : threads), by_shared = (int)((most_shared() + 1024) / (shared + 1024));
+    int by_threads = 2048 / (threads < 32 ? 32 : threads),
+        by_shared = (int)((most_shared() + 1024) / (shared + 1024));
     return by_threads < by_shared ? by_threads : by_shared;
 }
 std::map<char*, size_t>& pinned() {
