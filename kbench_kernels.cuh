@@ -4282,15 +4282,15 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
                formula does; one of equal numbers gives 1/C, be they -1e30 or the greatest there are. x and y
                that reach a 16-byte boundary at different elements are taken one element at a time */
-/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
-     1 naive              -      -      -  thread per row, three uncoalesced passes
-     2 block        78.1 us   81 %      -  CTA per row, shared-memory tree, three reads
-     3 online      124.8 us   51 % 0.63 x  warp per row, running (max, sum), two reads
+/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-22
+     1 naive        1502 us    4 %      -  thread per row, three uncoalesced passes
+     2 block        78.9 us   80 % 19.0 x  CTA per row, shared-memory tree, three reads
+     3 online      129.7 us   49 % 0.61 x  warp per row, running (max, sum), two reads
                  loses at f32 512 x 131072 (0.22 x) and 3 of 4 more; gains at bf16 65536 x 64 (6.44 x)
-     4 onepass      61.4 us  103 % 2.03 x  16-byte loads, row in registers, one read
-     5 shared       63.7 us   99 % 0.96 x  next rows on their way into shared memory
+     4 onepass      61.4 us  103 % 2.11 x  16-byte loads, row in registers, one read
+     5 shared       63.6 us  100 % 0.97 x  next rows on their way into shared memory
                  loses at bf16 65536 x 64 (0.16 x) and 3 of 4 more
-     6 cluster      93.6 us   67 % 0.68 x  row split over a cluster, up to 512 KiB
+     6 cluster     116.9 us   54 % 0.54 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.41 x)
     end of measured */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
@@ -4772,13 +4772,13 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
-     1 naive              -      -      -  thread per row, two uncoalesced passes
-     2 warp        182.2 us   52 %      -  warp per row, shuffles, two reads
-     3 onepass      89.7 us  106 % 2.03 x  16-byte loads, rows in registers, one read
-     4 shared       92.6 us  102 % 0.97 x  next rows on their way into shared memory
+/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-22
+     1 naive        1657 us    6 %      -  thread per row, two uncoalesced passes
+     2 warp        181.9 us   52 % 9.11 x  warp per row, shuffles, two reads
+     3 onepass      90.0 us  106 % 2.02 x  16-byte loads, rows in registers, one read
+     4 shared       92.3 us  103 % 0.97 x  next rows on their way into shared memory
                  loses at bf16 65536 x 64 (0.19 x) and 3 of 4 more
-     5 cluster     116.3 us   81 % 0.80 x  rows split over a cluster, up to 512 KiB
+     5 cluster     115.9 us   82 % 0.80 x  rows split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.62 x)
     end of measured */
 #define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
@@ -5191,13 +5191,13 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
-     1 naive              -      -      -  thread per row, three uncoalesced passes
-     2 warp        190.7 us   33 %      -  warp per row, shuffles, re-reads from cache
-     3 onepass      62.8 us  101 % 3.04 x  16-byte loads, row in registers, one read
-     4 persist      66.0 us   96 % 0.95 x  w and b in registers, next rows on their way
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-22
+     1 naive        1501 us    4 %      -  thread per row, three uncoalesced passes
+     2 warp        190.9 us   33 % 7.86 x  warp per row, shuffles, re-reads from cache
+     3 onepass      62.6 us  101 % 3.05 x  16-byte loads, row in registers, one read
+     4 persist      66.1 us   96 % 0.95 x  w and b in registers, next rows on their way
                  loses at f32 8192 x 4096 (0.95 x) and 2 of 4 more
-     5 cluster     165.3 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
+     5 cluster     165.4 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.01 x) and all of 4 more
     end of measured */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
@@ -6054,11 +6054,12 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
                <- one read, and the memory never waits; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
-     1 atomic             -      -      -  an atomic per element
-     2 split              -      -      -  dx, then column sums: two reads
-     3 ticket      156.0 us   61 %      -  column sums per CTA, added in index order
-     4 onepass      94.7 us  100 % 1.65 x  one read, rows and sums in registers
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-22
+     1 atomic      245.7 us   39 %      -  an atomic per element
+     2 split       291.9 us   33 % 0.84 x  dx, then column sums: two reads
+                 loses at f32 8192 x 4096 (0.84 x)
+     3 ticket      156.8 us   61 % 1.86 x  column sums per CTA, added in index order
+     4 onepass      95.4 us  100 % 1.64 x  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_layernorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -9113,14 +9114,14 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     >>matmul_select: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
-/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21
+/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
      1 naive              -      -           -  one thread per element of C
      2 shared      22.40 ms    9 %           -  32 x 32 tiles in shared memory
      3 regblock           -      -           -  128 x 128 tiles, 8 x 8 results per thread
      4 vec          3829 us   56 % 5.85 x of 2  16-byte accesses, A transposed on its way
      5 cpasync            -      -           -  cp.async ring of four tiles
      6 warptile     2743 us   78 % 1.40 x of 4  warp tiles, fragments ahead, bands, split K
-    16 tf32               -      -           -  select, with 10 bits of each number
+    16 tf32       382.7 us*  556 %      7.17 x  select, with 10 bits of each number
     99 cublas       2674 us   80 %           -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -9726,20 +9727,24 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
      6 warpgroup          -      -           -  these tiles multiplied by wgmma
      7 mma                -      -           -  ldmatrix, mma.sync m16n8k16, one stage
      8 mmapipe     276.1 us   63 % 80.1 x of 2  mma.sync and a cp.async ring; any alignment
-     9 wgmma      202.1 us*   86 %      1.37 x  TMA, two buffers, wgmma from shared memory
-    10 ws         198.0 us*   88 %      1.02 x  one warp loads a ring, four multiply
-                 loses at bf16 2048 x 2048 x 2048 TN (0.90 x) and 9 of 23 more; gains at f16 1024 x 1024 x 1024 NT
-                 (1.31 x)
-    11 coop       178.8 us*   98 %      1.11 x  128 x 256 tiles, two warpgroups multiply
-                 loses at bf16 1024 x 1024 x 1024 TN (0.70 x) and 5 of 23 more; gains at bf16 2048 x 2048 x 2048
-                 (1.12 x)
-    12 persist    177.5 us*   98 %      1.01 x  a CTA per SM, bands of tiles
-                 loses at bf16 1024 x 1024 x 1024 (0.99 x) alone of 24 shapes; gains at f16 4096 x 4096 x 4096 NT
-                 (1.03 x)
-    13 multicast  179.1 us*   97 %      0.99 x  pairs of CTAs share the tiles of B
-                 loses at bf16 1024 x 1024 x 1024 NT (0.92 x) and 11 of 23 more
+     9 wgmma      201.7 us*   87 %      1.37 x  TMA, two buffers, wgmma from shared memory
+                 loses at bf16 256 x 256 x 131072 NT (0.05 x) alone of 32 shapes; gains at bf16 8192 x 50304 x 768 NT
+                 (1.82 x)
+    10 ws         200.1 us*   87 %      1.01 x  one warp loads a ring, four multiply
+                 loses at bf16 8192 x 50304 x 768 NT (0.75 x) and 18 of 33 more; gains at bf16 256 x 256 x 131072 NT
+                 (1.86 x)
+    11 coop       180.4 us*   97 %      1.11 x  128 x 256 tiles, two warpgroups multiply
+                 loses at bf16 256 x 256 x 131072 NT (0.52 x) and 8 of 33 more; gains at bf16 8192 x 50304 x 768 NT
+                 (1.15 x)
+    12 persist    178.5 us*   98 %      1.01 x  a CTA per SM, bands of tiles
+                 loses at bf16 1024 x 1024 x 1024 (0.98 x) and 2 of 33 more; gains at bf16 8192 x 50304 x 768 NT
+                 (1.16 x)
+    13 multicast  178.6 us*   98 %      1.00 x  pairs of CTAs share the tiles of B
+                 loses at bf16 512 x 512 x 512 NT (0.95 x) and 13 of 33 more
     14 tma        176.7 us*   99 %      1.01 x  C leaves by TMA, under the next tile
-    15 select     176.2 us*   99 %      1.00 x  by shape; any alignment, with copies
+    15 select     174.7 us*  100 %      1.01 x  by shape; any alignment, with copies
+                 loses at bf16 8192 x 8192 x 8192 NT (0.99 x) and 1 of 33 more; gains at bf16 256 x 256 x 131072 NT
+                 (21.5 x)
     99 cublas      171.6 us  102 %           -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #ifdef __CUDACC__
@@ -11257,10 +11262,10 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
      2 cublas       3937 us   18 %      -  vendor's batched GEMMs, own softmax
      3 flash              -      -      -  64 x 64 tiles, running softmax, FMAs
      4 flashmma     1431 us   49 %      -  mma.sync, P in registers, two buffers
-     5 flashws    973.2 us*   72 % 1.47 x  wgmma and TMA, producer and consumers
-     7 flashpp    828.7 us*   85 % 1.17 x  scores a tile ahead, consumers in turn
-                 loses at f16 4 x 16 x 4096 x 128 causal (0.94 x) and 2 of 27 more; gains at f16 1 x 128 x 512 x 64
-                 (1.21 x)
+     5 flashws    969.1 us*   72 % 1.48 x  wgmma and TMA, producer and consumers
+     7 flashpp    836.8 us*   84 % 1.16 x  scores a tile ahead, consumers in turn
+                 loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 27 more; gains at bf16 1 x 128 x 512 x 64
+                 (1.22 x)
     end of measured */
 #define KBK_CHECK_attention_fwd KBKI_CHECKS(1e-5, 128, 0, 1e-3, 4, 0, 6e-3, 4, 0)
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
@@ -13011,11 +13016,11 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                            card is in >>attention_bwd.
                            Public: kbk_attention_bwd_naive, _flash      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
-/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21
-     1 naive              -      - -  both S x S matrices in memory
-     3 flash              -      - -  32 x 32 tiles, p and ds computed anew, FMAs
-     4 flashmma     4426 us   40 % -  128 keys stay, dq by atomics
-     5 flashws            -      - -  the same through wgmma and TMA
+/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
+     1 naive              -      -      -  both S x S matrices in memory
+     3 flash              -      -      -  32 x 32 tiles, p and ds computed anew, FMAs
+     4 flashmma     4426 us   40 %      -  128 keys stay, dq by atomics
+     5 flashws     2457 us*   71 % 1.80 x  the same through wgmma and TMA
     end of measured */
 #ifdef __CUDACC__
 

@@ -125,15 +125,17 @@ def records(path, evidence):
 
 def texts(path, evidence):
     """Tables in TFLOP/s: a line of names, then `type layout MxNxK` or `type heads rows d full`, and a rate for each."""
-    names, head, date = [], '', ''
+    names, head, date, timed, direction = [], '', '', False, 'fwd'
     with open(path) as f:
         for line in f:
             m = re.match(r'(NVIDIA \w+), .*(\d{4}-\d\d-\d\d)', line)
             if m:
                 head, date = m[1], m[2]
-            if line.startswith('TFLOP/s'):
-                names = [w for w in line.split()[1:] if w not in ('M', 'N', 'K', 'x', 'heads', 'rows', 'd')]
-            product = re.match(r'(b?f16) +(N[NT]|TN) +(\d+)x +(\d+)x +(\d+) +(.*)', line)
+            if re.match(r'((fwd|bwd), )?TFLOP/s', line):
+                direction, timed = line[:3] if line[3] == ',' else 'fwd', 'cuBLAS us' in line
+                plain = {'TFLOP/s', 'fwd,', 'bwd,', 'B,', 'M,', 'N,', 'M', 'N', 'K', 'x', 'heads', 'rows', 'd'}
+                names = [w for w in line.replace('cuBLAS us', '').split() if w not in plain]
+            product = re.match(r'(b?f16|f32) +(N[NT]|TN) +(\d+)x *(\d+)x *(\d+) +(.*)', line)
             heads = re.match(r'(b?f16) +(\d+) +(\d+) +(\d+) (full|causal) +(.*)', line)
             if product:
                 m, n, k = (int(product[i]) for i in (3, 4, 5))
@@ -142,20 +144,21 @@ def texts(path, evidence):
             elif heads:
                 h, rows, d = (int(heads[i]) for i in (2, 3, 4))
                 causal = heads[5] == 'causal'
-                flops = 4 * h * rows * rows * d // (2 if causal else 1)
+                flops = (4 if direction == 'fwd' else 10) * h * rows * rows * d // (2 if causal else 1)
                 at = [(16, 4), (32, 4)] if h in (64, 128) and rows == 4096 else [(h, 1)]
                 each = next((a, b) for a, b in at if a * b == h)
                 text = '%d x %d x %d x %d%s' % (each[1], each[0], rows, d, ' causal' if causal else '')
-                key = 'attention', 'fwd', heads[1], text
+                key = 'attention', direction, heads[1], text
             else:
                 continue
-            rates = [float(w) for w in (product or heads)[6].split()]
+            rates = [None if w == '-' else float(w) for w in (product or heads)[6].split()][timed:]
             # behind each rate but the first stands its share of the first
             rates = rates[:1] + rates[1::2] if len(rates) == 2 * len(names) - 1 else rates[:2]
             here = evidence.setdefault(key, {})
             for name, rate in zip(names, rates):
                 name = 'cublas' if name == 'cuBLAS' else name
-                if name not in here:
+                other = key[2] == 'f32' and name == 'cublas'  # in tf32
+                if rate and not other and name not in here:
                     here[name] = Time(flops / rate / 1e9, None, True, head, date, os.path.basename(path))
 
 
