@@ -1778,12 +1778,6 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
                  : "memory");
     kbki_bulk_commit();
 }
-// The same, but added to what is there in f32, element by element; the end of the group is the caller's.
-__device__ __forceinline__ void kbki_bulk_add(float* to, const void* from, unsigned bytes) {
-    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
-                 "r"(kbki_shared(from)), "r"(bytes)
-                 : "memory");
-}
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Until at most Pending of this thread's stores have yet to read their shared memory; until all are done.
 template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
@@ -13230,7 +13224,8 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
                made in; ds goes to shared memory as well, for dq: each warpgroup has 64 x 64 of it, over all 128 keys
                <- no thread moves operands, and each product but the first two of a tile runs beside something else:
                dv beside ds, dk beside the sums of dq and the next tile's scores, and what is left of a tile is one
-               barrier
+               barrier. At d = 128, nothing hidden, CTAs stay and load the next keys beside the last results; where
+               causality makes items short and long, those that stay have been slower
     bound by   arithmetic; and shared memory, which 64 x 64 products read at its full rate
 
     What goes before and after is flashmma's: D and the exponents' bases; sums of dq to rows. Rows and keys past the
@@ -13241,15 +13236,14 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 
 /*  Shared memory: K, V, the rings of Q and dO, two tiles of ds, what is known of rows. Q, K, V and dO lie in blocks of
     64 lines, panel after panel in each; ds as 64 rows for each key, 128 keys, and then the next 64 rows. */
-template <int Dim, int Rows, bool Stay, bool Bulk> struct kbki_fab_plan {
-    static constexpr bool stay = Stay, bulk = Bulk;
+template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
+    static constexpr bool stay = Stay; // a CTA an SM, item after item
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
     static constexpr int threads = 128 * 3, keep = 240, spare = 24; // registers
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
-    static constexpr int staging = stat + 2 * stat_bytes, staging_bytes = Bulk ? 4096 : 0; // a warp's
-    static constexpr int bytes = 1024 + staging + 8 * staging_bytes;                       // 1024: to align
+    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: to align
     static_assert(panels * blocks == 2, "a block of dq for each warpgroup");
 };
 struct kbki_fab_maps {
@@ -13453,21 +13447,8 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
     if (row >= io.rows) return;
     float* to = io.sum + (int64_t)kbki_attn_tile(io, head, row) * (64 * Plan::dim) +
                 (keys.panel * 4 + warp / 2) * 1024 + warp % 2 * 512;
-    if (Plan::bulk) {
-        char* from = const_cast<char*>(keys.base) + Plan::staging + (keys.group * 4 + warp) * Plan::staging_bytes;
-        if (lane == 0) kbki_bulk_read<0>(); // by the copies before
-        __syncwarp();
 #pragma unroll
-        for (int f = 0; f < 8; f++)
-            *reinterpret_cast<float4*>(from + f * 512 + lane * 16) =
-                make_float4(d[f * 4], d[f * 4 + 1], d[f * 4 + 2], d[f * 4 + 3]);
-        kbki_bulk_fence();
-        __syncwarp();
-        if (lane == 0) kbki_bulk_add(to, from, 2048), kbki_bulk_add(to + 2048, from + 2048, 2048), kbki_bulk_commit();
-    } else {
-#pragma unroll
-        for (int f = 0; f < 8; f++) kbki_attn_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
-    }
+    for (int f = 0; f < 8; f++) kbki_attn_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
 // A tile of rows, and where it lies.
 template <class Plan> struct kbki_fab_tile {
@@ -13643,7 +13624,6 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, cons
         kbki_fa_arrive(&item.bar->keys_empty);
         kbki_fab_finish<T, Plan>(io, item.head, item.key + group * 64, dk, dv);
     }
-    if (Plan::bulk) kbki_bulk_done();
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -13708,8 +13688,9 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
-    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false, false>>(io, st)
-                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, false, false>>(io, st);
+    if (a->s.cols == 64) return kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st);
+    return io.causal ? kbki_fab_launch<T, kbki_fab_plan<128, 64, false>>(io, st)
+                     : kbki_fab_launch<T, kbki_fab_plan<128, 64, true>>(io, st);
 }
 #endif // __CUDACC__
 

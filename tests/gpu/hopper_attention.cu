@@ -10,7 +10,7 @@
 
        --check        only what is right or wrong;   --time   only how fast
        --dir NAME     fwd or bwd alone
-       --rung NAME    this variant alone, flashws or flashpp; bulk, stay, both: other ways of backward;
+       --rung NAME    this variant alone, flashws or flashpp; stay, leave: the ways of backward;
                       small: backward as flashmma does it on smaller GPUs
        --dtype NAME   f16 or bf16 alone
        --shape HxSxD  so many heads, so many rows, d, alone
@@ -40,14 +40,14 @@ struct rung {
 #name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
 static const rung rungs[] = { RUNG(fwd, flashws), RUNG(fwd, flashpp) }, older = RUNG(fwd, flashmma);
-// Backward's other ways: CTAs that stay (d = 128), and additions to dq by bulk copies out of shared memory.
-template <class T, bool Stay, bool Bulk> static const char* back_other(const kbk_args* a, kbk_stream st) {
+// Backward's two ways at d = 128, hidden or not: CTAs that stay, and a CTA for each tile of keys.
+template <class T, bool Stay> static const char* back_other(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io);
     if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false, Bulk>>(io, st)
-                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay, Bulk>>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st)
+                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay>>(io, st);
 }
 // What flashmma does at d = 128 on a GPU with less shared memory than this one; elsewhere flashmma.
 template <class T> static const char* back_small(const kbk_args* a, kbk_stream st) {
@@ -58,9 +58,8 @@ template <class T> static const char* back_small(const kbk_args* a, kbk_stream s
     return a->s.cols == 64 ? kbk_attention_bwd_flashmma<T>(a, st) : kbki_attn_back_small<T>(io, st);
 }
 static const rung back_rungs[] = { RUNG(bwd, flashws),
-                                   { "bulk", { back_other<__half, false, true>, back_other<bf16, false, true> } },
-                                   { "stay", { back_other<__half, true, false>, back_other<bf16, true, false> } },
-                                   { "both", { back_other<__half, true, true>, back_other<bf16, true, true> } },
+                                   { "stay", { back_other<__half, true>, back_other<bf16, true> } },
+                                   { "leave", { back_other<__half, false>, back_other<bf16, false> } },
                                    { "small", { back_small<__half>, back_small<bf16> } } },
                   older_back = RUNG(bwd, flashmma);
 enum { GUARD = 4096, LAUNCHES = 20, WARM = 3 };
@@ -746,7 +745,7 @@ int main(int argc, char** argv) {
     bool known = parse(argc, argv, &check, &time);
     if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd"); // four of them in an SM
     if (!known) {
-        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--rung flashws|flashpp|bulk|stay|both|small]\n"
+        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--rung flashws|flashpp|stay|leave|small]\n"
                "       [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick] [--sanitize]\n"
                "       d is 64 or 128; at most 28000 rows, 7000 to check backward\n",
                argv[0]);
