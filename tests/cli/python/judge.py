@@ -3,6 +3,7 @@
 "honest", "others", "stage", "arrays"; prints FAIL lines and, last, how many passed and failed."""
 
 import os
+import random
 import sys
 import threading
 import time
@@ -131,8 +132,52 @@ def stage():
         )
         judge._note_stage({"candidate beside reference": failed, "reference beside reference": fine})
         check(f"a word: {want}", [f["word"] for f in judge.flags] == [want, "NO_TIME"], judge.flags)
+    again_and_fresh()
     judge._note_stage({"candidate beside reference": fine, "reference beside reference": fine})
     check("a speed", judge.speed["speedup"] == 2 and judge.speed["contest"] == "FASTER", judge.speed)
+
+
+def again_and_fresh():
+    """Inputs that come again beside fresh ones, on simulated machines: whether an honest function passes where a
+    machine is slow after a pause, slow for whole spells, or both; and whether one that keeps its results is found."""
+    rng, real = random.Random(7), kbench._timed
+
+    for what, keeps, wakes, spell in (
+        ("a quiet machine", False, 0, 0),
+        ("slow after each pause", False, 1, 0),
+        ("slow for spells", False, 0, 1),
+        ("slow after pauses and for spells", False, 1, 1),
+        ("kept results", True, 0, 0),
+        ("kept results, slow after pauses and for spells", True, 1, 0.3),
+    ):
+        found = 0
+        for _ in range(50):
+            judge = kbench._Judge(
+                {}, task.reference, {}, kbench._Inputs(task.inputs, 1), None, None, (), 60, 1, {}
+            )
+            judge.speed, state = {"calls_per_sample": 2}, {"paused": True, "slow": False, "seen": {}}
+
+            def edited(batch, state=state, judge=judge, real=judge.inputs.edited):
+                state["paused"] = True
+                return real(batch)
+
+            def timed(remote, batch, state=state):
+                if not batch:
+                    return 1e-5
+                if rng.random() < 0.15:
+                    state["slow"] = not state["slow"]
+                key = repr(batch)
+                share = 0.1 if keeps and key in state["seen"] else 1
+                state["seen"] = {key: True}
+                seconds = rng.gauss(1e-3, 1e-5) * share * (1 + wakes * state["paused"] + spell * state["slow"])
+                state["paused"] = False
+                return seconds
+
+            judge.inputs.edited, kbench._timed = edited, timed
+            judge.repeats()
+            found += any(f["word"] == "MEMOIZED" for f in judge.flags)
+        check("again and fresh: " + what, found >= 49 if keeps else found == 0, found)
+    kbench._timed = real
 
 
 def waits(turn, order):
