@@ -52,6 +52,7 @@ recorded gpu_rivals 0 $gpu --op rivals,shrinking_rival,turns
 recorded gpu_hot 0 $gpu --op known,several,rivals --hot
 recorded gpu_rotate 1 $gpu --op turns,rivals --rotate
 recorded gpu_cupti 0 env VIRTUAL_CUPTI=1 $gpu --op several,known,rivals --timer cupti
+recorded gpu_both 0 env VIRTUAL_CUPTI=1 $gpu --op several,known,rivals --timer both
 recorded gpu_procs 0 $gpu --op several,rivals --procs 3
 recorded gpu_launches 0 $gpu --op shaped,rivals --launches 4
 recorded gpu_throttled 0 env VIRTUAL_THROTTLE=0x48 $gpu --op several

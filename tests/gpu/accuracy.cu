@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Kernels of 1 us to 10 ms whose times are compared with the durations that CUPTI records of the same launches:
-//     accuracy --json x/cold.json; accuracy --timer cupti --json x/cupti_cold.json; the same with --hot; then
+//     accuracy --timer both --json x/cold.json; accuracy --timer both --hot --json x/hot.json; then
 //     python3 tests/gpu/accuracy.py x
 // They differ in what the correction could depend on: with and without memory traffic, few and many blocks, shared memory.
 #define KBENCH_IMPLEMENTATION

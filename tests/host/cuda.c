@@ -693,6 +693,24 @@ static void test_devices(void) {
 static void test_timers(void) {
     run("--op several --fast --timer Wall");
     CHECK_STR(text(0, "mode"), "\"wall\"");
+    // groups by events and by CUPTI in turn: that tracing slows a launch down shows in CUPTI's own groups at most
+    run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_SLOWS=1 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
+    CHECK_INT(file.n, 6);
+    for (int i = 0; i < file.n; i++) {
+        const char* at = strstr(text(i, "name"), "/ns=");
+        double ns = at ? atof(at + 4) : NAN;
+        at = strstr(text(i, "counters"), "\"cupti\": ");
+        double traced = at ? atof(at + 9) : NAN;
+        CHECK_INT(number(i, "samples"), 20);
+        CHECK_STR(text(i, "mode"), "\"cold\"");
+        CHECK_REAL(1e6 * number(i, "time_ms"), ns, 150 / ns);
+        CHECK_REAL(1e3 * traced, ns, 1 / ns);
+        CHECK_HAS(text(i, "counter_units"), "\"cupti\": \"us\"");
+    }
+    run("VIRTUAL_CUPTI=1 --op rivals --fast --timer both --hot");
+    for (int i = 0; i < file.n; i++) CHECK_HAS(text(i, "counters"), "\"cupti\": ");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1 --op several --fast --timer both");
+    CHECK_HAS(text(0, "message"), "CUPTI recorded 0 of 8 launches");
     run("--op lazy --iters 20 --warmup 5"); // 20 groups: a first run that takes long does not make them single launches
     CHECK_THAT(atof(strrchr(text(0, "message"), ';') ? strrchr(text(0, "message"), ';') + 1 : "0") >= 100,
                "20 samples of %s", text(0, "message"));
@@ -983,7 +1001,7 @@ static void test_selftest(void) {
     check_output("      axpy/impl=same_0/n=65536 ");
     start("VIRTUAL_LIGHT=1 VIRTUAL_NO_ASIDE=1 --selftest --fast");
     check_output("skip  evicted, L2 set aside          this GPU sets nothing of L2 aside");
-    check_output("skip  agrees with CUPTI, cold        --timer cupti: libcupti.so is not found");
+    check_output("skip  agrees with CUPTI, cold        --timer both: libcupti.so is not found");
     check_output("skip  evicted, by the counters       not looked into: libcupti.so is not found");
 }
 

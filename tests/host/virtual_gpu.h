@@ -392,6 +392,7 @@ static void execute(const operation* o, int kernels_behind) {
         gpu.lost = KBI_MAX(gpu.lost - 1, 0);
         bool persists = getenv("VIRTUAL_ASIDE") && strcmp(o->of->name, "known") == 0;
         if (is_proof(o->of) && getenv("VIRTUAL_LATE")) gpu.now += 500;
+        if (tracing.on >> KBI_ACTIVITY_KERNEL & 1 && getenv("VIRTUAL_CUPTI_SLOWS")) gpu.now += 4000;
         trace(o, gpu.now);
         ranging.in_range += ranging.pushed;
         gpu.now += (persists && gpu.aside ? o->ns / 2 : o->ns) + 889;
