@@ -4350,6 +4350,9 @@ struct kbki_softmax_scale {
     kbki_base base;
     float factor;
 };
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 /*  The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. In f32 the
     exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per
     element is cheaper than the registers for that. (The logarithm of the sum in its exponent would save a
@@ -4835,6 +4838,8 @@ template <class T> __global__ void __launch_bounds__(128) kbk_softmax_bwd_warp_k
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) kbki_dsoftmax_one(io, row * io.cols + c, dot);
 }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 // Both rows stay packed; the result takes the place of dy.
 template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
     kbki_pack<T, Width> dy[Packs], y[Packs];
@@ -5293,6 +5298,8 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, Lay
     if (lane == 0) io.stats(row, mean, m);
 }
 
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 /*  Width elements of a weight; weights lie differently from the row wherever cols is odd, and come from the cache
     anyway. Asked for where it stands: left to the compiler, all weights of a row are loaded first, and the
     registers for them cost more than the wait. */
@@ -5360,14 +5367,58 @@ __device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, i
 /*  The row in registers. Each warp takes the deviations from its own mean, so that one barrier is enough for
     mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. Those of a CTA have one
     pack of each on its way. */
+// The weights of a thread's first packs.
+template <class T, bool Layer, int Width, int First, int Threads, int Packs>
+__device__ __forceinline__ void kbki_norm_weights(const kbki_norm<T, Layer>& io, int64_t head, int packs, int t,
+                                                  kbki_pack<T, Width> (&w)[Packs], bool aw,
+                                                  kbki_pack<T, Width> (&b)[Packs], bool ab) {
+#pragma unroll
+    for (int u = 0; u < First; u++) {
+        if (t + u * Threads >= packs) continue;
+        w[u] = kbki_weights<T, Width>(io.w + head + (t + u * Threads) * Width, aw);
+        if (Layer) b[u] = kbki_weights<T, Width>(io.b + head + (t + u * Threads) * Width, ab);
+    }
+}
+
+// Of a thread's packs: the sum, on top of `sum`.
+template <class T, int Width, int Packs>
+__device__ __forceinline__ float kbki_norm_sum(kbki_pack<T, Width> (&v)[Packs], float sum) {
+    float f[Width];
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        v[u].get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) sum += f[k];
+        kbki_reread(v[u]);
+    }
+    return sum;
+}
+
+// Of a thread's packs: deviations from the mean into s.x, in f32 alone, and their squares into s.y.
+template <class T, bool Layer, int Width, int Packs, int Threads>
+__device__ __forceinline__ void kbki_norm_squares(kbki_pack<T, Width> (&v)[Packs], float2* s, int packs, int t,
+                                                  float mean) {
+    float f[Width];
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        float from = t + u * Threads < packs ? mean : 0; // a branch here costs registers; past the end are zeros
+        v[u].get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) {
+            if (Layer && sizeof(T) == 4) s->x += f[k] - from;
+            s->y = fmaf(f[k] - from, f[k] - from, s->y);
+        }
+        if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // else the one that follows will do
+    }
+}
+
 template <class T, bool Layer, int Width, int Packs, int Threads, bool Edges>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads, Threads,
                                                                     kbki_norm_ahead<T, Layer>(Packs, Threads)))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads == 32 && Packs <= 4, ahead = kbki_norm_ahead<T, Layer>(Packs, Threads) && !Edges,
-                   exact = sizeof(T) == 4;
+    constexpr bool early = Threads == 32 && Packs <= 4, ahead = kbki_norm_ahead<T, Layer>(Packs, Threads) && !Edges;
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
@@ -5375,7 +5426,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     kbki_span sp = kbki_split_row<T, Width, Edges>(x, io.cols);
     int packs = (int)sp.packs, one = Edges ? (int)kbki_single(sp, io.cols, t) : -1;
     kbki_pack<T, Width> v[Packs], w[early ? Packs : 1], b[early ? Packs : 1];
-    float f[Width], edge = 0, sum, n = 0, mean = 0;
+    float edge = 0, sum, n = 0, mean = 0;
     float2 s = make_float2(0, 0);
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5384,38 +5435,16 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     }
     if (Edges && one >= 0) edge = kbki_float(x[one]);
     bool aw = !Edges || kbki_at_16<T, Width>(io.w + sp.head), ab = !Edges || kbki_at_16<T, Width>(io.b + sp.head);
-#pragma unroll
-    for (int u = 0; u < (early ? Packs : ahead); u++) {
-        if (t + u * Threads >= packs) continue;
-        w[u] = kbki_weights<T, Width>(io.w + sp.head + (t + u * Threads) * Width, aw);
-        if (Layer) b[u] = kbki_weights<T, Width>(io.b + sp.head + (t + u * Threads) * Width, ab);
-    }
-    sum = edge;
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) sum += f[k];
-        kbki_reread(v[u]);
-    }
+    kbki_norm_weights<T, Layer, Width, early ? Packs : ahead, Threads>(io, sp.head, packs, t, w, aw, b, ab);
+    sum = kbki_norm_sum<T, Width, Packs>(v, edge);
     if (Layer) { // a warp's elements, and their mean
         int warp = t / 32, full = packs / Threads * 32 + min(max(packs % Threads - warp * 32, 0), 32);
         n = (float)(full * Width + (Edges && warp == 0 ? sp.head + sp.tail : 0));
         mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
     }
-    if (Edges && one >= 0) s = make_float2(exact ? edge - mean : 0, (edge - mean) * (edge - mean));
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        float from = t + u * Threads < packs ? mean : 0; // a branch here costs registers; past the end are zeros
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) {
-            if (Layer && exact) s.x += f[k] - from;
-            s.y = fmaf(f[k] - from, f[k] - from, s.y);
-        }
-        if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // else the one below will do
-    }
-    s = Layer && exact ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
+    if (Edges && one >= 0) s = make_float2(sizeof(T) == 4 ? edge - mean : 0, (edge - mean) * (edge - mean));
+    kbki_norm_squares<T, Layer, Width, Packs, Threads>(v, &s, packs, t, mean);
+    s = Layer && sizeof(T) == 4 ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
     // a warp hides a division behind the other warps' rows; a CTA waits for it
     float each = Threads <= 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
     mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
@@ -6220,6 +6249,8 @@ __global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, 
     }
     kbki_part_finish(io.part, io.counters, io.sums * io.cols, [&](int64_t c, float sum) { io.put(c, sum); });
 }
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 /*  A thread's share of a row: its packs of dy and x, and the sums of their columns over all rows it has seen.
     Wide rows at 16 bits leave no registers for the packs of more than a moment: they stay in shared memory
@@ -12889,6 +12920,53 @@ __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io
                        io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
     kbki_attn_commit();
 }
+// A warp's place: its CTA's tiles in shared memory, its keys and sums.
+template <class T, class Plan> struct kbki_attn_back_warp {
+    const kbki_attn_back<T>& io;
+    uint32_t k, v, ring, stats, ds, ps;
+    int n, warp, head, key0, mine, turn; // mine: the first of its keys; turn: which half of the rows comes first
+    kbki_attn_lane at;
+    float log2_scale;
+    float dk[2][8][4], dv[2][8][4];
+
+    __device__ __forceinline__ uint32_t ds_of(int stage) const { return ds + stage % Plan::kept * Plan::ds; }
+    __device__ __forceinline__ void fetch(int stage, int row) const {
+        kbki_attn_back_fetch<T, Plan>(io, ring + stage * Plan::tile, stats + stage * Plan::stat, head, row);
+    }
+
+    // Half i of a tile's rows: p and ds of this warp's keys, and what they add to dk and dv. before: dq of the tile
+    // before, first.
+    __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
+        extern __shared__ uint4 kbki_attn_shared[];
+        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
+        const bool none = io.causal && shift > 0;                           // all hidden
+        const int hidden = io.causal && shift == 0 ? 2 : key0 + Plan::lines > n || row + 64 > n;
+        const uint32_t my_ds = ds_of(stage) + mine * 128, my_p = ps + mine * 128;
+        const uint32_t my_q = ring + stage * Plan::tile + part * Plan::row,
+                       my_dout = my_q + Plan::buffers * Plan::tile;
+        const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
+                             (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
+        uint32_t p[2][2][4], x[2][2][4];
+        // Between the halves, where few registers are wanted soon after: the additions still read theirs.
+        if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
+        if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
+        if (Plan::share == 1 || i == 0) {
+            if (!none)
+                kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout, my_ds,
+                                               my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
+                                               part);
+            if (Plan::share > 1) kbki_attn_back_tell(warp + 1);
+        } else {
+            kbki_attn_back_hear((warp ^ 1) + 1);
+#pragma unroll
+            for (int b = 0; b < 4 && !none; b++) {
+                kbki_attn_ldsm(p[b / 2][b % 2], kbki_attn_back_at(my_p, at, part, b / 2, b % 2));
+                kbki_attn_ldsm(x[b / 2][b % 2], kbki_attn_back_at(my_ds, at, part, b / 2, b % 2));
+            }
+        }
+        if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
+    }
+};
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -12896,77 +12974,43 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
     extern __shared__ uint4 kbki_attn_shared[];
     const uint32_t k = kbki_attn_smem(kbki_attn_shared), v = k + Plan::keys, ring = v + Plan::keys;
     const uint32_t stats = ring + 2 * Plan::buffers * Plan::tile, ds = stats + Plan::buffers * Plan::stat;
-    const uint32_t ps = ds + Plan::kept * Plan::ds;
     const kbki_attn_lane at = kbki_attn_lanes();
     const int n = (int)io.rows, tiles = (n + Keys - 1) / Keys, warp = threadIdx.x / 32;
     const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * Keys;
-    const int mine = warp / Plan::share * 32, turn = warp % Plan::share; // the first key; which half comes first
-    const float log2_scale = io.scale * KBKI_LOG2E;
-    float dk[2][8][4] = {}, dv[2][8][4] = {};
+    const int mine = warp / Plan::share * 32, turn = warp % Plan::share;
+    kbki_attn_back_warp<T, Plan> me = { io,   k,    v,    ring, stats, ds, ds + Plan::kept * Plan::ds, n,
+                                        warp, head, key0, mine, turn,  at, io.scale * KBKI_LOG2E,      {},
+                                        {} };
     kbki_attn_fetch<T, Dim, Keys, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
     kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
     const int first = io.causal ? key0 : 0;
     int row = first;
-    kbki_attn_back_fetch<T, Plan>(io, ring, stats, head, row);
+    me.fetch(0, row);
 #pragma unroll 1
     for (; row < n; row += 64) {
         const int stage = (row - first) / 64 & (Plan::buffers - 1);
-        const uint32_t q = ring + stage * Plan::tile, dout = q + Plan::buffers * Plan::tile;
-        const uint32_t ds_now = ds + stage % Plan::kept * Plan::ds,
-                       ds_before = ds + (stage ^ 1) % Plan::kept * Plan::ds;
         kbki_attn_wait();
         __syncthreads();
-        if (Plan::buffers > 1 && row + 64 < n)
-            kbki_attn_back_fetch<T, Plan>(io, ring + (stage ^ 1) * Plan::tile, stats + (stage ^ 1) * Plan::stat, head,
-                                          row + 64);
+        if (Plan::buffers > 1 && row + 64 < n) me.fetch(stage ^ 1, row + 64);
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
-            const bool none = io.causal && shift > 0;                           // all hidden
-            const int hidden = io.causal && shift == 0 ? 2 : key0 + Keys > n || row + 64 > n;
-            const uint32_t my_ds = ds_now + mine * 128, my_p = ps + mine * 128;
-            const uint32_t my_q = q + part * Plan::row, my_dout = dout + part * Plan::row;
-            const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
-                                 (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
-            uint32_t p[2][2][4], x[2][2][4];
-            // Between the halves, where few registers are wanted soon after: the additions still read theirs.
-            if (Plan::buffers > 1 && i == Plan::kept - 1 && row > first)
-                kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_before, k, at);
-            if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
-            if (Plan::share == 1 || i == 0) {
-                if (!none)
-                    kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout,
-                                                   my_ds, my_p, stat, at, log2_scale, hidden, key0 + mine, row + part,
-                                                   n - 1, part);
-                if (Plan::share > 1) kbki_attn_back_tell(warp + 1);
-            } else {
-                kbki_attn_back_hear((warp ^ 1) + 1);
-#pragma unroll
-                for (int b = 0; b < 4 && !none; b++) {
-                    kbki_attn_ldsm(p[b / 2][b % 2], kbki_attn_back_at(my_p, at, part, b / 2, b % 2));
-                    kbki_attn_ldsm(x[b / 2][b % 2], kbki_attn_back_at(my_ds, at, part, b / 2, b % 2));
-                }
-            }
-            if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
-        }
+        for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
         if (Plan::buffers > 1) continue;
         __syncthreads(); // the next rows come into the place of these, beside dq
-        if (row + 64 < n) kbki_attn_back_fetch<T, Plan>(io, ring, stats, head, row + 64);
+        if (row + 64 < n) me.fetch(0, row + 64);
 #pragma unroll 1
         for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
             kbki_attn_back_dq<T, Plan>(io, head, row, key0, ds, k, at, pass);
     }
     __syncthreads();
     if (Plan::buffers > 1)
-        kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0,
-                                   ds + ((row - 64 - first) / 64 & 1) % Plan::kept * Plan::ds, k, at);
+        kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, me.ds_of((row - 64 - first) / 64 & 1), k, at);
 #pragma unroll
-    for (int e = 0; e < 64; e++) dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
+    for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
     __syncthreads(); // k is free
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
-    kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, dk, turn * 8, left, io.vector, at);
-    kbki_attn_write<T, Dim, 8>(io.dv + key * Dim, v + mine * Plan::row, dv, turn * 8, left, io.vector, at);
+    kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
+    kbki_attn_write<T, Dim, 8>(io.dv + key * Dim, v + mine * Plan::row, me.dv, turn * 8, left, io.vector, at);
 }
 template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {

@@ -28,9 +28,6 @@ for f in kbench.h kbench_kernels.cuh; do
     if tail -n 60 $f | grep -q 'MIT' && tail -n 60 $f | grep -qi 'public domain'; then pass; else fail "$f: no licence at the end"; fi
 done
 
-# functions that are still longer than 60 lines; nothing may be added here
-known='kbk_layernorm_fwd_onepass_k|kbk_attention_bwd_flashmma_k'
-
 # kbench.h: its stages, who uses what, and how long things are; tests/layout.py says what the rules are
 layout() { run python3 tests/layout.py "$@"; }
 # new EXPECTED: the last run has a line that fits and that it does not have for kbench.h as it stands
@@ -46,7 +43,7 @@ if have python3; then
     # lengths, of the kernels: sections, functions, whatever their signatures look like, and those of structs
     if [ -f kbench_kernels.cuh ]; then
         layout kbench_kernels.cuh --sizes
-        none "kbench_kernels.cuh" "$(grep -vE "^($known), line" "$out")"
+        none "kbench_kernels.cuh" "$(cat "$out")"
         body=$(awk 'BEGIN { for (i = 0; i < 60; i++) print "    x++;" }')
         # sees WHAT TEXT: the kernels with that before a section have a function too long
         sees() {
