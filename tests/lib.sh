@@ -74,3 +74,9 @@ now_ms() {
     t=$(date +%s%N)
     case $t in *N) echo $((${t%N} * 1000)) ;; *) echo $((t / 1000000)) ;; esac
 }
+
+# calm: quoted messages without what a busy machine adds to them
+calm() {
+    sed -e 's/; \(other programs had\|the hypervisor gave\)[^";]*//g' \
+        -e 's/"\(other programs had\|the hypervisor gave\)[^"]*"/null/g'
+}
