@@ -2284,6 +2284,13 @@ template <class T, class Op, int U> const char* kbki_map_packs(const kbk_args* a
     return kbki_launched();
 }
 
+// The rungs that every operation of this kind has.
+#define KBKI_MAP_RUNGS(name, Op)                         \
+    KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)   \
+    KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>) \
+    KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, Op, 1>)  \
+    KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, Op, Op::packs>)
+
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream stream) {
     constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // 64 KiB per SM: more is slower again
     kbki_map_io<T> io;
@@ -2369,45 +2376,10 @@ struct kbki_div {
     static constexpr int inputs = 2, packs = 2;
     static __device__ __forceinline__ float of(float a, float b, float) { return __fdiv_rn(a, b); }
 };
-template <class T> const char* kbk_add_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_add>(a, st);
-}
-template <class T> const char* kbk_add_fwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_add>(a, st);
-}
-template <class T> const char* kbk_add_fwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_add, 1>(a, st);
-}
-template <class T> const char* kbk_add_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_add, kbki_add::packs>(a, st);
-}
-template <class T> const char* kbk_add_fwd_bulk(const kbk_args* a, kbk_stream st) {
-    return kbki_map_bulk<T, kbki_add>(a, st);
-}
-template <class T> const char* kbk_mul_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_mul>(a, st);
-}
-template <class T> const char* kbk_mul_fwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_mul>(a, st);
-}
-template <class T> const char* kbk_mul_fwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_mul, 1>(a, st);
-}
-template <class T> const char* kbk_mul_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_mul, kbki_mul::packs>(a, st);
-}
-template <class T> const char* kbk_div_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_div>(a, st);
-}
-template <class T> const char* kbk_div_fwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_div>(a, st);
-}
-template <class T> const char* kbk_div_fwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_div, 1>(a, st);
-}
-template <class T> const char* kbk_div_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_div, kbki_div::packs>(a, st);
-}
+KBKI_MAP_RUNGS(kbk_add_fwd, kbki_add)
+KBKI_LAUNCHER(kbk_add_fwd_bulk, kbki_map_bulk<T, kbki_add>)
+KBKI_MAP_RUNGS(kbk_mul_fwd, kbki_mul)
+KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -2663,12 +2635,8 @@ template <class T, int U, bool Eager = false> const char* kbki_copy_packs(const 
         kbki_copy_packs_k<T, 1, U, Eager><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T> const char* kbk_copy_run_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_copy_packs<T, 1>(a, st);
-}
-template <class T> const char* kbk_copy_run_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_copy_packs<T, 2>(a, st);
-}
+KBKI_LAUNCHER(kbk_copy_run_vec, kbki_copy_packs<T, 1>)
+KBKI_LAUNCHER(kbk_copy_run_unroll, kbki_copy_packs<T, 2>)
 template <class T> const char* kbk_copy_run_bulk(const kbk_args* a, kbk_stream st) {
     kbki_copy_io<T> io;
     bool vector;
@@ -2820,30 +2788,15 @@ template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st
     return kbki_launched();
 }
 template <class T> const char* kbk_read_run_vec(const kbk_args* a, kbk_stream st) { return kbki_read<T, 1>(a, st); }
-template <class T> const char* kbk_read_run_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_read<T, 4>(a, st);
-}
+KBKI_LAUNCHER(kbk_read_run_unroll, kbki_read<T, 4>)
 
 // --- triad
 struct kbki_triad {
     static constexpr int inputs = 2, packs = 2;
     static __device__ __forceinline__ float of(float a, float b, float) { return fmaf((float)KBKI_TRIAD, b, a); }
 };
-template <class T> const char* kbk_triad_run_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_triad>(a, st);
-}
-template <class T> const char* kbk_triad_run_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_triad>(a, st);
-}
-template <class T> const char* kbk_triad_run_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_triad, 1>(a, st);
-}
-template <class T> const char* kbk_triad_run_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_triad, kbki_triad::packs>(a, st);
-}
-template <class T> const char* kbk_triad_run_bulk(const kbk_args* a, kbk_stream st) {
-    return kbki_map_bulk<T, kbki_triad>(a, st);
-}
+KBKI_MAP_RUNGS(kbk_triad_run, kbki_triad)
+KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -3015,18 +2968,10 @@ template <class T, int U> const char* kbki_gather(const kbk_args* a, kbk_stream 
     kbk_gather_run_k<T, U><<<(unsigned)kbki_ceil(io.n, 256 * U), 256, 0, st>>>(io);
     return kbki_launched();
 }
-template <class T> const char* kbk_strided_run_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_strided<T, 1>(a, st);
-}
-template <class T> const char* kbk_strided_run_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_strided<T, 4>(a, st);
-}
-template <class T> const char* kbk_gather_run_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_gather<T, 1>(a, st);
-}
-template <class T> const char* kbk_gather_run_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_gather<T, 8>(a, st);
-}
+KBKI_LAUNCHER(kbk_strided_run_naive, kbki_strided<T, 1>)
+KBKI_LAUNCHER(kbk_strided_run_unroll, kbki_strided<T, 4>)
+KBKI_LAUNCHER(kbk_gather_run_naive, kbki_gather<T, 1>)
+KBKI_LAUNCHER(kbk_gather_run_unroll, kbki_gather<T, 8>)
 
 // --- chase; T is float, a template like every kernel
 template <class T>
@@ -3209,9 +3154,7 @@ template <class T> const char* kbk_d2h_run_sm(const kbk_args* a, kbk_stream st) 
     const char* why = kbki_check_host(a, a->out[0], true);
     return why ? why : kbki_copy_packs<T, 2, true>(a, st);
 }
-template <class T> const char* kbk_d2d_run_sm(const kbk_args* a, kbk_stream st) {
-    return kbki_copy_packs<T, 2>(a, st);
-}
+KBKI_LAUNCHER(kbk_d2d_run_sm, kbki_copy_packs<T, 2>)
 template <class T> const char* kbk_d2d_run_cudart(const kbk_args* a, kbk_stream st) {
     return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
 }
@@ -3300,18 +3243,7 @@ struct kbki_relu {
     static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) { return x < 0 ? 0 : x; }
 };
-template <class T> const char* kbk_relu_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_relu>(a, st);
-}
-template <class T> const char* kbk_relu_fwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_relu>(a, st);
-}
-template <class T> const char* kbk_relu_fwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_relu, 1>(a, st);
-}
-template <class T> const char* kbk_relu_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_relu, kbki_relu::packs>(a, st);
-}
+KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
 #endif // __CUDACC__
 
 /*  gelu_erf fwd, gelu_tanh fwd, silu fwd --------------------------------------------------------------------
@@ -3460,51 +3392,12 @@ struct kbki_silu_fast {
     static __device__ __forceinline__ float of(float x, float, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
 };
 
-template <class T> const char* kbk_gelu_erf_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_gelu_erf>(a, st);
-}
-template <class T> const char* kbk_gelu_erf_fwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_gelu_erf>(a, st);
-}
-template <class T> const char* kbk_gelu_erf_fwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_erf, 1>(a, st);
-}
-template <class T> const char* kbk_gelu_erf_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_erf, kbki_gelu_erf::packs>(a, st);
-}
-template <class T> const char* kbk_gelu_erf_fwd_approx(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_erf_fast, kbki_gelu_erf_fast::packs>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_gelu_tanh>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_fwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_gelu_tanh>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_fwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_tanh, 1>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_tanh, kbki_gelu_tanh::packs>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_fwd_approx(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_tanh_fast, kbki_gelu_tanh_fast::packs>(a, st);
-}
-template <class T> const char* kbk_silu_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_silu>(a, st);
-}
-template <class T> const char* kbk_silu_fwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_silu>(a, st);
-}
-template <class T> const char* kbk_silu_fwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_silu, 1>(a, st);
-}
-template <class T> const char* kbk_silu_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_silu, kbki_silu::packs>(a, st);
-}
-template <class T> const char* kbk_silu_fwd_approx(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_silu_fast, kbki_silu_fast::packs>(a, st);
-}
+KBKI_MAP_RUNGS(kbk_gelu_erf_fwd, kbki_gelu_erf)
+KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx, kbki_map_packs<T, kbki_gelu_erf_fast, kbki_gelu_erf_fast::packs>)
+KBKI_MAP_RUNGS(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
+KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx, kbki_map_packs<T, kbki_gelu_tanh_fast, kbki_gelu_tanh_fast::packs>)
+KBKI_MAP_RUNGS(kbk_silu_fwd, kbki_silu)
+KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_fast::packs>)
 #endif // __CUDACC__
 
 /*  gelu_erf bwd, gelu_tanh bwd, silu bwd --------------------------------------------------------------------
@@ -3668,51 +3561,12 @@ struct kbki_silu_bwd_fast {
     }
 };
 
-template <class T> const char* kbk_gelu_erf_bwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_gelu_erf_bwd>(a, st);
-}
-template <class T> const char* kbk_gelu_erf_bwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_gelu_erf_bwd>(a, st);
-}
-template <class T> const char* kbk_gelu_erf_bwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_erf_bwd, 1>(a, st);
-}
-template <class T> const char* kbk_gelu_erf_bwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_erf_bwd, kbki_gelu_erf_bwd::packs>(a, st);
-}
-template <class T> const char* kbk_gelu_erf_bwd_approx(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_erf_bwd_fast, kbki_gelu_erf_bwd_fast::packs>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_bwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_gelu_tanh_bwd>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_bwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_gelu_tanh_bwd>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_bwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_tanh_bwd, 1>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_bwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_tanh_bwd, kbki_gelu_tanh_bwd::packs>(a, st);
-}
-template <class T> const char* kbk_gelu_tanh_bwd_approx(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, kbki_gelu_tanh_bwd_fast::packs>(a, st);
-}
-template <class T> const char* kbk_silu_bwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_map_naive<T, kbki_silu_bwd>(a, st);
-}
-template <class T> const char* kbk_silu_bwd_stride(const kbk_args* a, kbk_stream st) {
-    return kbki_map_stride<T, kbki_silu_bwd>(a, st);
-}
-template <class T> const char* kbk_silu_bwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_silu_bwd, 1>(a, st);
-}
-template <class T> const char* kbk_silu_bwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_silu_bwd, kbki_silu_bwd::packs>(a, st);
-}
-template <class T> const char* kbk_silu_bwd_approx(const kbk_args* a, kbk_stream st) {
-    return kbki_map_packs<T, kbki_silu_bwd_fast, kbki_silu_bwd_fast::packs>(a, st);
-}
+KBKI_MAP_RUNGS(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
+KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx, kbki_map_packs<T, kbki_gelu_erf_bwd_fast, kbki_gelu_erf_bwd_fast::packs>)
+KBKI_MAP_RUNGS(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
+KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx, kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, kbki_gelu_tanh_bwd_fast::packs>)
+KBKI_MAP_RUNGS(kbk_silu_bwd, kbki_silu_bwd)
+KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_silu_bwd_fast::packs>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -3867,24 +3721,12 @@ template <class T, int U> const char* kbki_dropout_packs(const kbk_args* a, kbk_
     return kbki_launched();
 }
 
-template <class T> const char* kbk_dropout_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_dropout_naive<T>(a, st);
-}
-template <class T> const char* kbk_dropout_fwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_dropout_packs<T, 1>(a, st);
-}
-template <class T> const char* kbk_dropout_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_dropout_packs<T, 2>(a, st);
-}
-template <class T> const char* kbk_dropout_bwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_dropout_naive<T>(a, st);
-}
-template <class T> const char* kbk_dropout_bwd_vec(const kbk_args* a, kbk_stream st) {
-    return kbki_dropout_packs<T, 1>(a, st);
-}
-template <class T> const char* kbk_dropout_bwd_unroll(const kbk_args* a, kbk_stream st) {
-    return kbki_dropout_packs<T, 2>(a, st);
-}
+KBKI_LAUNCHER(kbk_dropout_fwd_naive, kbki_dropout_naive<T>)
+KBKI_LAUNCHER(kbk_dropout_fwd_vec, kbki_dropout_packs<T, 1>)
+KBKI_LAUNCHER(kbk_dropout_fwd_unroll, kbki_dropout_packs<T, 2>)
+KBKI_LAUNCHER(kbk_dropout_bwd_naive, kbki_dropout_naive<T>)
+KBKI_LAUNCHER(kbk_dropout_bwd_vec, kbki_dropout_packs<T, 1>)
+KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -10887,18 +10729,10 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
 typedef kbki_wg_plan<128, 256, 2, 4, true, 1, false> kbki_wg_one;    // rung 12
 typedef kbki_wg_plan<128, 256, 2, 4, true, 2, false> kbki_wg_shared; // 13
 typedef kbki_wg_plan<128, 256, 2, 4, true, 2, true> kbki_wg_wide;    // 14
-template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_plan<128, 128, 1, 4, false, 1, false>>(a, st);
-}
-template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_plan<128, 256, 2, 4, false, 1, false>>(a, st);
-}
-template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_one>(a, st);
-}
-template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_shared>(a, st);
-}
+KBKI_LAUNCHER(kbk_matmul_fwd_ws, kbki_wg_ring_run<T, kbki_wg_plan<128, 128, 1, 4, false, 1, false>>)
+KBKI_LAUNCHER(kbk_matmul_fwd_coop, kbki_wg_ring_run<T, kbki_wg_plan<128, 256, 2, 4, false, 1, false>>)
+KBKI_LAUNCHER(kbk_matmul_fwd_persist, kbki_wg_ring_run<T, kbki_wg_one>)
+KBKI_LAUNCHER(kbk_matmul_fwd_multicast, kbki_wg_ring_run<T, kbki_wg_shared>)
 // Whether lines of C are for TMA.
 template <class T> bool kbki_wg_storable(const kbk_args* a) { return kbki_mm_wide((const T*)a->out[0], a->s.cols); }
 template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {

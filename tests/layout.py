@@ -216,6 +216,13 @@ class Declaration:
         self.kind, self.names, self.context = 'declaration', [], None  # names: (name, kind, line)
 
 
+def whole_call(tokens, line):
+    """Whether they are a macro's call that stands for declarations: NAME(...), and nothing behind it in its line."""
+    t = [x for x in tokens if x.kind != 'use']
+    return (len(t) > 2 and t[0].kind == 'id' and t[0].text.isupper() and t[1].text == '(' and t[-1].text == ')' and
+            t[-1].line < line)
+
+
 def declarations(tokens):
     """Cuts a file into its declarations; (declaration, ...), and the line of a brace that does not fit, or None."""
     out, now, depth, paren, body, stack = [], [], 0, 0, False, []
@@ -234,6 +241,9 @@ def declarations(tokens):
             elif word == 'endif' and stack:
                 stack.pop()
             continue
+        if depth == 0 and paren == 0 and t.kind != 'use' and t.text not in ';{' and whole_call(now, t.line):
+            end()
+            now = []
         now.append(t)
         if t.kind != 'punct':
             continue

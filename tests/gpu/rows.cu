@@ -52,11 +52,18 @@ static void cuda(cudaError_t e, const char* what) {
 
 // --- candidates
 
+// CTAs of one SM that a plan asks for. The plans are for an H200: where an SM takes less, one is asked for.
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
+constexpr int ctas_of(int, int) { return 1; }
+#else
+constexpr int ctas_of(int, int ctas) { return ctas; }
+#endif
+
 /*  Long rows in registers, 16 bits, a few of them to a CTA, which asks for w and b once for all of them: of a row of
     32 KiB w and b are twice as much, and come from the L2 cache. Ahead: how many packs of w and b are on their way; the
     first ones are asked for with the rows. */
 template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
-__global__ void __launch_bounds__(Threads, Ctas) long_norm_k(kbki_norm<T, Layer> io) {
+__global__ void __launch_bounds__(Threads, ctas_of(Threads, Ctas)) long_norm_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[Rows][32];
     __shared__ float2 slots2[32];
     constexpr int Width = KBKI_WIDTH(T), Held = Ahead ? Ahead : 1;
@@ -145,7 +152,7 @@ const char* long_norm(const kbk_args* a, kbk_stream st) {
 /*  A CTA per row, both rows in shared memory, where they cost no registers: three CTAs per SM, which the hardware hands
     the next row to as they get done. */
 template <class T, int Packs, int Threads, int Ctas>
-__global__ void __launch_bounds__(Threads, Ctas) once_dsoftmax_k(kbki_dsoftmax<T> io) {
+__global__ void __launch_bounds__(Threads, ctas_of(Threads, Ctas)) once_dsoftmax_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[32];
     constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
