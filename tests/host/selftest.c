@@ -10,12 +10,23 @@ static void test_bars(void) {
     // the least k for which the tail of a binomial of 5 % beyond k is below 1 %, summed in rationals elsewhere
     static const int n[] = { 0, 1, 2, 10, 14, 50, 210 }, most[] = { 0, 1, 1, 3, 3, 7, 18 };
     for (int i = 0; i < KBI_COUNT(n); i++) CHECK_INT(kbi_binomial_most(n[i], 0.05), most[i]);
-    double theirs[] = { 0.0100, 0.0102, 0.0103 }, inside[] = { 0.001, 0.0101, 1 }, below[] = { 0, 0.0097, 1 };
-    double above[] = { 0, 0.01045, 1 }, none[] = { 0, INFINITY, INFINITY };
-    CHECK_REAL(kbi_bar_error(inside, theirs, 3), 0, 1e-9);
-    CHECK_REAL(kbi_bar_error(below, theirs, 3), 2, 1e-9); // 0.3 us of 0.15
-    CHECK_REAL(kbi_bar_error(above, theirs, 3), 1, 1e-9);
-    CHECK(isinf(kbi_bar_error(none, theirs, 3)) && isinf(kbi_bar_error(inside, none, 3)));
+    // of three processes: times, and CUPTI's less them, in ms
+    static const struct {
+        kbi_bar_case of;
+        double want;
+    } cases[] = {
+        { { { 0.010, 0.011, 0.009 }, { 1, 0.0001, -1 } }, 1e-4 / 0.15e-3 }, // the median is 0.1 us
+        { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 },        // 0.3 us of 0.15
+        { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },                // 1.5 % of 1 ms
+        { { { 1, 1.2, NAN }, { 0.015, 0.02, 0.01 } }, INFINITY },           // a process without a time
+        { { { 1, 1.2, 1 }, { 0.015, NAN, 0.01 } }, INFINITY },              // or without CUPTI's
+    };
+    for (int i = 0; i < KBI_COUNT(cases); i++) {
+        kbi_bar_case c = cases[i].of;
+        double error = kbi_bar_error(&c, 3);
+        CHECK_THAT(error == cases[i].want || fabs(error - cases[i].want) < 1e-9, "%d: %g, not %g", i, error,
+                   cases[i].want);
+    }
 }
 
 static kbi_judged judged(const char* implementation, int percent, double us, kb_verdict verdict, double noise,
