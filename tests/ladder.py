@@ -51,12 +51,14 @@ for names, directions, dtype, shape in [
         ('mse', 'fwd bwd', 'bf16', MAP), ('weighted_sum', 'fwd bwd', 'f32', rows_of(4096, 32, 2048)),
         ('transpose', 'run', 'f32', rows_of(8192, 16, 1024)), ('cross_entropy', 'fwd bwd fwdbwd', 'bf16', LOGITS),
         ('embedding', 'fwd bwd', 'f32', TOKENS), ('matmul', 'fwd', 'f32', rows_of(4096, 4, 1024)),
-        ('matmul', 'fwd', 'bf16', rows_of(4096, 4, 1024)), ('bmm', 'fwd', 'bf16', rows_of(512, 128, 1024)),
+        ('matmul', 'fwd', 'bf16', rows_of(4096, 4, 1024)),
+        ('matmul_e4m3', 'fwd', 'bf16', dict(rows_of(4096, 4, 1024), layout='NT')),
+        ('bmm', 'fwd', 'bf16', rows_of(512, 128, 1024)),
         ('attention', 'fwd bwd', 'bf16', HEADS)]:
     for name in names.split():
         for direction in directions.split():
             LADDERS[name, direction, dtype] = shape
-TYPES = {'KBK_ALL': 'f32 f16 bf16', 'KBK_HALF': 'f16 bf16', 'KBK_SINGLE': 'f32'}
+TYPES = {'KBK_ALL': 'f32 f16 bf16', 'KBK_HALF': 'f16 bf16', 'KBK_SINGLE': 'f32', 'KBK_BRAIN': 'bf16'}
 ROW = re.compile(r'row\(\s*(\w+),\s*(\w+),\s*(\w+),\s*(\d+)\s*,\s*(KBK_\w+),\s*(\w+),\s*([\w |]+?),\s*"([^"]*)"\)')
 
 
@@ -90,7 +92,7 @@ def shape_text(op, shape):
         return '%d x %d x %d x %d%s' % (p['batch_size'], p['heads'], p['sequence_length'], p['tensor_dimension'],
                                         ' causal' if p.get('causal') else '')
     columns, batch = p.get('tensor_dimension'), p.get('batch_size')
-    if op in ('matmul', 'bmm'):
+    if op in ('matmul', 'matmul_e4m3', 'bmm'):
         m, n = p.get('M'), p.get('N', columns)
         m = m or (p['sequence_length'] if op == 'bmm' else batch * p['sequence_length'])
         text = '%d x %d x %d' % (m, n, p.get('K', n))
