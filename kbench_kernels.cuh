@@ -10603,24 +10603,15 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
                     step ? 1 : keep);
         kbki_wg_commit();
     }
-    /*  The same of e4m3, whose products the tensor cores add up in fewer bits than f32 has: sums of a stage, which is
-        128 of k, are added to d by the threads, and block after block shares the registers that they come in. */
-    __device__ __forceinline__ void promote(int slot, float (*d)[Plan::tile_n / 2]) const {
+    // Those of one block of 64 rows alone, and not added to anything.
+    __device__ __forceinline__ void start(int slot, int block, float* sum) const {
         uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
-        float sum[Plan::tile_n / 2];
+        kbki_wg_fence();
 #pragma unroll
-        for (int block = 0; block < Plan::blocks; block++) {
-            kbki_wg_fence();
-#pragma unroll
-            for (int step = 0; step < 4; step++)
-                kbki_wgmma<T, Plan::tile_n>::template shared<!AlongA, !AlongB>(
-                    sum, a.at(on + step * a.step16 + block * a.block64), b.at(on + step * b.step16), step);
-            kbki_wg_commit();
-            kbki_wg_wait<0>();
-            kbki_wg_hold<Plan::tile_n / 2>(sum);
-#pragma unroll
-            for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] += sum[i];
-        }
+        for (int step = 0; step < 4; step++)
+            kbki_wgmma<T, Plan::tile_n>::template shared<!AlongA, !AlongB>(
+                sum, a.at(on + step * a.step16 + block * a.block64), b.at(on + step * b.step16), step);
+        kbki_wg_commit();
     }
 };
 // 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
@@ -10745,21 +10736,49 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const 
         }
     }
 }
-// A warpgroup's part of a unit whose sums are promoted. Nothing is queued behind the products of a stage: they are
-// added up while the other warpgroup's are under way.
+template <int Count>
+__device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // what has just been waited for
+    kbki_wg_hold<Count>(sum);
+#pragma unroll
+    for (int i = 0; i < Count; i++) d[i] += sum[i];
+}
+/*  A warpgroup's part of a unit of e4m3. The tensor cores add products up in fewer bits than f32 has: sums of a stage,
+    which is 128 of k, are promoted, that is added to d by the threads. Where d leaves room for the sums of two stages,
+    the one is added up under the other's products; else only the other warpgroup's products hide that. */
 template <class Factors, class Plan>
 __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg_ring<Plan>& ring, int depth,
                                                  float (*d)[Plan::tile_n / 2]) {
+    constexpr int Count = Plan::tile_n / 2;
+    float sum[Plan::blocks == 1 ? 2 : 1][Count];
+    int k = 0;
 #pragma unroll
-    for (int block = 0; block < Plan::blocks; block++)
-#pragma unroll
-        for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] = 0;
+    for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
+    if (Plan::blocks > 1 || (depth - 1) / 128 % 2 == 0) { // stages that are by themselves: each, or an odd one
 #pragma unroll 1
-    for (int k = 0; k < depth; k += 128, ring.next()) {
-        kbki_bar_wait(ring.full + ring.slot, ring.parity);
-        factors.promote(ring.slot, d);
-        ring.release(ring.slot);
+        do {
+            kbki_bar_wait(ring.full + ring.slot, ring.parity);
+#pragma unroll
+            for (int block = 0; block < Plan::blocks; block++) {
+                factors.start(ring.slot, block, sum[0]);
+                kbki_wg_wait<0>();
+                kbki_wg_add<Count>(d[block], sum[0]);
+            }
+            ring.release(ring.slot), ring.next(), k += 128;
+        } while (Plan::blocks > 1 && k < depth);
     }
+    if constexpr (Plan::blocks == 1)
+#pragma unroll 1
+        for (; k < depth; k += 256) {
+            int before = ring.slot;
+            kbki_bar_wait(ring.full + ring.slot, ring.parity);
+            factors.start(ring.slot, 0, sum[0]), ring.next();
+            kbki_bar_wait(ring.full + ring.slot, ring.parity);
+            factors.start(ring.slot, 0, sum[1]);
+            kbki_wg_wait<1>();
+            kbki_wg_add<Count>(d[0], sum[0]), ring.release(before);
+            kbki_wg_wait<0>();
+            kbki_wg_add<Count>(d[0], sum[1]), ring.release(ring.slot), ring.next();
+        }
 }
 template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor, float (*d)[Plan::tile_n / 2]) {
 #pragma unroll
