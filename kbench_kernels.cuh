@@ -22,7 +22,7 @@
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
    size, and any row length; but for what tensor copies cannot take: rungs 5, 6, 9 to 14 and 16 of
-   matmul in 16 bits, 5 and 7 of attention say so.
+   matmul in 16 bits, 3 and 4 of matmul_e4m3, 5 and 7 of attention say so.
 
    THE TABLE
 
@@ -11343,12 +11343,13 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     3 tma      >>matmul_hopper's ring with tiles of 128 x 128: TMA both ways, one warp loads, two warpgroups multiply by
                wgmma, 32 of k at a time; sums of 128 of k are added up in f32 by the threads
                                                  <- twice as many products per clock as at 16 bits; the tensor
-               cores keep some 14 bits of a sum, which is too few for a long K, and enough for 128
+               cores keep some 14 bits of a sum (DeepSeek-V3's technical report, 3.3.2), which is too few
+               for a long K, and enough for 128
     4 select   256 x 128 in pairs of CTAs, a warpgroup's two halves one after the other through the same registers;
                128 x 128 and 64 x 64 where those are too few to fill the device, K in pieces where even these are
                (workspace: 4 bytes per result and piece)
-                                                 <- a quarter fewer bytes from L2 per product, and small products
-               fill the device too
+                                                 <- at least a quarter fewer bytes from L2 per product; small
+               products fill the device too
     99 cublas  cublasLtMatmul without its fast accumulation, which leaves sums to the tensor cores; workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
