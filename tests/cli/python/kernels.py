@@ -52,7 +52,9 @@ def near(what, got, want, rtol=1e-12):
 class OnDevice:
     """What a GPU's array looks like from outside; nothing reads its memory."""
 
-    def __init__(self, *shape, typestr="<f4", strides=None):
+    def __init__(self, *shape, typestr="<f4", strides=None, dtype=None):
+        if dtype:
+            self.dtype = dtype
         self.__cuda_array_interface__ = {
             "shape": shape,
             "typestr": typestr,
@@ -60,6 +62,9 @@ class OnDevice:
             "strides": strides,
             "version": 3,
         }
+
+
+E4M3 = {"typestr": "|V1", "dtype": "float8_e4m3fn"}
 
 
 def table():
@@ -190,12 +195,12 @@ def formulas():
     mm = kernels["matmul", "fwd", "naive"]
     check("flops", mm.flops(x, x, layout="nt") == 2 * 3 * 3 * 4)
     check("no scratch", mm.scratch(x, x, layout="nt") == 0)
-    small, one = OnDevice(32, 64, typestr="<e4m3"), OnDevice()
+    small, one = OnDevice(32, 64, **E4M3), OnDevice()
     e4m3 = kernels["matmul_e4m3", "fwd", "select"]
     check("flops of e4m3", e4m3.flops(small, small, one, one) == 2 * 32 * 32 * 64)
     got = e4m3.bytes(small, small, one, one)
     check("bytes of e4m3: C in bf16", got == 2 * 32 * 64 + 2 * 32 * 32 + 8, got)
-    check("scratch of e4m3, where K is cut", e4m3.scratch(*[OnDevice(64, 1 << 16, typestr="<e4m3")] * 2, one, one) > 0)
+    check("scratch of e4m3, where K is cut", e4m3.scratch(*[OnDevice(64, 1 << 16, **E4M3)] * 2, one, one) > 0)
     check("scratch", kernels["sum", "run", "ticket"].scratch(x) > 0)
 
 
@@ -259,9 +264,9 @@ def errors():
     ce = kernels["cross_entropy", "fwd", "online"]
     says("ids", ["t is i64, and has to be i32: t.astype('int32')"], ce, x, OnDevice(4, typestr="<i8"))
     e4m3, one = kernels["matmul_e4m3", "fwd", "tma"], OnDevice()
-    bytes_ = OnDevice(16, 32, typestr="<e4m3")
+    bytes_ = OnDevice(16, 32, **E4M3)
     says("e4m3", ["A is f32, and has to be e4m3: A.astype('float8_e4m3fn')"], e4m3, x, x, one, one)
-    says("e4m3: K", ["K is 8 here, and 32"], e4m3, bytes_, OnDevice(16, 8, typestr="<e4m3"), one, one)
+    says("e4m3: K", ["K is 8 here, and 32"], e4m3, bytes_, OnDevice(16, 8, **E4M3), one, one)
     says("e4m3: a factor", ["sb is f16, and has to be f32"], e4m3, bytes_, bytes_, one, OnDevice(typestr="<f2"))
     says("e4m3: a layout", ["has no option 'layout'"], e4m3, bytes_, bytes_, one, one, layout="nn")
     says("e4m3: no GPU", ["kernels run on a GPU"], e4m3, bytes_, bytes_, one, one)
