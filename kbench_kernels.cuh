@@ -184,8 +184,8 @@
       KBK_NO_F32 KBK_NO_F16 KBK_NO_BF16   likewise an element type: a group in one type compiles in seconds
       KBK_NO_REGISTRY       no tables: only launchers that are called are compiled
       KBENCH_SHARED         a library for other languages: see >>shared
-      KBK_CUBLAS            the vendor's rows; needs cublas_v2.h to build, and opens libcublas when first
-                            launched
+      KBK_CUBLAS            the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
+                            or libcublasLt when first launched
       KBK_NO_CUBLAS         wins over KBK_CUBLAS
       KBK_TRAP_AFTER=2      to look for an error of mine or yours: a kernel that waits for bytes or for another warp
                             more than so many seconds (of 2e9 clocks) traps, instead of waiting for ever */
