@@ -432,6 +432,16 @@ static void time_all(size_t l2) {
     }
 }
 
+// Whether the model of a way, which select goes by, is of the tiles that it has.
+template <class Plan> static void same_tiles(int number) {
+    kbki_wg_way w = kbki_wg_way_of(number);
+    bool same = w.tile_m == Plan::tile_m && w.tile_n == Plan::tile_n && w.pair == Plan::pair &&
+                !w.turns == !Plan::turns && !w.split == !Plan::split;
+    if (same)
+        passed++;
+    else
+        failed++, printf("FAIL: the model of way %d is of other tiles\n", number);
+}
 static bool parse(int argc, char** argv, bool* check, bool* time) {
     for (int i = 1; i < argc; i++) {
         const char* word = argv[i];
@@ -496,6 +506,8 @@ int main(int argc, char** argv) {
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
     buffers();
+    same_tiles<kbki_wg_e4m3_big>(KBKI_WG_E4M3_BIG), same_tiles<kbki_wg_mid>(KBKI_WG_E4M3_MID);
+    same_tiles<kbki_wg_small>(KBKI_WG_E4M3_SMALL);
 #ifdef KBK_CUBLAS
     kbki_cublaslt* lib;
     int device;
