@@ -22,7 +22,7 @@
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
    size, and any row length; but for what tensor copies cannot take: rungs 5, 6, 9 to 14 and 16 of
-   matmul in 16 bits, 5 and 7 of attention say so.
+   matmul in 16 bits, 3 and 4 of matmul_e4m3, 5 and 7 of attention say so.
 
    THE TABLE
 
@@ -153,8 +153,10 @@
        >>matmul_steps   matrix product with mma.sync, with tensor copies, with wgmma, a step each
        >>matmul_mma     matrix product with mma.sync, in earnest
        >>matmul_hopper  matrix product with TMA and wgmma
+       >>matmul_wgmma   its launches
        >>matmul_select  the same, cut by shape
        >>matmul_vendor  matrix product by the vendor's library
+       >>matmul_e4m3    matrix product of 8-bit floats
        >>bmm            batched matrix product
        >>attention_simt attention without tensor cores, and through the vendor's matrix products
        >>attention_mma  attention on tensor cores, through mma.sync
@@ -182,8 +184,8 @@
       KBK_NO_F32 KBK_NO_F16 KBK_NO_BF16   likewise an element type: a group in one type compiles in seconds
       KBK_NO_REGISTRY       no tables: only launchers that are called are compiled
       KBENCH_SHARED         a library for other languages: see >>shared
-      KBK_CUBLAS            the vendor's rows; needs cublas_v2.h to build, and opens libcublas when first
-                            launched
+      KBK_CUBLAS            the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
+                            or libcublasLt when first launched
       KBK_NO_CUBLAS         wins over KBK_CUBLAS
       KBK_TRAP_AFTER=2      to look for an error of mine or yours: a kernel that waits for bytes or for another warp
                             more than so many seconds (of 2e9 clocks) traps, instead of waiting for ever */
@@ -270,6 +272,7 @@
 #undef KBK_CUBLAS
 #endif
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <dlfcn.h>
 #endif
@@ -287,8 +290,8 @@
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula
     KBK_TABLE  op, dir, variant, rung, dtypes, sm, origin, note
-      dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   Others are not even
-               compiled.
+      dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   KBK_BRAIN: bf16.   Others
+               are not even compiled.
       sm       least compute capability, 0 for any; 90a means exactly 9.0
       origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come;
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
@@ -609,7 +612,8 @@
 
 #ifndef KBK_NO_MATMUL
 #define KBK_OPS_MATMUL(row)                                                                                      \
-    row(matmul,    fwd,  KBK_GEMM, matmul,     "C = A B; NN, NT (B given as N x K), TN (A as K x M)")
+    row(matmul,    fwd,  KBK_GEMM, matmul,     "C = A B; NN, NT (B given as N x K), TN (A as K x M)")              \
+    row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16")
 #define KBK_TABLE_MATMUL_SIMT(row)                                                                               \
     row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C")                   \
     row(matmul,    fwd,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
@@ -633,16 +637,23 @@
     row(matmul,    fwd,  tma,      14, KBK_HALF, 90a, KBK_OWN,  "C leaves by TMA, under the next tile")           \
     row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")           \
     row(matmul,    fwd,  tf32,     16, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select, with 10 bits of each number")
+#define KBK_TABLE_MATMUL_E4M3(row)                                                                               \
+    row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
+    row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
+    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, sums to f32 each 128 of K") \
+    row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "by shape: 256 x 128, small tiles, K in pieces")
 #else
 #define KBK_OPS_MATMUL(row)
 #define KBK_TABLE_MATMUL_SIMT(row)
 #define KBK_TABLE_MATMUL_STEPS(row)
 #define KBK_TABLE_MATMUL_MMA(row)
 #define KBK_TABLE_MATMUL_HOPPER(row)
+#define KBK_TABLE_MATMUL_E4M3(row)
 #endif
 #if defined(KBK_CUBLAS) && !defined(KBK_NO_MATMUL)
 #define KBK_TABLE_MATMUL_VENDOR(row)                                                                             \
-    row(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")
+    row(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")      \
+    row(matmul_e4m3, fwd, cublas,  99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, not its fast accumulation")
 #else
 #define KBK_TABLE_MATMUL_VENDOR(row)
 #endif
@@ -711,8 +722,8 @@
     KBK_TABLE_RMSNORM(row) KBK_TABLE_REDUCTION(row) KBK_TABLE_MSE(row) KBK_TABLE_WSUM(row)                       \
     KBK_TABLE_TRANSPOSE(row) KBK_TABLE_CROSS_ENTROPY(row) KBK_TABLE_EMBEDDING(row)                               \
     KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_STEPS(row) KBK_TABLE_MATMUL_MMA(row)                             \
-    KBK_TABLE_MATMUL_HOPPER(row) KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row) KBK_TABLE_BMM_VENDOR(row)       \
-    KBK_TABLE_ATTENTION(row) KBK_TABLE_ATTENTION_VENDOR(row)
+    KBK_TABLE_MATMUL_HOPPER(row) KBK_TABLE_MATMUL_E4M3(row) KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row)      \
+    KBK_TABLE_BMM_VENDOR(row) KBK_TABLE_ATTENTION(row) KBK_TABLE_ATTENTION_VENDOR(row)
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
@@ -730,6 +741,7 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 
 #define KBK_SINGLE (1u << KBK_F32)
 #define KBK_HALF (1u << KBK_F16 | 1u << KBK_BF16)
+#define KBK_BRAIN (1u << KBK_BF16)
 #define KBK_ALL (KBK_SINGLE | KBK_HALF)
 
 // What shapes mean to an operation, so that a program can choose them without knowing it by name.
@@ -773,9 +785,9 @@ typedef struct kbk_args {
 // NULL, or why nothing was launched.
 typedef const char* (*kbk_launch_fn)(const kbk_args* a, kbk_stream stream);
 
-enum { KBK_IN, KBK_OUT, KBK_INOUT };          // kbk_tensor.role
-enum { KBK_T, KBK_KF32, KBK_KI32, KBK_KI64 }; // kbk_tensor.kind; KBK_T is the element type
-enum { KBK_ON_DEVICE, KBK_ON_HOST };          // kbk_tensor.place
+enum { KBK_IN, KBK_OUT, KBK_INOUT };                     // kbk_tensor.role
+enum { KBK_T, KBK_KF32, KBK_KI32, KBK_KI64, KBK_KE4M3 }; // kbk_tensor.kind; KBK_T is the element type
+enum { KBK_ON_DEVICE, KBK_ON_HOST };                     // kbk_tensor.place
 // kbk_tensor.fill
 enum { KBK_NORMAL, KBK_UNIFORM, KBK_IDS, KBK_SAME, KBK_SEQUENCE, KBK_CYCLE };
 
@@ -831,7 +843,14 @@ enum {
 };
 
 // Least compute capability. What needs an architecture's own instructions runs on that one alone.
-enum { KBK_SM_EXACT = 0x1000, KBK_SM_0 = 0, KBK_SM_80 = 80, KBK_SM_90 = 90, KBK_SM_90a = 90 | KBK_SM_EXACT };
+enum {
+    KBK_SM_EXACT = 0x1000,
+    KBK_SM_0 = 0,
+    KBK_SM_80 = 80,
+    KBK_SM_89 = 89,
+    KBK_SM_90 = 90,
+    KBK_SM_90a = 90 | KBK_SM_EXACT
+};
 
 typedef struct kbk_variant {
     const kbk_op* op;
@@ -859,8 +878,9 @@ KBK_FN const char* kbk_dtype_name(int dtype) {
 }
 KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
-    return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : 4;
+    return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
+KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integers
 
 // The rows of _tensors, one call each.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
@@ -883,7 +903,7 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
 
 /*------------------------------------------------------------------------------------------------------------
   >>numbers     Philox, rounding to 16 bits and back, reproducible inputs; the same bits on host and device.
-                Public: kbk_philox, kbk_round, kbk_widen, kbk_narrow, kbk_fill      Used by: >>verify
+                Public: kbk_philox, kbk_round, kbk_widen, kbk_narrow, kbk_fill, kbk_e4m3      Used by: >>verify
 ------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbk_u4 {
@@ -968,12 +988,40 @@ KBK_FN double kbki_widen_bits(int dtype, uint32_t b) {
 
 KBK_FN double kbk_round_value(int dtype, double x) { return kbki_widen_bits(dtype, kbk_round(dtype, x)); }
 
+/*  OCP's e4m3: a sign, four bits of exponent with a bias of 7, three of fraction. Up to 448: the greatest exponent is
+    one like any other, but for its last number, 0x7F, which is NaN; there is no infinity. Subnormals are multiples of
+    2^-9. */
+typedef struct kbk_e4m3 {
+    uint8_t bits;
+} kbk_e4m3;
+KBK_FN double kbk_e4m3_value(uint32_t bits) {
+    int exp = (int)(bits >> 3 & 15), man = (int)(bits & 7);
+    if ((bits & 0x7F) == 0x7F) return kbki_from_bits(0x7FF8ull << 48);
+    double x = exp ? ldexp(8 + man, exp - 10) : ldexp(man, -9);
+    return bits & 0x80 ? -x : x;
+}
+// To nearest, ties to even; what is greater than 448, infinity too, becomes 448.
+KBK_FN uint32_t kbk_e4m3_bits(double x) {
+    uint32_t sign = (uint32_t)(kbki_bits(x) >> 63) << 7;
+    int e = 0;
+    x = fabs(x);
+    if (kbk_is_nan(x)) return sign | 0x7F;
+    if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
+    frexp(x, &e);
+    if (e < -5 || x == 0) e = -5;
+    double q = ldexp(x, 4 - e), low = floor(q); // 8 to 16 of the least step there; less where x is subnormal
+    if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
+    return sign | (uint32_t)((e + 5) * 8 + (int)low); // 16 of one exponent are 8 of the next
+}
+
 // n elements of a tensor's storage as double; exact (64-bit ids below 2^53).
 KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) {
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        if (kind == KBK_KI64) {
+        if (kind == KBK_KE4M3) {
+            x[i] = kbk_e4m3_value(*c);
+        } else if (kind == KBK_KI64) {
             int64_t v;
             memcpy(&v, c, sizeof v);
             x[i] = (double)v;
@@ -998,13 +1046,15 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        int64_t i64 = kind >= KBK_KI32 ? (int64_t)x[i] : 0;
+        int64_t i64 = kbk_kind_whole(kind) ? (int64_t)x[i] : 0;
         int32_t i32 = (int32_t)i64;
-        uint32_t b = kind >= KBK_KI32 ? 0 : kbk_round(as, x[i]);
+        uint32_t b = kbk_kind_whole(kind) ? 0 : kind == KBK_KE4M3 ? kbk_e4m3_bits(x[i]) : kbk_round(as, x[i]);
         uint16_t h = (uint16_t)b;
+        uint8_t e = (uint8_t)b;
         const void* from = kind == KBK_KI64   ? (const void*)&i64
                            : kind == KBK_KI32 ? (const void*)&i32
                            : size == 2        ? (const void*)&h
+                           : size == 1        ? (const void*)&e
                                               : (const void*)&b;
         memcpy(c, from, (size_t)size);
     }
@@ -1056,7 +1106,10 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
             continue;
         }
         double v = kbki_random(t->fill, t->a, t->b, seed, id, i0 + i);
-        x[i] = t->kind >= KBK_KI32 ? v : kbk_round_value(t->kind == KBK_T ? dtype : KBK_F32, v);
+        if (t->kind == KBK_KE4M3)
+            x[i] = kbk_e4m3_value(kbk_e4m3_bits(v));
+        else
+            x[i] = kbk_kind_whole(t->kind) ? v : kbk_round_value(t->kind == KBK_T ? dtype : KBK_F32, v);
     }
 }
 
@@ -1179,7 +1232,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     }
     int as = t.kind == KBK_T ? dtype : KBK_F32, size = kbk_kind_size(t.kind, dtype);
     kbk_check c = op->check[as];
-    if (t.kind >= KBK_KI32) c.norm = c.ulps = 0, c.abs = 0.5; // integers: equal
+    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers: equal
     int64_t per = t.per_unit ? t.per_unit : t.count, units = t.per_unit ? u1 - u0 : 1;
     for (int64_t u = 0; u < units; u++) {
         const double *ref = out[k] + u * per, *scale = t.scales ? out[KBK_OUTS + k] + u * t.scales : NULL;
@@ -1205,6 +1258,11 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 __device__ __forceinline__ float kbki_float(float x) { return x; }
 __device__ __forceinline__ float kbki_float(__half x) { return __half2float(x); }
 __device__ __forceinline__ float kbki_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ __forceinline__ float kbki_float(kbk_e4m3 x) {
+    uint32_t b = x.bits & 0x7F;
+    float f = b < 8 ? (float)b * 0x1p-9f : __uint_as_float(b == 0x7F ? 0x7FC00000u : (b << 20) + (120u << 23));
+    return x.bits & 0x80 ? -f : f;
+}
 
 template <class T> struct kbki_type;
 template <> struct kbki_type<float> {
@@ -1222,6 +1280,11 @@ template <> struct kbki_type<__nv_bfloat16> {
     static constexpr cudaDataType cuda = CUDA_R_16BF;
     static __device__ __forceinline__ __nv_bfloat16 from(float x) { return __float2bfloat16_rn(x); }
 };
+
+// Products of matrices of T are of T; those of e4m3 are of bf16.
+template <class T> struct kbki_result_of { typedef T type; };
+template <> struct kbki_result_of<kbk_e4m3> { typedef __nv_bfloat16 type; };
+template <class T> using kbki_result = typename kbki_result_of<T>::type;
 
 // One 32-bit word of a pack: one f32 or two 16-bit elements.
 __device__ __forceinline__ void kbki_unword(float*, uint32_t w, float* f) { f[0] = __uint_as_float(w); }
@@ -1709,7 +1772,7 @@ typedef kbki_plan<1, 8, 32> kbki_plan_ones;
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_hopper, >>attention_hopper, >>attention_bwd_hopper
+               >>cross_entropy_both, >>matmul_hopper, >>matmul_wgmma, >>attention_hopper, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1833,7 +1896,8 @@ struct kbki_map_key { // no padding: compared as bytes
     int32_t what; // element type, and dimensions * 256
 };
 #define KBKI_MAP_WIDE 64 // numbers of 16 bits: width of a box
-#define KBKI_MAP_16F 6   // CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _FLOAT32, _BFLOAT16
+#define KBKI_MAP_8 0     // CU_TENSOR_MAP_DATA_TYPE_UINT8, _FLOAT16, _FLOAT32, _BFLOAT16
+#define KBKI_MAP_16F 6
 #define KBKI_MAP_32F 7
 #define KBKI_MAP_16BF 9
 #define KBKI_MAP_SWIZZLE_128 3 // CU_TENSOR_MAP_SWIZZLE_128B
@@ -1881,13 +1945,19 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     at->key = *key, *map = at->map;
     return NULL;
 }
+template <class T> constexpr int kbki_map_type() {
+    if constexpr (sizeof(T) == 1)
+        return KBKI_MAP_8; // of which a copy wants to know no more
+    else
+        return sizeof(T) == 4 ? KBKI_MAP_32F : kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF;
+}
 // A row-major matrix of `lines` lines, ld elements apart, and boxes of `high` lines.
 template <class T>
 const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t ld, int high, kbki_map* map) {
     static_assert(sizeof(T) == 2, "16 bits");
     kbki_map_key key;
     memset(&key, 0, sizeof key);
-    key.base = base, key.what = 2 << 8 | (kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF);
+    key.base = base, key.what = 2 << 8 | kbki_map_type<T>();
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = 1;
     key.stride[0] = key.stride[1] = (uint64_t)ld * sizeof(T);
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
@@ -1899,9 +1969,7 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
                             int high, kbki_map* map) {
     kbki_map_key key;
     memset(&key, 0, sizeof key);
-    key.base = base, key.what = 3 << 8 | KBKI_MAP_16BF;
-    if (kbki_type<T>::cuda == CUDA_R_16F) key.what = 3 << 8 | KBKI_MAP_16F;
-    if (kbki_type<T>::cuda == CUDA_R_32F) key.what = 3 << 8 | KBKI_MAP_32F;
+    key.base = base, key.what = 3 << 8 | kbki_map_type<T>();
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
     key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = 1;
@@ -2059,14 +2127,14 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// f32 numbers of which the first 19 bits count; both operands along k.
-#define KBKI_WGMMA_TF32(width, p0, p1, p2)                                                                           \
-    template <> struct kbki_wgmma<float, width> {                                                                    \
+// Numbers of 32 bits of which the first 19 count, 8 of k at a time, or of 8 bits, 32; both operands along k.
+#define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2)                                                          \
+    template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
         static __device__ __forceinline__ void shared(float* d, uint64_t a, uint64_t b, int keep) {                  \
             static_assert(TransA == 0 && TransB == 0, "no panels");                                                  \
             asm volatile("{ .reg .pred keep; setp.ne.b32 keep, %" #p2 ", 0; "                                        \
-                         "wgmma.mma_async.sync.aligned.m64n" #width "k8.f32.tf32.tf32"                               \
+                         "wgmma.mma_async.sync.aligned.m64n" #width "k" #depth ".f32." type "." type                 \
                          " {" KBKI_WG_NAMES_##width "}, %" #p0 ", %" #p1 ", keep, 1, 1; }"                           \
                          : KBKI_WG_##width(d) : "l"(a), "l"(b), "r"(keep));                                          \
         }                                                                                                            \
@@ -2076,9 +2144,11 @@ KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
-KBKI_WGMMA_TF32(64, 32, 33, 34)
-KBKI_WGMMA_TF32(128, 64, 65, 66)
-KBKI_WGMMA_TF32(256, 128, 129, 130)
+KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34)
+KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66)
+KBKI_WGMMA_ALONG(float, "tf32", 8, 256, 128, 129, 130)
+KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 64, 32, 33, 34)
+KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66)
 // clang-format on
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 #endif // __CUDACC__
@@ -9065,9 +9135,13 @@ KBK_FN void kbk_matmul_fwd_ref(const kbk_shape* s, const double* const* in, doub
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_mm {
+template <class T> struct kbki_mm_factors {};
+template <> struct kbki_mm_factors<kbk_e4m3> {
+    const float *scale_a, *scale_b; // one number each
+};
+template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
-    T* c;
+    kbki_result<T>* c;
     int64_t m, n, k, am, ak, bk, bn; // A[i,k] at i * am + k * ak, B[k,j] at k * bk + j * bn
     int64_t lda, ldb;                // whichever of them is not 1
     int64_t across, down;            // tiles per row and column of tiles; grid.x numbers them, since grid.y is short
@@ -9080,7 +9154,7 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     const kbk_shape* s = &a->s;
     int64_t m = s->rows, n = s->cols, k = s->depth;
     *io = {};
-    io->a = (const T*)a->in[0], io->b = (const T*)a->in[1], io->c = (T*)a->out[0];
+    io->a = (const T*)a->in[0], io->b = (const T*)a->in[1], io->c = (kbki_result<T>*)a->out[0];
     io->m = m, io->n = n, io->k = k, io->am = k, io->ak = 1, io->bk = n, io->bn = 1;
     if (s->layout == KBK_NT) io->bk = 1, io->bn = k;
     if (s->layout == KBK_TN) io->am = 1, io->ak = m;
@@ -9089,8 +9163,13 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m);
     *ctas = io->across * io->down;
     if (s->layout < KBK_NN || s->layout > KBK_TN) return "no such layout";
-    if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->c, sizeof(T)))
+    if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->c, sizeof *io->c))
         return KBKI_TEXT_ALIGN;
+    if constexpr (sizeof(T) == 1) {
+        io->scale_a = (const float*)a->in[2], io->scale_b = (const float*)a->in[3];
+        if (!kbki_aligned(io->scale_a, 4) || !kbki_aligned(io->scale_b, 4)) return KBKI_TEXT_ALIGN;
+        if (*ctas && s->layout != KBK_NT) return "e4m3 is multiplied in KBK_NT alone: B given as N x K";
+    }
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
@@ -9108,6 +9187,14 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
     }
     return kbki_launched();
 }
+// A sum as C has it. K = 0: 0, whatever it is multiplied by.
+template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm<T>& io, float sum) {
+    if constexpr (sizeof(T) == 1) return io.k ? sum * (*io.scale_a * *io.scale_b) : 0.0f;
+    return sum;
+}
+template <class T> __device__ __forceinline__ kbki_result<T> kbki_mm_result(const kbki_mm<T>& io, float sum) {
+    return kbki_type<kbki_result<T>>::from(kbki_mm_scaled(io, sum));
+}
 // Which operands have lines along k: A in NN and NT, B in NT.
 template <bool AlongA, bool AlongB> struct kbki_lines { static constexpr bool a = AlongA, b = AlongB; };
 template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
@@ -9122,7 +9209,7 @@ template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
     float sum = 0;
     for (int64_t k = 0; k < io.k; k++)
         sum = fmaf(kbki_float(io.a[i * io.am + k * io.ak]), kbki_float(io.b[k * io.bk + j * io.bn]), sum);
-    io.c[i * io.n + j] = kbki_type<T>::from(sum);
+    io.c[i * io.n + j] = kbki_mm_result(io, sum);
 }
 
 template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared_k(kbki_mm<T> io) {
@@ -9147,7 +9234,7 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
         }
         __syncthreads();
     }
-    if (i0 + y < io.m && j0 + x < io.n) io.c[(i0 + y) * io.n + j0 + x] = kbki_type<T>::from(sum);
+    if (i0 + y < io.m && j0 + x < io.n) io.c[(i0 + y) * io.n + j0 + x] = kbki_mm_result(io, sum);
 }
 
 #define KBKI_MM_BAND 16
@@ -9513,7 +9600,7 @@ template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<
         for (int e = 0; e < 8; e++) sum += v[e];
     }
     for (; splits > 0; splits--, p += n) sum += *p;
-    io.c[i] = kbki_type<T>::from(sum);
+    io.c[i] = kbki_mm_result(io, sum);
 }
 template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
     if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
@@ -10261,10 +10348,9 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_hopper     Matrix product of 16-bit types through wgmma and tensor copies: rungs 9 to 14 of matmul, for
-                      compute capability 9.0 alone.
-                      Public: kbk_matmul_fwd_wgmma, _ws, _coop, _persist, _multicast, _tma
-                      Used by: >>matmul_select, the table
+  >>matmul_hopper     Matrix product through wgmma and tensor copies, for compute capability 9.0 alone: kernels of rungs
+                      9 to 14 of matmul.
+                      Public: nothing      Used by: >>matmul_wgmma, >>matmul_select, >>matmul_e4m3
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -10390,24 +10476,35 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
                     step ? 1 : keep);
         kbki_wg_commit();
     }
+    // Those of one block of 64 rows alone, and not added to anything.
+    __device__ __forceinline__ void start(int slot, int block, float* sum) const {
+        uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < 4; step++)
+            kbki_wgmma<T, Plan::tile_n>::template shared<!AlongA, !AlongB>(
+                sum, a.at(on + step * a.step16 + block * a.block64), b.at(on + step * b.step16), step);
+        kbki_wg_commit();
+    }
 };
 // 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
 template <class T, int TileN>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
+    typedef kbki_result<T> R;
     bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
     int q = threadIdx.x % 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        T* out = io.c + layer * io.sc + i * io.n;
+        R* out = io.c + layer * io.sc + i * io.n;
         if (wide) {
 #pragma unroll
             for (int x = 0; x < TileN / 8; x += 4) {
                 int64_t j = j0 + (x + q) * 8;
                 uint32_t w[4];
 #pragma unroll
-                for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + (x + e) * 4 + half * 2);
+                for (int e = 0; e < 4; e++) w[e] = kbki_word((R*)0, d + (x + e) * 4 + half * 2);
                 uint4 v = kbki_mma_quad(w);
                 if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
             }
@@ -10415,7 +10512,7 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
 #pragma unroll
             for (int x = 0; x < TileN / 4; x++) {
                 int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
-                if (i < io.m && j < io.n) out[j] = kbki_type<T>::from(d[x / 2 * 4 + half * 2 + x % 2]);
+                if (i < io.m && j < io.n) out[j] = kbki_type<R>::from(d[x / 2 * 4 + half * 2 + x % 2]);
             }
         }
     }
@@ -10512,6 +10609,56 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const 
         }
     }
 }
+template <int Count>
+__device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // what has just been waited for
+    kbki_wg_hold<Count>(sum);
+#pragma unroll
+    for (int i = 0; i < Count; i++) d[i] += sum[i];
+}
+/*  A warpgroup's part of a unit of e4m3. The tensor cores add products up in fewer bits than f32 has: sums of a stage,
+    which is 128 of k, are promoted, that is added to d by the threads. Where d leaves room for the sums of two stages,
+    the one is added up under the other's products; else only the other warpgroup's products hide that. */
+template <class Factors, class Plan>
+__device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg_ring<Plan>& ring, int depth,
+                                                 float (*d)[Plan::tile_n / 2]) {
+    constexpr int Count = Plan::tile_n / 2;
+    float sum[Plan::blocks == 1 ? 2 : 1][Count];
+    int k = 0;
+#pragma unroll
+    for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
+    if (Plan::blocks > 1 || (depth - 1) / 128 % 2 == 0) { // stages that are by themselves: each, or an odd one
+#pragma unroll 1
+        do {
+            kbki_bar_wait(ring.full + ring.slot, ring.parity);
+#pragma unroll
+            for (int block = 0; block < Plan::blocks; block++) {
+                factors.start(ring.slot, block, sum[0]);
+                kbki_wg_wait<0>();
+                kbki_wg_add<Count>(d[block], sum[0]);
+            }
+            ring.release(ring.slot), ring.next(), k += 128;
+        } while (Plan::blocks > 1 && k < depth);
+    }
+    if constexpr (Plan::blocks == 1)
+#pragma unroll 1
+        for (; k < depth; k += 256) {
+            int before = ring.slot;
+            kbki_bar_wait(ring.full + ring.slot, ring.parity);
+            factors.start(ring.slot, 0, sum[0]), ring.next();
+            kbki_bar_wait(ring.full + ring.slot, ring.parity);
+            factors.start(ring.slot, 0, sum[1]);
+            kbki_wg_wait<1>();
+            kbki_wg_add<Count>(d[0], sum[0]), ring.release(before);
+            kbki_wg_wait<0>();
+            kbki_wg_add<Count>(d[0], sum[1]), ring.release(ring.slot), ring.next();
+        }
+}
+template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor, float (*d)[Plan::tile_n / 2]) {
+#pragma unroll
+    for (int block = 0; block < Plan::blocks; block++)
+#pragma unroll
+        for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
+}
 // What a warpgroup has of a unit, to where it belongs.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* staging, int unit,
@@ -10519,12 +10666,14 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
     kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
     if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
     if (kbki_wg_pieces<Plan>(io)) kbki_follow_me(); // kbki_mm_sum_k comes
+    if constexpr (sizeof(T) == 1)
+        if (!kbki_wg_pieces<Plan>(io)) kbki_wg_scale<Plan>(kbki_mm_scaled(io, 1), d);
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) {
         int i0 = at.i0 + block * 64;
         kbki_wg_hold<Plan::tile_n / 2>(d[block]);
         if constexpr (Plan::store)
-            kbki_wg_store<T, Plan::tile_n>(&maps.c, staging, group, i0, at.j0, at.layer, d[block]);
+            kbki_wg_store<kbki_result<T>, Plan::tile_n>(&maps.c, staging, group, i0, at.j0, at.layer, d[block]);
         else if (kbki_wg_pieces<Plan>(io))
             kbki_wg_leave<T, Plan::tile_n>(io, io.part, i0, at.j0, at.layer, d[block]);
         else if constexpr (sizeof(T) == 4)
@@ -10548,19 +10697,25 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
     factors.set(ring.stages, group);
     if (Plan::turns && group == 1) kbki_wg_arrive<256>(3), ring.skip(other);
     for (int unit = Plan::turns ? first + group * jump : first; unit < units; unit += Plan::turns ? 2 * jump : jump) {
-        int before = 0, depth = kbki_wg_depth<Plan>(io, unit);
+        int depth = kbki_wg_depth<Plan>(io, unit);
         if (Plan::turns) kbki_wg_barrier<256>(3 + group);
+        if constexpr (sizeof(T) == 1) {
+            static_assert(!Plan::turns, "nobody says when the last products are in the queue");
+            kbki_wg_promoted(factors, ring, depth, d);
+        } else {
+            int before = 0;
 #pragma unroll 1
-        for (int k = 0; k < depth; k += kbki_wg_k<T>) {
-            kbki_bar_wait(ring.full + ring.slot, ring.parity);
-            factors.multiply(ring.slot, k, d);
-            kbki_wg_wait<1>();
-            if (k) ring.release(before);
-            before = ring.slot, ring.next();
+            for (int k = 0; k < depth; k += kbki_wg_k<T>) {
+                kbki_bar_wait(ring.full + ring.slot, ring.parity);
+                factors.multiply(ring.slot, k, d);
+                kbki_wg_wait<1>();
+                if (k) ring.release(before);
+                before = ring.slot, ring.next();
+            }
+            if (Plan::turns && unit + jump < units) kbki_wg_arrive<256>(4 - group);
+            kbki_wg_wait<0>();
+            ring.release(before);
         }
-        if (Plan::turns && unit + jump < units) kbki_wg_arrive<256>(4 - group);
-        kbki_wg_wait<0>();
-        ring.release(before);
         if (Plan::turns) ring.skip(other);
         kbki_wg_out<T, Plan>(maps, io, staging, unit, rank, group, d);
     }
@@ -10640,6 +10795,15 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 #endif
 }
 
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_wgmma     Matrix product through wgmma: maps and launches, and rungs 9 to 14 of matmul.
+                     Public: kbk_matmul_fwd_wgmma, _ws, _coop, _persist, _multicast, _tma
+                     Used by: >>matmul_select, >>matmul_e4m3, the table
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
 // How many CTAs of a kernel, in pairs, the device holds at once.
 template <class Plan, class Kernel>
 const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int64_t* ctas) {
@@ -10686,7 +10850,8 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
 template <class T> const char* kbki_wg_cut(const kbk_args* a, int64_t splits, kbki_mm<T>* io) {
     const char* why = kbki_check_workspace(a, KBK_TICKETS + (size_t)(splits * io->m * io->n) * sizeof(float));
     io->part = (float*)((char*)a->workspace + KBK_TICKETS);
-    io->deep = kbki_ceil(kbki_ceil(io->k, splits), 64) * 64, io->layers = kbki_ceil(io->k, io->deep);
+    const int64_t whole = sizeof(T) == 1 ? 128 : 64; // no less than a stage
+    io->deep = kbki_ceil(kbki_ceil(io->k, splits), whole) * whole, io->layers = kbki_ceil(io->k, io->deep);
     return why;
 }
 // Everything but the kernel, which `run` launches. Of one product K can be cut into pieces.
@@ -10700,14 +10865,14 @@ const char* kbki_wg_product(const kbk_args* a, int64_t batch, int64_t splits, kb
     if ((why = kbki_needs_hopper()) != NULL) return why;
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
     if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof(T), st);
+        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof *io.c, st);
         return kbki_launched();
     }
     io.layers = batch;
     if (splits > 1 && (why = kbki_wg_cut(a, splits, &io)) != NULL) return why;
     if (!kbki_grid_ok((ctas + io.across) * io.layers)) return KBKI_TEXT_GRID;
     if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, batch, &maps)) != NULL) return why;
-    if constexpr (sizeof(T) == 4) // wgmma takes nothing else of these
+    if constexpr (sizeof(T) != 2) // wgmma takes nothing else of these
         why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
     else
         why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
@@ -10734,7 +10899,9 @@ KBKI_LAUNCHER(kbk_matmul_fwd_coop, kbki_wg_ring_run<T, kbki_wg_plan<128, 256, 2,
 KBKI_LAUNCHER(kbk_matmul_fwd_persist, kbki_wg_ring_run<T, kbki_wg_one>)
 KBKI_LAUNCHER(kbk_matmul_fwd_multicast, kbki_wg_ring_run<T, kbki_wg_shared>)
 // Whether lines of C are for TMA.
-template <class T> bool kbki_wg_storable(const kbk_args* a) { return kbki_mm_wide((const T*)a->out[0], a->s.cols); }
+template <class T> bool kbki_wg_storable(const kbk_args* a) {
+    return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
+}
 template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
     return kbki_wg_storable<T>(a) ? kbki_wg_ring_run<T, kbki_wg_wide>(a, st) : kbk_matmul_fwd_multicast<T>(a, st);
 }
@@ -10742,7 +10909,8 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
-                      Public: kbk_matmul_fwd_select, _tf32      Used by: >>matmul_simt, >>bmm, the table
+                      Public: kbk_matmul_fwd_select, _tf32
+                      Used by: >>matmul_simt, >>matmul_e4m3, >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -10762,9 +10930,13 @@ enum {
     KBKI_WG_DEEP,
     KBKI_WG_TALL,
     KBKI_WG_LOW,
-    KBKI_WG_SMALL
+    KBKI_WG_SMALL,
+    KBKI_WG_E4M3_BIG,
+    KBKI_WG_E4M3_MID,
+    KBKI_WG_E4M3_SMALL
 };
-#define KBKI_WG_WAYS 8
+#define KBKI_WG_WAYS 8  // of 16 bits and tf32
+#define KBKI_WG_E4M3S 3 // of e4m3, behind those
 typedef struct kbki_wg_way {
     int tile_m, tile_n, pair, turns, split;
     double stage, finish;
@@ -10775,7 +10947,7 @@ typedef struct kbki_wg_choice {
     double clocks;  // that it should take
 } kbki_wg_choice;
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
-    static const kbki_wg_way ways[KBKI_WG_WAYS] = {
+    static const kbki_wg_way ways[KBKI_WG_WAYS + KBKI_WG_E4M3S] = {
         { 128, 256, 2, 0, 0, 1100, 1600 }, // wide: rung 14
         { 128, 256, 1, 0, 0, 1100, 2300 }, // one: rung 12
         { 128, 128, 2, 1, 0, 585, 1200 },  // turns
@@ -10784,16 +10956,22 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
         { 128, 64, 1, 0, 0, 330, 600 },    // tall
         { 64, 128, 2, 0, 0, 330, 600 },    // low
         { 64, 64, 1, 0, 1, 200, 300 },     // small
+        { 256, 128, 2, 0, 0, 1150, 1600 }, // of e4m3: big
+        { 128, 128, 1, 0, 1, 650, 1200 },  // mid
+        { 64, 64, 1, 0, 1, 260, 300 },     // small
     };
     return ways[way];
 }
-// K in numbers of 16 bits: those of 32 take twice the time and the room.
-KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) { return s->elem == 4 ? s->depth * 2 : s->depth; }
+// K in numbers of 16 bits: those of 32 take twice the time and the room, those of 8 half of both.
+KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
+    return s->elem == 4 ? s->depth * 2 : s->elem == 1 ? (s->depth + 1) / 2 : s->depth;
+}
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, 5700 for all of them together);
     no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden. A launch with the
     first loads: 5300; pairs begin and end together: 1750; a second kernel: 2500, and what the pieces come to, out and
-    back in. The figures are fits to an H200. */
+    back in. The figures are fits to an H200; those of e4m3 are taken over from 16 bits, a tenth of the stage added for
+    the sums that threads add up. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
@@ -10813,8 +10991,9 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
 /*  The way that should take least. Nothing but the shape and the number of SMs counts, so that the result has the same
     bits each time. Pieces are at least 256 deep, and all of them under way at once. */
 KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, int sms) {
-    kbki_wg_choice best = { KBKI_WG_WIDE, 1, 0 };
-    for (int way = 0; way < KBKI_WG_WAYS; way++) {
+    int first = s->elem == 1 ? KBKI_WG_WAYS : 0, end = KBKI_WG_WAYS + (s->elem == 1 ? KBKI_WG_E4M3S : 0);
+    kbki_wg_choice best = { first, 1, 0 };
+    for (int way = first; way < end; way++) {
         kbki_wg_way w = kbki_wg_way_of(way);
         int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
         int64_t units = (down + w.pair - 1) / w.pair * across, most = 1;
@@ -10869,6 +11048,11 @@ template <class T> const char* kbki_wg_select(const kbk_args* a, int64_t batch, 
     }
     return "no such way";
 }
+KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int64_t batch) { // on this device
+    kbki_wg_choice by = kbki_wg_choose(s, batch, KBKI_WG_SMS), here = by;
+    if (kbki_sms() != KBKI_WG_SMS) here = kbki_wg_choose(s, batch, kbki_sms());
+    return here.splits <= by.splits ? here : by; // the workspace is that of `by`
+}
 // Of any number of products; `other` takes what TMA does not.
 template <class T, class Other>
 const char* kbki_wg_select_or(const kbk_args* a, int64_t batch, kbk_stream st, Other other) {
@@ -10876,9 +11060,7 @@ const char* kbki_wg_select_or(const kbk_args* a, int64_t batch, kbk_stream st, O
     int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
     bool wide = kbki_mm_wide((const T*)a->in[0], lda) && kbki_mm_wide((const T*)a->in[1], ldb);
     if (s->depth && !wide) return other();
-    kbki_wg_choice by = kbki_wg_choose(s, batch, KBKI_WG_SMS), here = by;
-    if (kbki_sms() != KBKI_WG_SMS) here = kbki_wg_choose(s, batch, kbki_sms());
-    return kbki_wg_select<T>(a, batch, here.splits <= by.splits ? here : by, st); // the workspace is that of `by`
+    return kbki_wg_select<T>(a, batch, kbki_wg_here(s, batch), st);
 }
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     return kbki_wg_select_or<T>(a, 1, st, [&] { return kbk_matmul_fwd_mmapipe<T>(a, st); });
@@ -11004,6 +11186,232 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
 template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stream st) {
     return kbki_cublas_run<T>(a, 1, st);
 }
+#endif // KBK_CUBLAS
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_e4m3     Matrix product of 8-bit floats, with results in bf16: kernels of matmul with another element, and
+                    the vendor's through cuBLASLt, which wants KBK_CUBLAS.
+                    Public: kbk_matmul_e4m3_fwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
+    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = depth; A M x K and B N x K in e4m3, which is
+    KBK_NT, and there is no other layout; sa, sb: a factor of all of A and one of all of B, f32, in memory, so that
+    what finds them may run before; C in bf16
+    flops  2*M*N*K
+    bytes  (M + N)*K + 2*M*N + 8
+    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. K = 0: zeros, whatever the factors
+    1 naive    one thread per element of C       <- slow: every FMA fetches both operands from cache, and turns
+               both into f32
+    2 shared   32 x 32 tiles in shared memory, as f32
+                                                 <- 32 times fewer fetches and conversions; FMAs still
+    3 tma      >>matmul_hopper's ring with tiles of 128 x 128: TMA both ways, one warp loads, two warpgroups multiply by
+               wgmma, 32 of k at a time; sums of 128 of k are added up in f32 by the threads
+                                                 <- twice as many products per clock as at 16 bits; the tensor
+               cores keep some 14 bits of a sum (DeepSeek-V3's technical report, 3.3.2), which is too few
+               for a long K, and enough for 128
+    4 select   256 x 128 in pairs of CTAs, a warpgroup's two halves one after the other through the same registers;
+               128 x 128 and 64 x 64 where those are too few to fill the device, K in pieces where even these are
+               (workspace: 4 bytes per result and piece)
+                                                 <- at least a quarter fewer bytes from L2 per product; small
+               products fill the device too
+    99 cublas  cublasLtMatmul without its fast accumulation, which leaves sums to the tensor cores; workspace: 32 MiB
+    bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
+
+    3 and 4 want K to be a multiple of 16, and A and B to start on 16 bytes; 99 also N, and C to; they refuse others. */
+/*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT
+     1 naive              -      - -  one thread per element of C
+     2 shared             -      - -  32 x 32 tiles in shared memory, in f32
+     3 tma                -      - -  wgmma on 128 x 128, sums to f32 each 128 of K
+     4 select             -      - -  by shape: 256 x 128, small tiles, K in pieces
+    99 cublas             -      - -  cublasLtMatmul, not its fast accumulation
+    end of measured */
+#define KBK_CHECK_matmul_e4m3_fwd KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0)
+KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("A", s->rows * s->depth, s->depth), t[1] = kbki_in("B", s->cols * s->depth, 0);
+    t[2] = kbki_in("sa", 1, 0), t[3] = kbki_in("sb", 1, 0);
+    t[0].kind = t[1].kind = KBK_KE4M3, t[2].kind = t[3].kind = KBK_KF32;
+    for (int i = 2; i < 4; i++) t[i].fill = KBK_UNIFORM, t[i].a = 0.5, t[i].b = 1.5;
+    t[4] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
+    return 5;
+}
+KBK_FN int64_t kbk_matmul_e4m3_fwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN double kbk_matmul_e4m3_fwd_flops(const kbk_shape* s) { return kbk_matmul_fwd_flops(s); }
+KBK_FN double kbk_matmul_e4m3_fwd_bytes(const kbk_shape* s) {
+    return ((double)s->rows + (double)s->cols) * (double)s->depth + kbki_n(s) * s->elem + 8;
+}
+KBK_FN size_t kbki_scratch_matmul_e4m3(const kbk_shape* s, int word) {
+    kbk_shape e4m3 = *s;
+    e4m3.elem = 1;
+    if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
+    return word == KBKI_WORD_select ? kbki_scratch_select(&e4m3) : 0;
+}
+KBK_FN void kbk_matmul_e4m3_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                    int64_t u1) {
+    kbk_shape nt = *s;
+    const double factor = s->depth ? in[2][0] * in[3][0] : 0;
+    double* size = out[KBK_OUTS];
+    nt.layout = KBK_NT;
+    kbk_matmul_fwd_ref(&nt, in, out, u0, u1);
+    for (int64_t i = 0; i < (u1 - u0) * s->cols; i++) out[0][i] *= factor;
+    for (int64_t i = 0; size && i < (u1 - u0) * s->cols; i++) size[i] *= fabs(factor);
+}
+
+#ifdef __CUDACC__
+KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
+KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
+
+typedef kbki_wg_plan<128, 128, 2, 6, true, 1, true> kbki_wg_e4m3; // rung 3
+typedef kbki_wg_plan<256, 128, 2, 4, true, 2, true> kbki_wg_e4m3_big;
+// NULL, or why an operand is not for TMA; whether the arguments are right otherwise is seen later.
+KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
+    const kbk_shape* s = &a->s;
+    if (s->rows <= 0 || s->cols <= 0 || s->depth <= 0 || s->layout != KBK_NT) return NULL;
+    if (s->depth % 16 == 0 && kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16)) return NULL;
+    return "e4m3 on tensor cores wants K to be a multiple of 16, and A and B to start on 16 bytes: use shared";
+}
+template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_stream st) {
+    const char* why = kbki_e4m3_refuses(a);
+    if (why) return why;
+    return kbki_wg_storable<kbk_e4m3>(a) ? kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3>(a, st)
+                                         : kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st);
+}
+KBK_FN const char* kbki_e4m3_select(const kbk_args* a, kbki_wg_choice by, kbk_stream st) {
+    if (by.way == KBKI_WG_E4M3_SMALL) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_small>(a, st, 1, by.splits);
+    if (by.way == KBKI_WG_E4M3_BIG && kbki_wg_storable<kbk_e4m3>(a))
+        return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3_big>(a, st);
+    return kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st, 1, by.splits);
+}
+template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk_stream st) {
+    kbk_shape s = a->s;
+    const char* why = kbki_e4m3_refuses(a);
+    s.elem = 1;
+    return why ? why : kbki_e4m3_select(a, kbki_wg_here(&s, 1), st);
+}
+#endif // __CUDACC__
+
+#if defined(KBK_CUBLAS) && defined(__CUDACC__)
+#if CUDART_VERSION >= 12000
+struct kbki_cublaslt {
+    decltype(&cublasLtCreate) create;
+    decltype(&cublasLtMatmulDescCreate) product;
+    decltype(&cublasLtMatmulDescSetAttribute) set;
+    decltype(&cublasLtMatmulDescDestroy) end_product;
+    decltype(&cublasLtMatrixLayoutCreate) layout;
+    decltype(&cublasLtMatrixLayoutDestroy) end_layout;
+    decltype(&cublasLtMatmulPreferenceCreate) preference;
+    decltype(&cublasLtMatmulPreferenceSetAttribute) prefer;
+    decltype(&cublasLtMatmulPreferenceDestroy) end_preference;
+    decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
+    decltype(&cublasLtMatmul) multiply;
+    struct { // per device; of the last product: to choose an algorithm takes longer than to launch it
+        cublasLtHandle_t handle;
+        cublasLtMatmulDesc_t product;
+        cublasLtMatrixLayout_t a, b, c;
+        cublasLtMatmulHeuristicResult_t how;
+        int64_t m, n, k; // m: 0 where there is none
+        uint32_t start;  // bytes, up to 256, of which all addresses are multiples: the algorithm may rest on it
+    } on[16];
+    bool opened, found;
+};
+KBK_FN void kbki_cublaslt_open(kbki_cublaslt* c) {
+    static const char* const names[] = { "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so" };
+    void* lib = NULL;
+    for (int i = 0; i < 3 && !lib; i++) lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    c->opened = c->found = true;
+    auto find = [&](auto* to, const char* name) {
+        *(void**)to = lib ? dlsym(lib, name) : NULL;
+        c->found = c->found && *to;
+    };
+    find(&c->create, "cublasLtCreate"), find(&c->product, "cublasLtMatmulDescCreate");
+    find(&c->set, "cublasLtMatmulDescSetAttribute"), find(&c->end_product, "cublasLtMatmulDescDestroy");
+    find(&c->layout, "cublasLtMatrixLayoutCreate"), find(&c->end_layout, "cublasLtMatrixLayoutDestroy");
+    find(&c->preference, "cublasLtMatmulPreferenceCreate");
+    find(&c->prefer, "cublasLtMatmulPreferenceSetAttribute");
+    find(&c->end_preference, "cublasLtMatmulPreferenceDestroy");
+    find(&c->choose, "cublasLtMatmulAlgoGetHeuristic"), find(&c->multiply, "cublasLtMatmul");
+}
+// Column-major eyes see C' = B A', and ask for the transpose of their first operand, which is what lies here.
+KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_mm<kbk_e4m3>& io) {
+    auto* on = &c->on[device];
+    const int64_t m = io.m, n = io.n, k = io.k;
+    uint32_t start = 256;
+    while (start > 16 && (((uintptr_t)io.a | (uintptr_t)io.b | (uintptr_t)io.c) & (start - 1))) start /= 2;
+    if (on->m == m && on->n == n && on->k == k && on->start == start) return NULL;
+    if (on->product) c->end_product(on->product);
+    if (on->a) c->end_layout(on->a);
+    if (on->b) c->end_layout(on->b);
+    if (on->c) c->end_layout(on->c);
+    on->product = NULL, on->a = on->b = on->c = NULL, on->m = 0;
+    cublasOperation_t turned = CUBLAS_OP_T;
+    size_t room = KBKI_CUBLAS_BYTES;
+    int found = 0;
+    cublasLtMatmulPreference_t wish = NULL;
+    bool good = c->product(&on->product, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
+                c->set(on->product, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof turned) == CUBLAS_STATUS_SUCCESS &&
+                c->layout(&on->a, CUDA_R_8F_E4M3, (uint64_t)k, (uint64_t)n, k) == CUBLAS_STATUS_SUCCESS &&
+                c->layout(&on->b, CUDA_R_8F_E4M3, (uint64_t)k, (uint64_t)m, k) == CUBLAS_STATUS_SUCCESS &&
+                c->layout(&on->c, CUDA_R_16BF, (uint64_t)n, (uint64_t)m, n) == CUBLAS_STATUS_SUCCESS &&
+                c->preference(&wish) == CUBLAS_STATUS_SUCCESS;
+    const cublasLtMatmulPreferenceAttributes_t starts[] = { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                                                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                                                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES };
+    for (auto which : starts) good = good && c->prefer(wish, which, &start, sizeof start) == CUBLAS_STATUS_SUCCESS;
+    good = good &&
+           c->prefer(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room) == CUBLAS_STATUS_SUCCESS &&
+           c->choose(on->handle, on->product, on->a, on->b, on->c, on->c, wish, 1, &on->how, &found) ==
+               CUBLAS_STATUS_SUCCESS;
+    if (wish) c->end_preference(wish);
+    if (!good || !found) return "cuBLASLt has no such product";
+    on->m = m, on->n = n, on->k = k, on->start = start;
+    return NULL;
+}
+// As kbki_cublas_get, of the other library, which takes stream and workspace with each call.
+KBK_FN const char* kbki_cublaslt_get(const kbk_args* a, kbk_stream st, kbki_cublaslt** lib, int* device) {
+    static kbki_cublaslt c;
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    const char* why = kbki_check_workspace(a, KBK_TICKETS + KBKI_CUBLAS_BYTES);
+    if (why) return why;
+    if (!c.opened) kbki_cublaslt_open(&c);
+    if (!c.found) return "cuBLASLt of CUDA 12 or later is not installed here (no libcublasLt.so)";
+    if (cudaGetDevice(device) != cudaSuccess || *device >= 16) return "no handle for this device";
+    *lib = &c;
+    if (c.on[*device].handle) return NULL;
+    if (cudaStreamIsCapturing(st, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
+        return "the first cuBLASLt call on a device cannot be captured";
+    return c.create(&c.on[*device].handle) == CUBLAS_STATUS_SUCCESS ? NULL : "cublasLtCreate failed";
+}
+template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk_stream st) {
+    kbki_mm<kbk_e4m3> io;
+    kbki_cublaslt* lib;
+    int64_t ctas;
+    int device = 0;
+    const float one = 1, zero = 0;
+    const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if (io.k == 0) {
+        cudaMemsetAsync(io.c, 0, (size_t)io.sc * sizeof *io.c, st);
+        return kbki_launched();
+    }
+    if (io.k % 16 || io.n % 16 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16) || !kbki_aligned(io.c, 16))
+        return "cuBLASLt wants N and K to be multiples of 16, and A, B and C to start on 16 bytes: use shared";
+    if ((why = kbki_cublaslt_get(a, st, &lib, &device)) != NULL) return why;
+    if ((why = kbki_cublaslt_plan(lib, device, io)) != NULL) return why;
+    auto* on = &lib->on[device];
+    cublasStatus_t e = lib->set(on->product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &io.scale_b, sizeof io.scale_b);
+    if (e == CUBLAS_STATUS_SUCCESS)
+        e = lib->set(on->product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
+    if (e == CUBLAS_STATUS_SUCCESS)
+        e = lib->multiply(on->handle, on->product, &one, io.b, on->a, io.a, on->b, &zero, io.c, on->c, io.c, on->c,
+                          &on->how.algo, (char*)a->workspace + KBK_TICKETS, KBKI_CUBLAS_BYTES, st);
+    return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLASLt would not multiply";
+}
+#else
+template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_stream) {
+    return "built without cuBLASLt for 8 bits: it came with CUDA 12";
+}
+#endif
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
@@ -13613,10 +14021,12 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 #define KBKI_LAUNCH_KBK_ALL(f) {KBKI_IN_F32(f), KBKI_IN_F16(f), KBKI_IN_BF16(f)}
 #define KBKI_LAUNCH_KBK_HALF(f) {NULL, KBKI_IN_F16(f), KBKI_IN_BF16(f)}
 #define KBKI_LAUNCH_KBK_SINGLE(f) {KBKI_IN_F32(f), NULL, NULL}
+#define KBKI_LAUNCH_KBK_BRAIN(f) {NULL, NULL, KBKI_IN_BF16(f)}
 #else
 #define KBKI_LAUNCH_KBK_ALL(f) {NULL, NULL, NULL}
 #define KBKI_LAUNCH_KBK_HALF(f) {NULL, NULL, NULL}
 #define KBKI_LAUNCH_KBK_SINGLE(f) {NULL, NULL, NULL}
+#define KBKI_LAUNCH_KBK_BRAIN(f) {NULL, NULL, NULL}
 #endif
 #define KBKI_OP_ROW(op, dir, family, scratch, formula)                                                       \
     {#op, #dir, formula, family,                                                                             \
@@ -13679,7 +14089,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #endif
 
 /*  A row of the table. Its number, 0 to kbk_abi("rows") - 1, is another in a library built with other options. A
-    tensor's address is a multiple of alignment[dtype] where it has the row's element type, of 4 or 8 where it is of
+    tensor's address is a multiple of alignment[dtype] where it has the row's element type, of its size where it is of
     another (kbk_tensor.kind); the workspace's is one of 256. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *note, *group; // group: of KBK_NO_<GROUP>

@@ -14,9 +14,10 @@
 
     Shapes are batch_size x sequence_length rows of tensor_dimension elements. A matrix product has as many rows, and
     tensor_dimension columns and inner elements, but its rectangular sizes have M, N and K; layout says which of its
-    operands is given transposed (NT: B, TN: A). For cross_entropy tensor_dimension is the vocabulary; p is the share of
-    elements that dropout drops. Memory operations have n elements. Each variant is compared with the oracle in double precision on units spread over the whole result,
-    before and after it is timed. On a machine without a GPU the oracles themselves are timed, on smaller shapes.           */
+    operands is given transposed (NT: B, TN: A). matmul_e4m3 has NT alone, and the dtype of its results. For
+    cross_entropy tensor_dimension is the vocabulary; p is the share of elements that dropout drops. Memory operations
+    have n elements. Each variant is compared with the oracle in double precision on units spread over the whole result,
+    before and after it is timed. On a machine without a GPU the oracles themselves are timed, on smaller shapes. */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "kbench_kernels.cuh"
@@ -91,6 +92,10 @@ static const struct {
     { "matmul", "rectangular", "M=16,2051 N=4096 K=1021", "M=32 N=256 K=61" },
     { "matmul", "rectangular", "M=256 N=256 K=16384", "M=32 N=48 K=512" },
     { "matmul", "large", "M=8192 N=14336 K=4096", NULL },
+    { "matmul_e4m3", "rectangular", "M=16384 N=1024 K=512", "M=256 N=32 K=64" },
+    { "matmul_e4m3", "rectangular", "M=16,2051 N=4096 K=1040", "M=32 N=256 K=61" },
+    { "matmul_e4m3", "rectangular", "M=256 N=256 K=16384", "M=32 N=48 K=512" },
+    { "matmul_e4m3", "large", "M=4096 N=7168 K=16384", NULL },
     { "bmm", "rectangular", "batch_size=64 M=1024 N=64 K=1024", "batch_size=4 M=64 N=16 K=64" },
     { "bmm", "rectangular", "batch_size=64 M=1024 N=1024 K=64", "batch_size=4 M=64 N=64 K=16" },
 };
@@ -121,6 +126,8 @@ static int layout_of(kb_state* kb) {
     return kb_fail(kb, "layout %s is none of NN, NT and TN", name), KBK_NN;
 }
 
+static bool one_layout(const kbk_op* op) { return strcmp(op->name, "matmul_e4m3") == 0; } // NT
+
 static kbk_shape shape_of(kb_state* kb, const kbk_op* op, int elem) {
     kbk_shape s;
     memset(&s, 0, sizeof s);
@@ -133,6 +140,7 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op, int elem) {
     s.depth = axis(kb, "vocabulary", axis(kb, "stride", axis(kb, "among", 0)));
     if (op->family == KBK_GEMM) s.depth = axis(kb, "K", s.cols);
     s.layout = op->family == KBK_GEMM ? layout_of(kb) : (int)axis(kb, "sequential", 0);
+    if (one_layout(op) && s.layout != KBK_NT) kb_fail(kb, "%s has layout=NT alone", op->name);
     s.causal = (int)axis(kb, "causal", 0);
     s.p = kb_has(kb, "p") ? kb_real(kb, "p") : 0;
     s.seed = kb->seed;
@@ -154,7 +162,8 @@ static sample known;
 
 static int kb_type_of(const kbk_tensor* t, int dtype) {
     static const kb_dtype types[] = { KB_F32, KB_F16, KB_BF16 };
-    return t->kind == KBK_T ? types[dtype] : t->kind == KBK_KF32 ? KB_F32 : t->kind == KBK_KI32 ? KB_I32 : KB_I64;
+    static const kb_dtype kinds[] = { KB_F32, KB_F32, KB_I32, KB_I64, KB_E4M3 }; // KBK_T, KBK_KF32, ...
+    return t->kind == KBK_T ? types[dtype] : kinds[t->kind];
 }
 
 // Which units: all where that is little work, otherwise pieces that begin with the first and end with the last.
@@ -363,6 +372,7 @@ static void run_variant(kb_state* kb) {
     if (!allocates && v->op->bytes(&s) > 0) kb_bytes_as(kb, v->op->bytes(&s), traffic_of(v->op, t, n, ins, outs));
     bool products = v->op->family == KBK_GEMM || v->op->family == KBK_ATTN; // the others compute in f32
     kb_dtype as = v->origin & KBK_TF32 ? KB_TF32 : products ? kb->dtype : KB_F32;
+    if (products && t[0].kind == KBK_KE4M3) as = KB_E4M3;
     if (v->op->flops(&s) > 0) kb_flops_as(kb, v->op->flops(&s), as);
     kbk_op op = kbk_op_of(v); // with its tolerance
     if (op.units(&s) > 0) verify(kb, &op, &s, dtype, device);
@@ -433,7 +443,8 @@ static kb_axis* axes_of(const kbk_op* op, const char* const* dtypes, bool gpu) {
     if (op->family == KBK_GEMM) {
         a[at].name = "layout";
         a[at].type = KB_AXIS_STRINGS;
-        for (int i = 0; layout_names[i]; i++) a[at].s[i] = layout_names[i];
+        for (int i = 0; layout_names[i] && !one_layout(op); i++) a[at].s[i] = layout_names[i];
+        if (one_layout(op)) a[at].s[0] = layout_names[KBK_NT];
         at++;
     }
     if (strcmp(op->name, "dropout") == 0) {

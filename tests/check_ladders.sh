@@ -71,6 +71,21 @@ check_same "losses told" "$(grep -c 'loses at' "$out")" 1
 check_out "one that failed" ' 6 cluster +- +- +-  row split'
 check_out "one that is not there" ' 5 shared +- +- +-  next rows'
 
+# what tests/gpu/e4m3.cu prints
+cat > "$tmp/e4m3.txt" << 'END'
+NVIDIA H200, driver 999, 2030-01-03
+TFLOP/s              M, N, K  cuBLAS us  cuBLAS       tma    x    select    x       big    x
+e4m3 NT     4096x4096x4096    100.0  1374.4    1000.0 0.73    1250.0 0.91         -    -
+END
+fresh
+ladder --evidence "$tmp/e4m3.txt" --write
+check_rc "--write from times of e4m3" 0
+sed -n '/^\/\*  measured matmul_e4m3 fwd/,/end of measured/p' "$tmp/root/$header" > "$out"
+check_out "when and where, of e4m3" 'bf16 4096 x 4096 x 4096 NT, NVIDIA H200, 2030-01-03; \* by CUDA events$'
+check_out "a rung of e4m3" ' 3 tma +137\.4 us\* +- +-  wgmma on'
+check_out "the next" ' 4 select +110\.0 us\* +- +1\.25 x  by shape'
+check_out "the vendor's" '99 cublas +100\.0 us\* +- +-  cublasLtMatmul'
+
 # gains skip what was not measured, and say so
 sed 's/"implementation": "block"/"implementation": "elsewhere"/' "$tmp/small.json" > "$tmp/gap.json"
 ladder --evidence "$tmp/gap.json" --write

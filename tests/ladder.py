@@ -16,7 +16,8 @@ A line is a rung: number, name, time, share of the machine's roof, how many time
 supports the type and was measured (its number behind it, where it is not the one before), and the table's note. Below a
 rung that is more than 1 % slower than the one before at any shape of the evidence stands where it loses. A rung that
 the evidence does not have gets dashes. Evidence, the first that has a rung counts: records of kbench (ladder.json,
-operations.json), then times by CUDA events in TFLOP/s (hopper.txt, hopper_attention.txt), which are marked by a star.
+operations.json), then times by CUDA events in TFLOP/s (hopper.txt, hopper_attention.txt, e4m3.txt), which are marked by
+a star.
 """
 import json
 import os
@@ -27,7 +28,7 @@ import tempfile
 import textwrap
 
 RECORDS = ['tests/evidence/h200/ladder.json', 'tests/evidence/h200/operations.json']
-TEXTS = ['tests/evidence/h200/hopper.txt', 'tests/evidence/h200/hopper_attention.txt']
+TEXTS = ['tests/evidence/h200/hopper.txt', 'tests/evidence/h200/hopper_attention.txt', 'tests/evidence/h200/e4m3.txt']
 SAME = 0.99  # slower by less than this is as fast
 
 
@@ -51,12 +52,14 @@ for names, directions, dtype, shape in [
         ('mse', 'fwd bwd', 'bf16', MAP), ('weighted_sum', 'fwd bwd', 'f32', rows_of(4096, 32, 2048)),
         ('transpose', 'run', 'f32', rows_of(8192, 16, 1024)), ('cross_entropy', 'fwd bwd fwdbwd', 'bf16', LOGITS),
         ('embedding', 'fwd bwd', 'f32', TOKENS), ('matmul', 'fwd', 'f32', rows_of(4096, 4, 1024)),
-        ('matmul', 'fwd', 'bf16', rows_of(4096, 4, 1024)), ('bmm', 'fwd', 'bf16', rows_of(512, 128, 1024)),
+        ('matmul', 'fwd', 'bf16', rows_of(4096, 4, 1024)),
+        ('matmul_e4m3', 'fwd', 'bf16', dict(rows_of(4096, 4, 1024), layout='NT')),
+        ('bmm', 'fwd', 'bf16', rows_of(512, 128, 1024)),
         ('attention', 'fwd bwd', 'bf16', HEADS)]:
     for name in names.split():
         for direction in directions.split():
             LADDERS[name, direction, dtype] = shape
-TYPES = {'KBK_ALL': 'f32 f16 bf16', 'KBK_HALF': 'f16 bf16', 'KBK_SINGLE': 'f32'}
+TYPES = {'KBK_ALL': 'f32 f16 bf16', 'KBK_HALF': 'f16 bf16', 'KBK_SINGLE': 'f32', 'KBK_BRAIN': 'bf16'}
 ROW = re.compile(r'row\(\s*(\w+),\s*(\w+),\s*(\w+),\s*(\d+)\s*,\s*(KBK_\w+),\s*(\w+),\s*([\w |]+?),\s*"([^"]*)"\)')
 
 
@@ -90,7 +93,7 @@ def shape_text(op, shape):
         return '%d x %d x %d x %d%s' % (p['batch_size'], p['heads'], p['sequence_length'], p['tensor_dimension'],
                                         ' causal' if p.get('causal') else '')
     columns, batch = p.get('tensor_dimension'), p.get('batch_size')
-    if op in ('matmul', 'bmm'):
+    if op in ('matmul', 'matmul_e4m3', 'bmm'):
         m, n = p.get('M'), p.get('N', columns)
         m = m or (p['sequence_length'] if op == 'bmm' else batch * p['sequence_length'])
         text = '%d x %d x %d' % (m, n, p.get('K', n))
@@ -135,12 +138,14 @@ def texts(path, evidence):
                 direction, timed = line[:3] if line[3] == ',' else 'fwd', 'cuBLAS us' in line
                 plain = {'TFLOP/s', 'fwd,', 'bwd,', 'B,', 'M,', 'N,', 'M', 'N', 'K', 'x', 'heads', 'rows', 'd'}
                 names = [w for w in line.replace('cuBLAS us', '').split() if w not in plain]
-            product = re.match(r'(b?f16|f32) +(N[NT]|TN) +(\d+)x *(\d+)x *(\d+) +(.*)', line)
+            product = re.match(r'(b?f16|f32|e4m3) +(N[NT]|TN) +(\d+)x *(\d+)x *(\d+) +(.*)', line)
             heads = re.match(r'(b?f16) +(\d+) +(\d+) +(\d+) (full|causal) +(.*)', line)
             if product:
                 m, n, k = (int(product[i]) for i in (3, 4, 5))
                 text = '%d x %d x %d%s' % (m, n, k, '' if product[2] == 'NN' else ' ' + product[2])
                 key, flops = ('matmul', 'fwd', product[1], text), 2 * m * n * k
+                if product[1] == 'e4m3':  # an operation by itself, of which C is bf16
+                    key = 'matmul_e4m3', 'fwd', 'bf16', text
             elif heads:
                 h, rows, d = (int(heads[i]) for i in (2, 3, 4))
                 causal = heads[5] == 'causal'

@@ -47,7 +47,7 @@ _VERSION = 100  # kbk_abi("version")
 _TICKETS = 256  # bytes of counters at the start of a workspace
 _MOST_TENSORS, _MOST_OUTPUTS = 12, 4
 _DTYPES = ("f32", "f16", "bf16")
-_SIZES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "i32": 4, "i64": 8}
+_SIZES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "i32": 4, "i64": 8, "e4m3": 1}
 _LONG = {
     "f32": "float32",
     "f16": "float16",
@@ -55,12 +55,13 @@ _LONG = {
     "f64": "float64",
     "i32": "int32",
     "i64": "int64",
+    "e4m3": "float8_e4m3fn",
 }
 _SHORT = {long: short for short, long in _LONG.items()}
 _FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.family
 _LAYOUTS = ("nn", "nt", "tn")
 _IN = 0
-_KINDS = (None, "f32", "i32", "i64")  # kbk_tensor.kind; None: the element type of the call
+_KINDS = (None, "f32", "i32", "i64", "e4m3")  # kbk_tensor.kind; None: the element type of the call
 _VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE = 2, 4, 8, 16, 32  # kbk_variant.origin
 
 
@@ -578,6 +579,7 @@ _TEXTS = {
     "embedding_fwd": "W[V,C] ids[*] -> y[*,C]",
     "embedding_bwd": "dy[*,C] ids[*] -> dW[V,C]",
     "matmul_fwd": "A[M,K] B[K,N] -> C[M,N]",
+    "matmul_e4m3_fwd": "A[M,K] B[N,K] sa[] sb[] -> C[M,N]",
     "bmm_fwd": "A[Z,M,K] B[Z,K,N] -> C[Z,M,N]",
     "attention_fwd": "q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] -> o[B,H,S,D] lse[B,H,S]",
     "attention_bwd": (
@@ -681,6 +683,8 @@ class Operation:
         self.implementations: List[str] = [i.implementation.decode() for i in infos]  # from naive up
         self._row = _host().rows[(operation, direction, self.implementations[0])]
         self._rungs = {i.implementation.decode(): i.rung for i in infos}
+        types = [t for k, t in enumerate(_DTYPES) if infos[0].dtypes >> k & 1]
+        self._usual = "f32" if "f32" in types or not types else types[0]  # where no input tells
 
     @property
     def name(self) -> str:
@@ -775,7 +779,8 @@ class Operation:
             s.batch, s.heads, s.rows, s.cols = get("B", 1), get("H", 1), get("S", 0), get("D", 0)
         s.p, s.seed = options.get("p", 0.0), int(options.get("seed", 0)) & (2**64 - 1)
         s.causal = int(bool(options.get("causal", False)))
-        s.layout = _LAYOUTS.index(options.get("layout", "nn")) if self.family == "gemm" else 0
+        usual = "nt" if self.name == "matmul_e4m3_fwd" else "nn"
+        s.layout = _LAYOUTS.index(options.get("layout", usual)) if self.family == "gemm" else 0
         return s
 
     def _views(self, inputs: Sequence[Any], signature: _Signature) -> List[_View]:
@@ -809,7 +814,7 @@ class Operation:
         if dtype is None and out:
             seen = _view(out[0])
             dtype = seen.dtype if seen and _KINDS[kinds[len(views)].kind] is None else None
-        return dtype or "f32"
+        return dtype or self._usual
 
     def _fit(
         self, inputs: Sequence[Any], options: Dict[str, Any], out: Sequence[Any] = (), host: bool = False
@@ -1344,7 +1349,7 @@ class Kernel(Operation):
 
 def _gradients_of(kernel: Kernel, named: Optional[str]) -> List[Kernel]:
     """Kernels of the backward, the first to be tried first."""
-    if kernel.family == "gemm" and kernel.direction == "fwd":
+    if kernel.operation in ("matmul", "bmm"):
         return [kernel]
     found = [k for k in kernels if k.operation == kernel.operation and k.direction == "bwd"]
     if kernel.direction != "fwd" or not found:
@@ -1701,7 +1706,7 @@ _OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run where they are asked f
     ("strided", "f32", {"n": 1 << 23, "stride": 2}),
     ("gather", "f32", {"n": 1 << 25, "among": 1 << 22}),
 ]
-_NO_CONTEST = ("chase", "h2d", "d2h", "d2d", "alloc", "null")
+_NO_CONTEST = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
 # implementations that multiply less exactly than their peers: no contest
 _LESS_EXACT = ("tf32",)
 # the first steps of the ladders, which show where one starts
@@ -2084,6 +2089,7 @@ class _PeerFunctions:
                 "tn": lambda A, B: A.transpose(-1, -2) @ B,
             }[self.contest.layout]
         known: Dict[str, Callable[..., Any]] = {
+            "matmul_e4m3": lambda A, B, sa, sb: A @ B.transpose(-1, -2) * sa * sb,  # in a type that torch multiplies
             "copy": lambda x: x.clone(),
             "triad": lambda a, b: torch.add(a, b, alpha=3),
             "strided": lambda x: x[:: axes.get("stride", 1)].contiguous(),

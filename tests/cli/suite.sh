@@ -24,6 +24,7 @@ for op in matmul bmm; do
         if [ -s "$tmp/list" ]; then pass; else fail "$op, $impl: no rectangles"; fi
     done
 done
+check_same "matmul_e4m3: layouts" "$(values layout --op matmul_e4m3)" "NT "
 check_same "-a M, N and K" \
     "$("$suite" --list --op matmul --impl naive --size rectangular --dtype f32 -a M=8 -a N=16:64:*2 -a K=5 -a layout=TN | sed 's,.*/dtype=,,' | tr '\n' ' ')" \
     "f32/layout=TN/M=8/N=16/K=5 f32/layout=TN/M=8/N=32/K=5 f32/layout=TN/M=8/N=64/K=5 "
@@ -37,6 +38,11 @@ check_rc "matmul of 6 x 10 x 14" 0
 check_same "matmul of 6 x 10 x 14: operations, in each layout" "$(grep -o '"flops": 1680[,}]' "$tmp/r.json" | wc -l | tr -d ' ')" 3
 run "$suite" $short --op bmm --impl oracle --size rectangular -a batch_size=2 -a M=6 -a N=10 -a K=14 --json "$tmp/r.json"
 check_same "bmm of 2 x 6 x 10 x 14" "$(grep -o '"flops": 3360[,}]' "$tmp/r.json" | wc -l | tr -d ' ')" 3
+run "$suite" $short --op matmul_e4m3 --impl oracle --size rectangular -a M=6 -a N=10 -a K=14 --json "$tmp/r.json"
+check_same "matmul_e4m3 of 6 x 10 x 14" "$(grep -o '"flops": 1680[,}]' "$tmp/r.json" | wc -l | tr -d ' ')" 1
+run "$suite" $short --op matmul_e4m3 --impl oracle --size small -a layout=TN
+check_rc "a layout that it does not have" 1
+check_out "a layout that it does not have" "matmul_e4m3 has layout=NT alone"
 run "$suite" $short --op matmul --impl oracle --size small -a layout=NX
 check_rc "a layout that is none" 1
 check_out "a layout that is none: which there are" "layout NX is none of NN, NT and TN"

@@ -20,6 +20,8 @@ const char* all(const kbk_args* a) {
     if (!why) why = kbk_matmul_fwd_persist<__nv_bfloat16>(a, 0);
     if (!why) why = kbk_matmul_fwd_select<__nv_bfloat16>(a, 0); // 13 and 14 too, and what bmm has
     if (!why) why = kbk_matmul_fwd_tf32<float>(a, 0);
+    if (!why) why = kbk_matmul_e4m3_fwd_tma<__nv_bfloat16>(a, 0);
+    if (!why) why = kbk_matmul_e4m3_fwd_select<__nv_bfloat16>(a, 0);
     return why;
 }
 EOT
@@ -77,7 +79,7 @@ clean() {
     spilling=$(awk '/Function properties for/ { name = $0 } /spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { print name }' "$tmp/$1.log" | grep -cE "$2")
     check_same "$1: kernels with wgmma that spill" "$spilling" 0
 }
-clean products 'kbki_wg_ring_k|kbk_matmul_fwd_(wgmma|warpgroup)_k' 46
+clean products 'kbki_wg_ring_k|kbk_matmul_fwd_(wgmma|warpgroup)_k' 50
 clean attention 'kbki_fa_k' 8
 clean backward 'kbki_fab_k' 4
 trap=-DKBK_TRAP_AFTER=2 # the clock of a wait for what is on its way, too

@@ -144,7 +144,7 @@ static void move_keys(const job* j, side* x) {
 }
 // 1 and 2 of either sign: every product and sum is exact, so that a term too few or too many shows.
 static void whole_numbers(side* x) {
-    for (int64_t i = 0; x->t.kind == KBK_T && i < x->t.count; i++) {
+    for (int64_t i = 0; i < x->t.count; i++) {
         uint32_t r = kbk_random_block(9, (uint64_t)i, (uint32_t)x->slot, 0).w[0];
         x->values[i] = (r & 1 ? -1 : 1) * (r & 6 ? 1 : 2);
     }
@@ -154,7 +154,7 @@ static void spoil(job* j, int fill) {
         side* x = &j->x[k];
         int64_t n = x->t.count, row = j->s.cols;
         if (x->t.role != KBK_IN) continue;
-        if (x->t.kind >= KBK_KI32) {
+        if (kbk_kind_whole(x->t.kind)) {
             static const double bad[5] = { KBK_IGNORE, -1, 1e9, -2147483648.0, 0 };
             for (int64_t i = 0; fill == BAD_IDS && i < n; i++)
                 if (i % 2 == 0) x->values[i] = i % 20 == 8 ? x->t.b : bad[i / 2 % 5];
@@ -166,7 +166,7 @@ static void spoil(job* j, int fill) {
         if (fill == INTEGERS) whole_numbers(x);
         if (x->slot != j->spoiled || fill == DEAD_KEYS) continue;
         if (x->t.kind == KBK_KF32 && fill == NANS) x->values[n / 2] = kbki_from_bits(0x7FF8ull << 48);
-        if (x->t.kind != KBK_T) continue;
+        if (x->t.kind != KBK_T && x->t.kind != KBK_KE4M3) continue;
         for (int64_t i = 0; i < n; i++) {
             double* v = &x->values[i];
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
@@ -325,6 +325,7 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
     printf("\n");
 }
 
+static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, name); }
 // Tensor copies want lines that start on 16 bytes: what else the variants that are made of them have to refuse.
 static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
@@ -332,6 +333,12 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
         uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (uintptr_t)a->in[2];
         if (!strcmp(v->op->dir, "bwd")) all |= (uintptr_t)a->in[3];
         return all % 16 != 0;
+    }
+    if (is(v->op, "matmul_e4m3")) {
+        const int vendor = (v->origin & KBK_VENDOR) != 0;
+        uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (vendor ? (uintptr_t)a->out[0] : 0);
+        if (s->layout != KBK_NT) return 1;
+        return (vendor || v->sm == KBK_SM_90a) && s->depth && (s->depth % 16 || all % 16 || (vendor && s->cols % 16));
     }
     const int tma = v->sm == KBK_SM_90a || !strcmp(v->name, "tmaload");
     if (!tma || strcmp(v->op->name, "matmul") || !strcmp(v->name, "select") || s->depth == 0) return 0;
@@ -455,6 +462,12 @@ static const dims wide_tiles[] = {
     { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },
     { 72, 4288, 8, 0 },     { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 },
 };
+// of e4m3, whose lines of K start on 16 bytes: tiles of 256 x 128 in pairs, of 128 x 128, small ones; K in pieces, and
+// with an end that is no whole stage; C in lines that are not for tensor copies
+static const dims byte_shapes[] = {
+    { 260, 5880, 656, 0 }, { 130, 1064, 272, 0 }, { 130, 131, 272, 0 }, { 17, 16, 5008, 0 },
+    { 136, 272, 8208, 0 }, { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
+};
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
 // what the variants for long rows are chosen for: more than one SM holds, and more than L2 holds of weighted_sum's
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
@@ -467,7 +480,6 @@ static const struct {
 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, name); }
 // NULL, or what this machine lacks for a variant.
 static const char* lacks(const kbk_variant* v) {
     static char text[64];
@@ -809,9 +821,10 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     kbk_tensor t[KBK_MAX_TENSORS];
     for (s.layout = 0; s.layout < layouts; s.layout++) {
         int n = op->tensors(&s, t), spoiled = 0;
+        if (is(op, "matmul_e4m3") && s.layout != KBK_NT && index > 5) continue; // refused, whatever the shape
         for (int k = 0; k < n; k++) {
             if (t[k].role != KBK_IN) continue;
-            if (spoiled == 0 || t[k].kind == KBK_T || t[k].kind == KBK_KF32) run_shape(op, dtype, s, spoiled, index);
+            if (spoiled == 0 || !kbk_kind_whole(t[k].kind)) run_shape(op, dtype, s, spoiled, index);
             spoiled++;
         }
         if (!spoiled) run_shape(op, dtype, s, 0, index); // nothing to spoil
@@ -821,7 +834,9 @@ static void run_op(const kbk_op* op) {
     static int piece; // of the work: an operation in one type
     int family = op->family, index = 0;
     for (int dtype = 0; dtype < KBK_DTYPES; dtype++) {
-        if (piece++ % jobs != job_index) continue;
+        int any = 0;
+        for (int i = 0; i < KBK_VARIANT_COUNT; i++) any |= wanted(&kbk_table[i], op, dtype);
+        if (piece++ % jobs != job_index || !any) continue;
         run_empty(op, dtype);
         run_no_rows(op, dtype);
         if (family == KBK_ATTN) {
@@ -841,6 +856,8 @@ static void run_op(const kbk_op* op) {
             if (!quick) run_dims(op, dtype, ring_rows[i], index++);
         for (int i = 0; i < COUNT(wide_tiles) && is(op, "matmul"); i++)
             if (!quick || i) run_dims(op, dtype, wide_tiles[i], index++);
+        for (int i = 0; i < COUNT(byte_shapes) && is(op, "matmul_e4m3"); i++)
+            if (!quick || i % 3) run_dims(op, dtype, byte_shapes[i], index++);
         if (!quick && is(op, "weighted_sum")) run_dims(op, dtype, long_rows[1], index++);
     }
 }

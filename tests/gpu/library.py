@@ -138,7 +138,7 @@ def gradients():
     for k in kernels:
         if k.direction != "fwd" or not k.runs_on(capability):
             continue
-        if not any(b.name == f"{k.operation}_bwd" for b in kernels) and k.family != "gemm":
+        if not any(b.name == f"{k.operation}_bwd" for b in kernels) and k.operation not in ("matmul", "bmm"):
             continue
         for layout in ("nn", "nt", "tn") if k.family == "gemm" else ("nn",):
             dtype = k.dtypes[-1]

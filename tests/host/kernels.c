@@ -77,6 +77,7 @@ static void test_formulas(void) {
         { "embedding", "fwd", 0, 72 },         // 7 (1 - (6/7)^3) = 2.6, that is 3 distinct rows; (3 + 3) * 10 + 12
         { "embedding", "bwd", 15, 112 },       // one addition per element of dy; (3 + 7) * 10 + 12
         { "matmul", "fwd", 210, 142 },         // 2 * 3 * 5 * 7; (21 + 35 + 15) * 2
+        { "matmul_e4m3", "fwd", 210, 94 },     // 2 * 3 * 5 * 7; (3 + 5) * 7 + 15 * 2 + two factors of 4
         { "bmm", "fwd", 210, 142 },            // batch 1: as matmul
         { "attention", "fwd", 180, 132 },      // 4 * 3 * 3 * 5; q, k, v, o 120 + lse 12
         { "attention", "bwd", 450, 252 },      // 2.5 times forward; do, q, k, v, o, dq, dk, dv 240 + lse 12
@@ -217,6 +218,54 @@ static void test_rounding(void) {
     check(kbk_round(KBK_BF16, 1e300) == 0x7F80 && kbk_round(KBK_F32, -1e300) == 0xFF800000u, "overflow to infinity");
     check(kbk_ulp(KBK_BF16, 1.0) == 0x1p-7 && kbk_ulp(KBK_F16, 1.5) == 0x1p-10 && kbk_ulp(KBK_F32, 0) == 0x1p-149,
           "ulp");
+}
+
+/* e4m3: every number against the table of OCP's "8-bit floating point specification" (revision 1.0, table 2 and what
+   follows from it), there and back; halfway goes to even; nothing is greater than 448. */
+static void test_e4m3(void) {
+    static const struct {
+        uint32_t bits;
+        double value;
+    } known[] = {
+        { 0x00, 0 },        { 0x01, 0x1p-9 }, { 0x02, 0x1p-8 },  { 0x07, 0x1.cp-7 }, { 0x08, 0x1p-6 },
+        { 0x09, 0x1.2p-6 }, { 0x30, 0.5 },    { 0x38, 1 },       { 0x3C, 1.5 },      { 0x3F, 1.875 },
+        { 0x40, 2 },        { 0x53, 11 },     { 0x77, 240 },     { 0x78, 256 },      { 0x7D, 416 },
+        { 0x7E, 448 },      { 0x80, -0.0 },   { 0x81, -0x1p-9 }, { 0xB8, -1 },       { 0xFE, -448 },
+    };
+    int wrong = 0;
+    for (int i = 0; i < (int)(sizeof known / sizeof known[0]); i++) {
+        double x = kbk_e4m3_value(known[i].bits);
+        wrong += x != known[i].value || kbk_e4m3_bits(known[i].value) != known[i].bits;
+    }
+    check(wrong == 0, "e4m3: what is known of it");
+    wrong = !kbk_is_nan(kbk_e4m3_value(0x7F)) || !kbk_is_nan(kbk_e4m3_value(0xFF));
+    wrong += kbk_e4m3_bits(kbki_from_bits(0x7FF8ull << 48)) != 0x7F;
+    check(wrong == 0, "e4m3: NaN");
+    wrong = 0;
+    for (uint32_t b = 0; b < 0x7F; b++) {
+        double x = kbk_e4m3_value(b), next = b < 0x7E ? kbk_e4m3_value(b + 1) : 480, half = 0.5 * (x + next);
+        uint32_t up = b < 0x7E ? b + 1 : b; // 448 stays
+        wrong += kbk_e4m3_bits(x) != b || kbk_e4m3_bits(-x) != (b | 0x80) || !(next > x);
+        wrong += kbk_e4m3_bits(half) != (b & 1 ? up : b) || kbk_e4m3_bits(-half) != ((b & 1 ? up : b) | 0x80);
+        wrong += kbk_e4m3_bits(nextafter(half, 0)) != b || kbk_e4m3_bits(nextafter(half, HUGE_VAL)) != up;
+    }
+    check(wrong == 0, "e4m3: rounding");
+    check(kbk_e4m3_bits(1e300) == 0x7E && kbk_e4m3_bits(-HUGE_VAL) == 0xFE && kbk_e4m3_bits(1e-300) == 0,
+          "e4m3: too great, and too small");
+    double x[5] = { 1, -448, 0x1p-9, 1000, 0.3 }, y[5];
+    unsigned char raw[8];
+    memset(raw, 0xAA, sizeof raw);
+    kbk_narrow(KBK_KE4M3, KBK_BF16, x, raw, 5);
+    check(raw[0] == 0x38 && raw[1] == 0xFE && raw[2] == 1 && raw[5] == 0xAA, "e4m3: a byte each");
+    kbk_widen(KBK_KE4M3, KBK_BF16, raw, y, 5);
+    check(y[0] == 1 && y[1] == -448 && y[2] == 0x1p-9 && y[3] == 448 && y[4] == 0.3125, "e4m3 storage");
+    kbk_tensor t = kbki_in("x", 1000, 1);
+    double* z = numbers(1000);
+    t.kind = KBK_KE4M3;
+    kbk_fill(&t, 0, KBK_BF16, 42, 0, 1000, z);
+    for (int i = wrong = 0; i < 1000; i++) wrong += kbk_e4m3_value(kbk_e4m3_bits(z[i])) != z[i];
+    check(wrong == 0, "e4m3: inputs are numbers that it has");
+    free(z);
 }
 
 static void test_storage(void) {
@@ -381,6 +430,35 @@ static void test_matmul(void) {
             }
         check(wrong == 0, "matmul against integers");
     }
+}
+
+// The product of e4m3: integers that it has, exactly; with factors; nothing to add up.
+static void test_matmul_e4m3(void) {
+    enum { M = 5, N = 4, K = 6 };
+    double a[M * K], b[N * K], sa = 0.5, sb = -4, c[M * N], size[M * N], *out[8] = { c };
+    const double* in[4] = { a, b, &sa, &sb };
+    kbk_shape s = shape(M, N, K, 2);
+    int wrong = 0;
+    out[KBK_OUTS] = size;
+    for (int i = 0; i < M * K; i++) a[i] = i % 7 - 3, wrong += kbk_e4m3_value(kbk_e4m3_bits(a[i])) != a[i];
+    for (int i = 0; i < N * K; i++) b[i] = i % 5 * 2 - 4, wrong += kbk_e4m3_value(kbk_e4m3_bits(b[i])) != b[i];
+    check(wrong == 0, "integers that e4m3 has");
+    s.layout = KBK_NT;
+    run_ref("matmul_e4m3", &s, in, out);
+    for (int m = 0; m < M; m++)
+        for (int n = 0; n < N; n++) {
+            long sum = 0, squares = 0;
+            for (int k = 0; k < K; k++) {
+                long p = ((m * K + k) % 7 - 3) * ((n * K + k) % 5 * 2 - 4);
+                sum += p, squares += p * p;
+            }
+            wrong += c[m * N + n] != -2.0 * (double)sum || fabs(size[m * N + n] - 2 * sqrt((double)squares)) > 1e-12;
+        }
+    check(wrong == 0, "matmul of e4m3 against integers");
+    s.depth = 0, sa = kbki_from_bits(0x7FF8ull << 48);
+    run_ref("matmul_e4m3", &s, in, out);
+    for (int i = wrong = 0; i < M * N; i++) wrong += c[i] != 0;
+    check(wrong == 0, "K = 0: zeros, whatever the factors");
 }
 
 // Units computed one at a time are the units computed together; null outputs are not written.
@@ -565,6 +643,32 @@ static void test_cuts(void) {
           "none where tiles are many");
 }
 
+static void test_cuts_e4m3(void) {
+    static const int64_t shapes[][3] = { { 1024, 1024, 1024 }, { 4096, 4096, 4096 }, { 256, 256, 131072 },
+                                         { 128, 128, 4096 },   { 1, 1, 16 },         { 8192, 8192, 16 },
+                                         { 8192, 50304, 768 } };
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
+        for (int sms = 78; sms <= 132; sms += 18) {
+            kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2], 1);
+            kbki_wg_choice by = kbki_wg_choose(&s, 1, sms);
+            double work = kbk_matmul_fwd_flops(&s) / (8192.0 * sms);
+            check(by.way >= KBKI_WG_E4M3_BIG && by.way <= KBKI_WG_E4M3_SMALL, "a way of e4m3's");
+            check(by.splits == 1 || (s.depth / by.splits >= 512 && kbki_wg_way_of(by.way).split),
+                  "pieces of some depth, of e4m3");
+            check(by.splits == 1 || ctas_of(&s, by) <= sms, "pieces all at once, of e4m3");
+            check(by.clocks > work, "no faster than the device, in e4m3");
+            check(work < 2000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do, in e4m3");
+        }
+    kbk_shape s = shape(256, 256, 131072, 2), e4m3 = shape(256, 256, 131072, 1);
+    int64_t pieces = kbki_wg_choose(&e4m3, 1, KBKI_WG_SMS).splits;
+    check(pieces >= 16, "few tiles of a long K are cut, in e4m3");
+    check((int64_t)kbki_scratch_matmul_e4m3(&s, KBKI_WORD_select) == KBK_TICKETS + pieces * 256 * 256 * 4,
+          "room for each piece, of e4m3");
+    check(kbki_scratch_matmul_e4m3(&s, KBKI_WORD_tma) == 0, "and for none elsewhere");
+    s = shape(4096, 4096, 4096, 1);
+    check(kbki_wg_choose(&s, 1, KBKI_WG_SMS).way == KBKI_WG_E4M3_BIG, "large tiles for a large product");
+}
+
 // --- tf32 has a tolerance of its own, and it alone
 static void test_tf32(void) {
     enum { N = 64 };
@@ -591,6 +695,7 @@ static void test_tf32(void) {
 
 int main(void) {
     test_cuts();
+    test_cuts_e4m3();
     test_tf32();
     test_formulas();
     test_bytes_are_tensors();
@@ -599,11 +704,13 @@ int main(void) {
     test_fill();
     test_rounding();
     test_storage();
+    test_e4m3();
     test_activations();
     test_row_oracles();
     test_masked_rows();
     test_masked_attention();
     test_matmul();
+    test_matmul_e4m3();
     test_units();
     test_verifier();
     test_dominated();

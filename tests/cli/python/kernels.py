@@ -52,7 +52,9 @@ def near(what, got, want, rtol=1e-12):
 class OnDevice:
     """What a GPU's array looks like from outside; nothing reads its memory."""
 
-    def __init__(self, *shape, typestr="<f4", strides=None):
+    def __init__(self, *shape, typestr="<f4", strides=None, dtype=None):
+        if dtype:
+            self.dtype = dtype
         self.__cuda_array_interface__ = {
             "shape": shape,
             "typestr": typestr,
@@ -60,6 +62,9 @@ class OnDevice:
             "strides": strides,
             "version": 3,
         }
+
+
+E4M3 = {"typestr": "|V1", "dtype": "float8_e4m3fn"}
 
 
 def table():
@@ -156,6 +161,8 @@ def oracles():
         near(f"matmul {layout}", ask("matmul", "fwd")(left, right, layout=layout), product(p, q))
         got = ask("bmm", "fwd")([left, left], [right, right], layout=layout)
         near(f"bmm {layout}", got, [product(p, q)] * 2)
+    got = ask("matmul_e4m3", "fwd")(p, turned(q), 0.5, [-4.0])
+    near("matmul_e4m3", got, [[-2 * v for v in row] for row in product(p, q)])
     q, k, v = ([[matrix(3, 2, seed)]] for seed in (6, 7, 8))
     got = ask("attention", "fwd")(q, k, v, causal=True)
     near("attention: the first row sees one key", got.o[0][0][0], v[0][0][0])
@@ -188,6 +195,12 @@ def formulas():
     mm = kernels["matmul", "fwd", "naive"]
     check("flops", mm.flops(x, x, layout="nt") == 2 * 3 * 3 * 4)
     check("no scratch", mm.scratch(x, x, layout="nt") == 0)
+    small, one = OnDevice(32, 64, **E4M3), OnDevice()
+    e4m3 = kernels["matmul_e4m3", "fwd", "select"]
+    check("flops of e4m3", e4m3.flops(small, small, one, one) == 2 * 32 * 32 * 64)
+    got = e4m3.bytes(small, small, one, one)
+    check("bytes of e4m3: C in bf16", got == 2 * 32 * 64 + 2 * 32 * 32 + 8, got)
+    check("scratch of e4m3, where K is cut", e4m3.scratch(*[OnDevice(64, 1 << 16, **E4M3)] * 2, one, one) > 0)
     check("scratch", kernels["sum", "run", "ticket"].scratch(x) > 0)
 
 
@@ -250,6 +263,13 @@ def errors():
     says("two types", ["w is f16, and x f32"], norm, x, OnDevice(8, typestr="<f2"), OnDevice(8))
     ce = kernels["cross_entropy", "fwd", "online"]
     says("ids", ["t is i64, and has to be i32: t.astype('int32')"], ce, x, OnDevice(4, typestr="<i8"))
+    e4m3, one = kernels["matmul_e4m3", "fwd", "tma"], OnDevice()
+    bytes_ = OnDevice(16, 32, **E4M3)
+    says("e4m3", ["A is f32, and has to be e4m3: A.astype('float8_e4m3fn')"], e4m3, x, x, one, one)
+    says("e4m3: K", ["K is 8 here, and 32"], e4m3, bytes_, OnDevice(16, 8, **E4M3), one, one)
+    says("e4m3: a factor", ["sb is f16, and has to be f32"], e4m3, bytes_, bytes_, one, OnDevice(typestr="<f2"))
+    says("e4m3: a layout", ["has no option 'layout'"], e4m3, bytes_, bytes_, one, one, layout="nn")
+    says("e4m3: no GPU", ["kernels run on a GPU"], e4m3, bytes_, bytes_, one, one)
     says("shape", ["w has shape (5,)", "C is 5 here, and 8"], norm, x, OnDevice(5), OnDevice(8))
     says("dimensions", ["x has shape ()", "too few dimensions"], soft, OnDevice())
     says("K", ["K is 9 here, and 8"], kernels["matmul", "fwd", "naive"], x, OnDevice(9, 4))
