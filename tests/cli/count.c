@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
         block(kb);
         kb_count(kb, "hits", 7, "1/s");
         // as long as they may be
-        kb_count(kb, "a12345678901234567890123456789012345678901234567890123456789012", 8, "abcdefghijklmnopqrstuvwxyz01234");
+        kb_count(kb, "a12345678901234567890123456789012345678901234567890123456789012", 8,
+                 "abcdefghijklmnopqrstuvwxyz01234");
         kb_result r = kb_close(kb);
         printf("%s %g %s\n", r.counters.of[0].name, r.counters.of[0].r, r.counter_units.of[0].s);
         printf("%zu %zu\n", strlen(r.counters.of[1].name), strlen(r.counter_units.of[1].s));
