@@ -6,7 +6,7 @@
 . tests/golden.lib
 
 # what only optimised code says of itself is said in every build
-build "table.c" $CC $looks_out -w -D__OPTIMIZE__=1 -I. tests/cli/table.c -o "$tmp/script" $libs
+build "table.c" $CC -O1 -w -D__OPTIMIZE__=1 -I. tests/cli/table.c -o "$tmp/script" $libs
 own='wall_ms|date|command|run_id|preemptions|cpu_waited|cpu_stolen|host|cpu|cpus|cpu_clock_mhz|cpu_governor|cpu_boost'
 own="$own|kernel_version|environment|binary|git_commit|build|samples_ms|kbench_version|schema"
 # records FILE: a field a line, four digits of each number
@@ -44,8 +44,8 @@ if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda): nothing runs on the virtual GPU"
     finish
 fi
-build "cuda.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DKBENCH_CUDA -isystem "$include" -I. -Itests tests/host/cuda.c -o "$tmp/gpu" $libs
-build "inside.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DKBENCH_CUDA -isystem "$include" -I. -Itests tests/host/inside.c -o "$tmp/inside" $libs
+build "cuda.c" $CC -O1 -w -D__OPTIMIZE__=1 -DKBENCH_CUDA -isystem "$include" -I. -Itests tests/host/cuda.c -o "$tmp/gpu" $libs
+build "inside.c" $CC -O1 -w -D__OPTIMIZE__=1 -DKBENCH_CUDA -isystem "$include" -I. -Itests tests/host/inside.c -o "$tmp/inside" $libs
 gpu="$tmp/gpu --iters 30 --warmup 3"
 recorded gpu 1 $gpu --op several,nothing,copies,greedy,allocates,sets,by_default,isolated,unjoined,invalidates,errs,hosts,resets,skips,strays_not,shrinks,wears_off,every_second,submits_less,product,stored,computes,leaks,caches
 recorded gpu_rivals 0 $gpu --op rivals,shrinking_rival,turns
