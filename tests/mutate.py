@@ -25,7 +25,7 @@ import subprocess, sys, threading, time
 
 NOT_O0 = {"host/coverage": "-O1", "host/judge": "-O1", "host/procs": "-O1", "host/roofs": "-O1", "cli/big": "-O2",
           "cli/templates": "-O2", "cli/work": "-O2"}  # tests of what only optimised code does
-SANITIZED = "-O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE"  # as make sanitize has it
+SANITIZED = " -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE"  # as make sanitize has it
 KINDS = "plus times less equal logic not number bool return break index swap delete minmax".split()
 REPLACED = {"+": ("plus", "-"), "-": ("plus", "+"), "+=": ("plus", "-="), "-=": ("plus", "+="), "++": ("plus", "--"),
             "--": ("plus", "++"), "*": ("times", "/"), "/": ("times", "*"), "*=": ("times", "/="),
@@ -363,7 +363,7 @@ class Bench:
         quicker = "clang" if shutil.which("clang") and test not in NOT_O0 else None
         e["MUTATE_CC"] = quicker or os.environ.get("CC", "cc")
         if sanitized:
-            e["MUTATE_O"] = SANITIZED
+            e["MUTATE_O"] += SANITIZED
         if coverage:
             e["MUTATE_CC"] = "gcc"
             e["MUTATE_COVERAGE"] = f"{e['MUTATE_O']} -w --coverage -Wl,--wrap=_exit,--wrap=abort,--wrap=raise,--wrap=kill " \
