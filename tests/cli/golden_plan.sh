@@ -175,7 +175,6 @@ each << 'end'
 --filter '(a)\1' --list
 --filter '[[.a.]-c]' --list
 --filter '[]x]*' --list-ops
---exclude '*' --list
 --cpu 0-
 --cpu 3-1
 --cpu ,

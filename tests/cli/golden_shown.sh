@@ -78,6 +78,7 @@ COLUMNS=120 shows kinds_columns.txt 0 --load kinds.json --columns $columns --sor
 sed '4,16s/"time_ms\([a-z_]*\)": 0.01/"time_ms\1": 0.012/g; s/"status": "ok", "flags": \["FLOOR"/"status": "failed", "flags": ["OOM"/
     s/"memory_bytes": \([1-9][0-9]*\)/"memory_bytes": 1\1/; /"leaks\//d; s/"mixed\//"remixed\//' kinds.json > other.json
 COLUMNS=100 shows kinds_compare.txt 1 --compare kinds.json other.json -v
+COLUMNS=60 shows kinds_mended.txt 1 --compare other.json kinds.json
 run ./kbench --load kinds.json --json again.json --jsonl again.jsonl --md a.md --go a.go --gbench a.gbench --report report
 check_rc "files of every kind" 0
 for file in again.json again.jsonl; do
