@@ -35,6 +35,12 @@ int unlooked(int a) {
     char room[64];
     return snprintf(room, sizeof room, "%d + 1", a) + 2 * a;
 }
+int behind(int n) { // the sum of none of the list's, or of one behind its last
+    static const int list[2] = { 1, 2 };
+    int at = 2, all = 0;
+    while (at < n) all += list[at++];
+    return all;
+}
 int same(int a) { return a * 0 + 0 * above(a); }
 end
 cat > "$toy/tests/host/t.c" << 'end'
@@ -45,6 +51,7 @@ int main(void) {
     ends(3);
     unlooked(1);
     same(1);
+    behind(2);
     return test_end();
 }
 end
@@ -92,6 +99,10 @@ check_out "what is executed and not looked at: tests were run" '^ +1 tests'
 mutate --at "$(at 'int nobody'):plus"
 check_rc "what no test executes" 1
 check_out "what no test executes: survives at once" '^ +no test executes it'
+if echo 'int main(void) { return 0; }' | $CC -fsanitize=address,undefined -x c - -o "$tmp/empty" 2> /dev/null && "$tmp/empty"; then
+    mutate --at "$(at 'while (at < n)'):less"
+    check_out "what only a sanitizer sees is caught" '^ +host/t, sanitized: crash'
+fi
 mutate --at "$(at 'int nobody'):plus" --least 0
 check_rc "--least" 0
 mutate --at "$(at 'int same'):plus"

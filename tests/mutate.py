@@ -15,15 +15,17 @@ that does not compile, or whose object code at -O1 is that of the header, is non
 caught when a test fails on it (twice, so that no busy machine catches it), crashes, or runs out of its time. The tests
 are those of tests/host and tests/cli; on each mutant only those run that execute its line (gcov says which; where a
 line is data, all), first those that were written for its section. They are built at -O0 and without warnings: neither
-may catch what a user's build would not. Python's standard library, gcc, gcov; the CUDA back end where CUDA's headers
-are (NVCC, CUDA_HOME). What a test executes is learnt once, and again when it changes; where the header has changed,
-what is known of its other lines stands (--anew learns it again).
+may catch what a user's build would not. What they do not catch those of tests/host see once more with the sanitizers of
+make sanitize. Python's standard library, gcc, gcov; the CUDA back end where CUDA's headers are (NVCC, CUDA_HOME). What
+a test executes is learnt once, and again when it changes; where the header has changed, what is known of its other
+lines stands (--anew learns it again).
 """
 import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, random, re, selectors, shutil, signal
 import subprocess, sys, threading, time
 
 NOT_O0 = {"host/coverage": "-O1", "host/judge": "-O1", "host/procs": "-O1", "host/roofs": "-O1", "cli/big": "-O2",
           "cli/templates": "-O2", "cli/work": "-O2"}  # tests of what only optimised code does
+SANITIZED = " -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE"  # as make sanitize has it
 KINDS = "plus times less equal logic not number bool return break index swap delete minmax".split()
 REPLACED = {"+": ("plus", "-"), "-": ("plus", "+"), "+=": ("plus", "-="), "-=": ("plus", "+="), "++": ("plus", "--"),
             "--": ("plus", "++"), "*": ("times", "/"), "/": ("times", "*"), "*=": ("times", "/="),
@@ -355,20 +357,22 @@ class Bench:
         with open(os.path.join(self.folder, "kbench.h"), "w", encoding="utf-8") as f:
             f.write(text)
 
-    def environment(self, test, coverage):
+    def environment(self, test, coverage, sanitized):
         e = dict(os.environ, CC=self.cc, CXX=self.cxx, NVCC="", BUILD="build", TEST_CFLAGS="-w", MUTATE_PROGRAMS=self.programs,
                  MUTATE_KEPT=self.kept, MUTATE_O=NOT_O0.get(test, "-O0"), MUTATE_COVERAGE="", LC_ALL="C", CI="1")
         quicker = "clang" if shutil.which("clang") and test not in NOT_O0 else None
         e["MUTATE_CC"] = quicker or os.environ.get("CC", "cc")
+        if sanitized:
+            e["MUTATE_O"] += SANITIZED
         if coverage:
             e["MUTATE_CC"] = "gcc"
             e["MUTATE_COVERAGE"] = f"{e['MUTATE_O']} -w --coverage -Wl,--wrap=_exit,--wrap=abort,--wrap=raise,--wrap=kill " \
                 f"{self.folder}/dumps.o"
         return e
 
-    def run(self, test, limit, coverage=False):
+    def run(self, test, limit, coverage=False, sanitized=False):
         """None where it passes, else the first thing that went wrong; stops there."""
-        e = self.environment(test, coverage)
+        e = self.environment(test, coverage, sanitized)
         base = os.path.join("tests", test)
         script = os.path.exists(os.path.join(self.folder, base + ".sh")) and test != "host/check"  # all it builds is check.c
         if script:
@@ -465,7 +469,7 @@ class Tests:
                     self.learnt[name] = old
                     self.save()
             if old["fails"]:
-                self.unused[name] = old["fails"]
+                self.unused[name, False] = self.unused[name, True] = old["fails"]
             self.known[name] = dict(old, lines=self.moved(old["header"], old["lines"]))
 
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
@@ -495,17 +499,17 @@ class Tests:
         to = self.moves[header]
         return {to[n]: count for n, count in lines.items() if n in to}
 
-    def passes(self, name, bench):
+    def passes(self, name, bench, sanitized):
         """Whether it does without any mutation: asked once a header, when it first fails on a mutant of that."""
-        old = self.learnt[name]
-        if self.header not in (old["header"], old.get("passed")):
+        old, how = self.learnt[name], "sanitized" if sanitized else "passed"
+        if self.header not in (not sanitized and old["header"], old.get(how)):
             bench.put(self.source.text)
-            fails = bench.run(name, 300) and bench.run(name, 300)
+            fails = bench.run(name, 300, sanitized=sanitized) and bench.run(name, 300, sanitized=sanitized)
             if fails:
-                self.unused[name] = fails
-                print(f"not used: {name} fails without any mutation: {fails}", file=sys.stderr)
+                self.unused[name, sanitized] = fails
+                print(f"not used: {name} fails without any mutation{', sanitized' * sanitized}: {fails}", file=sys.stderr)
                 return False
-            old["passed"] = self.header
+            old[how] = self.header
             self.save()
         return True
 
@@ -526,7 +530,7 @@ class Tests:
     def at(self, line):
         """The tests that execute a line; those that execute its function where the line itself is no code; else all."""
         s = self.source
-        usable = [n for n in self.names if n not in self.unused]
+        usable = [n for n in self.names if (n, False) not in self.unused]
         beside = set().union({line}, s.spans.get(line, set()))
         code = beside & self.executable
         if line in s.function_at:
@@ -622,26 +626,33 @@ def judge(mutant, k, source, tests, compiled, bench, within):
             compared = True
             if compiled.same(text, name):
                 return 2
-        if caught_by(mutant, name_of_test, tests, bench, text):
+        if caught_by(mutant, name_of_test, tests, bench, text, False):
             return 0
-    return 0 if compared or not compiled.same(text, name) else 2
+    if not compared and compiled.same(text, name):
+        return 2
+    spent = 0
+    for name_of_test in (n for n in names if n.startswith("host/")):
+        spent += 3 * tests.known[name_of_test]["seconds"]
+        if spent > within or caught_by(mutant, name_of_test, tests, bench, text, True):
+            break
+    return 0
 
 
-def caught_by(mutant, name, tests, bench, text):
-    if name in tests.unused:
+def caught_by(mutant, name, tests, bench, text, sanitized):
+    if (name, sanitized) in tests.unused:
         return False
-    limit = 20 + 6 * tests.known[name]["seconds"]
-    why = bench.run(name, limit)
+    limit = 20 + (20 if sanitized else 6) * tests.known[name]["seconds"]
+    why = bench.run(name, limit, sanitized=sanitized)
     if why:
-        again = bench.run(name, limit)
+        again = bench.run(name, limit, sanitized=sanitized)
         if not again:
             mutant.why += f"; {name} failed once of twice: {why[:80]}"
         why = again
-    if why and not tests.passes(name, bench):
+    if why and not tests.passes(name, bench, sanitized):
         bench.put(text)
         return False
     if why:
-        mutant.verdict, mutant.why = "caught", f"{name}: {why[:140]}"
+        mutant.verdict, mutant.why = "caught", f"{name}{', sanitized' * sanitized}: {why[:140]}"
     return why is not None
 
 
@@ -744,7 +755,7 @@ def main():
         return 0
     tests = Tests(args.root, args.scratch, source, args.jobs)
     tests.learn(args.anew)
-    for name, why in tests.unused.items():
+    for name, why in {n: why for (n, _), why in tests.unused.items()}.items():
         print(f"not used: {name} fails without any mutation: {why}")
     if args.coverage:
         return show_coverage(source, tests)

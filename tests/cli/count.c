@@ -36,7 +36,7 @@ KBENCH_IMPL(wrong, only, KB_AXIS_STR("what", "empty", "capital", "long", "blank"
     if (!strcmp(what, "capital")) kb_count(kb, "Hits", 1, "");
     if (!strcmp(what, "long")) kb_count(kb, "a123456789012345678901234567890123456789012345678901234567890123", 1, "");
     if (!strcmp(what, "blank")) kb_count(kb, "hits", 1, "per launch");
-    if (!strcmp(what, "unit")) kb_count(kb, "hits", 1, "abcdefghijklmnopqrstuvwxyz0123456789");
+    if (!strcmp(what, "unit")) kb_count(kb, "hits", 1, "abcdefghijklmnopqrstuvwxyz012345"); // of 32
     if (!strcmp(what, "nan")) kb_count(kb, "hits", (double)NAN, "");
 }
 int main(int argc, char** argv) {
@@ -47,8 +47,12 @@ int main(int argc, char** argv) {
         kb_state* kb = kb_open(&desc);
         block(kb);
         kb_count(kb, "hits", 7, "1/s");
+        // as long as they may be
+        kb_count(kb, "a12345678901234567890123456789012345678901234567890123456789012", 8,
+                 "abcdefghijklmnopqrstuvwxyz01234");
         kb_result r = kb_close(kb);
         printf("%s %g %s\n", r.counters.of[0].name, r.counters.of[0].r, r.counter_units.of[0].s);
+        printf("%zu %zu\n", strlen(r.counters.of[1].name), strlen(r.counter_units.of[1].s));
         kb_result_free(&r);
         return 0;
     }

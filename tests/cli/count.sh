@@ -83,4 +83,5 @@ run "$prog" $some --op counted --procs 2 --json "$tmp/p.json"
 check_same "--procs" "$(grep -c '"hits": 1234567' "$tmp/p.json")" 1
 run "$prog" open
 check_out "kb_open" '^hits 7 1/s$'
+check_out "as long as they may be" '^63 31$'
 finish

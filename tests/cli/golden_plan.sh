@@ -5,18 +5,21 @@
 . tests/golden.lib
 unset SLURM_ARRAY_TASK_ID GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS
 
-build "prog.c" $CC -O1 -w -D__OPTIMIZE__=1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
+build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
 cd "$tmp" || exit 2
 tmp=.
 : > said
+ASAN_OPTIONS=detect_leaks=0 && export ASAN_OPTIONS # what ends with an error ends as it stands
 # says OPTIONS...: the command line, its exit code, what is on stdout and stderr
 says() {
     run ./prog "$@"
     { echo "\$ prog $*" && echo "[$rc]" && cat "$out" "$err" && echo; } >> said
 }
 # each LINE: a command line a line on stdin
+idle=
 each() {
     while read -r line; do
+        case $line in *--list* | *--dry*) ;; *) line="$line $idle" ;; esac
         eval "says $line"
     done
 }
@@ -106,6 +109,137 @@ each << 'end'
 --timeout 0
 --timeout x
 end
+# what goes together, and what has no place beside the other
+while read -r mode; do
+    for beside in --list --html=x --json=x --procs=2 --threshold=3 --noise=2 --ignore-env --fail-on=change --goal='speed>=1' \
+        --budget=3s --sort=time --md=x --resume '--svg=x --plot=time' --save-baseline=x --history=x --env --no-isolate; do
+        says $mode $beside
+    done
+done << 'end'
+--race ./none ./nothing
+--load nothing.json
+--compare nothing.json none.json
+end
+idle=--list-ops # nothing of these is to run
+each << 'end'
+--all
+--compare
+--compare one --list
+--compare none.json nothing.json --ignore-env
+--race ./none
+--svg x
+--where op=x
+--plot nothing --svg x
+--svg x --plot time --where x
+--resume --jsonl -
+--procs 2 --no-isolate
+--energy
+--ncu
+--ncu=full --device cpu
+--nsys --list
+--nsys=
+--ncu='a b'
+--save-baseline ''
+--save-baseline .x
+--save-baseline a/b
+--threshold -1
+--threshold 1e9
+--memory-threshold x
+--alpha 0
+--alpha 1
+--alpha 0.5 --list
+--noise 101
+--fail-on x
+--goal speed
+--goal 'speed>=x'
+--color x
+--budget 0s
+--part 0s
+--columns time,,cv --list
+--columns flags
+--columns tme
+--columns quite_another_name
+--columns counter:
+--sort -,x
+--benchmark_filter=softmax.*f16 --benchmark_list_tests
+--benchmark_format=json
+--benchmark_out_format=csv
+--benchmark_out=x --gbench y
+--benchmark_repetitions=0
+--benchmark_display_aggregates_only=false
+--filter 'softmax{3}|a*b+c?[[:alpha:]x]y' --list
+--filter 'soft[m]ax.*cols=(32|64)$' --exclude 'naive|bwd' --list
+--filter '(a{100}){100}' --list
+--filter '(a{1,200}){80}' --list
+--filter '((((((((((((((((((((((((((((((((((a))))))))))))))))))))))))))))))))))' --list
+--filter '(a)\1' --list
+--filter '[[.a.]-c]' --list
+--filter '[]x]*' --list-ops
+--cpu 0-
+--cpu 3-1
+--cpu ,
+--seed 99999999999999999999
+--iters 1e3
+--timeout 1d
+--max-time 5
+--max-time 1h --min-time 59m --list-ops
+--max-time -1s
+--warmup 1s --list-ops
+--warmup 5.5
+--precision 150
+--procs 100000
+--rounds 17 --list-ops
+--launches 3 --list-ops
+--axis
+-a rows
+-a =3
+-a rows=1:5:+2,9 --op softmax --dtype f32 --list
+-a rows=4:1:*2
+-a rows=2:4:+0
+-a rows=9223372036854775807,9223372036854775808 --list
+-a p=0.1:0.5:+0.2 -a mode=train --list
+-a mode=train,nothing --op dropout --list
+--op , --list
+--op softmax, --list
+--op gelu,swish,loss --list
+--impl fused,naive --dtype bf16 --list
+--size small,large --list-sizes
+--shard 1/3 --shuffle --seed 3 --list
+--shard 2/2 --op layernorm --list
+--shard 1/100000
+--shard auto
+--json x --jsonl x
+--md x --csv x
+--counters= --list
+--version=3
+--no-color --color always --list-ops
+--quick --list-ops
+end
+# parts by the environment
+while read -r first second beside; do
+    export "$first" "$second"
+    says $beside --list
+    unset "${first%%=*}" "${second%%=*}"
+done << 'end'
+GTEST_SHARD_INDEX=1 GTEST_TOTAL_SHARDS=4 --op layernorm
+GTEST_SHARD_INDEX=4 GTEST_TOTAL_SHARDS=4
+GTEST_SHARD_INDEX=0 NOTHING=1
+GTEST_SHARD_INDEX=x GTEST_TOTAL_SHARDS=4
+GTEST_SHARD_INDEX=1 GTEST_TOTAL_SHARDS=4 --shard 1/2 --op softmax
+SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_MAX=4 --shard auto --op layernorm
+SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_MAX=4 --shard auto
+SLURM_ARRAY_TASK_ID=x SLURM_ARRAY_TASK_MAX=4 --shard auto
+SLURM_ARRAY_TASK_ID=3 NOTHING=1 --shard auto
+end
+SLURM_ARRAY_TASK_MIN=2 SLURM_ARRAY_TASK_MAX=8 SLURM_ARRAY_TASK_STEP=3
+export SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_ARRAY_TASK_STEP
+for SLURM_ARRAY_TASK_ID in 2 4 5 8; do
+    export SLURM_ARRAY_TASK_ID
+    says --shard auto --op softmax --list
+done
+SLURM_ARRAY_TASK_COUNT=2 && export SLURM_ARRAY_TASK_COUNT
+says --shard auto --op softmax --list
+
 # the widths of texts, what this build can do, and where it stands are this machine's
 sed 's/on [0-9]* processors*/on N processors/; s/it may on [0-9,-]*/it may on N/' said > plan
 same plan.txt plan

@@ -59,4 +59,40 @@ recorded gpu_throttled 0 env VIRTUAL_THROTTLE=0x48 $gpu --op several
 recorded gpu_energy 0 $tmp/inside --iters 30 --warmup 3 --op one,declares --energy
 recorded gpu_counters 0 env VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000,lts__t_bytes.sum:2000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91 \
     $tmp/inside --iters 30 --warmup 3 --op one,declares,mixed --counters
+
+# what --profile and --trace find in blocks: kernels, copies and calls of the virtual GPU; but not when it was
+for attempt in 1 2 3; do
+    run env VIRTUAL_CUPTI=1 $tmp/inside --iters 20 --warmup 3 --op one,mixed,rivals,many --no-progress --profile -v --trace $tmp/trace
+    grep '^    ' "$out" > "$tmp/profile.txt"
+    sed -E 's/"ts":[0-9.]*,//' "$tmp/trace" > "$tmp/trace.txt"
+    if [ "$rc" -eq 1 ] && cmp -s "$tmp/profile.txt" "$golden/runs/profile.txt"; then break; fi
+done
+check_rc "a profile" 1 # one of the rivals is wrong
+same runs/profile.txt "$tmp/profile.txt"
+same runs/trace.txt "$tmp/trace.txt"
+
+# how often a run asks the device and its libraries for what
+: > "$tmp/none"
+# asks NAME COMMAND...: in one process
+asks() {
+    name=calls_$1 && shift
+    for attempt in 1 2 3 4; do
+        cp "$tmp/none" "$tmp/calls"
+        run env VIRTUAL_CUPTI=1 VIRTUAL_CALLS="$tmp/calls" "$@" --iters 30 --warmup 3 --no-isolate -q --no-progress
+        { echo "exit code $rc" && grep -v EntryPoint "$tmp/calls" | sort; } > "$tmp/$name.txt"
+        if cmp -s "$tmp/$name.txt" "$golden/runs/$name.txt"; then break; fi
+    done
+    same "runs/$name.txt" "$tmp/$name.txt"
+}
+works=several,rivals,turns,leaks,caches,computes,resets,stored
+asks cold "$tmp/gpu" --op $works
+asks fails "$tmp/gpu" --op nothing,copies,greedy,allocates,by_default,unjoined,invalidates,errs,hosts,skips,shaped
+asks hot "$tmp/gpu" --op $works --hot
+asks rotate "$tmp/gpu" --op $works --rotate
+asks cupti "$tmp/gpu" --op $works --timer cupti
+asks launches "$tmp/gpu" --op shaped,rivals --launches 4
+asks unverified "$tmp/gpu" --op $works --no-verify --no-audit
+asks fresh "$tmp/gpu" --op $works --fresh
+asks profile "$tmp/inside" --op one,mixed,rivals,many --profile
+asks counters env VIRTUAL_METRICS=dram__bytes.sum:500000000 "$tmp/inside" --op one,mixed --counters
 finish

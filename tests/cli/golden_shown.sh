@@ -5,7 +5,7 @@
 . tests/lib.sh
 . tests/golden.lib
 
-build "the tool" $CC -O1 -I. -x c -DKBENCH_TOOL kbench.h -o "$tmp/kbench" $libs
+build "the tool" $CC $looks_out -I. -x c -DKBENCH_TOOL kbench.h -o "$tmp/kbench" $libs
 cp "$golden"/*.json "$golden/past.jsonl" "$tmp"
 cd "$tmp" || exit 2 # what is said names files as they were named
 tmp=.
@@ -67,5 +67,40 @@ drawn alone.txt 0 page.html --op scale --html page.html
 for kind in time gbps gflops efficiency fits; do drawn $kind.svg.txt 0 $kind.svg --svg $kind.svg --plot $kind; done
 drawn changes.svg.txt 1 changes.svg --baseline before.json --fail-on never --svg changes.svg --plot changes
 drawn where.svg.txt 0 warp.svg --where impl=warp --svg warp.svg --plot roofline
+
+# --- records of every kind, from runs on a script's clock and on the virtual GPU: what failed and why, what a note, a
+# counter, energy and several processes add. Of each the same again, and all that is made of them
+shows kinds.txt 0 --load kinds.json -v
+COLUMNS=40 shows kinds_narrow.txt 0 --load kinds.json
+COLUMNS=160 shows kinds_wide.txt 0 --load kinds.json -v --sort implementation,-time
+columns=implementation,counter:dram_bytes,counter:mine,energy_mj,power_w,bytes_per_joule,occupancy_theoretical,message
+COLUMNS=120 shows kinds_columns.txt 0 --load kinds.json --columns $columns --sort counter:dram_pct --op several,gpu_energy_one,gpu_counters_declares
+sed '4,16s/"time_ms\([a-z_]*\)": 0.01/"time_ms\1": 0.012/g; s/"status": "ok", "flags": \["FLOOR"/"status": "failed", "flags": ["OOM"/
+    s/"memory_bytes": \([1-9][0-9]*\)/"memory_bytes": 1\1/; /"leaks\//d; s/"mixed\//"remixed\//' kinds.json > other.json
+COLUMNS=100 shows kinds_compare.txt 1 --compare kinds.json other.json -v
+COLUMNS=60 shows kinds_mended.txt 1 --compare other.json kinds.json
+run ./kbench --load kinds.json --json again.json --jsonl again.jsonl --md a.md --go a.go --gbench a.gbench --report report
+check_rc "files of every kind" 0
+for file in again.json again.jsonl; do
+    sed -E 's/"[a-z_0-9]*": null(, )?//g' $file > again
+    if [ $file = again.jsonl ]; then sed '/^[][]$/d; s/,$//' kinds.json > lines && cmp lines again > difference 2>&1; else same kinds.json again; fi
+done
+check "records a line" test ! -s difference
+for format in md go gbench; do same "shown/kinds.$format.txt" "a.$format"; done
+same shown/kinds.report.md report/report.md
+same shown/kinds.csv.txt report/comparison.csv
+check "the report's table is that of --md" cmp report/comparison.md a.md
+# made FILE OPTIONS...: as drawn, of these records
+made() {
+    file=$1 && shift
+    run ./kbench --load kinds.json "$@"
+    check_rc "$*" 0
+    sed 's/></>\
+</g' "$file" | sed '/<style>.*<\/style>/d; /<script/,/<\/script>/d; /<style>/,/<\/style>/d' > figure
+    same "shown/kinds.$file.txt" figure
+}
+made page.html --html page.html
+for kind in speed roofline time gbps gflops efficiency heat fits rivals; do made $kind.svg --svg $kind.svg --plot $kind; done
+made samples.svg --svg samples.svg --plot samples --where operation=unsure
 
 finish

@@ -469,7 +469,26 @@ static void test_trends_by_hand(void) {
     KBENCH_FREE(t);
 }
 
+// By how many thresholds a case is slower, or by how many double thresholds it takes more memory.
+static void test_severity(void) {
+    static const struct {
+        double times;
+        const char* word;
+    } rows[] = { { 1, "minor" },     { 1.99, "minor" },  { 2.01, "moderate" }, { 4.99, "moderate" },
+                 { 5.01, "severe" }, { 19.9, "severe" }, { 20.1, "critical" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_change c;
+        memset(&c, 0, sizeof c);
+        c.regressed = true, c.log = log1p(0.05 * rows[i].times), c.memory = 1 + 0.1 * 40;
+        CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
+        c.more = true, CHECK_STR(kbi_severity(&c, 0.05), "critical"); // the worse of the two
+        c.regressed = false, c.memory = 1 + 0.1 * rows[i].times;
+        CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
+    }
+}
+
 int main(int argc, char** argv) {
+    test_severity();
     verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
     test_trends_by_hand();
     test_pairs();

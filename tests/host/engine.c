@@ -76,6 +76,53 @@ static void test_absolute(void) {
     CHECK_INT(r.status, KB_OK);
     CHECK_THAT(r.time_ms >= 0 && r.time_ms < 1e-4 * SLOWER, "an empty function reads %g ms", r.time_ms);
     kb_result_free(&r);
+    kbi_lab.wall_step = 1000; // of a coarse clock; samples are a thousand of its steps long, whatever they hold
+    for (int i = 0; i < 2; i++) {
+        r = kb_run(&d, nothing, NULL);
+        double us = (double)r.launches_per_sample * r.time_ms * 1e3;
+        CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us); // less where the machine was busy meanwhile
+        kb_result_free(&r);
+        kbi_lab.wall_step = 0; // and 20 us where it is a fine one
+    }
+}
+
+#if KBI_FIBERS && !defined(TEST_SANITIZE)
+static struct {
+    int steps;
+    uintptr_t at;
+} deep;
+static void goes_deep(void* user) {
+    char room[(7 << 20) + (1 << 19)]; // what the least stack has room for
+    memset(room, 1, sizeof room);
+    kb_keep(room[kbi_now() % 1000]);
+    deep.at = (uintptr_t)room;
+    deep.steps++;
+    kbi_fiber_rest((kbi_fiber*)user);
+    deep.steps++;
+}
+#endif
+
+// The stack of a body that is suspended in its middle is as large as the process allows, from 8 to 64 MiB.
+static void test_stack(void) {
+#if KBI_FIBERS && !defined(TEST_SANITIZE)
+    static const int mib[] = { 2, 8, 24, 64, 200 };
+    struct rlimit was, now;
+    if (getrlimit(RLIMIT_STACK, &was) != 0) return;
+    for (int i = 0; i < KBI_COUNT(mib); i++) {
+        now = was;
+        now.rlim_cur = (rlim_t)mib[i] << 20;
+        if (now.rlim_cur > was.rlim_max || setrlimit(RLIMIT_STACK, &now) != 0) continue;
+        kbi_fiber f;
+        memset(&f, 0, sizeof f);
+        deep.steps = 0;
+        CHECK(kbi_fiber_make(&f, goes_deep, &f));
+        CHECK_INT(f.size, (size_t)KBI_MAX(8, KBI_MIN(mib[i], 64)) << 20);
+        kbi_fiber_resume(&f), CHECK_INT(deep.steps, 1), kbi_fiber_resume(&f), CHECK_INT(deep.steps, 2);
+        CHECK(deep.at >= (uintptr_t)f.stack && deep.at < (uintptr_t)f.stack + f.size);
+        kbi_fiber_free(&f);
+    }
+    setrlimit(RLIMIT_STACK, &was);
+#endif
 }
 
 // each timed run of KB_SAMPLE finds what the reset left, and the reset's own time is not counted
@@ -307,6 +354,7 @@ static void test_memory(void) {
 int main(void) {
     test_scale();
     test_absolute();
+    test_stack();
     test_sample();
     test_before();
     test_desc();

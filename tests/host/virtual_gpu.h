@@ -5,7 +5,10 @@
 // the CUDA runtime, the driver, NVML, CUPTI and cuBLASLt; VIRTUAL_... in the environment say what these do.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -29,6 +32,25 @@ static handling virtual_signal(int number, handling handler) {
     sigaction(number, &a, &before);
     return before.sa_handler;
 }
+// What was asked of the device and its libraries, how often, and how much: a line each in the file that VIRTUAL_CALLS
+// names, when the process ends (that of --no-isolate: a worker leaves without a word).
+static struct {
+    const char* name;
+    double n;
+} calls[128];
+static void calls_written(void) {
+    FILE* f = calls[0].name && getenv("VIRTUAL_CALLS") ? fopen(getenv("VIRTUAL_CALLS"), "w") : NULL;
+    for (int i = 0; f && calls[i].name; i++) fprintf(f, "%s %.0f\n", calls[i].name, calls[i].n);
+    if (f) fclose(f);
+}
+static void called_for(const char* name, double n) {
+    static bool wanted;
+    int i = 0;
+    if (!wanted) wanted = atexit(calls_written) == 0;
+    while (calls[i].name && strcmp(calls[i].name, name) != 0) i++;
+    if (i + 1 < (int)(sizeof calls / sizeof calls[0])) calls[i].name = name, calls[i].n += n;
+}
+static void called(const char* name) { called_for(name, 1); }
 static pid_t virtual_fork(void) {
     static int processes;
     if (getenv("VIRTUAL_FORKS") && ++processes > atoi(getenv("VIRTUAL_FORKS"))) return errno = EAGAIN, -1;
@@ -215,14 +237,19 @@ static void trace(const operation* o, double start) {
 }
 static int trace_callbacks(void (*request)(uint8_t**, size_t*, size_t*),
                            void (*done)(void*, uint32_t, uint8_t*, size_t, size_t)) {
+    called(__func__);
     return tracing.request = request, tracing.done = done, 0;
 }
 static int trace_error(void) { return getenv("VIRTUAL_CUPTI_ERROR") ? atoi(getenv("VIRTUAL_CUPTI_ERROR")) : 0; }
 static int trace_enable(int kind) {
+    called(__func__);
     if (!trace_error()) tracing.on |= 1u << kind;
     return trace_error();
 }
-static int trace_disable(int kind) { return tracing.on &= ~(1u << kind), 0; }
+static int trace_disable(int kind) {
+    called(__func__);
+    return tracing.on &= ~(1u << kind), 0;
+}
 static int trace_time(uint64_t* ns) { return *ns = (uint64_t)host_now(), 0; }
 static int trace_version(uint32_t* version) { return *version = 130000, 0; }
 static int trace_text(int error, const char** text) { return (void)error, *text = "CUPTI_ERROR_OF_SOME_KIND", 0; }
@@ -237,6 +264,7 @@ static int trace_dropped(void* context, uint32_t stream, size_t* n) {
     return (void)context, (void)stream, *n = getenv("VIRTUAL_CUPTI_DROPS") ? 3 : 0, 0;
 }
 static int trace_flush(uint32_t flags) {
+    called(__func__);
     (void)flags;
     for (int at = 0; at < tracing.n;) {
         uint8_t* buffer;
@@ -278,6 +306,7 @@ static double metric(const char* name) {
 
 // One function for all: which it is follows from its name. Sizes have to be CUPTI's own.
 static int range_do(const char* name, uint64_t* w) {
+    called(name);
     static char image[64];
     const char* fails = getenv("VIRTUAL_RANGE_FAILS"); // NAME:ERROR
     size_t n = strlen(name);
@@ -369,8 +398,14 @@ static void see(const char* what, int blocks, double ns) {
     FILE* f = getenv("VIRTUAL_LAUNCHES") ? fopen(getenv("VIRTUAL_LAUNCHES"), "a") : NULL;
     if (f) fprintf(f, "%s\t%d\t%.0f\t%.0f\n", what, blocks, gpu.now, ns), fclose(f);
 }
-cudaError_t cudaProfilerStart(void) { return see("start", 0, 0), cudaSuccess; }
-cudaError_t cudaProfilerStop(void) { return see("stop", 0, 0), cudaSuccess; }
+cudaError_t cudaProfilerStart(void) {
+    called(__func__);
+    return see("start", 0, 0), cudaSuccess;
+}
+cudaError_t cudaProfilerStop(void) {
+    called(__func__);
+    return see("stop", 0, 0), cudaSuccess;
+}
 
 static void execute(const operation* o, int kernels_behind) {
     if (o->kind == KERNEL) see(o->of->name, KBI_MAX(o->of->blocks, 1), o->ns);
@@ -446,27 +481,44 @@ static cudaError_t submit(cudaStream_t s, operation o) {
 }
 
 cudaError_t cudaGetLastError(void) {
+    called(__func__);
     cudaError_t e = did(gpu.last);
     gpu.last = cudaSuccess;
     return e;
 }
-cudaError_t cudaPeekAtLastError(void) { return did(gpu.last); }
+cudaError_t cudaPeekAtLastError(void) {
+    called(__func__);
+    return did(gpu.last);
+}
 const char* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : "an error"; }
 const char* cudaGetErrorName(cudaError_t e) { return e == cudaSuccess ? "cudaSuccess" : "cudaErrorOfSomeKind"; }
 cudaError_t cudaGetDeviceCount(int* n) {
+    called(__func__);
     return *n = getenv("VIRTUAL_DEVICES") ? atoi(getenv("VIRTUAL_DEVICES")) : 1, cudaSuccess;
 }
-cudaError_t cudaGetDevice(int* d) { return *d = gpu.device, cudaSuccess; }
+cudaError_t cudaGetDevice(int* d) {
+    called(__func__);
+    return *d = gpu.device, cudaSuccess;
+}
 cudaError_t cudaSetDevice(int d) {
+    called(__func__);
     while (getenv("VIRTUAL_HANG")) pause();
     return gpu.device = d, cudaSuccess;
 }
-cudaError_t cudaRuntimeGetVersion(int* v) { return *v = CUDART_VERSION, cudaSuccess; }
-cudaError_t cudaDriverGetVersion(int* v) { return *v = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* v) {
+    called(__func__);
+    return *v = CUDART_VERSION, cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* v) {
+    called(__func__);
+    return *v = CUDART_VERSION, cudaSuccess;
+}
 cudaError_t cudaDeviceGetPCIBusId(char* s, int n, int d) {
+    called(__func__);
     return (void)d, snprintf(s, (size_t)n, "0:0:0"), cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* p, int d) {
+    called(__func__);
     (void)d;
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "Virtual GPU");
@@ -483,6 +535,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* p, int d) {
     return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** p, size_t bytes) {
+    called(__func__);
     int i = 0;
     if (forbidden()) return gpu.spoiled;
     if (gpu.broken != cudaSuccess) return gpu.broken;
@@ -495,9 +548,11 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
     *p = gpu.blocks[i].p =
         mmap((void*)next, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     gpu.used += gpu.blocks[i].bytes = bytes ? bytes : 1;
+    called_for("bytes allocated", (double)bytes);
     return cudaSuccess;
 }
 cudaError_t cudaFree(void* p) {
+    called(__func__);
     if (forbidden()) return gpu.spoiled;
     for (int i = 0; p && i < 4096; i++)
         if (gpu.blocks[i].p == p) {
@@ -508,32 +563,53 @@ cudaError_t cudaFree(void* p) {
     return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned flags) {
+    called(__func__);
     return (void)flags, *p = calloc(1, bytes), cudaSuccess;
 }
-cudaError_t cudaFreeHost(void* p) { return free(p), cudaSuccess; }
-cudaError_t cudaHostGetDevicePointer(void** d, void* p, unsigned f) { return (void)f, *d = p, cudaSuccess; }
-cudaError_t cudaMallocAsync(void** p, size_t n, cudaStream_t s) { return (void)s, cudaMalloc(p, n); }
-cudaError_t cudaFreeAsync(void* p, cudaStream_t s) { return (void)s, cudaFree(p); }
+cudaError_t cudaFreeHost(void* p) {
+    called(__func__);
+    return free(p), cudaSuccess;
+}
+cudaError_t cudaHostGetDevicePointer(void** d, void* p, unsigned f) {
+    called(__func__);
+    return (void)f, *d = p, cudaSuccess;
+}
+cudaError_t cudaMallocAsync(void** p, size_t n, cudaStream_t s) {
+    called(__func__);
+    return (void)s, cudaMalloc(p, n);
+}
+cudaError_t cudaFreeAsync(void* p, cudaStream_t s) {
+    called(__func__);
+    return (void)s, cudaFree(p);
+}
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
+    called(__func__);
     *all = memory_of_device();
     *free_bytes = *all - gpu.used;
     return cudaSuccess;
 }
 cudaError_t cudaMemset(void* p, int value, size_t n) {
+    called(__func__);
     if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20) // both ends, where somebody will look
         memset(p, value, 1 << 13), memset((char*)p + n - (1 << 13), value, 1 << 13);
     else if (n <= (size_t)64 << 20)
         memset(p, value, n); // not what is only evicted with
     gpu.zeros = value == 0;
+    called_for("bytes set", (double)n);
     return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t s) { return (void)s, cudaMemset(p, v, n); }
+cudaError_t cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t s) {
+    called(__func__);
+    return (void)s, cudaMemset(p, v, n);
+}
 cudaError_t cudaMemcpy(void* to, const void* from, size_t n, enum cudaMemcpyKind kind) {
+    called(__func__);
     (void)kind;
     if (forbidden()) return gpu.spoiled;
     return memcpy(to, from, n), cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) {
+    called(__func__);
     operation o = { COPY, NULL, (double)n / 2000, NULL, NULL, NULL };
     (void)kind;
     if (gpu.no_copies) return did(cudaErrorInvalidValue);
@@ -544,29 +620,38 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcp
     return submit(s, o);
 }
 // 100 MiB of the pool are in use all the time: not the cases' doing
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) { return (void)d, (void)pool, cudaSuccess; }
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) {
+    called(__func__);
+    return (void)d, (void)pool, cudaSuccess;
+}
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t p, enum cudaMemPoolAttr a, void* v) {
+    called(__func__);
     return (void)p, (void)a, *(uint64_t*)v = 100 << 20, cudaSuccess;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t p, enum cudaMemPoolAttr a, void* v) {
+    called(__func__);
     return (void)p, (void)a, (void)v, cudaSuccess;
 }
 cudaError_t cudaCtxResetPersistingL2Cache(void) {
+    called(__func__);
     gpu.aside = false;
     if (!getenv("VIRTUAL_STICKY")) gpu.persists = false;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetLimit(size_t* n, enum cudaLimit limit) {
+    called(__func__);
     return *n = limit != cudaLimitPersistingL2CacheSize ? 0
                 : getenv("VIRTUAL_ASIDE")               ? 30 << 20
                                                         : gpu.limit,
            cudaSuccess;
 }
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t n) {
+    called(__func__);
     if (limit == cudaLimitPersistingL2CacheSize) gpu.limit = n;
     return cudaSuccess;
 }
 cudaError_t cudaStreamSetAttribute(cudaStream_t s, cudaStreamAttrID id, const cudaStreamAttrValue* value) {
+    called(__func__);
     (void)s;
     if (id != cudaStreamAttributeAccessPolicyWindow) return cudaErrorInvalidValue;
     gpu.window.p = (const char*)value->accessPolicyWindow.base_ptr;
@@ -574,40 +659,54 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t s, cudaStreamAttrID id, const cu
     return cudaSuccess;
 }
 cudaError_t cudaStreamCreate(cudaStream_t* s) {
+    called(__func__);
     return *s = (cudaStream_t)calloc(1, sizeof(struct CUstream_st)), cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned f) { return (void)f, cudaStreamCreate(s); }
-cudaError_t cudaStreamDestroy(cudaStream_t s) { return free(s), cudaSuccess; }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned f) {
+    called(__func__);
+    return (void)f, cudaStreamCreate(s);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+    called(__func__);
+    return free(s), cudaSuccess;
+}
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+    called(__func__);
     if (forbidden()) return gpu.spoiled;
     return drain(s), did(cudaSuccess);
 }
 static cudaStream_t the_stream;
 cudaError_t cudaDeviceSynchronize(void) {
+    called(__func__);
     if (gpu.preempted || gpu.busy) usleep(200);
     gpu.preempted = false; // the host's processor was somebody else's, once
     return the_stream ? cudaStreamSynchronize(the_stream) : cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* e) {
+    called(__func__);
     *e = (cudaEvent_t)calloc(1, sizeof(struct CUevent_st));
     (*e)->index = gpu.events++ / 2;
     return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+    called(__func__);
     operation o = { EVENT, NULL, 0, e, NULL, NULL };
     the_stream = s;
     return submit(s, o);
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t a, cudaEvent_t b) {
+    called(__func__);
     return *ms = (float)((b->stamp - a->stamp) * 1e-6), did(cudaSuccess);
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode) {
+    called(__func__);
     (void)s, (void)mode;
     gpu.spoiled = cudaSuccess;
     gpu.capture = (struct CUgraph_st*)calloc(1, sizeof *gpu.capture);
     return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
+    called(__func__);
     (void)s;
     *graph = gpu.spoiled == cudaSuccess ? gpu.capture : NULL;
     if (gpu.spoiled != cudaSuccess) free(gpu.capture);
@@ -616,17 +715,20 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
     return did(gpu.spoiled == cudaSuccess ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus* status) {
+    called(__func__);
     (void)s;
     *status = gpu.capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t* nodes, size_t* n) {
+    called(__func__);
     for (int i = 0; nodes && i < g->n; i++) nodes[i] = (cudaGraphNode_t)(void*)&g->nodes[i];
     *n = (size_t)g->n;
     return cudaSuccess;
 }
 static const operation* node_of(cudaGraphNode_t n) { return (const operation*)(const void*)n; }
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t n, enum cudaGraphNodeType* type) {
+    called(__func__);
     static const enum cudaGraphNodeType types[] = { cudaGraphNodeTypeKernel, cudaGraphNodeTypeEventRecord,
                                                     cudaGraphNodeTypeEmpty,  cudaGraphNodeTypeMemcpy,
                                                     cudaGraphNodeTypeHost,   cudaGraphNodeTypeMemAlloc,
@@ -634,6 +736,7 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t n, enum cudaGraphNodeType* type
     return *type = types[node_of(n)->kind], cudaSuccess;
 }
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
+    called(__func__);
     memset(p, 0, sizeof *p);
     p->func = (void*)(uintptr_t)node_of(n)->of;
     p->gridDim.x = p->gridDim.y = p->gridDim.z = p->blockDim.x = p->blockDim.y = p->blockDim.z = 1;
@@ -650,20 +753,24 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNod
     return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void* p) {
+    called(__func__);
     return (void)a, (void)p, cudaErrorInvalidValue;
 }
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
+    called(__func__);
     (void)n, (void)id, (void)v; // what the kernels here were compiled for is not what they are launched with
     return cudaErrorInvalidValue;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* e, cudaGraph_t g, unsigned long long flags) {
+    called(__func__);
     (void)flags;
     *e = (cudaGraphExec_t)calloc(1, sizeof(struct CUgraphExec_st));
     (*e)->graph = *g;
     return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
+    called(__func__);
     static const function whole = { "graph", 0, 0, 0, 0, 0, false };
     operation o = { KERNEL, &whole, 0, NULL, NULL, NULL };
     static int launches;
@@ -672,28 +779,39 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
     count(&e->graph); // at once: nothing else of a graph's is looked at before it ends
     return submit(s, o);
 }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) { return free(e), cudaSuccess; }
-cudaError_t cudaGraphDestroy(cudaGraph_t g) { return free(g), cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) {
+    called(__func__);
+    return free(e), cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t g) {
+    called(__func__);
+    return free(g), cudaSuccess;
+}
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* a, const void* f) {
+    called(__func__);
     (void)f;
     memset(a, 0, sizeof *a);
     a->numRegs = 42, a->localSizeBytes = 24, a->sharedSizeBytes = 4096;
     return cudaSuccess;
 }
 cudaError_t cudaFuncGetName(const char** name, const void* f) {
+    called(__func__);
     return *name = ((const function*)f)->name, cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, const void* f, int threads, size_t shared) {
+    called(__func__);
     return (void)f, *n = threads == 256 && shared == 1000 ? 5 : 1, cudaSuccess;
 }
 
 // --- the driver ---
 
 static int load_module(void** module, const void* image) {
+    called(__func__);
     bool good = strstr((const char*)image, ".visible .entry") != NULL;
     return *module = (void*)(uintptr_t)++gpu.modules, good ? 0 : 218;
 }
 static int get_function(void** f, void* module, const char* name) {
+    called(__func__);
     function* made = (function*)calloc(1, sizeof *made);
     int i;
     snprintf(made->name, sizeof made->name, "%s", name);
@@ -762,6 +880,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
         of->blocks = (int)gx, of->threads = (int)bx, of->shared = (int)shared, of->cluster = gpu.cluster,
         of->dry = !((void**)a[0])[0];
     the_stream = stream;
+    called(of->name);
 #define IS(what) (strcmp(of->name, "kbi_" what) == 0)
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
     if (IS("null")) of->blocks = (int)gx; // a mark, where there are several
@@ -791,23 +910,33 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     return submit(stream, o), 0;
 }
 static int launch_as(const kbi_cu_config* c, void* f, void** arguments, void** extra) {
+    called(__func__);
     gpu.cluster = (int)c->attributes->value[0];
     int error = launch(f, c->grid[0], 1, 1, c->block[0], 1, 1, c->shared, c->stream, arguments, extra);
     gpu.cluster = 1;
     return error;
 }
-static int set_attribute(void* f, int attribute, int value) { return (void)f, (void)attribute, (void)value, 0; }
+static int set_attribute(void* f, int attribute, int value) {
+    called(__func__);
+    return (void)f, (void)attribute, (void)value, 0;
+}
 static int get_attribute(int* value, int attribute, void* f) {
+    called(__func__);
     *value = attribute == KBI_CU_CLUSTER_X ? ((const function*)f)->cluster : 0;
     return 0;
 }
 static int wait_value(kb_stream s, unsigned long long address, unsigned value, unsigned flags) {
+    called(__func__);
     operation o = { WAIT, NULL, 0, NULL, (volatile unsigned*)(uintptr_t)address, NULL };
     (void)value, (void)flags;
     return submit(s, o), 0;
 }
-static int node_parameters(cudaGraphNode_t n, void* out) { return *(const void**)out = node_of(n)->of, 0; }
+static int node_parameters(cudaGraphNode_t n, void* out) {
+    called(__func__);
+    return *(const void**)out = node_of(n)->of, 0;
+}
 static int argument(void* f, size_t i, size_t* offset, size_t* size) {
+    called(__func__);
     *offset = 0, *size = ((const function*)f)->bytes;
     if (!*size) return 1;
     if (i && getenv("VIRTUAL_TOOL")) puts("a call was refused"); // compute-sanitizer would say so
@@ -815,6 +944,7 @@ static int argument(void* f, size_t i, size_t* offset, size_t* size) {
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigned version, unsigned long long flags,
                                              enum cudaDriverEntryPointQueryResult* found) {
+    called(__func__);
     (void)version, (void)flags;
     kbi_cu_load a = load_module;
     kbi_cu_function b = get_function;
@@ -842,11 +972,21 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
 
 // --- the driver's library for management ---
 
-static int nvml_init(void) { return 0; }
-static int nvml_handle(const char* bus, void** device) { return (void)bus, *device = &gpu, 0; }
-static int nvml_power(void* device, unsigned* milliwatts) { return (void)device, *milliwatts = 700000, 0; }
+static int nvml_init(void) {
+    called(__func__);
+    return 0;
+}
+static int nvml_handle(const char* bus, void** device) {
+    called(__func__);
+    return (void)bus, *device = &gpu, 0;
+}
+static int nvml_power(void* device, unsigned* milliwatts) {
+    called(__func__);
+    return (void)device, *milliwatts = 700000, 0;
+}
 // 1 kW for what works, 80 W between two readings where nothing did; in steps. VIRTUAL_ENERGY=none, stuck, breaks.
 static int nvml_energy(void* device, unsigned long long* mj) {
+    called(__func__);
     static double all = 1e6;
     static int64_t before, shown_at;
     static unsigned long long shown = 1000000;
@@ -862,18 +1002,28 @@ static int nvml_energy(void* device, unsigned long long* mj) {
     if (now - shown_at >= 20000000) shown = (unsigned long long)all, shown_at = now;
     return *mj = shown, 0;
 }
-static int nvml_driver(char* text, unsigned n) { return snprintf(text, n, "580.1"), 0; }
-static int nvml_temperature(void* device, int sensor, unsigned* c) { return (void)device, *c = sensor ? 0 : 61, 0; }
+static int nvml_driver(char* text, unsigned n) {
+    called(__func__);
+    return snprintf(text, n, "580.1"), 0;
+}
+static int nvml_temperature(void* device, int sensor, unsigned* c) {
+    called(__func__);
+    return (void)device, *c = sensor ? 0 : 61, 0;
+}
 static int nvml_clock(void* device, int which, unsigned* mhz) {
+    called(__func__);
     return (void)device, *mhz = which == 2 ? 3201 : 1, 0;
 }
 static int nvml_mig(void* device, unsigned* now, unsigned* pending) {
+    called(__func__);
     return (void)device, *now = getenv("VIRTUAL_SHARED") != NULL, *pending = 0, 0;
 }
-static int nvml_processes(void* device, unsigned* n, void* out) { // this one, and another one's
+static int nvml_processes(void* device, unsigned* n, void* out) {
+    called(__func__); // this one, and another one's
     return (void)device, (void)out, *n = getenv("VIRTUAL_SHARED") ? 2 : 1, 0;
 }
-static int nvml_reasons(void* device, unsigned long long* mask) { // 1: idle
+static int nvml_reasons(void* device, unsigned long long* mask) {
+    called(__func__); // 1: idle
     const char* reasons = getenv("VIRTUAL_THROTTLE");
     return (void)device, *mask = gpu.idle || !reasons ? 1 : strtoul(reasons, NULL, 0), 0;
 }
@@ -885,30 +1035,50 @@ typedef struct matrix {
     double side;
 } matrix;
 static int lt_version[] = { 13, 14 }; // a library is known by its address here
-static int lt_create(void** handle) { return *handle = &gpu, 0; }
-static int lt_refuse(void** handle) { return (void)handle, 1; }
-static int lt_destroy(void* handle) { return (void)handle, 0; }
+static int lt_create(void** handle) {
+    called(__func__);
+    return *handle = &gpu, 0;
+}
+static int lt_refuse(void** handle) {
+    called(__func__);
+    return (void)handle, 1;
+}
+static int lt_destroy(void* handle) {
+    called(__func__);
+    return (void)handle, 0;
+}
 static int lt_describe(void** what, int compute, int scale) {
+    called(__func__);
     int* made = (int*)calloc(3, sizeof *made);
     made[0] = compute, made[1] = scale;
     return *what = made, 0;
 }
 static int lt_describe_more(void* what, int attribute, const void* value, size_t bytes) {
+    called(__func__);
     if (attribute == 3 && bytes == 4) ((int*)what)[2] = *(const int*)value;
     return (attribute == 3 && bytes == 4) || (attribute == 25 && bytes == 1) ? 0 : 7;
 }
 static int lt_layout(void** out, int type, uint64_t rows, uint64_t columns, int64_t stride) {
+    called(__func__);
     matrix* m = (matrix*)calloc(1, sizeof *m);
     m->type = type, m->side = (double)rows;
     return *out = m, rows == columns && (int64_t)rows == stride ? 0 : 7;
 }
-static int lt_prefer(void** out) { return *out = calloc(1, 8), 0; }
+static int lt_prefer(void** out) {
+    called(__func__);
+    return *out = calloc(1, 8), 0;
+}
 static int lt_prefer_more(void* p, int attribute, const void* value, size_t bytes) {
+    called(__func__);
     return (void)p, (void)value, attribute == 1 && bytes == sizeof(size_t) ? 0 : 7;
 }
-static int lt_free(void* p) { return free(p), 0; }
+static int lt_free(void* p) {
+    called(__func__);
+    return free(p), 0;
+}
 static int lt_search(void* handle, void* what, void* a, void* b, void* c, void* d, void* preference, int wanted,
                      kbi_algorithm* found, int* n) {
+    called(__func__);
     (void)handle, (void)b, (void)c, (void)d, (void)preference;
     if (((matrix*)a)->type == 28 && getenv("VIRTUAL_NO_FP8")) return 15;
     if (((int*)what)[2] != 1) return 15; // what is 8 bits wide has to be given transposed
@@ -919,6 +1089,7 @@ static int lt_search(void* handle, void* what, void* a, void* b, void* c, void* 
 static int lt_multiply(void* handle, void* what, const void* alpha, const void* a, void* of_a, const void* b,
                        void* of_b, const void* beta, const void* c, void* of_c, void* d, void* of_d,
                        const kbi_algorithm* algorithm, void* workspace, size_t bytes, kb_stream stream) {
+    called(__func__);
     static const function product = { "product", 0, 0, 0, 0, 0, false };
     static const struct {
         int compute, scale, in, out;
