@@ -2914,6 +2914,7 @@ class _Truth:
         self.overflows = False  # of huge inputs: what is not finite is nobody's fault
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
+        self.most = torch.finfo(own.dtype).max
         both = torch.isfinite(double) & torch.isfinite(self.value)
         # where one overflows and the other does not, nobody knows what is right
         self.open = torch.isfinite(double) != torch.isfinite(self.value)
@@ -2939,6 +2940,9 @@ class _Truth:
         allowed = near_zero + rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
+        if not got.dtype.is_complex:  # so near to where numbers end the next one is infinite, and as right
+            edge = torch.where(self.value.abs() + allowed >= self.most, self.value.sign() * math.inf, self.value)
+            same |= got == edge
         if self.overflows:
             same |= ~torch.isfinite(got)
         apart = torch.where(torch.isfinite(off) & torch.isfinite(apart), apart, torch.full_like(off, math.inf))
