@@ -3913,15 +3913,16 @@ class _Judge:
 
     def claims(self) -> None:
         """What triton.testing.do_bench reads of both: of the candidate in its process, which is believed."""
+        if self.gone:
+            self.probes["do_bench_ms"] = "skipped: its process has ended"
+            return
         examples = self.inputs.examples
-        reply: Dict[str, Any] = {"error": "its process has ended"}
         with self.turn.alone():
-            if self.remote and not self.gone:
-                reply = self.remote.ask("claim", args=_copy(examples))
+            reply = self.remote.ask("claim", args=_copy(examples))
             known = str(self.rival), str([_shape_of(v) for v in examples])
-            if known not in _claimed:
+            if known not in _claimed and "error" not in reply:
                 _claimed[known] = _claim_of(self.reference, _copy(examples))
-        self.claimed.update(do_bench_ms=reply.get("ms"), do_bench_reference_ms=_claimed[known])
+        self.claimed.update(do_bench_ms=reply.get("ms"), do_bench_reference_ms=_claimed.get(known))
         self.probes["do_bench_ms"] = "skipped: " + reply["error"] if "error" in reply else "ran"
 
     # --- speed of host work: both in processes of their own, timed from here ---
@@ -4077,8 +4078,9 @@ class _Judge:
             with self.turn.beside_others():
                 self.steps(self.correctness, self.memory, self.precision, self.threads)
             self.steps(self.ready)
-            with self.turn.alone():
-                self.steps(self.race, self.repeats)
+            if not self.condemned:
+                with self.turn.alone():
+                    self.steps(self.race, self.repeats)
             with self.turn.beside_others():
                 self.steps(self.after)
                 self.quiet()
