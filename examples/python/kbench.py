@@ -2167,12 +2167,14 @@ class _Server:
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """The inputs of the next calls. Of those that are kept new copies: the objects are others each time."""
         self.outputs = []
-        self.batch = m["batch"] if m["which"] is None else [_copy(args) for args in self.kept[m["which"]]]
+        self.batch = m["batch"] if m["which"] is None else [_anew(args) for args in self.kept[m["which"]]]
         self.settle()
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        self.kept[m["which"]] = m["batch"]
+        """Inputs of n calls: those that were sent, or copies of the one."""
+        some = m["batch"]
+        self.kept[m["which"]] = [_anew(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
 
     def change(self, m: Dict[str, Any]) -> Dict[str, Any]:
@@ -2272,6 +2274,15 @@ class _Server:
     def claim(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """What triton.testing.do_bench reads of it."""
         return {"ms": _claim_of(self.fn, m["args"])}
+
+
+def _anew(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    """Copies, for which gradients are wanted where they were."""
+    copies = _copy(args)
+    for new, old in zip(copies, args):
+        if getattr(old, "requires_grad", False):
+            new.requires_grad_()
+    return copies
 
 
 def _claim_of(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
@@ -4012,12 +4023,14 @@ class _Judge:
             self.flag("MEMOIZED", f"inputs that it has seen take {share:.2g} of the time of fresh ones")
 
     def _keep_fresh(self, which: int, n: int) -> None:
-        self.remote.ask("keep", which=which, batch=[self.inputs.fresh() for _ in range(n)])
+        """Where elements can be changed one is sent: each call's inputs become others there."""
+        some = 1 if self.inputs.some_edits(1) else n
+        self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
     def _share_when_seen(self, n: int) -> Optional[float]:
         """The share of the time of fresh inputs that the same inputs take when they come again; 1 where the two
-        are not apart, None where they are too short. Its process keeps two batches of n, whose contents change there:
-        they are too much to be sent each time."""
+        are not apart, None where they are too short. Its process keeps two batches of n, whose contents change there: they
+        are too much to be sent each time."""
         nothing: List[float] = []
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])  # fresh and again: again first, fresh first
 

@@ -162,8 +162,8 @@ def again_and_fresh():
             state = {"paused": True, "slow": False, "seen": None, "version": [0, 0], "sent": 0}
 
             class Remote:
-                def ask(self, do, which, state=state, **_):
-                    state["paused"], state["sent"] = True, state["sent"] + (do == "keep")
+                def ask(self, do, which, state=state, batch=(), **_):
+                    state["paused"], state["sent"] = True, state["sent"] + len(batch)
                     state["version"][which] += 1
 
             def timed(remote, batch=(), which=None, state=state):
@@ -183,7 +183,7 @@ def again_and_fresh():
             found += any(f["word"] == "MEMOIZED" for f in judge.flags)
             sent.add(state["sent"])
         check("again and fresh: " + what, found >= 49 if keeps else found == 0, found)
-        check("again and fresh: each batch is sent once", sent == {2}, sent)
+        check("again and fresh: one's inputs are sent for each batch", sent == {2}, sent)
     kbench._timed = real
 
 
@@ -266,6 +266,18 @@ def tensors():
     for got, good in (([math.inf, 6e4, 1], True), ([-math.inf, 6e4, 1], False), ([65504, math.inf, 1], False)):
         worst = truth.compare(torch.tensor(got).half(), own, 4e-3)
         check(f"tensors: {got} where 65515 is right", (worst <= 1) == good, worst)
+    kept = kbench._Server()
+    kept.gpu = False
+    x = torch.ones(3).requires_grad_()
+    kept.keep({"which": 1, "n": 2, "batch": [(x, 2)]})
+    kept.change({"which": 1, "edits": [(0, (0,), 5.0), (0, (1,), 6.0)]})
+    kept.prepare({"which": 1})
+    first = [args[0] for args in kept.batch]
+    kept.prepare({"which": 1})
+    again = [args[0] for args in kept.batch]
+    check("tensors: each call's own", [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again)
+    check("tensors: others each time", all(v is not w for v in first for w in again), "")
+    check("tensors: with gradients", all(v.requires_grad for v in again), again)
 
 
 if __name__ == "__main__":
