@@ -4029,8 +4029,8 @@ class _Judge:
 
     def _share_when_seen(self, n: int) -> Optional[float]:
         """The share of the time of fresh inputs that the same inputs take when they come again; 1 where the two
-        are not apart, None where they are too short. Its process keeps two batches of n, whose contents change there: they
-        are too much to be sent each time."""
+        are not apart, None where they are too short. Its process keeps two batches of n, whose contents change there:
+        they are too much to be sent each time."""
         nothing: List[float] = []
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])  # fresh and again: again first, fresh first
 
