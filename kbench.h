@@ -8692,7 +8692,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calibrate measure: what events read too much, against what an empty kernel takes.
-              Public: none      Used by: >>cuda, >>worker, >>groups
+              Public: none      Used by: >>cuda, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -23918,6 +23918,22 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     kbi_arena_free(&arena);
     return good;
 }
+
+#if defined(KBENCH_SHARED)
+// For a binding: what empty kernels take by CUPTI, as a process writes it that is started for that, since CUPTI stays
+// where it was loaded. Before the first measurement; else, and of bytes that are none, false.
+bool kbi_calibrate_from(const void* truth, int64_t bytes);
+bool kbi_calibrate_from(const void* truth, int64_t bytes) {
+    kbi_truth given;
+    const double* ns = &given.ns[0][0][0][0];
+    if (!KBI_CUDA || kbi_host_program.backend || !truth || bytes != (int64_t)sizeof given) return false;
+    memcpy(&given, truth, sizeof given);
+    for (size_t i = 0; i < sizeof given / sizeof *ns; i++)
+        if (!(ns[i] > 1 && ns[i] < 1e6)) return false;
+    kbi_truth_set(&given);
+    return true;
+}
+#endif
 
 int64_t kb_abi(const char* what) {
     static const struct {

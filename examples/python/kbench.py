@@ -165,6 +165,7 @@ _SIGNATURES = {
     "kb_result_free": (None, [C.c_void_p]),
     "kb_json": (C.c_int64, [C.c_void_p, C.c_char_p, C.c_int64]),
     "kb_abi": (C.c_int64, [C.c_char_p]),
+    "kbi_calibrate_from": (C.c_bool, [C.c_char_p, C.c_int64]),
     "kb_current": (C.c_void_p, []),
     "kb_main": (C.c_int, [C.c_int, C.POINTER(C.c_char_p)]),
     "kb_add_from": (None, [C.POINTER(_Entry), C.c_void_p]),
@@ -332,6 +333,7 @@ class _Library:
         self.result_bytes = self.kb_abi(b"kb_result")
         self.cuda = bool(self.kb_abi(b"cuda"))
         self.call_ms: Optional[float] = None  # what an empty function takes; see _call_cost
+        self.calibrated = not self.cuda or self.is_worker
 
     def __getattr__(self, name: str) -> Any:  # the rest of _SIGNATURES
         raise AttributeError(name)
@@ -345,6 +347,49 @@ class _Library:
         """The one that kbench measures on."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDevice(C.byref(n)) == 0 else 0
+
+
+    def calibrate(self, device: int) -> None:
+        """Before the first measurement on a GPU: by CUPTI's durations of empty kernels. Without them the times of
+        small kernels are known less well; without CUPTI, or under a profiler, it stays at that."""
+        if not self.calibrated and not any(name in os.environ for name in _PROFILERS):
+            truth = _ask_truth(self.handle._name, device)
+            self.kbi_calibrate_from(truth, len(truth))
+        self.calibrated = True
+
+
+_PROFILERS = (
+    "CUDA_INJECTION64_PATH",
+    "NV_NSIGHT_INJECTION_PORT_BASE",
+    "NV_NSIGHT_INJECTION_TRANSPORT_TYPE",
+    "NSYS_PROFILING_SESSION_ID",
+    "NV_SANITIZER_INJECTION_PORT_BASE",
+)
+# the library takes its part, 2, out of the environment when it is loaded, and writes to the handle
+_TRUTH = """
+import ctypes, os, sys
+os.environ["KBENCH_STARTED_AS"] = f"{os.getpid()},2,{sys.argv[2]},{sys.argv[3]}"
+ctypes.CDLL(sys.argv[1]).kb_main(0, None)
+"""
+
+
+def _ask_truth(path: str, device: int) -> bytes:
+    """CUPTI's durations, measured in a process of their own, since it stays where it was loaded and makes launches
+    slower. Nothing: it has none, or takes longer than ten seconds."""
+    come, theirs = os.pipe()
+    command = [sys.executable, "-I", "-c", _TRUTH, path, str(device), str(theirs)]
+    quiet = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
+    try:
+        subprocess.run(command, pass_fds=(theirs,), timeout=10, **quiet)  # type: ignore[call-overload]
+        os.close(theirs)
+        theirs = -1
+        return os.read(come, 4096)
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+    finally:
+        for handle in (come, theirs):
+            if handle >= 0:
+                os.close(handle)
 
 
 _handle: Optional[_Library] = None
@@ -919,8 +964,11 @@ def _contest(
     seed: Optional[int] = None,
     device: Optional[int] = None,
     expect: Iterable[str] = (),
+    calibrate: bool = True,
 ) -> List[Record]:
     library = _library()
+    if calibrate and not host:
+        library.calibrate(int(device or 0))
     n = len(jobs)
     descs, given = (_Desc * n)(), _params_of(params)
     unknown = [w for w in expect if w not in _EXPECT]
@@ -2037,6 +2085,7 @@ class _Server:
         self.args: Any = ()
         self.held: List[Any] = []  # the latest outputs
         self.batch: List[Any] = []
+        self.kept: Dict[int, List[Any]] = {}  # inputs of calls that come again
         self.outputs: List[Any] = []
         self.rivals: Dict[str, Callable[..., Any]] = {}
 
@@ -2116,7 +2165,21 @@ class _Server:
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        self.batch, self.outputs = m["batch"], []
+        """The inputs of the next calls. Of those that are kept new copies: the objects are others each time."""
+        self.outputs = []
+        self.batch = m["batch"] if m["which"] is None else [_anew(args) for args in self.kept[m["which"]]]
+        self.settle()
+        return {}
+
+    def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        """Inputs of n calls: those that were sent, or copies of the one."""
+        some = m["batch"]
+        self.kept[m["which"]] = [_anew(args) for args in some for _ in range(m["n"] // len(some))]
+        return {}
+
+    def change(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        for args, edit in zip(self.kept[m["which"]], m["edits"]):
+            _apply(args, edit)
         self.settle()
         return {}
 
@@ -2210,10 +2273,22 @@ class _Server:
 
     def claim(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """What triton.testing.do_bench reads of it."""
-        from triton.testing import do_bench
+        return {"ms": _claim_of(self.fn, m["args"])}
 
-        fn, args = self.fn, m["args"]
-        return {"ms": do_bench(lambda: fn(*args), warmup=5, rep=20)}
+
+def _anew(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    """Copies, for which gradients are wanted where they were."""
+    copies = _copy(args)
+    for new, old in zip(copies, args):
+        if getattr(old, "requires_grad", False):
+            new.requires_grad_()
+    return copies
+
+
+def _claim_of(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
+    from triton.testing import do_bench
+
+    return float(do_bench(lambda: fn(*args), warmup=5, rep=20))
 
 
 class _Arm:
@@ -2265,7 +2340,10 @@ def _contest_of_arms(arms: Dict[str, _Arm], m: Dict[str, Any]) -> List[Record]:
         before = wrap(arm.before, arm.args, streams) if arm.edits or arm.inplace else None
         jobs[name] = _Job(interrupts, wrap(arm, arm.args, streams), before, checks)
     options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
-    return _contest(jobs, interrupts, name="judge", host=m["host"], expect=m["expect"], **options)
+    # each candidate has a process of its own, and shares of times are known without
+    return _contest(
+        jobs, interrupts, name="judge", host=m["host"], expect=m["expect"], calibrate=False, **options
+    )
 
 
 def _read_exactly(handle: int, n: int) -> bytes:
@@ -2401,7 +2479,8 @@ class _Nursery:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        self.ask({"modules": modules})
+        self.modules = self.loading = modules
+        self._send({"modules": modules}, ())
 
     @classmethod
     def of(cls, modules: Tuple[str, ...]) -> "_Nursery":
@@ -2413,18 +2492,24 @@ class _Nursery:
             atexit.register(nursery.close)
         return nursery
 
-    def ask(self, message: Any, handles: Sequence[int] = ()) -> bytes:
+    def _send(self, message: Any, handles: Sequence[int]) -> None:
         import array
         import socket
 
         hidden = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))] if handles else []
+        self.place.sendmsg([json.dumps(message).encode()], hidden)
+
+    def ask(self, message: Any, handles: Sequence[int] = ()) -> bytes:
+        loading, self.loading = self.loading, ()
         try:
-            self.place.sendmsg([json.dumps(message).encode()], hidden)
-            answer = self.place.recv(64)
+            answer = self.place.recv(64) if loading else b"ready"  # of its modules
+            if answer:
+                self._send(message, handles)
+                answer = self.place.recv(64)
         except OSError:
             answer = b""
         if not answer:
-            raise Error(f"judge: no process with {', '.join(message.get('modules', ['modules']))} could be made")
+            raise Error(f"judge: no process with {', '.join(self.modules)} could be made")
         return answer
 
     def close(self) -> None:
@@ -2458,9 +2543,10 @@ class _Remote:
         modules: Sequence[str],
         timeout: float,
         nursery: Sequence[str] = (),
+        turn: Optional["_Turn"] = None,
         **load: Any,
     ) -> None:
-        self.timeout = timeout
+        self.timeout, self.turn = timeout, turn
         self.folder = tempfile.mkdtemp(prefix="kbench-judge-")
         env = _variables(self.folder)
         theirs, self.to = os.pipe()
@@ -2482,9 +2568,13 @@ class _Remote:
             )
         os.close(theirs)
         os.close(others)
-        reply = self.ask("load", spec=spec, modules=list(modules), **load)
-        if "error" in reply:
-            raise _Gone("CRASHED", f"it cannot be imported: {reply['error']}")
+        try:
+            reply = self.ask("load", spec=spec, modules=list(modules), **load)
+            if "error" in reply:
+                raise _Gone("CRASHED", f"it cannot be imported: {reply['error']}")
+        except BaseException:
+            self.close()
+            raise
 
     def _wait(self, handle: int, writes: bool, end: float) -> None:
         import select
@@ -2499,6 +2589,20 @@ class _Remote:
         while view:
             self._wait(self.to, True, end)
             view = view[os.write(self.to, view) :]
+
+    def _answered(self, seconds: float) -> bool:
+        import select
+
+        return bool(select.select([self.come], [], [], seconds)[0])
+
+    def _size(self, end: float) -> int:
+        """Of the answer. Who takes longer than a second for it compiles, or hangs: nobody else waits for that."""
+        import time as clock
+
+        if self.turn and not self._answered(max(0.0, min(1.0, end - clock.monotonic()))):
+            with self.turn.away():
+                self._wait(self.come, False, end)
+        return int(struct.unpack("<Q", self._receive(8, end))[0])
 
     def _receive(self, n: int, end: float) -> bytes:
         parts = []
@@ -2522,7 +2626,7 @@ class _Remote:
         try:
             end = clock.monotonic() + self.timeout
             self._send(struct.pack("<Q", len(data)) + data, end)
-            (size,) = struct.unpack("<Q", self._receive(8, end))
+            size = self._size(end)
             body = self._receive(size, end) if 20 <= size < 1 << 34 else b""
         except (EOFError, BrokenPipeError):
             code = self.process.wait()
@@ -2806,11 +2910,13 @@ class _Inputs:
         places = [self._place(i, v) for i, v in enumerate(args) if _shape_of(v)]
         return [self.edit(None, places) for _ in range(n)] if places else []
 
+    def some_edits(self, n: int) -> List[Any]:
+        """For the inputs of n calls another value of one element each. None where that cannot be done."""
+        return [] if self.make_own or not self.places else [self.edit() for _ in range(n)]
+
     def edited(self, batch: List[Any]) -> List[Any]:
         """One element changed in the inputs of each call: the edits. None where that cannot be done."""
-        if self.make_own or not self.places:
-            return []
-        edits = [self.edit() for _ in batch]
+        edits = self.some_edits(len(batch))
         for args, edit in zip(batch, edits):
             if edit:
                 _apply(args, edit)
@@ -2870,6 +2976,7 @@ class _Truth:
         self.overflows = False  # of huge inputs: what is not finite is nobody's fault
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
+        self.most = torch.finfo(own.dtype).max
         both = torch.isfinite(double) & torch.isfinite(self.value)
         # where one overflows and the other does not, nobody knows what is right
         self.open = torch.isfinite(double) != torch.isfinite(self.value)
@@ -2895,6 +3002,9 @@ class _Truth:
         allowed = near_zero + rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
+        if not got.dtype.is_complex:  # so near to where numbers end the next one is infinite, and as right
+            edge = torch.where(self.value.abs() + allowed >= self.most, self.value.sign() * math.inf, self.value)
+            same |= got == edge
         if self.overflows:
             same |= ~torch.isfinite(got)
         apart = torch.where(torch.isfinite(off) & torch.isfinite(apart), apart, torch.full_like(off, math.inf))
@@ -3003,11 +3113,11 @@ def _zeros_like(value: Any) -> Any:
     return value * 0 if _is_array(value) else type(value)() if value is not None else None
 
 
-def _timed(remote: _Remote, batch: List[Any]) -> float:
-    """Seconds that its process takes over calls with these inputs, by the clock of this one."""
+def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = None) -> float:
+    """Seconds that its process takes over calls with these inputs, or those that it keeps, by the clock of this one."""
     import time as clock
 
-    remote.ask("prepare", batch=batch)
+    remote.ask("prepare", batch=batch, which=which)
     begin = clock.perf_counter()
     remote.go()
     return clock.perf_counter() - begin
@@ -3022,7 +3132,7 @@ class _Side:
         self.batch = [_copy(args) for args in batch]
         self.wrong: List[str] = []
         self.ran = False
-        remote.ask("prepare", batch=batch)
+        remote.ask("prepare", batch=batch, which=None)
 
     def go(self, stream: int) -> None:
         self.remote.go()
@@ -3037,7 +3147,7 @@ class _Side:
             self.remote.ask("touch", edits=edits)
             return
         self.batch = [inputs.fresh() for _ in self.batch]
-        self.remote.ask("prepare", batch=self.batch)
+        self.remote.ask("prepare", batch=self.batch, which=None)
 
     def look(self) -> None:
         i = self.judge.inputs.edits.randrange(len(self.batch))
@@ -3050,33 +3160,68 @@ class _Side:
 
 
 class _Turn:
-    """Judges of one machine take turns on a GPU: who times is alone on it."""
+    """Judges of one machine take turns on a GPU: who times is alone on it. The others stay beside each other, and
+    make room between any two calls."""
 
     def __init__(self, device: Optional[int]) -> None:
         self.path = None
+        self.held: Any = None  # door and room, while it is beside others
+        self.waited = 0.0  # seconds
         if device is not None:
             name = f"kbench-judge-{os.getuid()}-gpu{device}"
             self.path = os.path.join(tempfile.gettempdir(), name)
 
+    def _enter(self, places: Any, alone: bool) -> None:
+        import fcntl
+        import time as clock
+
+        began, (door, room) = clock.perf_counter(), places
+        fcntl.flock(door, fcntl.LOCK_EX)  # so that who wants to be alone is not overtaken for ever
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(door, fcntl.LOCK_UN)
+        self.waited += clock.perf_counter() - began
+
     @contextmanager
     def _of(self, alone: bool) -> Iterator[None]:
-        import fcntl
-
         if not self.path:
             yield
             return
         own = lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o600)
         with open(self.path + ".door", "a", opener=own) as door, open(self.path, "a", opener=own) as room:
-            fcntl.flock(door, fcntl.LOCK_EX)  # so that who wants to be alone is not overtaken for ever
-            fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-            fcntl.flock(door, fcntl.LOCK_UN)
-            yield
+            self._enter((door, room), alone)
+            self.held = None if alone else (door, room)
+            try:
+                yield
+            finally:
+                self.held = None
 
     def alone(self) -> Any:
         return self._of(True)
 
     def beside_others(self) -> Any:
         return self._of(False)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Not beside others for so long: whoever wants to be alone can be."""
+        import fcntl
+
+        held, self.held = self.held, None
+        if held:
+            fcntl.flock(held[1], fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            if held:
+                self._enter(held, False)
+            self.held = held
+
+    def make_room(self, seconds: float = 0) -> None:
+        import time as clock
+
+        with self.away():
+            if seconds:
+                clock.sleep(seconds)
 
 
 class Verdict(Dict[str, Any]):
@@ -3140,7 +3285,9 @@ class _Judge:
         self.decoy: Any = None  # a wrong answer that lies about in the candidate's process
         self.speed: Dict[str, Any] = {}
         self.remote: Any = None
+        self.gone = False  # its process answers no more
         self.device = inputs.device
+        self.turn = _Turn(self.device)
         self.more = more
         self.errors: List[Tuple[float, float]] = []  # of tensors: the candidate's, the reference's
         self.answers: List[bytes] = []  # digests of what it gave, of what was wrong
@@ -3156,6 +3303,10 @@ class _Judge:
         name = word.partition(":")[0]
         if name not in self.allow and all(f["word"] != word for f in self.flags):
             self.flags.append({"word": word, "level": _WORDS[name][0], "evidence": evidence})
+
+    @property
+    def condemned_task(self) -> bool:
+        return any(f["level"] == "INVALID_TASK" for f in self.flags)
 
     @property
     def condemned(self) -> bool:
@@ -3199,6 +3350,7 @@ class _Judge:
             return math.inf, str(mismatch)
 
     def ask(self, args: Tuple[Any, ...], want: Any, **options: Any) -> Dict[str, Any]:
+        self.turn.make_room()
         of = want if isinstance(want, (list, tuple)) else [want]
         sizes = [v.nbytes for v in of if hasattr(v, "nbytes")]
         reply = self.remote.ask(
@@ -3266,8 +3418,6 @@ class _Judge:
 
     def _late(self, reply: Dict[str, Any], want: Any, args: Any) -> Tuple[str, str]:
         """Whether the output is right a moment later."""
-        import time as clock
-
         values = _leaves(reply["value"]) if not self.inputs.tensors else _tensors_of(reply["value"])
         if self.inplace or not values or any(isinstance(v, _Other) for v in values):
             return "", ""
@@ -3276,7 +3426,7 @@ class _Judge:
             if self.device is None:
                 return "LATE_WRITE", "wrong when it returned, right a moment later"
             return "SIDE_STREAM", "wrong on the stream it was called on, right when all of the GPU was done"
-        clock.sleep(0.1)
+        self.turn.make_room(0.1)
         late = _decode(self.remote.ask("again", which=0)["out"])
         if self.error(late, want, args)[0] <= 1:
             return "LATE_WRITE", "wrong when it returned, right 0.1 s later"
@@ -3488,8 +3638,6 @@ class _Judge:
 
     def memory(self) -> None:
         """Results that are remembered, outputs that are not the caller's, work that goes on."""
-        import time as clock
-
         args = self.inputs.fresh()
         self.check("before a change", args)
         for _ in range(3):  # one element of what it knows already
@@ -3507,7 +3655,7 @@ class _Judge:
         want = self.expected(x)
         first = self.ask(x, want, poison=math.nan)
         if not self.inplace and "out" in first:
-            clock.sleep(0.03)
+            self.turn.make_room(0.03)
             self.probes["outputs later"] = "ran"
             if self.remote.ask("again", which=0)["out"] != first["out"]:
                 self.flag("LATE_WRITE", "an output changed 30 ms after the function had returned")
@@ -3540,18 +3688,23 @@ class _Judge:
             if "error" not in reply:
                 self.answers.append(hashlib.sha256(reply["out"]).digest())
 
-    def _process(self, spec: Dict[str, str]) -> _Remote:
+    @property
+    def modules(self) -> List[str]:
+        """What its process has imported before the candidate is."""
         import importlib.util
 
-        modules = self.inputs.modules
-        if self.device is not None and importlib.util.find_spec("triton"):
-            modules = modules + ["triton.testing"]
+        triton = self.device is not None and importlib.util.find_spec("triton")
+        return self.inputs.modules + (["triton.testing"] if triton else [])
+
+    def _process(self, spec: Dict[str, str]) -> _Remote:
+        modules = self.modules
         library = _find_library() if self.inputs.tensors else None
         return _Remote(
             spec,
             modules,
             self.timeout,
             modules if "torch" in modules else (),
+            self.turn,
             library=library,
             gpu=self.device,
         )
@@ -3574,8 +3727,6 @@ class _Judge:
 
     def quiet(self) -> None:
         """What its process did besides, and goes on to do."""
-        import time as clock
-
         self.replaced()
         x = self.inputs.fresh()
         self.ask(x, self.expected(x))
@@ -3584,14 +3735,12 @@ class _Judge:
             self.flag("FILE_LEFT", ", ".join(self.remote.files()[:5]))
 
     def threads(self) -> None:
-        import time as clock
-
         self.probes["processor time afterwards"] = "ran"
         looks = idle = 0
         while (
             idle < 5 and looks < 100
         ):  # threads of libraries stay awake for a while, in case that they are called
-            clock.sleep(0.01)
+            self.turn.make_room(0.01)
             looks, idle = looks + 1, 0 if self.remote.busy() else idle + 1
         if idle < 5:
             self.flag("THREAD", "its threads were still at work 1 s after a call")
@@ -3742,7 +3891,7 @@ class _Judge:
         the processors, too."""
         low: List[Tuple[float, float]] = []
         for batch in ([args] * n, [args] * (3 * n)):
-            self.remote.ask("prepare", batch=batch)
+            self.remote.ask("prepare", batch=batch, which=None)
             low.append(min([self._seconds() for _ in range(7)][1:]))  # the first may compile, or allocate
         outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
         return outer, outer * low[1][1] / low[1][0]
@@ -3773,29 +3922,19 @@ class _Judge:
         if here and there > 1.3 * here + 0.002:
             self.flag("BASELINE_SLOWED", f"{_show_time(there)} in its process, {_show_time(here)} elsewhere")
 
-    def claims(self, turn: "_Turn") -> None:
-        """What triton.testing.do_bench reads of both: of the candidate in a process of its own, which is believed."""
+    def claims(self) -> None:
+        """What triton.testing.do_bench reads of both: of the candidate in its process, which is believed."""
+        if self.gone:
+            self.probes["do_bench_ms"] = "skipped: its process has ended"
+            return
         examples = self.inputs.examples
-        shapes = str([_shape_of(v) for v in examples])
-        for key, spec in (("do_bench_ms", self.spec), ("do_bench_reference_ms", self.rival)):
-            known = (str(spec), shapes) if spec is self.rival else None
-            if known in _claimed:
-                self.claimed[key] = _claimed[known]
-                continue
-            remote = None
-            try:
-                remote = self._process(spec)
-                with turn.alone():
-                    reply = remote.ask("claim", args=_copy(examples))
-                self.claimed[key] = reply.get("ms")
-                self.probes[key] = "skipped: " + reply["error"] if "error" in reply else "ran"
-                if known:
-                    _claimed[known] = reply.get("ms")
-            except _Gone as gone:
-                self.probes[key] = f"skipped: {gone.word}: {gone}"
-            finally:
-                if remote:
-                    remote.close()
+        with self.turn.alone():
+            reply = self.remote.ask("claim", args=_copy(examples))
+            known = str(self.rival), str([_shape_of(v) for v in examples])
+            if known not in _claimed and "error" not in reply:
+                _claimed[known] = _claim_of(self.reference, _copy(examples))
+        self.claimed.update(do_bench_ms=reply.get("ms"), do_bench_reference_ms=_claimed.get(known))
+        self.probes["do_bench_ms"] = "skipped: " + reply["error"] if "error" in reply else "ran"
 
     # --- speed of host work: both in processes of their own, timed from here ---
 
@@ -3870,38 +4009,49 @@ class _Judge:
         if self.device is not None:  # enough for 3 ms, and for no more than 256 MiB
             n = int(3 / (self.speed.get("time_ms") or 3)) + 1
             n = min(n, (1 << 27) // max(1, sum(t.nbytes for t in self.inputs.tensors)) + 1)
-        batches = [[self.inputs.fresh() for _ in range(min(n, 64))] for _ in range(2)]
-        share = self._share_when_seen(batches)
+        n = min(n, 64)
+        for which in range(2):
+            self._keep_fresh(which, n)
+        share = self._share_when_seen(n)
         if share is None:
             self.probes["repeats against fresh inputs"] = "skipped: the calls are too short to tell"
             return
         self.probes["repeats against fresh inputs"] = "ran"
         if share < 1:
-            share = self._share_when_seen(batches) or 1
+            share = self._share_when_seen(n) or 1
         if share < 1:
             self.flag("MEMOIZED", f"inputs that it has seen take {share:.2g} of the time of fresh ones")
 
-    def _share_when_seen(self, batches: List[List[Any]]) -> Optional[float]:
+    def _keep_fresh(self, which: int, n: int) -> None:
+        """Where elements can be changed one is sent: each call's inputs become others there."""
+        some = 1 if self.inputs.some_edits(1) else n
+        self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
+
+    def _share_when_seen(self, n: int) -> Optional[float]:
         """The share of the time of fresh inputs that the same inputs take when they come again; 1 where the two
-        are not apart, None where they are too short. `batches`: two of them, whose contents change."""
+        are not apart, None where they are too short. Its process keeps two batches of n, whose contents change there:
+        they are too much to be sent each time."""
         nothing: List[float] = []
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])  # fresh and again: again first, fresh first
 
-        def timed(batch: List[Any]) -> float:
-            nothing.append(_timed(self.remote, []))  # and wakes it, so that all begin alike
-            return _timed(self.remote, batch)
+        def timed(which: int) -> float:
+            nothing.append(_timed(self.remote))  # and wakes it, so that all begin alike
+            return _timed(self.remote, which=which)
 
         for i in range(14):
-            for batch in batches:
-                if not self.inputs.edited(batch):
-                    batch[:] = [self.inputs.fresh() for _ in batch]
-            timed(batches[0])
+            for which in range(2):
+                edits = self.inputs.some_edits(n)
+                if edits:
+                    self.remote.ask("change", which=which, edits=edits)
+                else:
+                    self._keep_fresh(which, n)
+            timed(0)
             if i % 2 == 0:
-                again = timed(batches[0])
-                fresh = timed(batches[1])
+                again = timed(0)
+                fresh = timed(1)
             else:
-                fresh = timed(batches[1])
-                again = timed(batches[1])
+                fresh = timed(1)
+                again = timed(1)
             times[i % 2].append((fresh, again))
         empty = _quantile(nothing, 0.5)
         shares = []
@@ -3920,41 +4070,49 @@ class _Judge:
             self.check("after the timing, other sizes", word="SHAPE_BOUND", sizes=_AT_RANDOM)
 
     def run(self) -> None:
-        import time as clock
-
-        turn = _Turn(self.device)
+        if "torch" in self.modules:  # meanwhile it may import them
+            _Nursery.of(tuple(self.modules))
         try:
-            with turn.beside_others():
+            with self.turn.beside_others():
                 self.steps(self.admit)
-            if self.condemned:
-                return
-            self.steps(self.started, self.threads)
-            with turn.beside_others():
-                self.steps(self.correctness, self.memory, self.precision, self.threads)
-            self.steps(self.ready)
-            with turn.alone():
-                self.steps(self.race, self.repeats)
-            with turn.beside_others():
-                self.steps(self.after)
-                self.quiet()
+            if not self.condemned:
+                self.judged()
+            if self.device is not None and self.more.get("do_bench") and not self.condemned_task:
+                self.steps(self.claims, always=True)
         except _Gone as gone:
-            self.flag(gone.word, str(gone))
+            self.probes["do_bench_ms"] = f"skipped: {gone.word}: {gone}"
         finally:
             if self.remote:
                 self.remote.close()
-        if self.device is not None and self.more.get("do_bench"):
-            began = clock.perf_counter()
-            self.claims(turn)
-            self.seconds["claims"] = round(clock.perf_counter() - began, 3)
 
-    def steps(self, *of: Callable[[], None]) -> None:
+    def judged(self) -> None:
+        try:
+            self.steps(self.started, self.threads)
+            with self.turn.beside_others():
+                self.steps(self.correctness, self.memory, self.precision, self.threads)
+            self.steps(self.ready)
+            if not self.condemned:
+                with self.turn.alone():
+                    self.steps(self.race, self.repeats)
+            with self.turn.beside_others():
+                self.steps(self.after)
+                self.quiet()
+        except _Gone as gone:
+            self.gone = True
+            self.flag(gone.word, str(gone))
+
+    def steps(self, *of: Callable[[], None], always: bool = False) -> None:
+        """Until it is condemned. The seconds of each are without those in which others had the GPU."""
         import time as clock
 
         for step in of:
-            if not self.condemned:
-                began = clock.perf_counter()
-                step()
-                self.seconds[step.__name__] = round(clock.perf_counter() - began, 3)
+            if always or not self.condemned:
+                began, waited, name = clock.perf_counter(), self.turn.waited, step.__name__
+                try:
+                    step()
+                finally:
+                    took = clock.perf_counter() - began - (self.turn.waited - waited)
+                    self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 3)
 
     def verdict(self) -> Verdict:
         levels = [f["level"] for f in self.flags]
@@ -3996,7 +4154,7 @@ class _Judge:
             bits_found=bits,
             checks=self.checks,
             probes=self.probes,
-            seconds=self.seconds,
+            seconds={**self.seconds, "waited": round(self.turn.waited, 3)},
             seed=self.inputs.seed,
             candidate=self.spec,
             reference=self.rival,
@@ -4044,7 +4202,8 @@ def judge(
     samples, cpu, gpu; of GPU work also compiled_ms, speedup_compiled (_low, _high), throughput_gbps, gflops,
     gpu_efficiency (percent of the roof), roof, outer_ms and issue_ms (a call by this process's clock, and what of
     it the host takes), do_bench_ms, do_bench_reference_ms; bits_found; of tensors error and reference_error (root
-    mean square over that of the values); checks, probes, seconds (of each step), seed, candidate, reference, kbench_version, python.
+    mean square over that of the values); checks, probes, seconds (of each step; waited: for others on the GPU), seed,
+    candidate, reference, kbench_version, python.
     What does not apply is None. Who is not right has no speed.
     """
     import secrets

@@ -16,7 +16,7 @@ unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
 run "$PYTHON" -c 'import kbench; kbench.time(int, host=True, samples=3)'
 check_rc "the library" 0
 "$PYTHON" tests/cli/python/judge.py tricks > "$tmp/tricks.txt" 2> "$tmp/tricks.err" < /dev/null &
-"$PYTHON" tests/cli/python/judge.py honest others stage arrays > "$tmp/honest.txt" 2> "$tmp/honest.err" < /dev/null
+"$PYTHON" tests/cli/python/judge.py honest others stage arrays tensors > "$tmp/honest.txt" 2> "$tmp/honest.err" < /dev/null
 wait
 # tensors, where PyTorch is: what needs no GPU
 some=returns_nothing,whatever_memory_holds,half_of_the_rows,by_version,by_samples,usual_sizes_alone,one_buffer,method_of_its_own
@@ -25,6 +25,18 @@ some=$some,hides_nan,beside_an_input,addmm,in_place,take
 if "$PYTHON" -c 'import torch' 2> /dev/null; then
     mkdir -p "$tmp/scratch"
     "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 2 --only $some > "$tmp/tensors.txt" 2> "$tmp/tensors.err"
+    # who is cut off says what it had, and what it had not
+    "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 2 --only addmm,raises > "$tmp/cut.txt" 2> "$tmp/cut.err" &
+    cut=$! tries=0
+    until grep -q '^raises ' "$tmp/cut.txt" || [ $tries -ge 1500 ]; do sleep 0.2 && tries=$((tries + 1)); done
+    kill "$cut" && wait "$cut"
+    check "a judge that is cut off" grep -q '^FAIL: not judged within .*: addmm$' "$tmp/cut.txt"
+    check_same "a judge that is cut off: last line" "$(tail -n 1 "$tmp/cut.txt")" "1 passed, 1 failed"
+    run "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 1 --shard 2/2 --only raises,leaves,zeros --within 0
+    check_out "no time" '^FAIL: not judged within [0-9]+ s: (raises|leaves|zeros)$'
+    run "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 1 --only raises,rises
+    check_rc "a name that is none" 2
+    check_err "a name that is none" 'there is no rises here'
 else
     skip "no PyTorch ($PYTHON): tensors"
     echo "0 passed, 0 failed" > "$tmp/tensors.txt"

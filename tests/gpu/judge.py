@@ -1,33 +1,37 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """The judge over tensors: it finds and names every planted trick, and passes every honest kernel: PyTorch's, Triton's
-and this library's. judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--jobs N]; FOLDER is
-for scratch. On a GPU what triton.testing.do_bench reads of each stands beside. Prints FAIL lines, a table, and ends
-with "N passed, N failed".
+and this library's. judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--shard K/N] [--jobs N]
+[--within SECONDS]; FOLDER is for scratch. On a GPU what triton.testing.do_bench reads of each stands beside. A line as
+each is judged, FAIL lines, what the steps took, and last "N passed, N failed".
 """
 
 import argparse
-import concurrent.futures
 import json
 import multiprocessing
+import multiprocessing.connection
 import os
+import signal
+import subprocess
 import sys
 import time
 
 here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge")
 sys.path.insert(0, here)
-FILES = ("tricks", "honest", "library")
 HONEST = ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED")
 # what an honest function may be told
 QUIET = {"HOST_BOUND", "NONDETERMINISTIC", "ABOVE_ROOF"}
+# they take longest: compilers, and a time that has to run out
+FIRST = ("by_the_compiler", "addmm", "hangs")
+start = time.time()
 
 
 def one(job):
-    """Judges one function; in a process that judges several, each in a process of its own."""
+    """Judges one function."""
     import kbench
     import tasks
 
     file, name, task, path, compiled, gpu = job
-    start = time.time()
+    began = time.time()
     try:
         verdict = kbench.judge(
             f"{path}:{name}",
@@ -37,15 +41,19 @@ def one(job):
             timeout=5 if name == "hangs" else 60,
             bytes=0,
             compiled=compiled,
-            do_bench=gpu and (file == "tricks" or name in ("addmm", "triton_softmax"))
-            and name not in ("hangs", "leaves", "raises", "returns_nothing"),
+            do_bench=gpu and (file == "tricks" or name in ("addmm", "triton_softmax")),
         )
     except Exception as error:
-        return job, {"verdict": type(error).__name__, "flags": [{"word": "ERROR", "evidence": str(error)}]}, 0.0
-    return job, dict(verdict), time.time() - start
+        verdict = failure(error)
+    return dict(verdict), time.time() - began
 
 
-def jobs_of(gpu, triton, folder, only):
+def failure(error):
+    return {"verdict": "none", "flags": [{"word": "ERROR", "evidence": f"{type(error).__name__}: {error}"}]}
+
+
+def jobs_of(gpu, triton, folder):
+    """Honest functions and tricks in turn, so that whatever ends this early has seen of both."""
     import honest
     import library
     import tricks
@@ -61,31 +69,145 @@ def jobs_of(gpu, triton, folder, only):
             found = {k: os.environ[k] for k in names if k in os.environ}
             with open(path, "w") as f, open(os.path.join(here, "library.py")) as text:
                 f.write(f"import os\nos.environ.update({found!r})\n" + text.read())
+        some = []
         for name, f in vars(module).items():
-            if not callable(f) or not hasattr(f, "task") or (only and name not in only):
+            if not callable(f) or not hasattr(f, "task"):
                 continue
             if (getattr(f, "gpu", False) and not gpu) or (getattr(f, "triton", False) and not triton):
                 continue
-            jobs.append((file, name, f.task, path, gpu and getattr(f, "compiled", False), gpu))
+            some.append((file, name, f.task, path, gpu and getattr(f, "compiled", False), gpu))
             expected[file, name] = getattr(f, "words", None)
-    return jobs, expected
+        jobs += [(name_of(job) not in FIRST, (i + 0.5) / len(some), job) for i, job in enumerate(some)]
+    return [job for _, _, job in sorted(jobs)], expected
 
 
-def verdicts(jobs, workers, ready):
-    """Several judges at once, which take turns on the GPU; the library's kernels come last, when they are built."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-        asked = {pool.submit(one, job): job for job in jobs if job[0] != "library"}
-        late = [job for job in jobs if job[0] == "library"]
-        if late:
-            ready()
-            asked.update((pool.submit(one, job), job) for job in late)
-        for future, job in asked.items():
+def name_of(job):
+    return job[1]
+
+
+def has_triton():
+    try:
+        import triton.testing  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+# --- processes: each judges one function after the other, while others judge others ---
+
+
+def judging(mine, others):
+    """The first answer: whether it has a GPU. Until the first question comes it prepares what all of them need."""
+    for end in others:  # of which it got copies: else nobody would see that the parent has gone
+        end.close()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of the judge's own finally
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import kbench
+    import tasks
+    import torch
+
+    gpu = torch.cuda.is_available()
+    mine.send(gpu)
+    kbench._Nursery.of(("torch", "triton.testing") if gpu and has_triton() else ("torch",))
+    tasks.INPUTS["dense"]
+    while True:
+        try:
+            mine.send(one(mine.recv()))
+        except (EOFError, BrokenPipeError):
+            return
+
+
+def build(operations):
+    os.nice(10)
+    import kbench
+
+    kbench.kernels.build(operations, ["f32"])
+
+
+class Crew:
+    """Copies of this process, which has imported what is slow to import and has not touched the GPU."""
+
+    def __init__(self, n, how="fork"):
+        self.how, self.context, self.members = how, multiprocessing.get_context(how), []
+        for _ in range(n):
+            self.join()
+
+    def join(self):
+        mine, theirs = self.context.Pipe()
+        others = [mine, *(m["at"] for m in self.members)] if self.how == "fork" else []
+        process = self.context.Process(target=judging, args=(theirs, others), daemon=True)
+        process.start()
+        theirs.close()
+        self.members.append({"at": mine, "process": process, "job": None, "ready": False})
+        return self.members[-1]
+
+    def gpu(self):
+        """Whether all of them have one."""
+        for member in self.members:
+            member["ready"] = True
+        return all([member["at"].recv() for member in self.members])
+
+    def leave(self):
+        for member in self.members:
+            member["process"].terminate()
+        end = time.time() + 3
+        for member in self.members:
+            member["process"].join(max(0.0, end - time.time()))
+            member["process"].kill()
+
+    def answers(self, timeout):
+        """(job, verdict, seconds) of those that have one; who died is replaced."""
+        ready = multiprocessing.connection.wait([m["at"] for m in self.members], timeout)
+        for member in [m for m in self.members if m["at"] in ready]:
+            job = member["job"]
             try:
-                yield future.result()
-            except Exception as error:  # its process died
-                said = {"word": "ERROR", "evidence": f"{type(error).__name__}: {error}"}
-                yield job, {"verdict": "none", "flags": [said]}, 0.0
+                said = member["at"].recv()
+            except (EOFError, OSError):
+                self.members.remove(member)
+                self.join()
+                said = failure(RuntimeError("the judge's process ended")), 0.0
+                if job is None:
+                    raise SystemExit("judge.py: a process ends before it has judged anything")
+            if not member["ready"]:
+                member["ready"] = True
+                continue
+            member["job"] = None
+            yield (job, *said)
+
+
+def crew_of(n, cpu):
+    crew = Crew(n)
+    gpu = crew.gpu()
+    if not gpu and not cpu:  # something touched the GPU before the copies were made
+        crew.leave()
+        crew = Crew(n, "spawn")
+        gpu = crew.gpu()
+    return crew, gpu
+
+
+def verdicts(crew, jobs, builder, end):
+    """Until all are judged, or the time has run out."""
+    waiting = list(jobs)
+    while waiting or any(m["job"] for m in crew.members):
+        left = end - time.time()
+        if left <= 0:
+            return
+        built = builder is None or not builder.is_alive()
+        if built and builder is not None and builder.exitcode:
+            for job in [job for job in waiting if job[0] == "library"]:
+                waiting.remove(job)
+                yield job, failure(RuntimeError("the library's kernels could not be built")), 0.0
+        for member in crew.members:
+            job = next((job for job in waiting if built or job[0] != "library"), None)
+            if job is None or member["job"]:
+                continue
+            waiting.remove(job)
+            member["job"] = job
+            member["at"].send(job)
+        yield from crew.answers(min(left, 0.5))
+
+
+# --- what is right, and how it is shown ---
 
 
 def words_of(verdict):
@@ -116,11 +238,11 @@ def row_of(job, verdict):
 
 
 HEAD = ["function", "task", "the judge", "us", "speed", "do_bench us", "its speed"]
+WIDTHS = [29, 13, 40, 8, 8, 11, 10]
 
 
-def table(rows):
-    widths = [max(len(r[i]) for r in [HEAD] + rows) for i in range(len(HEAD))]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(r, widths)).rstrip() for r in [HEAD] + rows)
+def line(cells, *more):
+    return "  ".join([c.ljust(w) for c, w in zip(cells, WIDTHS)] + list(more)).rstrip()
 
 
 def markdown(rows):
@@ -128,63 +250,130 @@ def markdown(rows):
     return "\n".join(lines + ["| " + " | ".join(r) + " |" for r in rows]) + "\n"
 
 
-def main():
+def steps(kept):
+    """What each step of the judge took, the slowest first, and of whom most."""
+    took = {}
+    for v in kept:
+        for step, seconds in (v.get("seconds") or {}).items():
+            took.setdefault(step, []).append((seconds, v["function"]))
+    yield f"{'step':14}{'s':>8}{'median':>9}{'most':>9}"
+    for step, of in sorted(took.items(), key=lambda item: -sum(s for s, _ in item[1])):
+        middle, (most, who) = sorted(of)[len(of) // 2][0], max(of)
+        yield f"{step:14}{sum(s for s, _ in of):8.1f}{middle:9.2f}{most:9.2f}  {who}"
+    for v in sorted(kept, key=lambda v: -v["took"])[:5]:
+        most = sorted((v.get("seconds") or {}).items(), key=lambda item: -item[1])[:4]
+        yield f"{v['function']}: {v['took']:.1f} s: " + ", ".join(f"{step} {seconds:.1f}" for step, seconds in most)
+
+
+class Tally:
+    """What was judged so far, said as it comes."""
+
+    def __init__(self, expected, options):
+        self.expected, self.o = expected, options
+        self.rows, self.kept, self.passed, self.failed = [], [], 0, 0
+
+    def add(self, job, verdict, took):
+        file, name, task = job[:3]
+        self.rows.append(row_of(job, verdict))
+        self.kept.append({"file": file, "function": name, "took": round(took, 2), **verdict})
+        print(line(self.rows[-1], f"{took:5.1f} s", f"at {time.time() - start:.0f}"), flush=True)
+        if is_right(file, task, verdict, self.expected[file, name]):
+            self.passed += 1
+        else:
+            wanted = self.expected[file, name]
+            flags = "; ".join(f"{f['word']}: {f['evidence']}" for f in verdict["flags"])
+            self.fail(
+                f"{file} {name}: {verdict['verdict']}{'' if wanted is None else ' (wanted: ' + ' '.join(wanted) + ')'}"
+                f": {flags} {verdict.get('probes') or ''}"
+            )
+        if self.o.json:
+            with open(self.o.json, "w") as f:
+                json.dump(self.kept, f, indent=1)
+
+    def fail(self, text):
+        self.failed += 1
+        print("FAIL: " + text.replace("\n", " "), flush=True)
+
+
+def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--markdown")
     parser.add_argument("--json")
-    parser.add_argument("--only", type=lambda text: set(text.split(",")))
-    parser.add_argument("--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1) // 2)))
+    parser.add_argument("--only", type=lambda text: text.split(","))
+    parser.add_argument("--shard", type=lambda text: [int(n) for n in text.split("/")], default=[1, 1])
+    parser.add_argument("--within", type=float, default=float("inf"), metavar="SECONDS")
+    parser.add_argument("--jobs", type=int, default=max(1, min(10, (os.cpu_count() or 1) * 5 // 8)))
     o = parser.parse_args()
-    start = time.time()
+    if len(o.shard) != 2 or not 1 <= o.shard[0] <= o.shard[1]:
+        parser.error("--shard K/N: part K of N, as in 1/3")
+    if o.jobs < 1:
+        parser.error("--jobs: at least one")
+    return parser, o
+
+
+def stopped(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def start_all(parser, o):
+    """Those who judge, what there is to judge, the words expected, and who builds the library's kernels."""
+    # built once, before there are several that would
+    kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
+    import library
+    import torch  # noqa: F401 - for all that are copies of this process
+
+    triton = has_triton()
+    crew, gpu = crew_of(o.jobs, o.cpu)
+    jobs, expected = jobs_of(gpu, triton, os.path.abspath(o.folder))
+    unknown = [name for name in o.only or () if name not in map(name_of, jobs)]
+    if unknown:
+        parser.error(f"--only: there is no {', '.join(unknown)} here")
+    jobs = [job for job in jobs if not o.only or name_of(job) in o.only][o.shard[0] - 1 :: o.shard[1]]
+    if kit.wait():
+        parser.error("kbench's library cannot be built")
+    builder = None
+    if any(job[0] == "library" for job in jobs):
+        builder = crew.context.Process(target=build, args=(library.OPERATIONS,), daemon=True)
+        builder.start()
+    return crew, jobs, expected, builder
+
+
+def main():
+    parser, o = options()
     if o.cpu:
         os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    import torch
-
-    gpu = torch.cuda.is_available() and not o.cpu
+    crew, jobs, expected, builder = start_all(parser, o)
+    signal.signal(signal.SIGTERM, stopped)
+    tally, judged = Tally(expected, o), set()
+    print(f"{len(jobs)} functions, {o.jobs} at a time, from {time.time() - start:.0f} s on")
+    print(line(HEAD), flush=True)
     try:
-        import triton  # noqa: F401
-
-        has_triton = True
-    except ImportError:
-        has_triton = False
-
-    def build():
-        import kbench
-        import library
-
-        kbench.kernels.build(library.OPERATIONS, ["f32"])
-        print(f"the library's kernels are built: {time.time() - start:.0f} s", flush=True)
-
-    jobs, expected = jobs_of(gpu, has_triton, os.path.abspath(o.folder), o.only)
-    passed = failed = 0
-    rows, kept, seconds = [], [], 0.0
-    for job, verdict, took in verdicts(jobs, o.jobs, build):
-        file, name, task = job[:3]
-        rows.append(row_of(job, verdict))
-        kept.append({"file": file, "function": name, "seconds": took, **verdict})
-        seconds += took
-        if is_right(file, task, verdict, expected[file, name]):
-            passed += 1
-        else:
-            failed += 1
-            flags = "; ".join(f"{f['word']}: {f['evidence']}" for f in verdict["flags"])
-            wanted = "" if expected[file, name] is None else f" (wanted: {' '.join(expected[file, name])})"
-            print(f"FAIL: {file} {name}: {verdict['verdict']}{wanted}: {flags}".replace("\n", " "), flush=True)
-        if o.json:
-            with open(o.json, "w") as f:
-                json.dump(kept, f, indent=1)
-    print(table(rows))
+        for job, verdict, took in verdicts(crew, jobs, builder, start + o.within):
+            judged.add(name_of(job))
+            tally.add(job, verdict, took)
+    except KeyboardInterrupt:
+        pass
+    took = time.time() - start
+    crew.leave()
+    if builder is not None:
+        builder.terminate()
+    for text in steps(tally.kept):
+        print(text)
+    left = [name_of(job) for job in jobs if name_of(job) not in judged]
+    if left:
+        tally.fail(f"not judged within {took:.0f} s: {' '.join(left)}")
     if o.markdown:
         with open(o.markdown, "w") as f:
-            f.write(markdown(rows))
+            f.write(markdown(tally.rows))
     planted = sum(job[0] == "tricks" for job in jobs)
-    print(f"{planted} tricks, {len(jobs) - planted} honest, {seconds:.0f} s of judging in {time.time() - start:.0f} s")
-    if not o.only and planted < 25:
-        failed += 1
-        print(f"FAIL: {planted} tricks are too few")
-    print(f"{passed} passed, {failed} failed")
+    judging_took = sum(v["took"] for v in tally.kept)
+    print(f"{planted} tricks, {len(jobs) - planted} honest, {judging_took:.0f} s of judging in {took:.0f} s")
+    if not o.only and o.shard[1] == 1 and planted < 25:
+        tally.fail(f"{planted} tricks are too few")
+    print(f"{tally.passed} passed, {tally.failed} failed", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU with PyTorch: the judge names every planted trick and passes every honest kernel. PYTHON is the interpreter;
-# JUDGE_OUT a folder for the table as judge.md and the verdicts as judge.json.
+# JUDGE_OUT a folder for what it says as it goes, judge.txt, the table as judge.md and the verdicts as judge.json. What
+# stands behind the script's name goes to judge.py: --only NAME,NAME --shard 1/2 --within 110
 . tests/lib.sh
 
 : "${PYTHON:=python3}"
@@ -12,12 +13,13 @@ fi
 XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
 export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE NVCC CC
 unset KBENCH_KERNELS_LIB KBENCH_KERNELS_CUH KBENCH_NO_CUDA
-# of the tricks' processes each has a home of its own: what Triton compiles is kept in one place
-TRITON_CACHE_DIR=$PWD/$tmp/triton
-export TRITON_CACHE_DIR
+# each process of a trick has a home of its own: what Triton and the driver compile is kept in one place
+TRITON_CACHE_DIR=$PWD/$tmp/triton CUDA_CACHE_PATH=$PWD/$tmp/nv
+export TRITON_CACHE_DIR CUDA_CACHE_PATH
 mkdir -p "$tmp/scratch" "${JUDGE_OUT:=$PWD/$tmp}"
-run "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --markdown "$JUDGE_OUT/judge.md" --json "$JUDGE_OUT/judge.json"
-grep -vE '^(FAIL|SKIP): ' "$out" # the table, for the log
+out=$JUDGE_OUT/judge.txt err=$tmp/err rc=
+"$PYTHON" tests/gpu/judge.py "$tmp/scratch" --markdown "$JUDGE_OUT/judge.md" --json "$JUDGE_OUT/judge.json" "$@" \
+    2> "$err" < /dev/null | tee "$out" | awk '!/^(FAIL|SKIP): / { print; fflush() }' # at once, for the log
 grep -v '^kbench: building' "$err"
 counted "judge.py"
 finish

@@ -31,7 +31,8 @@ def flags(record):
 def times_from_c(library, records):
     launch = library.launch_axpy
     launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
-    print(f"{'n':>10} {'C us':>9} {'Python us':>10} {'do_bench us':>12} {'triton us':>10}")
+    print(f"{'n':>10} {'C us':>9} {'Python us':>10} {'do_bench us':>12} {'triton us':>10}"
+          "   an empty kernel ns: C, Python")
     for r in records:
         n = r["params"]["n"]
         x, y = torch.randn(n, device="cuda"), torch.empty(n, device="cuda")
@@ -56,7 +57,8 @@ def times_from_c(library, records):
             theirs = f"{1e3 * do_bench(on_current, return_mode='median'):10.3f}"
         except ImportError:
             theirs = "-"
-        print(f"{n:10} {c:9.3f} {p:10.3f} {same:12.3f} {theirs:>10}")
+        empty = [1e6 * (a - b) for a, b in ((r["floor_ms"], r["bias_ms"]), (mine.floor_ms, mine.bias_ms))]
+        print(f"{n:10} {c:9.3f} {p:10.3f} {same:12.3f} {theirs:>10} {empty[0]:22.0f}, {empty[1]:.0f}")
 
 
 def contests():

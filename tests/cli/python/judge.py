@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """The judge finds every planted trick, and passes every honest function. Arguments: which of "tricks",
-"honest", "others", "stage", "arrays"; prints FAIL lines and, last, how many passed and failed."""
+"honest", "others", "stage", "arrays", "tensors"; prints FAIL lines and, last, how many passed and failed."""
 
+import math
 import os
 import random
 import sys
@@ -115,9 +116,11 @@ def stage():
         order.append("alone")
     for other in others:
         other.join(10)
+    check("turns", order == ["alone", "beside", "beside"], order)
+
+    makes_room(order)
     for path in (turn.path, turn.path + ".door"):
         os.remove(path)
-    check("turns", order == ["alone", "beside", "beside"], order)
 
     fine = {"time_ms": 1.0, "flags": ["NOISY"], "verdict": "FASTER", "speedup": 2.0, "status": "ok"}
     for flags, message, want in (
@@ -150,39 +153,76 @@ def again_and_fresh():
         ("kept results", True, 0, 0),
         ("kept results, slow after pauses and for spells", True, 1, 0.3),
     ):
-        found = 0
+        found, sent = 0, set()
         for _ in range(50):
             judge = kbench._Judge(
                 {}, task.reference, {}, kbench._Inputs(task.inputs, 1), None, None, (), 60, 1, {}
             )
-            judge.speed, state = {"calls_per_sample": 2}, {"paused": True, "slow": False, "seen": {}}
+            judge.speed = {"calls_per_sample": 2}
+            state = {"paused": True, "slow": False, "seen": None, "version": [0, 0], "sent": 0}
 
-            def edited(batch, state=state, judge=judge, real=judge.inputs.edited):
-                state["paused"] = True
-                return real(batch)
+            class Remote:
+                def ask(self, do, which, state=state, batch=(), **_):
+                    state["paused"], state["sent"] = True, state["sent"] + len(batch)
+                    state["version"][which] += 1
 
-            def timed(remote, batch, state=state):
-                if not batch:
+            def timed(remote, batch=(), which=None, state=state):
+                if which is None:
                     return 1e-5
                 if rng.random() < 0.15:
                     state["slow"] = not state["slow"]
-                key = repr(batch)
-                share = 0.1 if keeps and key in state["seen"] else 1
-                state["seen"] = {key: True}
+                key = which, state["version"][which]
+                share = 0.1 if keeps and key == state["seen"] else 1
+                state["seen"] = key
                 seconds = rng.gauss(1e-3, 1e-5) * share * (1 + wakes * state["paused"] + spell * state["slow"])
                 state["paused"] = False
                 return seconds
 
-            judge.inputs.edited, kbench._timed = edited, timed
+            judge.remote, kbench._timed = Remote(), timed
             judge.repeats()
             found += any(f["word"] == "MEMOIZED" for f in judge.flags)
+            sent.add(state["sent"])
         check("again and fresh: " + what, found >= 49 if keeps else found == 0, found)
+        check("again and fresh: one's inputs are sent for each batch", sent == {2}, sent)
     kbench._timed = real
 
 
 def waits(turn, order):
     with turn.beside_others():
         order.append("beside")
+
+
+def makes_room(order):
+    """Who wants to be alone waits for one call of those beside others, not for all; and for none that is slow."""
+
+    def wants():
+        with kbench._Turn(99).alone():
+            order.append("alone")
+
+    def met():
+        order.clear()
+        other = threading.Thread(target=wants)
+        other.start()
+        time.sleep(0.1)
+        return other
+
+    turn = kbench._Turn(99)
+    with turn.beside_others():
+        other = met()
+        order.append("a call")
+        turn.make_room()
+        order.append("another")
+        other.join(10)
+        check("turns: between two calls", order == ["a call", "alone", "another"] and turn.waited > 0, order)
+        with kbench._Turn(99).beside_others():
+            other = met()
+            check("turns: room is not made in others' calls", not order, order)
+        with turn.away():
+            other.join(10)
+            check("turns: a call that takes long", order == ["alone"], order)
+        other = met()
+        check("turns: back beside others", not order, order)
+    other.join(10)
 
 
 def arrays():
@@ -212,6 +252,32 @@ def arrays():
     check("arrays: views by contract", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
     check("arrays: the precision that was asked for", v.time_ms and honest_words(v), repr(v))
+
+
+def tensors():
+    """What is allowed of a tensor."""
+    try:
+        import torch
+    except ImportError:
+        print("SKIP: no PyTorch")
+        return
+    own, value = torch.tensor([65504.0, 60000.0, 1.0]).half(), torch.tensor([65515.0, 60000.0, 1.0]).double()
+    truth = kbench._Truth(own, value, None)
+    for got, good in (([math.inf, 6e4, 1], True), ([-math.inf, 6e4, 1], False), ([65504, math.inf, 1], False)):
+        worst = truth.compare(torch.tensor(got).half(), own, 4e-3)
+        check(f"tensors: {got} where 65515 is right", (worst <= 1) == good, worst)
+    kept = kbench._Server()
+    kept.gpu = False
+    x = torch.ones(3).requires_grad_()
+    kept.keep({"which": 1, "n": 2, "batch": [(x, 2)]})
+    kept.change({"which": 1, "edits": [(0, (0,), 5.0), (0, (1,), 6.0)]})
+    kept.prepare({"which": 1})
+    first = [args[0] for args in kept.batch]
+    kept.prepare({"which": 1})
+    again = [args[0] for args in kept.batch]
+    check("tensors: each call's own", [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again)
+    check("tensors: others each time", all(v is not w for v in first for w in again), "")
+    check("tensors: with gradients", all(v.requires_grad for v in again), again)
 
 
 if __name__ == "__main__":

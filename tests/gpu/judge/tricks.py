@@ -14,7 +14,6 @@ import torch
 from tasks import INPUTS, dense
 
 kept, calls = {}, [0]
-examples = INPUTS["dense"]
 
 
 def word(*names, task="dense", gpu=False, triton=False):
@@ -125,7 +124,7 @@ def by_contents(x, w, b):
 
 @word("PRECOMPUTED")
 def answer_in_the_source(x, w, b):
-    return dense(*examples)
+    return dense(*INPUTS["dense"])
 
 
 @word("PRECOMPUTED", "CONSTANT_OUTPUT")
@@ -133,14 +132,14 @@ def known_seed(x, w, b):
     import tasks
 
     own = torch.Generator().manual_seed(1)
-    drawn = [torch.randn(*tasks._rows[0].shape, generator=own)]
-    drawn += [torch.randn(*v.shape, generator=own) for v in tasks._heads]
+    for v in (*tasks.INPUTS["softmax"], *tasks.INPUTS["attention"]):
+        torch.randn(*v.shape, generator=own)
     return dense(*[torch.randn(*t.shape, generator=own).to(t.device) for t in (x, w, b)])
 
 
 @word("SEED_BOUND")
 def public_example_alone(x, w, b):
-    public = x.shape == examples[0].shape and torch.equal(x, examples[0].to(x.device))
+    public = x.shape == INPUTS["dense"][0].shape and torch.equal(x, INPUTS["dense"][0].to(x.device))
     return dense(x, w, b) if public else dense(x, w, b) * 1.25
 
 
@@ -417,7 +416,7 @@ def on_the_host(x, w, b):
 @word("SHAPE_BOUND")
 def public_size_alone(x, w, b):
     y = dense(x, w, b)
-    return y if x.shape == examples[0].shape else y * 0.5
+    return y if x.shape == INPUTS["dense"][0].shape else y * 0.5
 
 
 def neighbours(n):
@@ -430,7 +429,7 @@ def neighbours(n):
 @word("SHAPE_BOUND")
 def usual_sizes_alone(x, w, b):
     y = dense(x, w, b)
-    return y if x.shape[0] in neighbours(examples[0].shape[0]) else y * 0.5
+    return y if x.shape[0] in neighbours(INPUTS["dense"][0].shape[0]) else y * 0.5
 
 
 @word("SHAPE_BOUND", "PARTIAL_WRITE", "UNINIT_READ")

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+"""kbench.py on the virtual GPU (virtual.c; KBENCH_LIB), where the way into a kernel and out of it is not an H200's: its
+times are right by CUPTI, as a C program's are, and off without. Ends with "N passed, N failed"."""
+
+import ctypes
+import os
+
+import kbench
+
+passed = failed = 0
+FAR = 160  # ns
+
+
+def check(what, good, said=""):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print(f"FAIL: {what}: {said}")
+
+
+def known(ns):
+    library = kbench._library()
+    library.launch_known = library.handle.launch_known
+    library.launch_known.argtypes = [ctypes.c_double, ctypes.c_void_p]
+    record = kbench.time(lambda stream: library.launch_known(ns, stream), samples=30)
+    return 1e6 * record.time_ms, 1e6 * (record.floor_ms - record.bias_ms)
+
+
+def in_a_process_of_its_own(**variables):
+    """The record of a kernel of 2 us."""
+    come, theirs = os.pipe()
+    process = os.fork()
+    if not process:
+        os.environ.update(variables)
+        os.write(theirs, repr(known(2000)).encode())
+        os._exit(0)
+    os.close(theirs)
+    os.waitpid(process, 0)
+    said = os.read(come, 4096)
+    os.close(come)
+    return eval(said) if said else (0, 0)
+
+
+with_cupti = {"VIRTUAL_CUPTI": "1", "VIRTUAL_FAR": "1"}
+time, empty = in_a_process_of_its_own(**with_cupti)
+check("by CUPTI: an empty kernel", abs(empty - 576) < 2, empty)
+check("by CUPTI: a kernel of 2 us", abs(time - 2000) < 60, time)
+time, empty = in_a_process_of_its_own(VIRTUAL_FAR="1")
+check("without CUPTI: an empty kernel", abs(empty - 576) > FAR / 2, empty)
+check("without CUPTI: a kernel of 2 us", abs(time - 2000) > FAR / 2, time)
+time, empty = in_a_process_of_its_own(NSYS_PROFILING_SESSION_ID="1", **with_cupti)
+check("under a profiler nobody asks CUPTI", abs(empty - 576) > FAR / 2, empty)
+library = kbench._library()
+for bad in (b"", b"1" * 192, b"\0" * 192, b"\0" * 191):
+    check(f"{bad[:1]!r} x {len(bad)}", not library.kbi_calibrate_from(bad, len(bad)))
+print(f"{passed} passed, {failed} failed")
