@@ -10491,20 +10491,20 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
 template <class T, int TileN>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
-    typedef kbki_result<T> R;
+    typedef kbki_result<T> U;
     bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
     int q = threadIdx.x % 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        R* out = io.c + layer * io.sc + i * io.n;
+        U* out = io.c + layer * io.sc + i * io.n;
         if (wide) {
 #pragma unroll
             for (int x = 0; x < TileN / 8; x += 4) {
                 int64_t j = j0 + (x + q) * 8;
                 uint32_t w[4];
 #pragma unroll
-                for (int e = 0; e < 4; e++) w[e] = kbki_word((R*)0, d + (x + e) * 4 + half * 2);
+                for (int e = 0; e < 4; e++) w[e] = kbki_word((U*)0, d + (x + e) * 4 + half * 2);
                 uint4 v = kbki_mma_quad(w);
                 if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
             }
@@ -10512,7 +10512,7 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
 #pragma unroll
             for (int x = 0; x < TileN / 4; x++) {
                 int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
-                if (i < io.m && j < io.n) out[j] = kbki_type<R>::from(d[x / 2 * 4 + half * 2 + x % 2]);
+                if (i < io.m && j < io.n) out[j] = kbki_type<U>::from(d[x / 2 * 4 + half * 2 + x % 2]);
             }
         }
     }

@@ -25,8 +25,8 @@ POSIX = """POLLIN POLLOUT FD_CLOEXEC S_ISREG S_ISFIFO WNOHANG WIFEXITED W_OK X_O
            PR_SET_PDEATHSIG AT_PHDR DIR"""
 # signals; fcntl, open, mmap, dlopen, regcomp, setrlimit and clock_gettime give all their constants such a prefix
 POSIX_PREFIXES = "SIG F O MAP MADV PROT RTLD REG RLIMIT CLOCK LOCK"
-CUDA = "CUDART_VERSION CUDA_R_32F CUDA_R_16F CUDA_R_16BF GCC"  # GCC: #pragma GCC
-CUDA_PREFIXES = "CUBLAS"
+CUDA = "CUDART_VERSION CUDA_R_32F CUDA_R_16F CUDA_R_16BF CUDA_R_8F_E4M3 GCC"  # GCC: #pragma GCC
+CUDA_PREFIXES = "CUBLAS CUBLASLT"
 PREFIXES = [r"SIG_?[A-Z]+" if p == "SIG" else p + r"_\w+" for p in (POSIX_PREFIXES + " " + CUDA_PREFIXES).split()]
 ALLOWED = re.compile("|".join([OWN, RESERVED, TEMPLATES] + " ".join([C_LIBRARY, POSIX, CUDA]).split() + PREFIXES))
 # The rows of KB_FLAGS: their words are pasted to KB_FLAG_ or quoted, and neither expands them. macros.sh defines all of
