@@ -34,7 +34,8 @@ KBENCH_IMPL(wrong, only, KB_AXIS_STR("what", "empty", "capital", "long", "blank"
     if (!strcmp(what, "empty")) kb_count(kb, "", 1, "");
     if (!strcmp(what, "null")) kb_count(kb, NULL, 1, "");
     if (!strcmp(what, "capital")) kb_count(kb, "Hits", 1, "");
-    if (!strcmp(what, "long")) kb_count(kb, "a123456789012345678901234567890123456789012345678901234567890123", 1, "");
+    if (!strcmp(what, "long"))
+        kb_count(kb, "a123456789012345678901234567890123456789012345678901234567890123", 1, "");
     if (!strcmp(what, "blank")) kb_count(kb, "hits", 1, "per launch");
     if (!strcmp(what, "unit")) kb_count(kb, "hits", 1, "abcdefghijklmnopqrstuvwxyz012345"); // of 32
     if (!strcmp(what, "nan")) kb_count(kb, "hits", (double)NAN, "");

@@ -62,6 +62,17 @@ check_rc "a program that is not there" 2
 check_err "a program that is not there" "nothing: No such file"
 run "$old" --race "$old" tests/lib.sh
 check_rc "no program" 2
+cat > "$tmp/garbled" << 'end'
+#!/bin/sh
+for option; do
+    case $before in --json*) echo '[{"name": ' > "$option" ;; esac
+    before=$option
+done
+end
+chmod +x "$tmp/garbled"
+run "$old" --race "$old" "$tmp/garbled" -- $quick
+check_rc "a program whose records are none" 1
+check_err "a program whose records are none" "this is no file that --json"
 run "$old" --race "$old" "$tmp/slow3" -- $quick --bogus
 check_rc "options that the programs refuse" 2
 check_err "options that the programs refuse" "unknown option --bogus"
