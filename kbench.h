@@ -23922,7 +23922,11 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
 #if defined(KBENCH_SHARED)
 // For a binding: what empty kernels take by CUPTI, as a process writes it that is started for that, since CUPTI stays
 // where it was loaded. Before the first measurement; else, and of bytes that are none, false.
+#if defined(__cplusplus)
+extern "C" bool kbi_calibrate_from(const void* truth, int64_t bytes);
+#else
 bool kbi_calibrate_from(const void* truth, int64_t bytes);
+#endif
 bool kbi_calibrate_from(const void* truth, int64_t bytes) {
     kbi_truth given;
     const double* ns = &given.ns[0][0][0][0];
