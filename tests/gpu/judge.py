@@ -345,6 +345,7 @@ def main():
     parser, o = options()
     if o.cpu:
         os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
+    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # what a run that is cut off leaves is there
     crew, jobs, expected, builder = start_all(parser, o)
     signal.signal(signal.SIGTERM, stopped)
     tally, judged = Tally(expected, o), set()
