@@ -156,7 +156,7 @@
        >>matmul_wgmma   its launches
        >>matmul_select  the same, cut by shape
        >>matmul_vendor  matrix product by the vendor's library
-       >>matmul_e4m3    matrix product of 8-bit floats
+       >>matmul_bytes   matrix product of 8-bit floats
        >>bmm            batched matrix product
        >>attention_simt attention without tensor cores, and through the vendor's matrix products
        >>attention_mma  attention on tensor cores, through mma.sync
@@ -10350,7 +10350,7 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_hopper     Matrix product through wgmma and tensor copies, for compute capability 9.0 alone: kernels of rungs
                       9 to 14 of matmul.
-                      Public: nothing      Used by: >>matmul_wgmma, >>matmul_select, >>matmul_e4m3
+                      Public: nothing      Used by: >>matmul_wgmma, >>matmul_select, >>matmul_bytes
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -10800,7 +10800,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_wgmma     Matrix product through wgmma: maps and launches, and rungs 9 to 14 of matmul.
                      Public: kbk_matmul_fwd_wgmma, _ws, _coop, _persist, _multicast, _tma
-                     Used by: >>matmul_select, >>matmul_e4m3, the table
+                     Used by: >>matmul_select, >>matmul_bytes, the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -10910,7 +10910,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
                       Public: kbk_matmul_fwd_select, _tf32
-                      Used by: >>matmul_simt, >>matmul_e4m3, >>bmm, the table
+                      Used by: >>matmul_simt, >>matmul_bytes, >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -11189,9 +11189,9 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_e4m3     Matrix product of 8-bit floats, with results in bf16: kernels of matmul with another element, and
-                    the vendor's through cuBLASLt, which wants KBK_CUBLAS.
-                    Public: kbk_matmul_e4m3_fwd_*      Used by: the table
+  >>matmul_bytes     Matrix product of 8-bit floats, with results in bf16: kernels of matmul with another element, and
+                     the vendor's through cuBLASLt, which wants KBK_CUBLAS.
+                     Public: kbk_matmul_e4m3_fwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
