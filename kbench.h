@@ -24799,8 +24799,7 @@ static bool kbi_shard_noted(void) {
     return true;
 }
 
-static int kbi_main(int argc, char** argv) {
-    kbi_options o;
+static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
@@ -24808,42 +24807,41 @@ static int kbi_main(int argc, char** argv) {
     if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_TRUTH) return kbi_truth_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
-    kbi_options_default(&o);
-    if (!kbi_options_parse(&o, argc, argv)) return KBI_EXIT_USAGE;
-    kbi_process.quiet = o.on[KBI_OPTION_quiet];
-    if (o.on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
-    if (o.on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    if (o.on[KBI_OPTION_selftest]) kbi_selftest_register();
-    if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(&o);
+    if (!kbi_options_parse(o, argc, argv)) return KBI_EXIT_USAGE;
+    kbi_process.quiet = o->on[KBI_OPTION_quiet];
+    if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
+    if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
+    if (o->on[KBI_OPTION_selftest]) kbi_selftest_register();
+    if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(o);
 #if KBI_REPORT
-    if (getenv(KBI_LOOK)) return kbi_look_main(&o);
-    if (!kbi_vendors_there(&o)) return KBI_EXIT_USAGE;
+    if (getenv(KBI_LOOK)) return kbi_look_main(o);
+    if (!kbi_vendors_there(o)) return KBI_EXIT_USAGE;
 #endif
-    kbi_warn_idle(&o);
-    if (o.on[KBI_OPTION_selftest]) return kbi_selftest(&o);
+    kbi_warn_idle(o);
+    if (o->on[KBI_OPTION_selftest]) return kbi_selftest(o);
 #if KBI_REPORT
-    if (o.n_load) return o.on[KBI_OPTION_env] ? kbi_env_loaded(&o) : kbi_load_shown(&o);
-    if (o.compare[0]) return kbi_compare_main(&o);
-    if (o.race.n) return kbi_race_main(&o);
+    if (o->n_load) return o->on[KBI_OPTION_env] ? kbi_env_loaded(o) : kbi_load_shown(o);
+    if (o->compare[0]) return kbi_compare_main(o);
+    if (o->race.n) return kbi_race_main(o);
 #endif
-    if (o.on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(&o, &plan);
-    if (!kbi_shard_noted() || !kbi_plan_here(&plan, &o)) return KBI_EXIT_USAGE;
+    if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
+    if (!kbi_shard_noted() || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
-        kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o.shard,
-                 (long long)o.shards);
+        kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
+                 (long long)o->shards);
     int code = KBI_EXIT_FINE;
-    bool looks = kbi_option_any(o.on, kbi_idle_options, KBI_COUNT(kbi_idle_options));
-    if (looks && o.on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o.jsonl)) return KBI_EXIT_USAGE;
+    bool looks = kbi_option_any(o->on, kbi_idle_options, KBI_COUNT(kbi_idle_options));
+    if (looks && o->on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o->jsonl)) return KBI_EXIT_USAGE;
     kbi_text lists = { NULL, 0, 0 };
-    if (kbi_list(&lists, &plan, &o))
+    if (kbi_list(&lists, &plan, o))
         fwrite(lists.s, 1, lists.n, stdout);
-    else if (o.on[KBI_OPTION_dry_run])
-        code = kbi_dry_run(&o, &plan);
+    else if (o->on[KBI_OPTION_dry_run])
+        code = kbi_dry_run(o, &plan);
     else
 #if KBI_REPORT
-        code = kbi_gated_run(&o, &plan);
+        code = kbi_gated_run(o, &plan);
 #else
-        code = kbi_run_plan(&o, &plan, NULL, NULL);
+        code = kbi_run_plan(o, &plan, NULL, NULL);
 #endif
     if (code == KBI_EXIT_FINE && kbi_desk.run.unseen) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
@@ -24855,7 +24853,13 @@ static int kbi_main(int argc, char** argv) {
     return code;
 }
 
-int kb_main(int argc, char** argv) { return kbi_main(argc, argv); }
+int kb_main(int argc, char** argv) {
+    kbi_options o;
+    kbi_options_default(&o);
+    int code = kbi_main(&o, argc, argv);
+    free(o.load);
+    return code;
+}
 
 void kb_default(const char* options) { kbi_process.usual = options; }
 
