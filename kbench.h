@@ -23313,7 +23313,6 @@ static int kbi_load_shown(const kbi_options* o) {
         code = kbi_loaded_judge(&with, o, &r, o->load[0], kbi_outputs_stdout(o) ? stderr : stdout);
     kbi_loaded_free(&with);
     kbi_records_free(&r);
-    KBENCH_FREE(o->load);
     return code;
 }
 
@@ -24857,7 +24856,7 @@ int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
-    free(o.load);
+    KBENCH_FREE(o.load);
     return code;
 }
 
