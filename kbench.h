@@ -23084,7 +23084,6 @@ static int kbi_env_loaded(const kbi_options* o) {
         KBENCH_FREE(c.of);
     }
     for (int i = 0; i < 2; i++) kbi_records_free(&of[i]);
-    KBENCH_FREE(o->load);
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
