@@ -10,13 +10,15 @@
 #   sh tests/run.sh --quick gpu          passes --quick to the GPU programs
 #   sh tests/run.sh --tool "compute-sanitizer --tool memcheck --error-exitcode 9" gpu    runs GPU programs under a tool,
 #                                        and passes --sanitize to them
+#   TEST_AGAIN=1 sh tests/run.sh         a test that fails is run once more, and that counts; what it said at first is
+#                                        printed as "again". For machines whose other users disturb tests of real time
 #
 # A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh; where X.c or X.cu stands beside
 # it, the script builds and drives it). It prints "FAIL: ..." and "SKIP: reason" lines and ends with a line
 # "N passed, N failed, N skipped". A test that does not compile, or ends without that line, is one failure.
 # The last line printed here adds everything up; exit code 1 when anything failed.
 
-: "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}"
+: "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 export CC CXX NVCC ARCHFLAGS BUILD
 sanitize= no_skip= quick= tool= wanted=
 while [ $# -gt 0 ]; do
@@ -85,18 +87,8 @@ why_no_gpu() {
     fi
 }
 
-one() {
-    name=${1#tests/} && name=${name%.*}
-    log=$logs/$(echo "$name" | tr / _).log
-    exe=$BUILD/test/$name
-    mkdir -p "$(dirname "$exe")"
-    start=$(date +%s)
-    case $1 in
-    tests/gpu/*)
-        why=$(why_no_gpu)
-        if [ -n "$why" ]; then skip_test "$name" "$why" && return; fi
-        ;;
-    esac
+# attempt FILE: one run of a test, into $log
+attempt() {
     case $1 in
     *.sh)
         $limit sh "$1" > "$log" 2>&1 < /dev/null
@@ -110,7 +102,28 @@ one() {
         $cmd > "$log" 2>&1 && $limit $tool "$exe" $quick ${tool:+--sanitize} >> "$log" 2>&1 < /dev/null
         ;;
     esac
-    count "$name" "$log" $?
+}
+
+one() {
+    name=${1#tests/} && name=${name%.*}
+    log=$logs/$(echo "$name" | tr / _).log
+    exe=$BUILD/test/$name
+    mkdir -p "$(dirname "$exe")"
+    start=$(date +%s)
+    case $1 in
+    tests/gpu/*)
+        why=$(why_no_gpu)
+        if [ -n "$why" ]; then skip_test "$name" "$why" && return; fi
+        ;;
+    esac
+    attempt "$1"
+    rc=$?
+    if [ -n "$TEST_AGAIN" ] && { [ $rc -ne 0 ] || ! grep -qE '^[0-9]+ passed, 0 failed,' "$log"; }; then
+        if grep -q '^FAIL: ' "$log"; then sed -n 's/^FAIL: /again /p' "$log"; else echo "again $name: exit code $rc"; fi
+        attempt "$1"
+        rc=$?
+    fi
+    count "$name" "$log" $rc
 }
 
 for w in $wanted; do
