@@ -11331,7 +11331,14 @@ KBK_FN void kbki_cublaslt_open(kbki_cublaslt* c) {
     find(&c->end_preference, "cublasLtMatmulPreferenceDestroy");
     find(&c->choose, "cublasLtMatmulAlgoGetHeuristic"), find(&c->multiply, "cublasLtMatmul");
 }
-// Column-major eyes see C' = B A', and ask for the transpose of their first operand, which is what lies here.
+KBK_FN cublasStatus_t kbki_cublaslt_factors(kbki_cublaslt* c, cublasLtMatmulDesc_t product,
+                                            const kbki_mm<kbk_e4m3>& io) {
+    cublasStatus_t e = c->set(product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &io.scale_b, sizeof io.scale_b);
+    if (e != CUBLAS_STATUS_SUCCESS) return e;
+    return c->set(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
+}
+/*  Column-major eyes see C' = B A', and ask for the transpose of their first operand, which is what lies here. The
+    factors are there before an algorithm is chosen, since not every one takes any. */
 KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_mm<kbk_e4m3>& io) {
     auto* on = &c->on[device];
     const int64_t m = io.m, n = io.n, k = io.k;
@@ -11349,6 +11356,7 @@ KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_m
     cublasLtMatmulPreference_t wish = NULL;
     bool good = c->product(&on->product, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
                 c->set(on->product, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof turned) == CUBLAS_STATUS_SUCCESS &&
+                kbki_cublaslt_factors(c, on->product, io) == CUBLAS_STATUS_SUCCESS &&
                 c->layout(&on->a, CUDA_R_8F_E4M3, (uint64_t)k, (uint64_t)n, k) == CUBLAS_STATUS_SUCCESS &&
                 c->layout(&on->b, CUDA_R_8F_E4M3, (uint64_t)k, (uint64_t)m, k) == CUBLAS_STATUS_SUCCESS &&
                 c->layout(&on->c, CUDA_R_16BF, (uint64_t)n, (uint64_t)m, n) == CUBLAS_STATUS_SUCCESS &&
@@ -11399,9 +11407,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk
     if ((why = kbki_cublaslt_get(a, st, &lib, &device)) != NULL) return why;
     if ((why = kbki_cublaslt_plan(lib, device, io)) != NULL) return why;
     auto* on = &lib->on[device];
-    cublasStatus_t e = lib->set(on->product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &io.scale_b, sizeof io.scale_b);
-    if (e == CUBLAS_STATUS_SUCCESS)
-        e = lib->set(on->product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
+    cublasStatus_t e = kbki_cublaslt_factors(lib, on->product, io);
     if (e == CUBLAS_STATUS_SUCCESS)
         e = lib->multiply(on->handle, on->product, &one, io.b, on->a, io.a, on->b, &zero, io.c, on->c, io.c, on->c,
                           &on->how.algo, (char*)a->workspace + KBK_TICKETS, KBKI_CUBLAS_BYTES, st);

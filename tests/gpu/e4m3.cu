@@ -77,6 +77,7 @@ static std::string text(shape s) {
     return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
 }
 static int passed, failed, skipped;
+static int theirs; // of the failures, those of cuBLASLt: the others are timed all the same
 static const char* only_rung;
 static shape only_shape;
 static bool quick, sanitize, no_vendor;
@@ -220,7 +221,7 @@ static void try_one(const rung& r, const byte* a, const byte* b, shape s, int of
         passed++;
         return;
     }
-    failed++;
+    failed++, theirs += r.vendor;
     printf("FAIL: %s %s %s%s: %s", r.name, what, text(s).c_str(), off ? ", C off by an element" : "", say);
     if (pieces) printf(", %lld pieces", (long long)pieces);
     if (e == cudaSuccess && v[0])
@@ -516,8 +517,8 @@ int main(int argc, char** argv) {
     if (no_vendor) printf("SKIP: cublas: no libcublasLt\n"), skipped++;
 #endif
     if (check) try_all();
-    if (time && failed) printf("no times: the results are wrong\n");
-    if (time && !failed) set_factors(0.5f, 1.25f), time_all((size_t)l2);
+    if (time && failed > theirs) printf("no times: the results are wrong\n");
+    if (time && failed == theirs) set_factors(0.5f, 1.25f), time_all((size_t)l2);
     CUDA(cudaDeviceSynchronize());
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed != 0;
