@@ -6887,6 +6887,7 @@ typedef struct kbi_cupti {
     int (*dropped)(void* context, uint32_t stream, size_t* n);
     void* library;
     bool loaded, open;                        // attached; kernels' durations are kept
+    int error;                                // of the latest time that they were to be; 0: none
     void (*look)(const kbi_activity* record); // who is given every record, instead; NULL: nobody
     kbi_span* spans;                          // of kernels that are not the harness's own, as they come
     int n;
@@ -8318,16 +8319,46 @@ static bool kbi_cupti_load(void) {
     return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
 }
 
+// What CUPTI does at the first launch behind a switch it does here, and not behind a closed gate. If all that took so
+// long that the clock may have fallen, the GPU works for as long.
+static void kbi_cupti_settle(int64_t began) {
+    enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
+    kbi_launch(KBI_F_NULL, 1, 1, NULL);
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    int64_t took = kbi_now() - began;
+    uint64_t cycles = 2 * (uint64_t)KBI_MIN(took, (int64_t)KBI_PAUSE_MOST);
+    void* arguments[] = { &cycles };
+    if (took < KBI_PAUSE) return;
+    kbi_launch(KBI_F_SPIN, 1, 1, arguments);
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
+}
+
 static bool kbi_cupti_open(void) {
-    if (kbi_lab.cupti.open) return true;
+    kbi_cupti* c = &kbi_lab.cupti;
+    int64_t began = kbi_now();
+    if (c->open) return true;
+    c->error = 0;
     if (!kbi_cupti_load()) return false;
-    if (!kbi_lab.cupti.spans) kbi_lab.cupti.spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
-    return kbi_lab.cupti.open = kbi_lab.cupti.enable(KBI_ACTIVITY_KERNEL) == 0;
+    if (!c->spans) c->spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
+    c->error = c->enable(KBI_ACTIVITY_KERNEL);
+    c->open = c->error == 0;
+    if (c->open) kbi_cupti_settle(began);
+    return c->open;
+}
+
+// Why it did not open.
+static const char* kbi_cupti_shut(char out[400]) {
+    if (kbi_lab.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_lab.cupti.error, out);
+    if (kbi_lab.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
+    return "libcupti.so is not found; LD_LIBRARY_PATH can name its folder";
 }
 
 static void kbi_cupti_close(void) {
-    if (kbi_lab.cupti.open && kbi_lab.cupti.disable) kbi_lab.cupti.disable(KBI_ACTIVITY_KERNEL);
+    int64_t began = kbi_now();
+    if (!kbi_lab.cupti.open) return;
+    if (kbi_lab.cupti.disable) kbi_lab.cupti.disable(KBI_ACTIVITY_KERNEL);
     kbi_lab.cupti.open = false;
+    kbi_cupti_settle(began);
 }
 
 static int kbi_order_spans(const void* a, const void* b) {
@@ -8347,6 +8378,12 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     }
     kbi_lab.cupti.n = 0;
     return n;
+}
+
+// Forgets what was launched before: of what still runs, records may come later, or without times.
+static void kbi_cupti_forget(void) {
+    cudaDeviceSynchronize();
+    kbi_cupti_read(1, NULL, 0);
 }
 #endif
 
@@ -8408,7 +8445,7 @@ static bool kbi_wants_graph(const kbi_run* run) {
 
 static int64_t kbi_events_begin(kbi_run* run) {
     if (!run->sampling.open) {
-        if (kbi_lab.cupti.open) kbi_cupti_read(1, NULL, 0); // what set-up launched
+        if (kbi_lab.cupti.open) kbi_cupti_forget(); // what set-up launched
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
@@ -8580,7 +8617,7 @@ static void kbi_graph_alone(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     if (kbi_lab.cupti.open) {
         double ns[4096];
-        kbi_cupti_read(1, ns, 4096);
+        kbi_cupti_forget();
         cudaGraphLaunch(g->many[0], kbi_lab.gpu.stream);
         kbi_stop_on_error(run, "in the timed loop");
         int n = kbi_cupti_read((int)KBI_MAX(run->work.kernels, (int64_t)1), ns, 4096);
@@ -8632,10 +8669,12 @@ static void kbi_cupti_end(kbi_run* run) {
 
 static int64_t kbi_both_begin(kbi_run* run) {
     kbi_sampling* s = &run->sampling;
+    char why[400];
     if (!s->open) {
         s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
         if (!s->traced) kbi_cupti_close();
-        if (s->traced && !kbi_cupti_open()) kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more");
+        if (s->traced && !kbi_cupti_open())
+            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
     }
     return kbi_events_begin(run);
 }
@@ -8672,7 +8711,9 @@ static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, graph = kbi_wants_graph(run);
+    char why[400];
     kbi_look_persisting();
+    if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
     if (run->work.expect & KB_EXPECT_TRANSFER) run->sampling.gated = false; // a pageable copy waits for the stream
     if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
     if (recipe->timing == KBI_BY_CUPTI || recipe->timing == KBI_BY_BOTH) {
@@ -8680,8 +8721,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
         if (both) kbi_cupti_close();
         if (open && both) return &kbi_both_timers[recipe->mode == KBI_HOT];
         if (open) return graph ? &kbi_cupti_graph_timer : &kbi_cupti_timer;
-        kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: libcupti.so is not found; LD_LIBRARY_PATH can name its folder",
-                 both ? "both" : "cupti");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
     if (graph) return &kbi_rotate_timer;
     if (recipe->mode == KBI_ROTATE)

@@ -711,6 +711,12 @@ static void test_timers(void) {
     for (int i = 0; i < file.n; i++) CHECK_HAS(text(i, "counters"), "\"cupti\": ");
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1 --op several --fast --timer both");
     CHECK_HAS(text(0, "message"), "CUPTI recorded 0 of 8 launches");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39 --op several --fast --timer both");
+    CHECK_HAS(text(0, "message"), "--timer both: another profiler is attached");
+    // what it does at the first launch behind a switch it does not do behind a closed gate
+    run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_STALLS=1 VIRTUAL_CUPTI_PAUSES=1 --op several --iters 8 --timer both");
+    CHECK_HAS(text(0, "counters"), "\"cupti\": ");
+    CHECK_INT(number(0, "samples_retaken"), 0);
     run("--op lazy --iters 20 --warmup 5"); // 20 groups: a first run that takes long does not make them single launches
     CHECK_THAT(atof(strrchr(text(0, "message"), ';') ? strrchr(text(0, "message"), ';') + 1 : "0") >= 100,
                "20 samples of %s", text(0, "message"));
