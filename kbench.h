@@ -6621,6 +6621,7 @@ typedef struct kbi_sampling {
     kbi_load load; // of the machine, when the first sample began
     double sum;    // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
     int64_t taken; // runs in it
+    int missed;    // samples of CUPTI's in a row that it did not record in full
     bool traced;   // the open sample is CUPTI's, of a timer that takes both in turn
     int64_t n_traced;
     double traced_ns[KBI_TRACED]; // the latest of those samples
@@ -6730,7 +6731,8 @@ enum {
     KBI_LAUNCHES = 8,
     KBI_GATE_NODES = 256,
     KBI_GATE_SECONDS = 1,
-    KBI_ALARMS = 2
+    KBI_ALARMS = 2,
+    KBI_MISSES = 2
 };
 enum kbi_function {
     KBI_F_NULL,
@@ -8260,7 +8262,7 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
         if (r->kind != KBI_ACTIVITY_KERNEL || kbi_lab.cupti.n == KBI_SPANS || !kbi_lab.cupti.open) continue;
         bool own = r->name && (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") ||
                                kbi_is(r->name, "kbi_gate") || kbi_is(r->name, "kbi_clock"));
-        if (own) continue;
+        if (own || !r->start || r->end < r->start) continue; // 0: not known when it began and ended
         kbi_lab.cupti.spans[kbi_lab.cupti.n].start = r->start;
         kbi_lab.cupti.spans[kbi_lab.cupti.n++].end = r->end;
     }
@@ -8646,12 +8648,15 @@ static void kbi_graph_forget(kbi_run* run) {
 // --- CUPTI's durations instead of events ---
 
 // The mean of a group whose launches are all through: the median of single ones lies elsewhere, and is not what events
-// give. NaN: not all were recorded.
+// give. NaN: not all were recorded, and it has to be taken again.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
+    kbi_sampling* s = &run->sampling;
     int n = kbi_cupti_read((int)KBI_MAX(run->work.kernels, (int64_t)1), ns, KBI_COUNT(ns));
-    if (n != size) kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches", n, size);
     for (int i = 0; i < n; i++) sum += ns[i];
+    s->missed = n == size ? 0 : s->missed + 1;
+    run->m.retaken += n != size;
+    if (s->missed > KBI_MISSES) kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches", n, size);
     return n == size ? sum / size : (double)NAN;
 }
 
@@ -8660,7 +8665,7 @@ static void kbi_cupti_end(kbi_run* run) {
     if (!kbi_sample_complete(run)) return;
     double ns = kbi_cupti_group(run, size);
     run->m.bias_ns = run->m.floor_ns = 0;
-    if (kbi_failed(run)) return;
+    if (kbi_failed(run) || kbi_nan(ns)) return;
     if (!run->place.settling) run->sampling.launches = run->m.launches = size;
     kbi_add_sample(run, ns);
 }
@@ -8688,8 +8693,9 @@ static void kbi_both_end(kbi_run* run) {
         return;
     }
     if (!kbi_sample_complete(run)) return;
-    s->traced_ns[s->n_traced++ % KBI_TRACED] = kbi_cupti_group(run, size);
-    if (kbi_failed(run)) return;
+    double ns = kbi_cupti_group(run, size);
+    if (kbi_failed(run) || kbi_nan(ns)) return;
+    s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
     int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
     memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
     kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");

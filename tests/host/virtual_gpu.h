@@ -184,6 +184,7 @@ static struct tracing {
     double host; // ns, of its clock
     unsigned correlations;
     bool switched; // on or off, and nothing was launched since
+    int kernels;   // of the block, recorded
     activity records[1 << 14];
     int n;
 } tracing;
@@ -219,6 +220,9 @@ static void trace(const operation* o, double start) {
     if (r && o->kind == KERNEL) {
         r->kernel.start = (uint64_t)start;
         r->kernel.end = (uint64_t)(start + o->ns);
+        const char* loses = getenv("VIRTUAL_CUPTI_LOSES"); // the times of every so manieth
+        bool own = strncmp(o->of->name, "kbi_", 4) == 0;
+        if (loses && !own && ++tracing.kernels % atoi(loses) == 0) r->kernel.start = r->kernel.end = 0;
         r->kernel.name = o->of->name;
         r->kernel.correlation = o->correlation;
         r->kernel.stream = 7;
