@@ -8623,6 +8623,8 @@ static void kbi_graph_alone(kbi_run* run) {
         cudaGraphLaunch(g->many[0], kbi_lab.gpu.stream);
         kbi_stop_on_error(run, "in the timed loop");
         int n = kbi_cupti_read((int)KBI_MAX(run->work.kernels, (int64_t)1), ns, 4096);
+        if (n != (int)KBI_MIN(g->launches, (int64_t)4096))
+            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches in a graph", n, (int)g->launches);
         for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
         run->m.bias_ns = run->m.floor_ns = 0;
         return;
