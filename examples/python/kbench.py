@@ -376,6 +376,8 @@ ctypes.CDLL(sys.argv[1]).kb_main(0, None)
 def _ask_truth(path: str, device: int) -> bytes:
     """CUPTI's durations, measured in a process of their own, since it stays where it was loaded and makes launches
     slower. Nothing: it has none, or takes longer than ten seconds."""
+    if not sys.executable:  # of an interpreter inside of another program
+        return b""
     come, theirs = os.pipe()
     command = [sys.executable, "-I", "-c", _TRUTH, path, str(device), str(theirs)]
     quiet = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}

@@ -711,6 +711,26 @@ static void test_timers(void) {
     for (int i = 0; i < file.n; i++) CHECK_HAS(text(i, "counters"), "\"cupti\": ");
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1 --op several --fast --timer both");
     CHECK_HAS(text(0, "message"), "CUPTI recorded 0 of 8 launches");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_LOSES=1 --op several --fast --timer cupti");
+    CHECK_HAS(text(0, "message"), "CUPTI recorded 0 of 1 launches");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39 --op several --fast --timer both");
+    CHECK_HAS(text(0, "message"), "--timer both: another profiler is attached");
+    run("VIRTUAL_CUPTI=1 --op turns --iters 8 --timer cupti --rotate"); // the virtual one sees graphs as a whole
+    CHECK_HAS(text(0, "message"), "CUPTI recorded 1 of 64 launches in a graph");
+    // a launch whose times it does not know is no launch of 0 ns: the group is taken again
+    run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_LOSES=30 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
+    double again = 0;
+    CHECK_INT(file.n, 6);
+    for (int i = 0; i < file.n; i++) {
+        const char *at = strstr(text(i, "name"), "/ns="), *of = strstr(text(i, "counters"), "\"cupti\": ");
+        CHECK_REAL(of ? 1e3 * atof(of + 9) : NAN, at ? atof(at + 4) : NAN, 1e-2);
+        again += number(i, "samples_retaken");
+    }
+    CHECK_THAT(again >= 5, "%g taken again", again);
+    // what it does at the first launch behind a switch it does not do behind a closed gate
+    run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_STALLS=1 VIRTUAL_CUPTI_PAUSES=1 --op several --iters 8 --timer both");
+    CHECK_HAS(text(0, "counters"), "\"cupti\": ");
+    CHECK_INT(number(0, "samples_retaken"), 0);
     run("--op lazy --iters 20 --warmup 5"); // 20 groups: a first run that takes long does not make them single launches
     CHECK_THAT(atof(strrchr(text(0, "message"), ';') ? strrchr(text(0, "message"), ';') + 1 : "0") >= 100,
                "20 samples of %s", text(0, "message"));
