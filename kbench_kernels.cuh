@@ -11276,7 +11276,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_st
     return kbki_wg_storable<kbk_e4m3>(a) ? kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3>(a, st)
                                          : kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st);
 }
-KBK_FN const char* kbki_e4m3_select(const kbk_args* a, kbki_wg_choice by, kbk_stream st) {
+template <class T> const char* kbki_e4m3_select(const kbk_args* a, kbki_wg_choice by, kbk_stream st) {
     if (by.way == KBKI_WG_E4M3_SMALL) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_small>(a, st, 1, by.splits);
     if (by.way == KBKI_WG_E4M3_BIG && kbki_wg_storable<kbk_e4m3>(a))
         return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3_big>(a, st);
@@ -11286,7 +11286,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk
     kbk_shape s = a->s;
     const char* why = kbki_e4m3_refuses(a);
     s.elem = 1;
-    return why ? why : kbki_e4m3_select(a, kbki_wg_here(&s, 1), st);
+    return why ? why : kbki_e4m3_select<T>(a, kbki_wg_here(&s, 1), st);
 }
 #endif // __CUDACC__
 
