@@ -824,7 +824,7 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
         body(kb);
     } catch (const std::exception& e) { kbi_threw(kb, e.what()); } catch (const char* text) {
         kbi_threw(kb, text);
-    } catch (...) { kbi_threw(kb, 0); }
+    } catch (...) { kbi_threw(kb, NULL); }
 }
 #endif
 
@@ -5486,13 +5486,14 @@ static bool kbi_parse_value(const char** s, double* out) {
     char* end;
     errno = 0;
     double x = kbi_real_of(*s, &end);
-    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i', none = !x && errno;
+    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i',
+         none = x == 0 && errno;
     if (*end == '^' && end != *s) {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
         if (end == power || !kbi_finite(base) || !kbi_finite(y)) return false;
         x = pow(base, y);
-        none = !x && base != 0;
+        none = x == 0 && base != 0;
     }
     if (end == *s || none || (!infinite && !kbi_finite(x))) return false; // 1e999 and 1e-999 are no way to write it
     *s = end;
@@ -5505,7 +5506,7 @@ static bool kbi_add_value(kb_param* values, int* n, kb_axis_type type, double x)
     memset(&values[*n], 0, sizeof values[*n]);
     values[*n].type = type;
     if (type == KB_AXIS_INTS) values[*n].i = (int64_t)x;
-    values[(*n)++].r = type == KB_AXIS_INTS && !x ? 0 : x; // whole numbers have no -0
+    values[(*n)++].r = type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
     return true;
 }
 
@@ -5838,8 +5839,8 @@ static double kbi_group_cost(const kbi_plan* plan, const kbi_options* o, int fir
 // in its list, from the middle on (steps of the golden ratio). What cannot run here costs nothing and stays; false:
 // nothing else is left.
 static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
-    typedef struct kbi_part { // of an operation in one direction
-        int first, n, next;   // its last group that was seen; how many it has; where its list begins
+    typedef struct {        // of an operation in one direction
+        int first, n, next; // its last group that was seen; how many it has; where its list begins
     } kbi_part;
     size_t groups = (size_t)plan->groups;
     double left = o->part;
@@ -6360,7 +6361,6 @@ static void kbi_list_word(kbi_text* t, kbi_set* seen, uint64_t column, const cha
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set seen = { NULL, 0, 0 };
-        kbi_text line = { NULL, 0, 0 };
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         kbi_clean(t, operation);
@@ -6381,7 +6381,6 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
             kbi_text_free(&line);
         }
         kbi_set_free(&seen);
-        kbi_text_free(&line);
     }
 }
 
@@ -7277,7 +7276,7 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!kbi_lab.wall_bias) kbi_lab.wall_bias = KBI_MAX(kbi_measure_wall_bias(), 1e-3);
+    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = KBI_MAX(kbi_measure_wall_bias(), 1e-3);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
@@ -13898,7 +13897,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         } else {
             if (!kbi_read_number(r, &number)) return false;
             p->r = number.x;
-            bool minus_zero = !number.x && 1 / number.x < 0;
+            bool minus_zero = number.x == 0 && 1 / number.x < 0;
             if (number.whole && number.fits && !minus_zero) p->type = KB_AXIS_INTS, p->i = number.i;
         }
     }
@@ -19778,9 +19777,9 @@ static void kbi_page_kernels(kbi_page* p) {
     for (int64_t i = 0; i < p->scene.n; i++) {
         const kb_result* r = &p->scene.of[i];
         const char* parts[] = { r->kernel, r->grid, r->block };
-        uint64_t key = 14695981039346656037u;
-        for (int k = 0; k < KBI_COUNT(parts); k++) key = kbi_hash(kbi_hash(key, "|"), parts[k] ? parts[k] : "");
-        if (!r->kernel || !kbi_set_add(&said, key)) continue;
+        uint64_t launch = 14695981039346656037u;
+        for (int k = 0; k < KBI_COUNT(parts); k++) launch = kbi_hash(kbi_hash(launch, "|"), parts[k] ? parts[k] : "");
+        if (!r->kernel || !kbi_set_add(&said, launch)) continue;
         if (!any) {
             kbi_page_section(p, "kernels", "Kernels");
             kbi_puts(
