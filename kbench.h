@@ -11381,14 +11381,13 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
-    return run->m.status == KB_OK && !run->place.stand_in && run->recipe->verify;
+    if (run->m.status != KB_OK || run->place.stand_in || !run->recipe->verify) return false;
+    if (run->call.looped) return true;
+    kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
+    return false;
 }
 
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
-    if (!run->call.looped && passed) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
-        return false;
-    }
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_proven(run);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
