@@ -23684,8 +23684,14 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return kbi_params_fault(d);
 }
 
-// Of a description at fault the record still says whose it is.
-static void kbi_given_take(kbi_given* g, const kb_desc* d) {
+// Of a description at fault the record still says whose it is. One that says no name has the contest's first one's.
+static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* first) {
+    kb_desc said;
+    if (d && first && !first->fault && !d->end_canary && !d->name) {
+        said = *d;
+        said.name = first->desc.name;
+        d = &said;
+    }
     g->fault = kbi_desc_fault(d);
     if (!g->fault) {
         g->desc = *d;
@@ -23768,7 +23774,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
     if (!e) return NULL;
     memset(e, 0, sizeof *e);
-    kbi_given_take(&e->given, desc);
+    kbi_given_take(&e->given, desc, NULL);
     kbi_recipe_of_desc(&e->recipe, &e->given.desc);
     kbi_host_program_open(&e->recipe);
     e->of = kbi_given_case(&e->given, &e->arena, NULL, build);
@@ -23891,7 +23897,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     memset(found.samples, 0, sizeof(double*) * count);
     for (int i = 0; i < (int)n; i++) {
         kbi_given* g = &given[i];
-        kbi_given_take(g, descs ? &descs[i] : NULL);
+        kbi_given_take(g, descs ? &descs[i] : NULL, i ? &given[0] : NULL);
         g->fn = fns[i];
         g->user = users ? users[i] : NULL;
         if (!g->fn && !g->fault) g->fault = "the function is NULL";
