@@ -6642,7 +6642,9 @@ typedef struct kbi_run {
     const kbi_backend* backend;
     kbi_machine* machine; // its roofs are measured when first wanted
     const kbi_case* of;
-    void (*progress)(void* to); // called between units, at most some times a second; NULL: nobody wants to know
+    // called between units, at most some times a second, and when what follows is the machine's time; NULL: nobody
+    // wants to know
+    void (*progress)(void* to, bool machine);
     void* progress_to;
     int64_t began, shown;
     uint64_t range; // of the case, for profilers
@@ -10300,6 +10302,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 static void kbi_want_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
+    if (run->progress) run->progress(run->progress_to, true); // it may take longer than the case
     if (run->m.core)
         kbi_core_roof(roofs, which);
     else if (run->backend->timing.roof)
@@ -10929,7 +10932,7 @@ static void kbi_unit_end(kbi_run* run) {
     int64_t now = kbi_now();
     if (run->progress && !run->sampling.open && now - run->shown > 100000000) {
         run->shown = now;
-        run->progress(run->progress_to);
+        run->progress(run->progress_to, false);
         bool sampled = unit == KBI_SAMPLE && run->call.phase == KBI_PHASE_SAMPLE;
         if (sampled) kbi_note_clock(run, kbi_clock_mhz(run));
     }
@@ -11509,7 +11512,7 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 
 typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
     void (*enter)(void* to, int index);
-    void (*beat)(void* to);
+    void (*beat)(void* to, bool machine);
     void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
     void (*inside)(void* to, int index, const kbi_inside* in);
     void* to;
@@ -20492,7 +20495,7 @@ static void kbi_send(int file, int type, int index, const void* a, size_t a_size
 }
 
 static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0, NULL, 0); }
-static void kbi_send_beat(void* to) { kbi_send(*(int*)to, KBI_BEAT, 0, NULL, 0, NULL, 0); }
+static void kbi_send_beat(void* to, bool machine) { kbi_send(*(int*)to, KBI_BEAT, machine, NULL, 0, NULL, 0); }
 
 static void kbi_send_result(void* to, int index, const kbi_measured* m, const double* samples) {
     fflush(stdout);
@@ -20886,6 +20889,7 @@ typedef struct kbi_group { // the group being measured
     int64_t* spent; // ns in each case
     int current;    // the case the worker is in, -1 between cases
     int64_t since;
+    bool machine; // since then it measures the machine, which is no case's time
     kbi_again* again;
     int idle;            // workers in a row that died before they entered a case
     kbi_inside** inside; // what was found inside of them; NULL: they are being measured
@@ -21046,22 +21050,30 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
 
 // --- what comes back ---
 
+// What the worker did until now was the current case's, unless it was the machine's.
+static void kbi_spend(kbi_group* g, int64_t now) {
+    if (g->current >= 0 && !g->machine) g->spent[g->current] += now - g->since;
+    g->since = now;
+    g->machine = false;
+}
+
 static void kbi_receive_enter(void* to, int index) {
     kbi_supervisor* s = (kbi_supervisor*)to;
     kbi_group* g = &s->group;
     int64_t now = kbi_now();
-    if (g->current >= 0) g->spent[g->current] += now - g->since;
+    kbi_spend(g, now);
     g->current = index - g->first;
     g->idle = 0;
     if (s->worker.first < 0) s->worker.first = index;
     s->worker.mixed |= index != s->worker.first;
-    g->since = now;
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[index].name);
 }
 
-static void kbi_receive_beat(void* to) {
+static void kbi_receive_beat(void* to, bool machine) {
     kbi_supervisor* s = (kbi_supervisor*)to;
     if (s->group.current < 0) return;
+    if (machine != s->group.machine) kbi_spend(&s->group, kbi_now());
+    s->group.machine = machine;
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[s->group.first + s->group.current].name);
 }
 
@@ -21077,8 +21089,8 @@ static void kbi_receive_result(void* to, int index, const kbi_measured* m, const
     s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
     if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
     s->group.wanted[i] = 0;
+    kbi_spend(&s->group, kbi_now());
     s->group.current = -1;
-    s->group.since = kbi_now();
     s->done++;
 }
 
@@ -21087,8 +21099,8 @@ static void kbi_receive_inside(void* to, int index, const kbi_inside* in) {
     int i = index - s->group.first;
     s->group.inside[i] = kbi_inside_copy(kbi_grow(NULL, kbi_inside_size(in)), in);
     s->group.wanted[i] = 0;
+    kbi_spend(&s->group, kbi_now());
     s->group.current = -1;
-    s->group.since = kbi_now();
     if (!in->message[0] || kbi_is(in->message, s->said)) return;
     kbi_progress_clear(&s->progress);
     kbi_warn("%s is not looked into: %s", s->plan->cases[index].name, in->message);
@@ -21186,7 +21198,7 @@ static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, cons
     switch (m->type) {
     case KBI_HELLO: memcpy(&s->machine, body, sizeof s->machine), s->known = true; break;
     case KBI_ENTER: kbi_receive_enter(s, m->index); break;
-    case KBI_BEAT: kbi_receive_beat(s); break;
+    case KBI_BEAT: kbi_receive_beat(s, m->index != 0); break;
     case KBI_DONE:
         if (!m->index) kbi_worker_kill(&s->worker); // its device is lost
         return KBI_PUMP_DONE;
@@ -21251,9 +21263,11 @@ static void kbi_listen(kbi_supervisor* s) {
         if (kbi_desk.interrupted) return;
         if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
         if (next != KBI_PUMP_ON) return;
-        // until the first case is entered the device is being started, which is nobody's time but has an end, too
-        double limit = g->current < 0 ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
-        int64_t spent = kbi_now() - g->since + (g->current < 0 ? 0 : g->spent[g->current]);
+        // until the first case is entered the device is being started, and roofs are measured when one first asks for
+        // them: that is nobody's time, but has an end, too
+        bool nobodys = g->current < 0 || g->machine;
+        double limit = nobodys ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
+        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->spent[g->current]);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
         kbi_worker_kill(&s->worker);
@@ -21295,6 +21309,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
         job.roofs = s->machine.roofs;
     if (s->machine.backend[0]) job.core = s->machine.core;
     g->current = -1;
+    g->machine = false;
     g->since = s->tick = kbi_now();
     for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
     return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
@@ -23849,7 +23864,7 @@ typedef struct kbi_found { // what became of each
 } kbi_found;
 
 static void kbi_found_enter(void* to, int index) { (void)to, (void)index; }
-static void kbi_found_beat(void* to) { (void)to; }
+static void kbi_found_beat(void* to, bool machine) { (void)to, (void)machine; }
 static void kbi_found_result(void* to, int index, const kbi_measured* m, const double* samples) {
     kbi_found* f = (kbi_found*)to;
     size_t n = (size_t)KBI_MAX(m->n + m->rounds + m->again, (int64_t)0);
