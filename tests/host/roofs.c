@@ -357,6 +357,9 @@ static void test_core(void) {
                    r.of[which[i]]);
         CHECK(r.took[which[i]] > 0);
     }
+    // what a copy reads, half of its bytes, reading alone reads as fast
+    CHECK_THAT(r.of[KBI_ROOF_READ] > 0.42 * r.of[KBI_ROOF_COPY], "read %g, copy %g", r.of[KBI_ROOF_READ],
+               r.of[KBI_ROOF_COPY]);
     double ratio = 0, f32 = 0, f64 = 0; // twice as many lanes; where others compute too it takes a few looks
     for (int i = 0; i < 20 && !(ratio > 1.6 && ratio < 2.4); i++) {
         kbi_core_roof(&r, KBI_ROOF_F32);
@@ -367,6 +370,32 @@ static void test_core(void) {
     CHECK_THAT(ratio > 1.6 && ratio < 2.4, "f32 %g times f64", ratio);
     kbi_core_roof(&r, KBI_ROOF_FP8);
     CHECK(r.of[KBI_ROOF_FP8] >= 0 && !(r.of[KBI_ROOF_FP8] > 0));
+}
+
+// others on the same processor take their share of it, and none of the roof
+static void test_crowded(void) {
+    enum { OTHERS = 3 };
+    kbi_roofs alone, crowded;
+    kbi_cpus all, one;
+    pid_t others[OTHERS];
+    kbi_roofs_clear(&alone), kbi_roofs_clear(&crowded);
+    int last = KBI_CPUS - 1;
+    memset(&one, 0, sizeof one);
+    if (!kbi_cpus_allowed(&all)) return; // nothing can be pinned here
+    while (last && !kbi_cpus_has(&all, last)) last--;
+    one.of[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
+    kbi_core_roof(&alone, KBI_ROOF_READ);
+    CHECK(kbi_cpus_pin(&one));
+    for (int i = 0; i < OTHERS; i++) {
+        others[i] = fork();
+        if (!others[i])
+            for (;;) kbi_now();
+    }
+    kbi_core_roof(&crowded, KBI_ROOF_READ);
+    for (int i = 0; i < OTHERS; i++) kill(others[i], SIGKILL), waitpid(others[i], NULL, 0);
+    CHECK(kbi_cpus_pin(&all));
+    CHECK_THAT(crowded.of[KBI_ROOF_READ] > 0.5 * alone.of[KBI_ROOF_READ], "%g GB/s, alone %g",
+               crowded.of[KBI_ROOF_READ] * 1e-9, alone.of[KBI_ROOF_READ] * 1e-9);
 }
 
 int main(int argc, char** argv) {
@@ -385,6 +414,7 @@ int main(int argc, char** argv) {
     test_slowly();
     test_judge();
     test_core();
+    test_crowded();
     json_free(&file);
     return test_end();
 }
