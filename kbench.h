@@ -9882,7 +9882,7 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
     tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
     percentage of them, and nothing is above. --env shows what there is.
     On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
-    f32 counts as f32. Threads and caches pass 100, so nothing is ABOVE_ROOF there.                                  */
+    f32 counts as f32. Threads and caches pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory.   */
 
 // What earlier processes of this run measured.
 static void kbi_roofs_set(const kbi_roofs* device, const kbi_roofs* core) {
@@ -12194,6 +12194,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->roof = kbi_roof_names[moved >= computed ? moves : computes];
     bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
     r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
+    // so much more than one core gets of the memory comes from caches, or goes to several cores: that does not bind it
+    if (m->core && moved >= computed && moved > 1.5) r->bound = NULL;
 }
 
 // A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.

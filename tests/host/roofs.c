@@ -333,6 +333,10 @@ static void test_judge(void) {
     CHECK(!above(&r));
     CHECK_REAL(r.gpu_efficiency, 900, 1e-9);
     CHECK_STR(r.roof, "copy");
+    CHECK(r.bound == NULL); // by memory it is not
+    kb_result_free(&r);
+    r = judged(&m, 1.3e12 * SECONDS, NAN);
+    CHECK_STR(r.bound, "memory");
     kb_result_free(&r);
     m.dtype = KB_BF16; // computed in f32 there
     r = judged(&m, NAN, 300e12 * SECONDS);
