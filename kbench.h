@@ -1594,8 +1594,13 @@ typedef struct kbi_nearest { // the best of the names offered so far
     int distance;
 } kbi_nearest;
 
+// A name's beginning or end is as near as one letter: speed to speedup, p99 to time_ms_p99.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int d = name ? kbi_distance(best->wanted, name) : 64;
+    size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
+    bool begins = all > n && kbi_same_name_n(best->wanted, n, name, n);
+    bool ends = all > n && name[all - n - 1] == '_' && kbi_same_name_n(best->wanted, n, name + all - n, n);
+    if (n > 1 && (begins || ends)) d = KBI_MIN(d, 1);
     if (!best->name || d < best->distance) {
         best->name = name;
         best->distance = d;
