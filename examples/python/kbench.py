@@ -1098,7 +1098,7 @@ def compare(
 
     What a function raised is its record's exception, and the others go on. Ctrl-C ends the contest.
     """
-    if not functions:
+    if not functions or not hasattr(functions, "items"):
         raise Error("compare needs functions: {'name': function, ...}")
     if not host:
         _need_gpu(_library())
@@ -2755,7 +2755,13 @@ class _Inputs:
 
         self.random, self.seed = random, seed
         self.make_own = given if callable(given) else None
-        self.examples = tuple(given(random.Random(seed))) if callable(given) else tuple(given)
+        try:
+            self.examples = tuple(given(random.Random(seed))) if callable(given) else tuple(given)
+        except Exception as error:
+            raise Error(
+                "judge: inputs are a tuple of examples, or a function of a random.Random that gives one: "
+                f"{type(error).__name__}: {error}"
+            ) from error
         self.places = [self._place(i, v) for i, v in enumerate(self.examples) if _shape_of(v)]
         self.scalars = not self.places
         self.edits = random.Random(seed ^ 0xED17)
@@ -4211,6 +4217,8 @@ def judge(
     import secrets
 
     seed = secrets.randbits(48) if seed is None else seed
+    if not callable(reference):
+        raise Error("judge: the reference is a function at the top of a module, which is called here, too")
     unknown = [w for w in allow if w not in _WORDS]
     if unknown:
         raise Error(f"judge: allow knows no word {unknown[0]}; there is {', '.join(_WORDS)}")
@@ -4253,7 +4261,10 @@ def _judge_main(words: Sequence[str]) -> int:
     try:
         if not os.path.isfile(path):
             raise Error(f"judge: there is no file {path}")
-        place = _import_function({"path": path, "name": "__dict__"})
+        try:
+            place = _import_function({"path": path, "name": "__dict__"})
+        except Exception as error:
+            raise Error(f"judge: {path} cannot be imported: {type(error).__name__}: {error}") from error
         missing = [k for k in ("reference", "inputs") if k not in place]
         if missing:
             raise Error(

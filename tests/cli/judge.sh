@@ -12,6 +12,17 @@ XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBY
 export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE CC
 unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
 
+# what is wrong with a task is not said of who is judged by it
+task() { printf '%s\n' "def reference(x): return x" "$1" > "$tmp/task.py" && run "$PYTHON" -m kbench judge "$tmp/task.py:reference"; }
+task "def inputs(size, seed): return (1,)"
+check_rc "inputs of another signature" 2
+check_err "inputs of another signature" 'inputs are a tuple of examples, or a function of a random.Random.*TypeError'
+task "inputs = 7"
+check_rc "inputs that are no tuple" 2
+task "inputs = (1,"
+check_rc "a task that is no Python" 2
+check_err "a task that is no Python" 'cannot be imported: SyntaxError'
+
 # two at a time: most of it is waiting
 run "$PYTHON" -c 'import kbench; kbench.time(int, host=True, samples=3)'
 check_rc "the library" 0

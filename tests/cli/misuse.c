@@ -57,6 +57,18 @@ MISUSE(tolerance_infinite) {
     BLOCK
     kb_check_ulp(kb, y, x, 64, (double)INFINITY);
 }
+MISUSE(check_before) { // whether what lies there is right, or is what lies there before the first run
+    kb_check(kb, y, x, 64, 0.0);
+    BLOCK
+}
+MISUSE(equal_before) {
+    kb_check(kb, x, x, 64, 0.0);
+    BLOCK
+}
+MISUSE(that_before) {
+    kb_check_that(kb, false, 1, 0, "planted");
+    BLOCK
+}
 MISUSE(check_of_null) {
     BLOCK
     kb_check(kb, y, (float*)NULL, 64, 0.0);

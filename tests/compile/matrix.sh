@@ -35,6 +35,14 @@ for c in $compilers_cxx; do
     done
 done
 
+# --- and what some projects ask of all that they include
+for c in $compilers_c; do
+    check "$c, -Wconversion" $c -x c -std=c11 $strict -Wconversion -Wshadow -DKBENCH_IMPLEMENTATION -fsyntax-only kbench.h
+done
+for c in $compilers_cxx; do
+    check "$c, -Wconversion" $c -x c++ -std=c++11 $strict -Wconversion -Wshadow -DKBENCH_IMPLEMENTATION -fsyntax-only kbench.h
+done
+
 # --- warnings that only an optimiser finds, and that each of these runs
 for c in $compilers_c; do
     for options in "-std=c11 -O0" "-std=c11 -O2 -DLATE" "-std=c17 -O3"; do

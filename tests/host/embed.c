@@ -173,6 +173,20 @@ static void test_descriptions(void) {
     CHECK_HAS(g.results[2].message, "not initialised");
     game_free(&g);
 
+    game_of(&g, 20000, 20000, 20000); // the name is the first one's, too
+    g.descs[1].name = g.descs[2].name = NULL;
+    CHECK(play(&g));
+    CHECK_STR(g.results[1].name, "spin/impl=two");
+    CHECK_INT(g.results[2].status, KB_OK);
+    game_free(&g);
+    game_of(&g, 20000, 20000, 20000);
+    g.descs[0].name = g.descs[1].name = NULL;
+    CHECK(!play(&g));
+    CHECK_HAS(g.results[0].message, "name is missing");
+    CHECK_HAS(g.results[1].message, "name is missing");
+    CHECK_INT(g.results[2].status, KB_FAILED); // of another operation than the first
+    game_free(&g);
+
     const char* const wrong[] = { "warm", "" };
     for (int i = 0; i < 2; i++) {
         game_of(&g, 20000, 20000, 20000);

@@ -337,6 +337,50 @@ static void test_ratios(void) {
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
 }
 
+// Of one process: host code lies elsewhere than its rival's, which may make 1 %; what is surely more than that is told.
+static kb_verdict verdict_of(bool core, double ratio, double scatter, double* noise) {
+    enum { ROUNDS = 40 };
+    kbi_measured measured[2];
+    const kbi_measured* m[2] = { &measured[0], &measured[1] };
+    double samples[2][2 * ROUNDS], *s[2] = { samples[0], samples[1] };
+    kb_result results[2];
+    kbi_rivals c;
+    memset(&c, 0, sizeof c);
+    for (int i = 0; i < 2; i++) {
+        kbi_result_clear(&results[i]);
+        kbi_measured_clear(&measured[i]);
+        results[i].time_ms = i ? 1 / ratio : 1;
+        measured[i].core = core, measured[i].stage = 1, measured[i].arms = 2;
+        measured[i].rounds = ROUNDS, measured[i].again = i ? 0 : ROUNDS;
+        for (int k = 0; k < ROUNDS; k++) {
+            samples[i][k] = i ? 1e6 / (ratio * (1 + scatter * (k * 7 % 11 - 5))) : 1e6;
+            samples[i][ROUNDS + k] = 1e6 * (1 + 1e-4 * (k * 7 % 11 - 5));
+        }
+    }
+    c.results = results, c.n = 2, c.processes = 1, c.m = m, c.samples = s;
+    kbi_judge_group(&c);
+    *noise = results[1].noise_floor;
+    CHECK_INT(results[1].flags, 0);
+    kb_verdict verdict = results[1].verdict;
+    for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
+    return verdict;
+}
+static void test_code(void) {
+    double noise;
+    kbi_registered all = kbi_registry();
+    for (int i = 0; i < all.n; i++) // equal functions begin alike
+        if (all.of[i]->file) CHECK_INT((uintptr_t)all.of[i]->body % 64, 0);
+    free(all.of);
+    CHECK_INT(verdict_of(false, 1.01, 1e-3, &noise), KB_FASTER);
+    CHECK(noise < 0.002);
+    CHECK_INT(verdict_of(true, 1.01, 1e-3, &noise), KB_UNRESOLVED);
+    CHECK_REAL(noise, 0.01, 1e-12);
+    CHECK_INT(verdict_of(true, 1 / 1.01, 1e-3, &noise), KB_UNRESOLVED);
+    CHECK_INT(verdict_of(true, 1.03, 1e-3, &noise), KB_FASTER);
+    CHECK_INT(verdict_of(true, 0.97, 1e-3, &noise), KB_SLOWER);
+    CHECK_INT(verdict_of(true, 1.003, 1e-3, &noise), KB_EQUIVALENT);
+}
+
 // More rows than the pool keeps: the latest are judged, the oldest are forgotten.
 static void test_pool(void) {
     kbi_pools pools;
@@ -420,6 +464,7 @@ int main(int argc, char** argv) {
     test_faults();
     test_contest();
     test_ratios();
+    test_code();
     test_pool();
     test_laps();
     test_coverage();

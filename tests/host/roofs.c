@@ -22,6 +22,7 @@ static double planted(int which) {
     const char *machine = getenv("ROOFS"), *log = getenv("ROOFS_LOG");
     FILE* f = log ? fopen(log, "a") : NULL;
     if (f) fprintf(f, "%s\n", kbi_roof_names[which]), fclose(f);
+    if (machine && strcmp(machine, "slow") == 0) usleep(700000);
     if (machine && strcmp(machine, "no cublas") == 0 && which > KBI_ROOF_F32) return KBI_UNTOLD;
     if (machine && strcmp(machine, "no fp8") == 0 && which == KBI_ROOF_FP8) return 0;
     return roofs[which] * 1e12;
@@ -276,6 +277,13 @@ static void test_lazily(void) {
     check_roof("f32", "f32", 55 / 0.6);
 }
 
+// what the machine takes to be measured is none of the case's time
+static void test_slowly(void) {
+    run("slow", "--op reads,f32 --timeout 500ms");
+    check_roof("reads", "copy", 125);
+    check_roof("f32", "f32", 55 / 0.6);
+}
+
 static kb_result judged_in(kbi_measured* m, double seconds, double bytes, double flops) {
     kb_result r;
     kbi_machine machine;
@@ -325,6 +333,10 @@ static void test_judge(void) {
     CHECK(!above(&r));
     CHECK_REAL(r.gpu_efficiency, 900, 1e-9);
     CHECK_STR(r.roof, "copy");
+    CHECK(r.bound == NULL); // by memory it is not
+    kb_result_free(&r);
+    r = judged(&m, 1.3e12 * SECONDS, NAN);
+    CHECK_STR(r.bound, "memory");
     kb_result_free(&r);
     m.dtype = KB_BF16; // computed in f32 there
     r = judged(&m, NAN, 300e12 * SECONDS);
@@ -349,6 +361,9 @@ static void test_core(void) {
                    r.of[which[i]]);
         CHECK(r.took[which[i]] > 0);
     }
+    // what a copy reads, half of its bytes, reading alone reads as fast
+    CHECK_THAT(r.of[KBI_ROOF_READ] > 0.42 * r.of[KBI_ROOF_COPY], "read %g, copy %g", r.of[KBI_ROOF_READ],
+               r.of[KBI_ROOF_COPY]);
     double ratio = 0, f32 = 0, f64 = 0; // twice as many lanes; where others compute too it takes a few looks
     for (int i = 0; i < 20 && !(ratio > 1.6 && ratio < 2.4); i++) {
         kbi_core_roof(&r, KBI_ROOF_F32);
@@ -359,6 +374,32 @@ static void test_core(void) {
     CHECK_THAT(ratio > 1.6 && ratio < 2.4, "f32 %g times f64", ratio);
     kbi_core_roof(&r, KBI_ROOF_FP8);
     CHECK(r.of[KBI_ROOF_FP8] >= 0 && !(r.of[KBI_ROOF_FP8] > 0));
+}
+
+// others on the same processor take their share of it, and none of the roof
+static void test_crowded(void) {
+    enum { OTHERS = 3 };
+    kbi_roofs alone, crowded;
+    kbi_cpus all, one;
+    pid_t others[OTHERS];
+    kbi_roofs_clear(&alone), kbi_roofs_clear(&crowded);
+    int last = KBI_CPUS - 1;
+    memset(&one, 0, sizeof one);
+    if (!kbi_cpus_allowed(&all)) return; // nothing can be pinned here
+    while (last && !kbi_cpus_has(&all, last)) last--;
+    one.of[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
+    kbi_core_roof(&alone, KBI_ROOF_READ);
+    CHECK(kbi_cpus_pin(&one));
+    for (int i = 0; i < OTHERS; i++) {
+        others[i] = fork();
+        if (!others[i])
+            for (;;) kbi_now();
+    }
+    kbi_core_roof(&crowded, KBI_ROOF_READ);
+    for (int i = 0; i < OTHERS; i++) kill(others[i], SIGKILL), waitpid(others[i], NULL, 0);
+    CHECK(kbi_cpus_pin(&all));
+    CHECK_THAT(crowded.of[KBI_ROOF_READ] > 0.5 * alone.of[KBI_ROOF_READ], "%g GB/s, alone %g",
+               crowded.of[KBI_ROOF_READ] * 1e-9, alone.of[KBI_ROOF_READ] * 1e-9);
 }
 
 int main(int argc, char** argv) {
@@ -374,8 +415,10 @@ int main(int argc, char** argv) {
     test_no_cublas();
     test_no_fp8();
     test_lazily();
+    test_slowly();
     test_judge();
     test_core();
+    test_crowded();
     json_free(&file);
     return test_end();
 }

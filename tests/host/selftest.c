@@ -29,6 +29,7 @@ static void test_bars(void) {
     }
 }
 
+static double reach; // of the interval
 static kbi_judged judged(const char* implementation, int percent, double us, kb_verdict verdict, double noise,
                          bool gpu) {
     kbi_bars b;
@@ -37,7 +38,7 @@ static kbi_judged judged(const char* implementation, int percent, double us, kb_
     memset(&s, 0, sizeof s);
     b.gpu = gpu;
     snprintf(s.implementation, sizeof s.implementation, "%s", implementation);
-    s.ms = us * 1e-3, s.verdict = verdict, s.noise = noise;
+    s.ms = us * 1e-3, s.verdict = verdict, s.noise = noise, s.low = 0.98 - reach, s.high = 0.98 + reach;
     return kbi_rival_judge(&b, &s, percent);
 }
 
@@ -54,6 +55,12 @@ static void test_judge(void) {
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.005, false), KBI_WRONG);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, false), KBI_DROWNED);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, true), KBI_WRONG); // a GPU's noise is no excuse
+    reach = 0.011; // beyond 0.99: of host code that may be where it lies
+    CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, false), KBI_DROWNED);
+    CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, true), KBI_WRONG);
+    CHECK_INT(judged("slower_5", 5, 9, KB_UNRESOLVED, 0.01, false), KBI_WRONG);
+    CHECK_INT(judged("slower_2", 2, 9, KB_EQUIVALENT, 0.01, false), KBI_WRONG);
+    reach = 0;
     CHECK_INT(judged("slower_2", 2, 4.9, KB_EQUIVALENT, 0, true), KBI_UNJUDGED);
     CHECK_INT(judged("slower_5", 5, 4.9, KB_EQUIVALENT, 0, true), KBI_WRONG);
     CHECK_INT(judged("slower_5", 5, 1.4, KB_EQUIVALENT, 0, true), KBI_UNJUDGED);

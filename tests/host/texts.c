@@ -76,6 +76,13 @@ static void test_names(void) {
     static const char* const offered[] = { "relu", "tanh", "tanh2", NULL };
     for (int i = 0; i < 4; i++) kbi_offer(&best, offered[i]);
     CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1); // of two that are as near the first
+    static const char* const parts[][2] = { { "p99", "time_ms_p99" }, { "min", "time_ms_min" }, { "speed", "speedup" } };
+    for (int i = 0; i < 3; i++) { // what people say of longer names
+        kbi_nearest key = { parts[i][0], NULL, 64 };
+        kbi_offer(&key, "speedup");
+        for (int k = 0; k < KBI_COUNT(kbi_keys); k++) kbi_offer(&key, kbi_keys[k].name);
+        CHECK_STR(key.name, parts[i][1]);
+    }
     CHECK(kbi_same_name("LayerNorm", "layer-norm") && kbi_same_name("a_b", "AB") && !kbi_same_name("ab", "abc"));
     CHECK(!kbi_same_name("abc", "ab") && !kbi_same_name(NULL, "a") && !kbi_same_name("a", NULL));
     CHECK(kbi_lists("a,bc,d", "BC") && kbi_lists("a,bc,d", "d") && !kbi_lists("a,bc,d", "b") && !kbi_lists("", "a"));

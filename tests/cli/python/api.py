@@ -165,6 +165,9 @@ def errors():
     check("needs a GPU", "host=True" in raised(kbench.Error, kbench.time, lambda: None))
     check("no such function", "'c'" in raised(kbench.Error, kbench.compare, {"a": int}, check="c", host=True))
     check("nothing to compare", raised(kbench.Error, kbench.compare, {}, host=True))
+    check("no names to compare by", "'name'" in raised(kbench.Error, kbench.compare, [int, int], host=True))
+    file = __file__ + ":check"
+    check("a reference in a file", "the reference is" in raised(kbench.Error, kbench.judge, file, file, (1,)))
     check("expect", "transfer" in raised(kbench.Error, kbench.time, int, host=True, expect=["x"]))
     bad = kbench.time(int, host=True, mode="warm")
     check("a bad description", bad.status == "failed" and "mode" in bad.message, bad)
