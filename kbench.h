@@ -13468,7 +13468,8 @@ static void kbi_session_commit(kbi_session* s) {
 }
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
-    snprintf(text, size, "%.80s%s%s", b->compiler, b->optimised ? ", optimised" : ", not optimised",
+    const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang says its own in its version
+    snprintf(text, size, "%s%.80s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
              b->cuda ? ", CUDA" : "");
 }
 

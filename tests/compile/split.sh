@@ -60,7 +60,7 @@ builds() { # WHAT WANTED: the line of each face, and the records of what was reg
     check_same "$1: every record" "$(sed -n 's/.*"build": *"\([^"]*\)".*/\1/p' "$tmp/build.json" | sort -u)" "${2%, DEBUG_BUILD}"
     check_same "$1: flags" "$(grep -c DEBUG_BUILD "$tmp/build.json")" "$3"
 }
-words() { echo '__VERSION__' | $CC -E -P -x c - | tr -d '"'; }
+words() { echo '__VERSION__' | $CC -E -P -x c - | tr -d '"' | sed 's/^[0-9]/gcc &/'; }
 $CC -O0 -I. -c $here/split.c -o "$tmp/slow.o" && check "benchmarks at -O0" $CC "$tmp/slow.o" "$tmp/c.o" -o "$tmp/program" $libs &&
     builds "benchmarks at -O0" "$(words), not optimised; kbench: $(words), optimised, DEBUG_BUILD" 3
 if have $CXX; then
