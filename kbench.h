@@ -1136,6 +1136,7 @@ extern int pclose(FILE* f);
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
+#define KBI_OPTIMISE __attribute__((noinline))
 #else
 #ifdef __CUDACC__
 #pragma nv_diag_suppress 1675 // cudafe does not know the pragma, the compiler behind it does
@@ -1143,6 +1144,7 @@ extern int pclose(FILE* f);
 #pragma GCC push_options
 #define KBI_SLOW_BEGIN _Pragma("GCC optimize(\"O0\")")
 #define KBI_SLOW_END _Pragma("GCC optimize(\"Og\")")
+#define KBI_OPTIMISE __attribute__((noinline, optimize("O2"))) // whatever the file is compiled with
 #endif
 
 #ifdef KBENCH_NO_REPORT
@@ -7249,12 +7251,48 @@ static double kbi_measure_wall_bias(void) {
     return kbi_median_of(ns, KBI_COUNT(ns), scratch);
 }
 
-// So many turns of KB_TIME's loop with nothing in it, in ns a turn. Aligned: a turn is a cycle, not two.
-static double kbi_time_loop(int64_t turns) {
-    int64_t began = kbi_now();
-    __asm__ __volatile__(".p2align 6");
-    for (int64_t left = turns; left > 0; --left) __asm__ __volatile__("" : : : "memory");
-    return (double)(kbi_now() - began) / (double)turns;
+// How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
+__attribute__((noinline)) static int64_t kbi_loop_turns(int64_t* turns) {
+    int64_t n = *turns;
+    *turns = 0;
+    return n;
+}
+
+#define KBI_TURN(nops)                                                                  \
+    case nops:                                                                          \
+        __asm__ __volatile__(".p2align 6\n\t.rept " #nops "\n\tnop\n\t.endr");          \
+        for (int64_t left = 0; left > 0 || (left = kbi_loop_turns(&turns)) > 0; --left) \
+            __asm__ __volatile__("# " #nops : : : "memory");                            \
+        break
+
+KBI_SLOW_END
+// KB_TIME's loop with nothing in it, so far behind the beginning of a line of the cache: ns a turn.
+KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
+    int64_t began = kbi_now(), n = turns;
+    switch (place) {
+        KBI_TURN(0);
+        KBI_TURN(8);
+        KBI_TURN(16);
+        KBI_TURN(24);
+        KBI_TURN(32);
+        KBI_TURN(40);
+        KBI_TURN(48);
+        KBI_TURN(56);
+    }
+    return (double)(kbi_now() - began) / (double)n;
+}
+#undef KBI_TURN
+KBI_SLOW_BEGIN
+
+// A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
+// nobody knows: what takes no longer than the slowest may be an empty one.
+static double kbi_time_empty_loop(int64_t turns) {
+    double least = (double)INFINITY, most = 0;
+    for (int place = 0; place < 64; place += 8) {
+        double ns = kbi_time_loop(place, KBI_MAX(turns / 8, (int64_t)1));
+        least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
+    }
+    return KBI_MAX(least, 0.8 * most); // that 1.5 times of it be no more than 1.2 times the slowest
 }
 
 // Lines that kb_keep (even) and KBENCH (odd) noted; the linker knows where the section begins and ends.
@@ -7365,7 +7403,7 @@ static void kbi_wall_end(kbi_run* run) {
     if (run->call.unit != KBI_SAMPLE || run->call.sampled || !short_enough || kbi_keeps(run->work.line)) return;
     for (int i = 0; i < 3;
          i++) { // in turn with the block: what slows one slows the other; the least, as of the samples
-        double loop = kbi_time_loop(runs);
+        double loop = kbi_time_empty_loop(runs);
         run->m.loop_ns = run->m.loop_ns > 0 ? KBI_MIN(run->m.loop_ns, loop) : loop;
     }
 }
@@ -9957,11 +9995,6 @@ enum { KBI_VECTOR = 16 }; // SSE2, NEON
 typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
 typedef double kbi_doubles __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
-#if defined(__clang__)
-#define KBI_OPTIMISE __attribute__((noinline))
-#else
-#define KBI_OPTIMISE __attribute__((noinline, optimize("O2"))) // whatever the file is compiled with
-#endif
 
 // So many turns of 12 independent chains x = x a + b, in registers: enough for two units of four to five cycles. What
 // comes out goes where the compiler has to believe that somebody reads it, and what goes in it cannot know.

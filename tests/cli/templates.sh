@@ -64,6 +64,22 @@ check_rc "a result that nobody reads" 1
 check_out "a result that nobody reads" '^sum +NO_WORK'
 check_out "a result that nobody reads: what helps" '^ *-> kb_keep\(result\)'
 check_not_out "a result that nobody reads: nothing of GPUs" 'stream|launch'
+cat > "$tmp/apart.c" << 'EOT'
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#define APART(nops) \
+    KBENCH(apart_##nops) { \
+        __asm__ __volatile__(".p2align 6\n\t.rept " #nops "\n\tnop\n\t.endr"); \
+        KB_TIME(kb) { } \
+    }
+APART(0) APART(6) APART(12) APART(18) APART(24) APART(30) APART(36) APART(42) APART(48) APART(54) APART(60)
+KBENCH_MAIN()
+EOT
+for c in $CC clang; do # wherever the loop lies: across two lines of the cache it takes twice as long
+    if ! have $c; then skip "no $c" && continue; fi
+    check "empty loops, $c" $c -O2 -I. "$tmp/apart.c" -o "$tmp/apart" $libs && run "$tmp/apart" --fast --no-progress
+    check_same "empty loops, $c" "$(grep -c '^apart_.* NO_WORK' "$out")" 11
+done
 own "an implementation named by KBENCH" "-O0 -w" << 'EOT'
 KBENCH(sum, "mine") { KB_TIME(kb) { kb_keep(kb); } }
 EOT

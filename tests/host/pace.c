@@ -97,6 +97,7 @@ static void test_budget(void) {
     r.precision = 0.01, kbi_budget_note(&b, &o, &r, 1), CHECK_INT(b.less, 3); // known well enough
     r.precision = 0.5, kbi_budget_note(&b, &o, &r, 2), CHECK_INT(b.less, 3);  // had all its time
     r.status = KB_FAILED, kbi_budget_note(&b, &o, &r, 1), CHECK_INT(b.less, 3);
+    kb_result_free(&r);
 }
 
 int main(void) {
