@@ -100,8 +100,38 @@ static void test_budget(void) {
     kb_result_free(&r);
 }
 
+// what --fast and --thorough stand for, and what stands beside them keeps its word
+static void test_effort(void) {
+    static const struct {
+        char words[3][24];
+        double max_time, precision;
+        int64_t least, most; // samples
+    } efforts[] = {
+        { { "-q", "-q", "-q" }, 1, 0.005, 30, 2000 },
+        { { "--fast", "-q", "-q" }, 0.2, 0.02, 10, 2000 },
+        { { "--fast", "--max-time=3s", "-q" }, 3, 0.02, 10, 2000 },
+        { { "--precision=0.1%", "--fast", "-q" }, 0.2, 0.001, 10, 2000 },
+        { { "--fast", "--min-time=0.1s", "-q" }, 0.2, 0.02, 10, 2000 },
+        { { "--thorough", "-q", "-q" }, 10, 0.002, 30, 20000 },
+        { { "--max-time=4s", "--thorough", "-q" }, 4, 0.002, 30, 20000 },
+        { { "--thorough", "--precision=1%", "-q" }, 10, 0.01, 30, 20000 },
+        { { "--thorough", "--min-time=2s", "-q" }, 10, 0.002, 30, 20000 },
+    };
+    for (int i = 0; i < KBI_COUNT(efforts); i++) {
+        kbi_options o;
+        char words[4][24] = { "pace" };
+        char* argv[5] = { words[0], words[1], words[2], words[3], NULL };
+        memcpy(words[1], efforts[i].words, sizeof efforts[i].words);
+        kbi_options_default(&o);
+        CHECK(kbi_options_parse(&o, 4, argv));
+        CHECK_REAL(o.max_time, efforts[i].max_time, 1e-12), CHECK_REAL(o.precision, efforts[i].precision, 1e-12);
+        CHECK_INT(o.min_samples, efforts[i].least), CHECK_INT(o.max_samples, efforts[i].most);
+    }
+}
+
 int main(void) {
     test_budget();
+    test_effort();
     static const struct {
         const char* name;
         double (*took)(int at, int groups, double allowed);

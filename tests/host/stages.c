@@ -255,6 +255,33 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
 }
 
+// how wide a contest's intervals are: 95 % for all rivals at once, so each one's is wider the more there are
+static void test_contest_width(void) {
+    enum { RIVALS = 7, ROUNDS = 64 };
+    kbi_arm* all = (kbi_arm*)calloc(RIVALS + 1, sizeof(kbi_arm));
+    kbi_arm* arms[RIVALS + 1];
+    kbi_contest c;
+    memset(&c, 0, sizeof c);
+    c.arms = arms, c.rounds = ROUNDS;
+    for (int i = 0; i <= RIVALS; i++) {
+        arms[i] = &all[i];
+        for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS); // all alike
+    }
+    double log_ratio[ROUNDS], median, lo, hi;
+    for (int r = 0; r < ROUNDS; r++) log_ratio[r] = log(all[0].ns[r] / all[1].ns[r]);
+    for (c.n = 2; c.n <= RIVALS + 1; c.n++) {
+        CHECK(kbi_paired(log_ratio, ROUNDS, 0.05 / (c.n - 1), &median, &lo, &hi));
+        CHECK_REAL(kbi_contest_width(&c), (hi - lo) / 2, 1e-12);
+    }
+    c.n = RIVALS + 1;
+    double apart = kbi_contest_width(&c);
+    c.n = 2;
+    CHECK(kbi_contest_width(&c) < 0.95 * apart);
+    all[1].over = true; // by itself there is nothing left to be resolved
+    CHECK_REAL(kbi_contest_width(&c), 0, 0);
+    free(all);
+}
+
 static bool window(kbi_run* run, double ns, int n) {
     for (int i = 0; i < n; i++) run->call.window.ns[i] = ns;
     run->call.window.n = n;
@@ -380,6 +407,7 @@ int main(void) {
     test_facts();
     test_enough();
     test_warm();
+    test_contest_width();
     test_windows();
     test_clock();
     test_settling();
