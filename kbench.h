@@ -18474,7 +18474,7 @@ static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 // --- heat maps ---
 
-// A cell for each pair of values; of several cases in one the last.
+// Times, a cell for each pair of values; of several cases in one the last.
 static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     double lo, hi, v[3], x0 = 62, y0 = 34;
     double* xs = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
@@ -18499,9 +18499,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
         if (!kbi_metric_of(metric, r, v)) continue;
         while (xs[cx] != kbi_axis_value(r, p->axis)) cx++;
         while (ys[cy] != kbi_axis_value(r, p->across)) cy++;
-        double share = !kbi_metrics[metric].log ? v[0] / KBI_MAX(hi, 100.0)
-                       : hi > lo                ? log(v[0] / lo) / log(hi / lo)
-                                                : 1;
+        double share = hi > lo ? log(v[0] / lo) / log(hi / lo) : 1;
         double x = x0 + wide * (double)cx, y = y0 + high * (double)(ny - 1 - cy);
         char opacity[40];
         kbi_draw(t, "<rect class='cell k0' x='~' y='~' width='~' height='~' fill-opacity='@'><title>$</title></rect>",
@@ -18518,8 +18516,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
         kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
                       kbi_size_text(xs[i], text));
     kbi_text both = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
-    kbi_putf(&both, "%s up, %s across; %s, darker is %s", p->across, p->axis, unit.name,
-             metric == KBI_METRIC_TIME ? "longer" : "more");
+    kbi_putf(&both, "%s up, %s across; %s, darker is longer", p->across, p->axis, unit.name);
     kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim",
                   kbi_clip(both.s, (int)(width / kbi_glyph), &cut));
     kbi_text_free(&both);
