@@ -6649,7 +6649,7 @@ typedef struct kbi_run {
     const kbi_backend* backend;
     kbi_machine* machine; // its roofs are measured when first wanted
     const kbi_case* of;
-    // called between units, at most some times a second, and when what follows is the machine's time; NULL: nobody
+    // called between units, at most some times a second, and where the machine's time begins and ends; NULL: nobody
     // wants to know
     void (*progress)(void* to, bool machine);
     void* progress_to;
@@ -10396,6 +10396,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
         kbi_core_roof(roofs, which);
     else if (run->backend->timing.roof)
         run->backend->timing.roof(run->machine, which);
+    if (run->progress) run->progress(run->progress_to, false);
 }
 
 // Measures the roofs that judging this case will ask for, as far as they are not known yet. Host work is held against
