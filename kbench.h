@@ -6602,6 +6602,7 @@ typedef struct kbi_work { // what is known of the timed block
     bool host;            // it is host work
     unsigned expect;
     int64_t nodes, kernels; // of its capture
+    bool within;            // it was captured, and all its copies stay within the device
     int64_t estimate_ns;    // the least that it was seen to take
     bool checked;           // in a call of its own
     int line;               // of KB_TIME in its file
@@ -8484,6 +8485,11 @@ static double kbi_sample_mean(int size) {
     return sum / size;
 }
 
+// A pageable copy waits for the stream, so that none of what follows it can be queued behind a gate.
+static bool kbi_copies_wait(const kbi_run* run) {
+    return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.within;
+}
+
 // Whether graphs of the block are timed instead of single launches.
 static bool kbi_wants_graph(const kbi_run* run) {
     return run->recipe->mode == KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
@@ -8600,7 +8606,7 @@ static void kbi_events_end(kbi_run* run) {
         return;
     }
     run->sampling.launches = run->m.launches = size;
-    run->m.ungated = !gated && !(run->work.expect & KB_EXPECT_TRANSFER);
+    run->m.ungated = !gated && !kbi_copies_wait(run);
     kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
     kbi_add_sample(run, ns);
 }
@@ -8766,7 +8772,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     char why[400];
     kbi_look_persisting();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
-    if (run->work.expect & KB_EXPECT_TRANSFER) run->sampling.gated = false; // a pageable copy waits for the stream
+    if (kbi_copies_wait(run)) run->sampling.gated = false;
     if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
     if (recipe->timing == KBI_BY_CUPTI || recipe->timing == KBI_BY_BOTH) {
         bool both = recipe->timing == KBI_BY_BOTH, open = kbi_cupti_open(); // now: opening it takes a while
@@ -8925,12 +8931,19 @@ static void kbi_truth_set(const kbi_truth* truth) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_seen { // what a captured block holds
-    size_t kernels, copies, host, allocations, others;
+typedef struct kbi_seen {                                      // what a captured block holds
+    size_t kernels, copies, within, host, allocations, others; // within: copies that stay on the device
     bool has_kernel;
     struct cudaKernelNodeParams first;
     cudaGraphNode_t node; // its
 } kbi_seen;
+
+static bool kbi_copies_within(cudaGraphNode_t node) {
+    struct cudaMemcpy3DParms of;
+    bool known = cudaGraphMemcpyNodeGetParams(node, &of) == cudaSuccess;
+    cudaGetLastError();
+    return known && of.kind == cudaMemcpyDeviceToDevice;
+}
 
 static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
@@ -8942,7 +8955,7 @@ static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
             seen->node = node;
         }
         break;
-    case cudaGraphNodeTypeMemcpy: seen->copies++; break;
+    case cudaGraphNodeTypeMemcpy: seen->copies++, seen->within += kbi_copies_within(node); break;
     case cudaGraphNodeTypeHost: seen->host++; break;
     case cudaGraphNodeTypeMemAlloc:
     case cudaGraphNodeTypeMemFree: seen->allocations++; break;
@@ -9077,6 +9090,7 @@ static void kbi_gpu_settle(kbi_run* run) {
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
     run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
+    run->work.within = seen->within == seen->copies;
     if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first);
     run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
     if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
@@ -9143,7 +9157,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     cudaGetLastError();
     size_t n = 0;
     kbi_seen seen;
-    seen.kernels = seen.copies = seen.host = seen.allocations = seen.others = 0;
+    seen.kernels = seen.copies = seen.within = seen.host = seen.allocations = seen.others = 0;
     seen.has_kernel = false;
     seen.node = NULL;
     if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
@@ -9485,7 +9499,7 @@ static void kbi_activity_gauge(void) {
 // A run as the timed ones are: cold or hot, behind the gate if it can wait there.
 static int64_t kbi_activity_begin(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_TRANSFER)) != 0;
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0 || kbi_copies_wait(run);
     if (in->runs >= 0) kbi_activity_gauge();
     kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
     kbi_launch_begin(run->recipe->mode != KBI_HOT);
@@ -10940,6 +10954,9 @@ static bool kbi_compares(const kbi_run* run) {
     return run->backend->capture.compare && run->work.shape && !kbi_only_checked(run) && !run->place.stand_in;
 }
 
+// A function that gives back new memory at each call gave some behind the samples that nothing was run to fill.
+static bool kbi_left_unrun(const kbi_run* run) { return run->work.called && run->alike.compared > 0; }
+
 static kbi_phase kbi_after_audit(const kbi_run* run) {
     return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
 }
@@ -10967,7 +10984,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             break;
         case KBI_PHASE_PROVE:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            if (kbi_put_back(run)) unit = KBI_PROVED;
+            if (kbi_put_back(run) || kbi_left_unrun(run)) unit = KBI_PROVED;
             break;
         case KBI_PHASE_INSIDE:
             if (kbi_inside_wants(run))

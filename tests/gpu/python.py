@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py on a GPU with PyTorch: python.py LIBRARY C.json
+"""kbench.py on a GPU with PyTorch: python.py LIBRARY C.json...
 
-LIBRARY has launch_axpy (tests/gpu/python_kernel.cu), C.json are that program's records, cold. Prints FAIL lines, a
-table of what each harness reads of the same kernel, and ends with "N passed, N failed".
+LIBRARY has launch_axpy (tests/gpu/python_kernel.cu), each C.json the records of a process of that program, cold. Prints
+FAIL lines, a table of what each harness reads of the same kernel, and ends with "N passed, N failed".
+python.py --times LIBRARY N...: what one process reads, for that table.
 """
 import ctypes
 import json
+import statistics
+import subprocess
 import sys
 
 import torch
@@ -28,37 +31,71 @@ def flags(record):
     return f"{record.status} {record.flags} {record.message}"
 
 
-def times_from_c(library, records):
-    launch = library.launch_axpy
+def launcher(library):
+    launch = ctypes.CDLL(library).launch_axpy
     launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
-    print(f"{'n':>10} {'C us':>9} {'Python us':>10} {'do_bench us':>12} {'triton us':>10}"
-          "   an empty kernel ns: C, Python")
-    for r in records:
-        n = r["params"]["n"]
-        x, y = torch.randn(n, device="cuda"), torch.empty(n, device="cuda")
-        px, py = x.data_ptr(), y.data_ptr()
+    return launch
 
-        def axpy(stream):
-            launch(px, py, n, stream)
+
+def by_profiler(call):
+    """us that torch.profiler's CUPTI gives the kernel, behind 256 MiB that are written each time."""
+    from torch.autograd import DeviceType
+    from torch.profiler import ProfilerActivity, profile
+
+    other = torch.empty(1 << 26, device="cuda")
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        for _ in range(40):
+            other.zero_()
+            call()
+        torch.cuda.synchronize()
+    kernels = [e for e in seen.events() if e.device_type == DeviceType.CUDA and "axpy" in e.name]
+    return statistics.median(e.time_range.elapsed_us() for e in kernels)
+
+
+def times(library, sizes):
+    """us by kbench.time, by kbench.do_bench, by Triton's do_bench and by torch.profiler, in this process."""
+    launch, found = launcher(library), []
+    for n in sizes:
+        x, y = torch.randn(n, device="cuda"), torch.empty(n, device="cuda")
+
+        def axpy(stream, x=x, y=y):
+            launch(x.data_ptr(), y.data_ptr(), len(x), stream)
+
+        def on_current(axpy=axpy):
+            axpy(torch.cuda.current_stream().cuda_stream)
 
         mine = kbench.time(axpy, bytes=8.0 * n)
-        c, p = 1e3 * r["time_ms"], 1e3 * (mine.time_ms or float("nan"))
-        check(f"axpy {n}: Python {p:.3f} us, C {c:.3f} us", abs(p - c) <= max(0.15, 0.01 * c), flags(mine))
-        check(f"axpy {n}: the output", torch.allclose(y, 0.5 * x + 1))
-
-        def on_current():
-            launch(px, py, n, torch.cuda.current_stream().cuda_stream)
-
-        same = 1e3 * kbench.do_bench(on_current, return_mode="median")
-        check(f"axpy {n}: do_bench {same:.3f} us", abs(same - c) <= max(0.15, 0.01 * c))
+        assert mine.time_ms is not None, flags(mine)
+        assert torch.allclose(y, 0.5 * x + 1), f"axpy {n}: the output"
+        same = kbench.do_bench(on_current, return_mode="median")
         try:
             from triton.testing import do_bench
 
-            theirs = f"{1e3 * do_bench(on_current, return_mode='median'):10.3f}"
+            theirs = do_bench(on_current, return_mode="median")
         except ImportError:
-            theirs = "-"
-        empty = [1e6 * (a - b) for a, b in ((r["floor_ms"], r["bias_ms"]), (mine.floor_ms, mine.bias_ms))]
-        print(f"{n:10} {c:9.3f} {p:10.3f} {same:12.3f} {theirs:>10} {empty[0]:22.0f}, {empty[1]:.0f}")
+            theirs = float("nan")
+        found.append([1e3 * mine.time_ms, 1e3 * same, 1e3 * theirs, on_current])
+    return [us + [by_profiler(call)] for *us, call in found]  # last: what it leaves slows no other
+
+
+def times_from_c(library, files):
+    """Medians of processes by each: from one to the next the same kernel is up to 0.3 us apart, by either."""
+    runs = [json.load(open(file)) for file in files]
+    sizes = [r["params"]["n"] for r in runs[0]]
+    mine = []
+    for _ in runs:
+        words = [sys.executable, __file__, "--times", library, *map(str, sizes)]
+        mine.append(json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout))
+    heads = f"{'n':>10} {'C us':>9} {'Python us':>10} {'do_bench us':>12} {'triton us':>10} {'profiler us':>12}"
+    print(heads + "   each process: C, Python")
+    for i, n in enumerate(sizes):
+        of_c, of_python = [1e3 * run[i]["time_ms"] for run in runs], [run[i][0] for run in mine]
+        others = ([run[i][k] for run in mine] for k in (1, 2, 3))
+        c, p, same, theirs, traced = map(statistics.median, (of_c, of_python, *others))
+        check(f"axpy {n}: Python {p:.3f} us, C {c:.3f} us", abs(p - c) <= max(0.15, 0.01 * c), (of_c, of_python))
+        check(f"axpy {n}: do_bench {same:.3f} us, C {c:.3f} us", abs(same - c) <= max(0.15, 0.01 * c))
+        each = ", ".join(" ".join(f"{v:.3f}" for v in of) for of in (of_c, of_python))
+        print(f"{n:10} {c:9.3f} {p:10.3f} {same:12.3f} {theirs:10.3f} {traced:12.3f}   {each}")
 
 
 def contests():
@@ -82,6 +119,7 @@ def contests():
             for r in (b, c):
                 n += 1
                 different += r.verdict in ("FASTER", "SLOWER")
+    print(f"equal functions: {different} of {n} called different")
     check(f"equal functions: {different} of {n} called different", different <= 3)
     slow = kbench.compare({"once": lambda x: torch.add(x, 1, out=out),
                            "twice": lambda x: (torch.add(x, 1, out=out), torch.add(x, 1, out=out))[1]}, (x,))
@@ -127,7 +165,10 @@ def words():
 
 
 def main():
-    times_from_c(ctypes.CDLL(sys.argv[1]), json.load(open(sys.argv[2])))
+    if sys.argv[1] == "--times":
+        json.dump(times(sys.argv[2], [int(n) for n in sys.argv[3:]]), sys.stdout)
+        return
+    times_from_c(sys.argv[1], sys.argv[2:])
     contests()
     words()
     print(f"{passed} passed, {failed} failed")

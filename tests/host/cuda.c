@@ -40,6 +40,16 @@ KBENCH(copies) {
     static char host[4096];
     KB_TIME(kb) { cudaMemcpyAsync(p, host, sizeof host, cudaMemcpyHostToDevice, kb->stream); }
 }
+KBENCH(moves, KB_AXIS("within", 0, 1)) { // within the device, or from the host, which waits for that
+    enum cudaMemcpyKind way = kb_int(kb, "within") ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
+    char *p = KB_ALLOC(kb, char, 4000000), *from = KB_ALLOC(kb, char, 4000000);
+    kb_expect(kb, KB_EXPECT_TRANSFER);
+    KB_TIME(kb) {
+        kernel(3000, 24, kb->stream);
+        cudaMemcpyAsync(p, from, 4000000, way, kb->stream);
+        kernel(4000, 24, kb->stream);
+    }
+}
 KBENCH(waits) {
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
@@ -499,7 +509,8 @@ static double known_off(int i) {
 }
 static void check_known(const char* arguments, int want) {
     bool off = true;
-    for (int attempt = 0; off && attempt < 3; attempt++) { // --fast on a busy machine takes few samples of what drifts
+    for (int attempt = 0; off && attempt < 3;
+         attempt++) { // --fast on a busy machine takes few samples of what drifts
         run(arguments);
         off = false;
         for (int i = 0; i < file.n; i++) off |= !(known_off(i) <= 60);
@@ -1123,6 +1134,32 @@ static void launch_5us(kb_stream stream, void* user) {
     (void)user;
     kernel(5000, 24, stream);
 }
+static void answer(kb_stream stream, void* captured) { // whether nothing was run for the latest
+    kernel(5000, 24, stream);
+    *(bool*)captured = gpu.capture != NULL;
+}
+static void answered(kb_state* kb, void* captured) {
+    kb_check_that(kb, !*(bool*)captured, 1, 0, "nothing was run to fill it");
+}
+
+// What is looked at is what the last run gave, not what a capture behind the samples did.
+static void test_answers(void) {
+    bool captured[2];
+    void* users[2] = { &captured[0], &captured[1] };
+    kb_function fns[2] = { answer, answer };
+    kb_desc d[2];
+    kb_result r[2];
+    memset(d, 0, sizeof d);
+    d[0].name = d[1].name = "answer", d[0].max_time = 0.05;
+    d[0].implementation = "one", d[1].implementation = "two";
+    d[0].check = d[1].check = answered;
+    CHECK(kb_compare(d, fns, users, 2, r));
+    for (int i = 0; i < 2; i++) {
+        CHECK_THAT(r[i].status == KB_OK && r[i].verified, "%d: %s", i, r[i].message);
+        kb_result_free(&r[i]);
+    }
+}
+
 static void test_in_process(void) {
     kb_desc d;
     void* kept;
@@ -1141,6 +1178,7 @@ static void test_in_process(void) {
     CHECK_REAL(kbi_lab.calibration.quantum, 32, 1e-6), CHECK_REAL(kbi_lab.calibration.fitted, 576, 0.06);
     CHECK_REAL(kbi_lab.calibration.graph_floor, 576 + 400, 1e-3);
     kb_result_free(&r);
+    test_answers();
     d.device = 1; // one that is not the first one's
     r = kb_run(&d, launch_5us, NULL);
     CHECK_INT(r.status, KB_FAILED);
@@ -1165,6 +1203,9 @@ int main(int argc, char** argv) {
     // the first kernel's start to the last one's end: 3 us, the way from one to the next, 4 us
     run("--op several --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 7903) < 60, "several: %g ms", number(0, "time_ms"));
+    run("--op moves --fast");
+    CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 15400) < 600, "ungated: %g ms", number(0, "time_ms"));
+    CHECK_THAT(fabs(1e6 * number(1, "time_ms") - 9903) < 60, "within: %g ms", number(1, "time_ms"));
     // in graphs over copies of the data: with the gap from one launch to the next, 400 ns
     run("--op turns --fast --rotate");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns: %g ms", number(0, "time_ms"));

@@ -98,6 +98,7 @@ typedef struct operation {
     volatile unsigned* flag;
     int* counter; // that a kernel adds 1 to; or NULL
     unsigned correlation;
+    enum cudaMemcpyKind way; // of a copy
 } operation;
 
 struct CUevent_st {
@@ -619,7 +620,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t n, enum cudaMemcpyKind
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) {
     called(__func__);
     operation o = { COPY, NULL, (double)n / 2000, NULL, NULL, NULL };
-    (void)kind;
+    o.way = kind;
     if (gpu.no_copies) return did(cudaErrorInvalidValue);
     if (!gpu.capture && getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20)
         memcpy(to, from, 1 << 13), memcpy((char*)to + n - (1 << 13), (const char*)from + n - (1 << 13), 1 << 13);
@@ -759,6 +760,11 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNod
         p->blockDim.x = 32, p->blockDim.y = 4, p->blockDim.z = 2;
     }
     return cudaSuccess;
+}
+cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DParms* p) {
+    called(__func__);
+    memset(p, 0, sizeof *p);
+    return p->kind = node_of(n)->way, cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void* p) {
     called(__func__);
