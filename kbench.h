@@ -6792,7 +6792,15 @@ typedef int (*kbi_cu_launch_as)(const kbi_cu_config* config, void* function, voi
 typedef int (*kbi_cu_set)(void* function, int attribute, int value);
 typedef int (*kbi_cu_get)(int* value, int attribute, void* function);
 enum { KBI_CU_MAX_SHARED = 8, KBI_CU_CLUSTER_X = 11, KBI_CU_ANY_CLUSTER = 14, KBI_CU_LAUNCH_CLUSTER = 4 };
-typedef int (*kbi_cu_node)(cudaGraphNode_t node, void* parameters);
+enum { KBI_CU_SHARED = 1, KBI_CU_LOCAL = 3, KBI_CU_REGISTERS = 4 };
+typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for what later ones have behind it
+    void* function;
+    unsigned grid[3], block[3], shared;
+    void **given, **extra, *more[24];
+} kbi_cu_kernel;
+typedef int (*kbi_cu_node)(cudaGraphNode_t node, kbi_cu_kernel* of);
+typedef int (*kbi_cu_name)(const char** name, void* function);
+typedef int (*kbi_cu_fits)(int* blocks, void* function, int threads, size_t shared);
 typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
 typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
 
@@ -8935,6 +8943,7 @@ typedef struct kbi_seen {                                      // what a capture
     size_t kernels, copies, within, host, allocations, others; // within: copies that stay on the device
     bool has_kernel;
     struct cudaKernelNodeParams first;
+    void* function;       // the driver's name of the first kernel, where it is all that is known
     cudaGraphNode_t node; // its
 } kbi_seen;
 
@@ -8945,15 +8954,36 @@ static bool kbi_copies_within(cudaGraphNode_t node) {
     return known && of.kind == cudaMemcpyDeviceToDevice;
 }
 
+static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* of) {
+    kbi_cu_node get;
+    void* p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000);
+    memcpy(&get, &p, sizeof p);
+    memset(of, 0, sizeof *of);
+    return get && get(node, of) == 0;
+}
+
+// What a library with a runtime of its own launches, or Triton by the driver, is unknown to the runtime here.
+static void kbi_see_kernel(kbi_seen* seen, cudaGraphNode_t node) {
+    kbi_cu_kernel of;
+    seen->node = node;
+    seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
+    cudaGetLastError();
+    if (seen->has_kernel || !kbi_kernel_node(node, &of)) return;
+    struct cudaKernelNodeParams* k = &seen->first;
+    memset(k, 0, sizeof *k);
+    k->gridDim.x = of.grid[0], k->gridDim.y = of.grid[1], k->gridDim.z = of.grid[2];
+    k->blockDim.x = of.block[0], k->blockDim.y = of.block[1], k->blockDim.z = of.block[2];
+    k->sharedMemBytes = of.shared, k->kernelParams = of.given;
+    seen->function = of.function;
+    seen->has_kernel = true;
+}
+
 static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (!seen->kernels++) {
-            seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
-            seen->node = node;
-        }
+        if (!seen->kernels++) kbi_see_kernel(seen, node);
         break;
     case cudaGraphNodeTypeMemcpy: seen->copies++, seen->within += kbi_copies_within(node); break;
     case cudaGraphNodeTypeHost: seen->host++; break;
@@ -8979,26 +9009,56 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     free(plain); // the demangler's own malloc
 }
 
-// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime knows it.
-static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k) {
+static void kbi_facts_of(kbi_measured* m, const struct cudaKernelNodeParams* k, int registers, int64_t local,
+                         int64_t shared, int blocks, const char* name) {
+    m->registers = registers;
+    m->local_bytes = local;
+    m->shared_bytes = shared + (int64_t)k->sharedMemBytes;
+    if (blocks >= 0)
+        m->occupancy = 100.0 * blocks * m->block[0] * m->block[1] * m->block[2] / kbi_lab.gpu.max_threads;
+    if (name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
+}
+
+static void kbi_facts_by_runtime(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads) {
     struct cudaFuncAttributes a;
-    int blocks = 0;
+    const char* name = NULL;
+    int blocks;
+    if (cudaFuncGetAttributes(&a, k->func) != cudaSuccess) return;
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) != cudaSuccess)
+        blocks = -1;
+#if CUDART_VERSION >= 12030
+    if (cudaFuncGetName(&name, k->func) != cudaSuccess) name = NULL;
+#endif
+    kbi_facts_of(m, k, a.numRegs, (int64_t)a.localSizeBytes, (int64_t)a.sharedSizeBytes, blocks, name);
+}
+
+static void kbi_facts_by_driver(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads, void* function) {
+    static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
+    kbi_cu_get get;
+    kbi_cu_fits fits;
+    kbi_cu_name name_of;
+    const char* name = NULL;
+    int value[3] = { 0, 0, 0 }, blocks = -1;
+    void* p = kbi_driver_function("cuFuncGetAttribute", 12000);
+    memcpy(&get, &p, sizeof p);
+    p = kbi_driver_function("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000), memcpy(&fits, &p, sizeof p);
+    p = kbi_driver_function("cuFuncGetName", 12030), memcpy(&name_of, &p, sizeof p);
+    for (int i = 0; i < 3; i++)
+        if (!get || get(&value[i], which[i], function) != 0) return;
+    if (!fits || fits(&blocks, function, threads, k->sharedMemBytes) != 0) blocks = -1;
+    if (!name_of || name_of(&name, function) != 0) name = NULL;
+    kbi_facts_of(m, k, value[0], value[1], value[2], blocks, name);
+}
+
+// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime or the driver knows it.
+static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k, void* function) {
     m->grid[0] = (int)k->gridDim.x, m->grid[1] = (int)k->gridDim.y, m->grid[2] = (int)k->gridDim.z;
     m->block[0] = (int)k->blockDim.x, m->block[1] = (int)k->blockDim.y, m->block[2] = (int)k->blockDim.z;
-    if (k->func && cudaFuncGetAttributes(&a, k->func) == cudaSuccess) {
-        m->registers = a.numRegs;
-        m->local_bytes = (int64_t)a.localSizeBytes;
-        m->shared_bytes = (int64_t)a.sharedSizeBytes + (int64_t)k->sharedMemBytes;
-        int threads = m->block[0] * m->block[1] * m->block[2];
-        if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) ==
-            cudaSuccess)
-            m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
-#if CUDART_VERSION >= 12030
-        const char* name = NULL;
-        if (cudaFuncGetName(&name, k->func) == cudaSuccess && name)
-            kbi_kernel_name(m->kernel, sizeof m->kernel, name);
-#endif
-    }
+    int threads = m->block[0] * m->block[1] * m->block[2];
+    if (k->func)
+        kbi_facts_by_runtime(m, k, threads);
+    else if (function)
+        kbi_facts_by_driver(m, k, threads, function);
     cudaGetLastError();
 }
 
@@ -9019,17 +9079,16 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
 // Bytes of arguments, what they point to, and blocks of a cluster, as the driver knows them; what it does not tell is
 // left alone.
 static void kbi_node_shape(cudaGraphNode_t node, void** given, kbi_shape* shape) {
-    kbi_cu_node node_get;
+    kbi_cu_kernel of;
     kbi_cu_arguments argument;
     kbi_cu_get get;
-    void *of_node[32] = { NULL }, *p; // its first member is the function
     size_t offset = 0, size = 0, bytes = 0;
-    p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000), memcpy(&node_get, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetParamInfo", 12040), memcpy(&argument, &p, sizeof p);
+    void* p = kbi_driver_function("cuFuncGetParamInfo", 12040);
+    memcpy(&argument, &p, sizeof p);
     p = kbi_driver_function("cuFuncGetAttribute", 12000), memcpy(&get, &p, sizeof p);
-    if (!node_get || node_get(node, of_node) != 0 || !of_node[0]) return;
+    if (!kbi_kernel_node(node, &of) || !of.function) return;
     shape->writes = !argument;
-    for (size_t i = 0; argument && argument(of_node[0], i, &offset, &size) == 0; i++) {
+    for (size_t i = 0; argument && argument(of.function, i, &offset, &size) == 0; i++) {
         bytes = offset + size;
         if (!shape->writes) shape->writes = !given || kbi_points_to_memory(given[i], size);
     }
@@ -9037,7 +9096,7 @@ static void kbi_node_shape(cudaGraphNode_t node, void** given, kbi_shape* shape)
         shape->which++;
     int across[3] = { 0, 0, 0 }; // the cluster that the kernel was compiled for
     for (int i = 0; get && i < 3; i++)
-        if (get(&across[i], KBI_CU_CLUSTER_X + i, of_node[0]) != 0) across[i] = 0;
+        if (get(&across[i], KBI_CU_CLUSTER_X + i, of.function) != 0) across[i] = 0;
     shape->cluster = KBI_MAX(across[0], 1) * KBI_MAX(across[1], 1) * KBI_MAX(across[2], 1);
 #if CUDART_VERSION >= 11080
     cudaKernelNodeAttrValue launched; // and the one that it was launched with
@@ -9091,7 +9150,7 @@ static void kbi_gpu_settle(kbi_run* run) {
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
     run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
     run->work.within = seen->within == seen->copies;
-    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first);
+    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first, seen->function);
     run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
     if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
@@ -9115,16 +9174,14 @@ static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be fr
 static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
-    kbi_cu_node get;
-    void* p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000);
-    memcpy(&get, &p, sizeof p);
     for (size_t i = 0; i < n; i++) {
-        void* of_node[32] = { NULL };
+        kbi_cu_kernel of;
         enum cudaGraphNodeType type;
+        memset(&of, 0, sizeof of);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && get && get(nodes[i], of_node) != 0) of_node[0] = NULL;
+        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &of)) of.function = NULL;
         uint64_t h = 14695981039346656037u + (uint64_t)type;
-        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)of_node)[b]) * 1099511628211u;
+        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&of)[b]) * 1099511628211u;
         sum += h;
     }
     return sum;
@@ -9159,6 +9216,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     kbi_seen seen;
     seen.kernels = seen.copies = seen.within = seen.host = seen.allocations = seen.others = 0;
     seen.has_kernel = false;
+    seen.function = NULL;
     seen.node = NULL;
     if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
         kbi_audit_refused(run, inside, end);

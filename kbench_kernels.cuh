@@ -11218,7 +11218,8 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     99 cublas  cublasLtMatmul without its fast accumulation, which leaves sums to the tensor cores; workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
-    3 and 4 want K to be a multiple of 16, and A and B to start on 16 bytes; 99 also N, and C to; they refuse others. */
+    3 and 4 want K to be a multiple of 16, and A and B to start on 16 bytes; 99 also N, and C and both factors to;
+    they refuse others. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT
      1 naive              -      - -  one thread per element of C
      2 shared             -      - -  32 x 32 tiles in shared memory, in f32
@@ -11404,6 +11405,8 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk
     }
     if (io.k % 16 || io.n % 16 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16) || !kbki_aligned(io.c, 16))
         return "cuBLASLt wants N and K to be multiples of 16, and A, B and C to start on 16 bytes: use shared";
+    if (!kbki_aligned(io.scale_a, 16) || !kbki_aligned(io.scale_b, 16))
+        return "cuBLASLt wants each of the factors to start on 16 bytes";
     if ((why = kbki_cublaslt_get(a, st, &lib, &device)) != NULL) return why;
     if ((why = kbki_cublaslt_plan(lib, device, io)) != NULL) return why;
     auto* on = &lib->on[device];

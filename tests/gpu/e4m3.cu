@@ -87,7 +87,7 @@ static const size_t work_bytes = (size_t)256 << 20;
 static byte *a_all, *b_all, *codes; // buffers for all shapes; normal numbers
 static bf16* want;
 static char* c_all;
-static float* factors;
+static float* factors; // the first and the fifth
 static unsigned long long* counts;
 
 static void cuda(cudaError_t e, const char* what) {
@@ -126,7 +126,7 @@ __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, cons
         for (int e = 0; e < 32; e++) sum = fmaf(s[y][e], t[e][x], sum);
         __syncthreads();
     }
-    if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (bf16)(k ? sum * (f[0] * f[1]) : 0.0f);
+    if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (bf16)(k ? sum * (f[0] * f[4]) : 0.0f);
 }
 // All of [raw, raw + bytes): C of n elements from byte `at` on must be as wanted, NaN where it is, everything around it
 // 0xFF; no one wanted: C as well. counts: wrong, the first of them, outside.
@@ -177,14 +177,14 @@ static void put(void* to, const void* from, size_t bytes) { // and it is there
     CUDA(cudaStreamSynchronize(stream));
 }
 static void set_factors(float sa, float sb) {
-    float both[2] = { sa, sb };
+    float both[5] = { sa, 0, 0, 0, sb }; // each on 16 bytes, as cuBLASLt wants them
     put(factors, both, sizeof both);
 }
 static kbk_args arguments(const byte* a, const byte* b, void* c, shape s) {
     kbk_args args = {};
     args.s.batch = args.s.heads = 1, args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k;
     args.s.layout = KBK_NT, args.s.elem = 2;
-    args.in[0] = a, args.in[1] = b, args.in[2] = factors, args.in[3] = factors + 1, args.out[0] = c;
+    args.in[0] = a, args.in[1] = b, args.in[2] = factors, args.in[3] = factors + 4, args.out[0] = c;
     args.workspace = work, args.workspace_bytes = work_bytes;
     return args;
 }
@@ -477,7 +477,7 @@ static void buffers() {
     }
     CUDA(cudaMalloc((void**)&a_all, operand + 65536)), CUDA(cudaMalloc((void**)&b_all, operand + 65536));
     CUDA(cudaMalloc((void**)&want, 2 * results)), CUDA(cudaMalloc((void**)&c_all, 2 * results + 4 * GUARD));
-    CUDA(cudaMalloc((void**)&factors, 2 * sizeof(float))), CUDA(cudaMalloc((void**)&counts, 3 * sizeof *counts));
+    CUDA(cudaMalloc((void**)&factors, 8 * sizeof(float))), CUDA(cudaMalloc((void**)&counts, 3 * sizeof *counts));
     CUDA(cudaMalloc((void**)&work, work_bytes)), CUDA(cudaMemset(work, 0, KBK_TICKETS));
     CUDA(cudaMalloc((void**)&codes, TABLE));
     std::vector<double> x(TABLE);

@@ -99,8 +99,8 @@ static const char *only_rung, *only_dtype; // options
 static shape only_shape;
 static bool quick, sanitize, ways;
 static cudaStream_t stream;
-static char* work; // workspace
-static size_t work_bytes = (size_t)256 << 20;
+static char* work;                            // workspace
+static size_t work_bytes = (size_t)640 << 20; // both operands of 8192 x 8192 in f32, turned, and more
 
 static void cuda(cudaError_t e, const char* what) {
     if (e == cudaSuccess) return;
@@ -240,6 +240,8 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     if (!r.way) // no more than it says that it wants
         args.workspace_bytes =
             s.b ? kbki_scratch_bmm(&args.s, word_of(r.name)) : kbki_scratch_matmul(&args.s, word_of(r.name));
+    cuda(args.workspace_bytes <= work_bytes ? cudaSuccess : cudaErrorInvalidValue,
+         "this test's scratch is too small");
     if (args.workspace_bytes)
         CUDA(cudaMemsetAsync(work, 0xFF, std::min(args.workspace_bytes, (size_t)1 << 22), stream));
     CUDA(cudaMemsetAsync(x.c, 0xFF, (size_t)bytes, stream));

@@ -336,7 +336,8 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     }
     if (is(v->op, "matmul_e4m3")) {
         const int vendor = (v->origin & KBK_VENDOR) != 0;
-        uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (vendor ? (uintptr_t)a->out[0] : 0);
+        uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1];
+        if (vendor) all |= (uintptr_t)a->out[0] | (uintptr_t)a->in[2] | (uintptr_t)a->in[3];
         if (s->layout != KBK_NT) return 1;
         return (vendor || v->sm == KBK_SM_90a) && s->depth && (s->depth % 16 || all % 16 || (vendor && s->cols % 16));
     }
@@ -542,15 +543,16 @@ static void run_fill(job* j, int first_shift, int shifts) {
     release(j);
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
+    const int64_t size = s.rows * s.cols;
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
         memset(&j, 0, sizeof j);
         j.op = op, j.s = s, j.dtype = dtype, j.fill = fill, j.spoiled = spoiled;
         if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
-        if ((sanitize || counting || s.rows * s.cols > 900000) && fill != SEED1) continue;
+        if ((sanitize || counting || size > (quick ? 300000 : 900000)) && fill != SEED1) continue;
         if (!sanitize)
-            run_fill(&j, 0, (fill == SEED1 || fill == NANS) && s.rows * s.cols < 20000000 ? OFFSETS : 1);
+            run_fill(&j, 0, (fill == SEED1 || fill == NANS) && size < (quick ? 300000 : 20000000) ? OFFSETS : 1);
         else
             for (j.shift = 0; j.shift < 3; j.shift++) run_fill(&j, j.shift, 1);
     }

@@ -1037,8 +1037,9 @@ static void test_selftest(void) {
 }
 
 // What a record says of the kernel, the memory and the machine.
-static void test_facts(void) {
-    run("VIRTUAL_SHARED=1 --op places --fast");
+static void test_facts(bool other_runtime) {
+    run(other_runtime ? "VIRTUAL_OTHER_RUNTIME=1 VIRTUAL_SHARED=1 --op places --fast"
+                      : "VIRTUAL_SHARED=1 --op places --fast");
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++) {
         static const char* const texts[][2] = { { "kernel", "\"boxed\"" },
@@ -1198,6 +1199,7 @@ int main(int argc, char** argv) {
     check_known("--op known --fast --hot", 24);
     check_known("--op shaped --fast", 14);
     check_known("--op shaped --fast --hot", 14);
+    check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14); // or the driver: by that it is known as well
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
     check_known("--op known --fast --no-isolate -a bytes=24", 6);
     // the first kernel's start to the last one's end: 3 us, the way from one to the next, 4 us
@@ -1275,7 +1277,7 @@ int main(int argc, char** argv) {
     test_errors();
     test_nothing();
     test_devices();
-    test_facts();
+    test_facts(false), test_facts(true);
     test_audit();
     test_timers();
     test_differing();

@@ -744,8 +744,7 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t n, enum cudaGraphNodeType* type
                                                     cudaGraphNodeTypeMemset };
     return *type = types[node_of(n)->kind], cudaSuccess;
 }
-cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
-    called(__func__);
+static void node_says(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     memset(p, 0, sizeof *p);
     p->func = (void*)(uintptr_t)node_of(n)->of;
     p->gridDim.x = p->gridDim.y = p->gridDim.z = p->blockDim.x = p->blockDim.y = p->blockDim.z = 1;
@@ -759,7 +758,11 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNod
         p->gridDim.x = 7, p->gridDim.y = 5, p->gridDim.z = 3;
         p->blockDim.x = 32, p->blockDim.y = 4, p->blockDim.z = 2;
     }
-    return cudaSuccess;
+}
+cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
+    called(__func__);
+    node_says(n, p); // which is no answer where it is an error
+    return did(getenv("VIRTUAL_OTHER_RUNTIME") ? cudaErrorInvalidDeviceFunction : cudaSuccess); // has launched it
 }
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DParms* p) {
     called(__func__);
@@ -936,7 +939,11 @@ static int set_attribute(void* f, int attribute, int value) {
 }
 static int get_attribute(int* value, int attribute, void* f) {
     called(__func__);
-    *value = attribute == KBI_CU_CLUSTER_X ? ((const function*)f)->cluster : 0;
+    *value = attribute == KBI_CU_CLUSTER_X   ? ((const function*)f)->cluster
+             : attribute == KBI_CU_REGISTERS ? 42
+             : attribute == KBI_CU_LOCAL     ? 24
+             : attribute == KBI_CU_SHARED    ? 4096
+                                             : 0;
     return 0;
 }
 static int wait_value(kb_stream s, unsigned long long address, unsigned value, unsigned flags) {
@@ -945,9 +952,18 @@ static int wait_value(kb_stream s, unsigned long long address, unsigned value, u
     (void)value, (void)flags;
     return submit(s, o), 0;
 }
-static int node_parameters(cudaGraphNode_t n, void* out) {
+static int node_parameters(cudaGraphNode_t n, kbi_cu_kernel* out) {
+    struct cudaKernelNodeParams p;
     called(__func__);
-    return *(const void**)out = node_of(n)->of, 0;
+    node_says(n, &p);
+    out->function = p.func, out->given = p.kernelParams, out->shared = p.sharedMemBytes;
+    out->grid[0] = p.gridDim.x, out->grid[1] = p.gridDim.y, out->grid[2] = p.gridDim.z;
+    out->block[0] = p.blockDim.x, out->block[1] = p.blockDim.y, out->block[2] = p.blockDim.z;
+    return 0;
+}
+static int function_name(const char** name, void* f) { return cudaFuncGetName(name, f); }
+static int function_fits(int* blocks, void* f, int threads, size_t shared) {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
 }
 static int argument(void* f, size_t i, size_t* offset, size_t* size) {
     called(__func__);
@@ -969,6 +985,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
     kbi_cu_launch_as h = launch_as;
     kbi_cu_set i = set_attribute;
     kbi_cu_get j = get_attribute;
+    kbi_cu_name k = function_name;
+    kbi_cu_fits l = function_fits;
     bool gates = !getenv("VIRTUAL_NO_WAIT"); // then a kernel spins instead
     *f = NULL;
     if (strcmp(name, "cuModuleLoadData") == 0) memcpy(f, &a, sizeof a);
@@ -980,6 +998,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
     if (strcmp(name, "cuLaunchKernelEx") == 0) memcpy(f, &h, sizeof h);
     if (strcmp(name, "cuFuncSetAttribute") == 0) memcpy(f, &i, sizeof i);
     if (strcmp(name, "cuFuncGetAttribute") == 0) memcpy(f, &j, sizeof j);
+    if (strcmp(name, "cuFuncGetName") == 0) memcpy(f, &k, sizeof k);
+    if (strcmp(name, "cuOccupancyMaxActiveBlocksPerMultiprocessor") == 0) memcpy(f, &l, sizeof l);
     *found = *f ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
 }

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# On a GPU: in the suite a variant that is not for a shape is skipped, and says nothing of the others' results.
+. tests/lib.sh
+
+build "suite.cu" $NVCC -O3 $ARCHFLAGS -DKBK_ONLY_ATTENTION -I. examples/suite.cu -o "$tmp/suite"
+run "$tmp/suite" --fast --no-progress --op attention --dtype bf16 -a batch_size=1 -a heads=2 -a sequence_length=4096 \
+    -a tensor_dimension=64 -a causal=0 --json "$tmp/suite.json"
+check_rc "attention over 4096 keys" 0
+cat "$out"
+if ! have python3; then
+    skip "no python3: the records"
+    finish
+fi
+check "naive alone is skipped" python3 -c '
+import json, sys
+records = json.load(open(sys.argv[1]))
+assert len(records) > 4, len(records)
+for r in records:
+    want = "skipped" if r["implementation"] == "naive" else "ok"
+    assert r["status"] == want and (want == "skipped" or r["verified"]), (r["name"], r["status"], r["message"])
+' "$tmp/suite.json"
+finish
