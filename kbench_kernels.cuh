@@ -9051,15 +9051,19 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     >>matmul_select: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
-/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
-     1 naive              -      -           -  one thread per element of C
-     2 shared      22.40 ms    9 %           -  32 x 32 tiles in shared memory
-     3 regblock           -      -           -  128 x 128 tiles, 8 x 8 results per thread
-     4 vec          3829 us   56 % 5.85 x of 2  16-byte accesses, A transposed on its way
-     5 cpasync            -      -           -  cp.async ring of four tiles
-     6 warptile     2743 us   78 % 1.40 x of 4  warp tiles, fragments ahead, bands, split K
-    16 tf32       382.7 us*  556 %      7.17 x  select, with 10 bits of each number
-    99 cublas       2674 us   80 %           -  cublasGemmEx, f32 accumulation, no TF32
+/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
+     1 naive       46.85 ms    5 %      -  one thread per element of C
+     2 shared      22.41 ms   10 % 2.09 x  32 x 32 tiles in shared memory
+     3 regblock     6861 us   31 % 3.27 x  128 x 128 tiles, 8 x 8 results per thread
+                 loses at bf16 256 x 256 x 16384 TN (0.12 x) and 11 of 29 more; gains at f32 4096 x 4096 x 4096 NT
+                 (3.43 x)
+     4 vec          3877 us   55 % 1.77 x  16-byte accesses, A transposed on its way
+     5 cpasync      3080 us   69 % 1.26 x  cp.async ring of four tiles
+     6 warptile     2742 us   78 % 1.12 x  warp tiles, fragments ahead, bands, split K
+                 loses at f32 2051 x 4096 x 1021 NT (0.88 x) and 1 of 15 more; gains at f32 256 x 256 x 16384 (16.8
+                 x)
+    16 tf32        381.1 us   89 % 7.19 x  select, with 10 bits of each number
+    99 cublas       2675 us   80 %      -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
@@ -9672,34 +9676,39 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                <- no fragment passes through a register, and none is read once per warp that wants it
     bound by   waiting: tiles are fetched, then multiplied, in turn; what else runs on the SM meanwhile are other
                CTAs. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where fetching overlaps */
-/*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
-     1 naive              -      -           -  one thread per element of C
-     2 shared      22.12 ms    1 %           -  32 x 32 tiles in shared memory
-     3 regblock           -      -           -  128 x 128 tiles, 8 x 8 results per thread
-     4 warpmma            -      -           -  mma.sync, ldmatrix, tiles loaded plainly
-     5 tmaload            -      -           -  tiles fetched by one thread, by TMA
-     6 warpgroup          -      -           -  these tiles multiplied by wgmma
-     7 mma                -      -           -  ldmatrix, mma.sync m16n8k16, one stage
-     8 mmapipe     276.1 us   63 % 80.1 x of 2  mma.sync and a cp.async ring; any alignment
-     9 wgmma      201.7 us*   87 %      1.37 x  TMA, two buffers, wgmma from shared memory
-                 loses at bf16 256 x 256 x 131072 NT (0.05 x) alone of 32 shapes; gains at bf16 8192 x 50304 x 768 NT
-                 (1.82 x)
-    10 ws         200.1 us*   87 %      1.01 x  one warp loads a ring, four multiply
-                 loses at bf16 8192 x 50304 x 768 NT (0.75 x) and 18 of 33 more; gains at bf16 256 x 256 x 131072 NT
+/*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
+     1 naive       43.11 ms    0 %      -  one thread per element of C
+     2 shared      22.10 ms    1 % 1.95 x  32 x 32 tiles in shared memory
+     3 regblock     7909 us    2 % 2.79 x  128 x 128 tiles, 8 x 8 results per thread
+                 loses at bf16 256 x 256 x 16384 TN (0.12 x) and 11 of 29 more; gains at f32 4096 x 4096 x 4096 NT
+                 (3.43 x)
+     4 warpmma      2632 us    7 % 3.00 x  mma.sync, ldmatrix, tiles loaded plainly
+     5 tmaload     421.3 us   41 % 6.25 x  tiles fetched by one thread, by TMA
+     6 warpgroup   283.5 us   61 % 1.49 x  these tiles multiplied by wgmma
+     7 mma         464.9 us   37 % 0.61 x  ldmatrix, mma.sync m16n8k16, one stage
+                 loses at bf16 4096 x 4096 x 4096 NT (0.60 x) and 6 of 14 more; gains at bf16 16 x 4096 x 1021 (2.98
+                 x)
+     8 mmapipe     279.8 us   62 % 1.66 x  mma.sync and a cp.async ring; any alignment
+     9 wgmma       211.1 us   82 % 1.33 x  TMA, two buffers, wgmma from shared memory
+                 loses at bf16 256 x 256 x 131072 NT (0.05 x) and 3 of 39 more; gains at bf16 16 x 4096 x 1021 TN
+                 (2.07 x)
+    10 ws          195.6 us   88 % 1.08 x  one warp loads a ring, four multiply
+                 loses at bf16 8192 x 50304 x 768 NT (0.75 x) and 21 of 40 more; gains at bf16 256 x 256 x 131072 NT
                  (1.86 x)
-    11 coop       180.4 us*   97 %      1.11 x  128 x 256 tiles, two warpgroups multiply
-                 loses at bf16 256 x 256 x 131072 NT (0.52 x) and 8 of 33 more; gains at bf16 8192 x 50304 x 768 NT
-                 (1.15 x)
-    12 persist    178.5 us*   98 %      1.01 x  a CTA per SM, bands of tiles
-                 loses at bf16 1024 x 1024 x 1024 (0.98 x) and 2 of 33 more; gains at bf16 8192 x 50304 x 768 NT
+    11 coop        180.4 us   96 % 1.08 x  128 x 256 tiles, two warpgroups multiply
+                 loses at bf16 256 x 256 x 16384 TN (0.52 x) and 12 of 40 more; gains at bf16 16384 x 1024 x 512 TN
+                 (1.20 x)
+    12 persist     177.9 us   97 % 1.01 x  a CTA per SM, bands of tiles
+                 loses at bf16 1024 x 1024 x 1024 (0.98 x) and 2 of 40 more; gains at bf16 16384 x 1024 x 512 NT
                  (1.16 x)
-    13 multicast  178.6 us*   98 %      1.00 x  pairs of CTAs share the tiles of B
-                 loses at bf16 512 x 512 x 512 NT (0.95 x) and 13 of 33 more
-    14 tma        176.7 us*   99 %      1.01 x  C leaves by TMA, under the next tile
-    15 select     174.7 us*  100 %      1.01 x  by shape; any alignment, with copies
-                 loses at bf16 8192 x 8192 x 8192 NT (0.99 x) and 1 of 33 more; gains at bf16 256 x 256 x 131072 NT
+    13 multicast   176.9 us   98 % 1.01 x  pairs of CTAs share the tiles of B
+                 loses at bf16 16 x 4096 x 1021 TN (0.94 x) and 17 of 40 more; gains at bf16 4096 x 4096 x 4096 TN
+                 (1.01 x)
+    14 tma         175.8 us   98 % 1.01 x  C leaves by TMA, under the next tile
+    15 select      175.6 us   98 % 1.00 x  by shape; any alignment, with copies
+                 loses at bf16 8192 x 8192 x 8192 NT (0.99 x) and 1 of 45 more; gains at bf16 256 x 256 x 131072 NT
                  (21.5 x)
-    99 cublas      171.6 us  102 %           -  cublasGemmEx, f32 accumulation, no TF32
+    99 cublas      174.9 us   99 %      -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #ifdef __CUDACC__
 
@@ -11220,12 +11229,14 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 
     3 and 4 want K to be a multiple of 16, and A and B to start on 16 bytes; 99 also N, and C and both factors to;
     they refuse others. */
-/*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT
-     1 naive              -      - -  one thread per element of C
-     2 shared             -      - -  32 x 32 tiles in shared memory, in f32
-     3 tma                -      - -  wgmma on 128 x 128, sums to f32 each 128 of K
-     4 select             -      - -  by shape: 256 x 128, small tiles, K in pieces
-    99 cublas             -      - -  cublasLtMatmul, not its fast accumulation
+/*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H200, 2026-11-23
+     1 naive       276.4 ms    0 %      -  one thread per element of C
+     2 shared      23.20 ms    0 % 11.9 x  32 x 32 tiles in shared memory, in f32
+     3 tma         101.6 us   89 %  228 x  wgmma on 128 x 128, sums to f32 each 128 of K
+     4 select      102.7 us   88 % 0.99 x  by shape: 256 x 128, small tiles, K in pieces
+                 loses at bf16 2048 x 2048 x 2048 NT (0.93 x) and 4 of 12 more; gains at bf16 256 x 256 x 131072 NT
+                 (8.79 x)
+    99 cublas      100.4 us   90 %      -  cublasLtMatmul, not its fast accumulation
     end of measured */
 #define KBK_CHECK_matmul_e4m3_fwd KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0)
 KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -11533,13 +11544,13 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     5 flashws, 7 flashpp   wgmma and TMA             <- in >>attention_hopper
     bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
                key that causality hides leaves no trace, except that cublas multiplies v by its zeros */
-/*  measured attention fwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
+/*  measured attention fwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  score matrix in memory, three passes
-     2 cublas       3937 us   18 %      -  vendor's batched GEMMs, own softmax
-     3 flash              -      -      -  64 x 64 tiles, running softmax, FMAs
-     4 flashmma     1431 us   49 %      -  mma.sync, P in registers, two buffers
-     5 flashws    969.1 us*   72 % 1.48 x  wgmma and TMA, producer and consumers
-     7 flashpp    836.8 us*   84 % 1.16 x  scores a tile ahead, consumers in turn
+     2 cublas       4642 us   14 %      -  vendor's batched GEMMs, own softmax
+     3 flash       23.62 ms    3 %      -  64 x 64 tiles, running softmax, FMAs
+     4 flashmma     1474 us   46 % 16.0 x  mma.sync, P in registers, two buffers
+     5 flashws     955.0 us   70 % 1.54 x  wgmma and TMA, producer and consumers
+     7 flashpp     827.3 us   81 % 1.15 x  scores a tile ahead, consumers in turn
                  loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 27 more; gains at bf16 1 x 128 x 512 x 64
                  (1.22 x)
     end of measured */
@@ -13305,11 +13316,11 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                            card is in >>attention_bwd.
                            Public: kbk_attention_bwd_naive, _flash      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
-/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-21 and 2026-11-22; * by CUDA events
+/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  both S x S matrices in memory
-     3 flash              -      -      -  32 x 32 tiles, p and ds computed anew, FMAs
-     4 flashmma     4426 us   40 %      -  128 keys stay, dq by atomics
-     5 flashws     2457 us*   71 % 1.80 x  the same through wgmma and TMA
+     3 flash       79.48 ms    2 %      -  32 x 32 tiles, p and ds computed anew, FMAs
+     4 flashmma     4301 us   39 % 18.5 x  128 keys stay, dq by atomics
+     5 flashws      2354 us   71 % 1.83 x  the same through wgmma and TMA
     end of measured */
 #ifdef __CUDACC__
 

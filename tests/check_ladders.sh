@@ -29,14 +29,15 @@ stale "a loss that is not told" $header '/^ *loses at f32 512 x 131072 (0.22 x)/
 stale "a ladder without its column" $header '/^\/\*  measured softmax fwd:/d' 'no card shows what was measured of softmax fwd'
 stale "a column without an end" $header '/measured null run:/,/end of measured/s/^    end of measured .*/*\//' 'no end of measured'
 stale "a rung without its line" $header '/^     3 regblock  /d' 'says "3 regblock'
-stale "README.md's ladder" README.md 's/^     8 mmapipe     276/     8 mmapipe     267/' 'README\.md, line [0-9]+: the evidence says "8 mmapipe +276'
+pipe=$(sed -n 's/^     8 mmapipe  *\([0-9]*\)\..*/\1/p' README.md)
+stale "README.md's ladder" README.md "s/^     8 mmapipe     $pipe/     8 mmapipe     111/" "README\\.md, line [0-9]+: the evidence says \"8 mmapipe +$pipe"
 stale "README.md without a ladder" README.md '/^<!-- measured/d' 'README\.md shows no ladder'
 stale "a word that nothing bears" $header 's/^                online    running/                offline   running/' '^offline: has no row, and is not marked as reserved'
 check_out "a word of one list alone" '^offline: in one of KBKI_WORDS and the manual alone'
 check_out "a row without a word" '^online: no word of the closed list'
 stale "a reserved word with a row" $header 's/Reserved, no row bears them: /&vec /' '^vec: reserved, and has a row'
 stale "the line above a plain rung" $header 's/^template <class T> __global__ void kbk_copy_run_naive_k(/__global__ void kbk_copy_run_bulk_k(int);\n\/\/ ---- The plain rungs end here.\n&/' '^kbk_copy_run_naive_k is rung 1 and stands below'
-stale "evidence that is newer" $evidence "s/\"time_ms\": 0\.0${block%.*}[0-9]*/\"time_ms\": 0.0110/" 'says "2 block +11\.0 us'
+stale "evidence that is newer" $evidence "s/\"time_ms\": *0\.0${block%.*}[0-9]*/\"time_ms\": 0.0110/" 'says "2 block +11\.0 us'
 
 # it is mended by --write, which touches columns alone
 ladder --write
