@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """The judge over tensors: it finds and names every planted trick, and passes every honest kernel: PyTorch's, Triton's
 and this library's. judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--shard K/N] [--jobs N]
-[--within SECONDS]; FOLDER is for scratch. On a GPU what triton.testing.do_bench reads of each stands beside. A line as
-each is judged, FAIL lines, what the steps took, and last "N passed, N failed".
+[--within SECONDS] [--library all]; FOLDER is for scratch, all are the library's kernels that compute one of the tasks,
+some of them without that. On a GPU what triton.testing.do_bench reads of each stands beside. A line as each is judged,
+FAIL lines, what the steps took, and last "N passed, N failed".
 """
 
 import argparse
@@ -52,7 +53,7 @@ def failure(error):
     return {"verdict": "none", "flags": [{"word": "ERROR", "evidence": f"{type(error).__name__}: {error}"}]}
 
 
-def jobs_of(gpu, triton, folder):
+def jobs_of(gpu, triton, folder, all_of_library=False):
     """Honest functions and tricks in turn, so that whatever ends this early has seen of both."""
     import honest
     import library
@@ -72,6 +73,8 @@ def jobs_of(gpu, triton, folder):
         some = []
         for name, f in vars(module).items():
             if not callable(f) or not hasattr(f, "task"):
+                continue
+            if getattr(f, "more", False) and not all_of_library:
                 continue
             if (getattr(f, "gpu", False) and not gpu) or (getattr(f, "triton", False) and not triton):
                 continue
@@ -117,11 +120,11 @@ def judging(mine, others):
             return
 
 
-def build(operations):
+def build(operations, types):
     os.nice(10)
     import kbench
 
-    kbench.kernels.build(operations, ["f32"])
+    kbench.kernels.build(operations, types)
 
 
 class Crew:
@@ -304,6 +307,7 @@ def options():
     parser.add_argument("--only", type=lambda text: text.split(","))
     parser.add_argument("--shard", type=lambda text: [int(n) for n in text.split("/")], default=[1, 1])
     parser.add_argument("--within", type=float, default=float("inf"), metavar="SECONDS")
+    parser.add_argument("--library", choices=("some", "all"), default="some")
     parser.add_argument("--jobs", type=int, default=max(1, min(10, (os.cpu_count() or 1) * 5 // 8)))
     o = parser.parse_args()
     if len(o.shard) != 2 or not 1 <= o.shard[0] <= o.shard[1]:
@@ -327,7 +331,7 @@ def start_all(parser, o):
 
     triton = has_triton()
     crew, gpu = crew_of(o.jobs, o.cpu)
-    jobs, expected = jobs_of(gpu, triton, os.path.abspath(o.folder))
+    jobs, expected = jobs_of(gpu, triton, os.path.abspath(o.folder), o.library == "all")
     unknown = [name for name in o.only or () if name not in map(name_of, jobs)]
     if unknown:
         parser.error(f"--only: there is no {', '.join(unknown)} here")
@@ -336,7 +340,8 @@ def start_all(parser, o):
         parser.error("kbench's library cannot be built")
     builder = None
     if any(job[0] == "library" for job in jobs):
-        builder = crew.context.Process(target=build, args=(library.OPERATIONS,), daemon=True)
+        what = (library.ALL_OPERATIONS, ["f32", "bf16"]) if o.library == "all" else (library.OPERATIONS, ["f32"])
+        builder = crew.context.Process(target=build, args=what, daemon=True)
         builder.start()
     return crew, jobs, expected, builder
 

@@ -68,6 +68,26 @@ def attention(q, k, v):
     return F.scaled_dot_product_attention(q, k, v)
 
 
+def matmul_bf16(a, b):
+    return a @ b
+
+
+def div(a, b):
+    return a / b
+
+
+def total(x):
+    return x.sum()
+
+
+def mse(x, y):
+    return F.mse_loss(x, y)
+
+
+def weighted_sum(x, w):
+    return x @ w
+
+
 def reversed_view(x):
     return x.t()
 
@@ -90,10 +110,12 @@ def _made():
     dense = (normal(512 // small, 768 // small), normal(768 // small, 640 // small), normal(640 // small))
     other, w, b = normal(*rows.shape), normal(rows.shape[1]), normal(rows.shape[1])
     ids = torch.randint(0, 1000, (2048,), generator=generator, dtype=torch.int32).to(device)
-    made = {task: (rows,) for task in ("residual", "softmax", "relu", "gelu", "gelu_tanh", "silu", "transpose")}
-    made.update({task: (rows, other) for task in ("add", "mul", "add_in_place")})
+    alone = ("residual", "softmax", "relu", "gelu", "gelu_tanh", "silu", "transpose", "total")
+    made = {task: (rows,) for task in alone}
+    made.update({task: (rows, other) for task in ("add", "mul", "div", "mse", "add_in_place")})
     made.update(reversed_view=(rows,), layernorm=(rows, w, b), rmsnorm=(rows, w), attention=heads)
     made.update(dense=dense, dense_f16=tuple(t.half() for t in dense), matmul=dense[:2])
+    made.update(matmul_bf16=tuple(t.bfloat16() for t in dense[:2]), weighted_sum=(rows, w))
     made.update(embedding=(normal(1000, 256), ids))
     return made
 
