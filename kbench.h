@@ -8970,7 +8970,7 @@ static void kbi_see_kernel(kbi_seen* seen, cudaGraphNode_t node) {
     cudaGetLastError();
     if (seen->has_kernel || !kbi_kernel_node(node, &of)) return;
     struct cudaKernelNodeParams* k = &seen->first;
-    memset(k, 0, sizeof *k);
+    k->func = NULL, k->extra = NULL;
     k->gridDim.x = of.grid[0], k->gridDim.y = of.grid[1], k->gridDim.z = of.grid[2];
     k->blockDim.x = of.block[0], k->blockDim.y = of.block[1], k->blockDim.z = of.block[2];
     k->sharedMemBytes = of.shared, k->kernelParams = of.given;
