@@ -21500,9 +21500,9 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
         s->known = true;
         return true;
     }
+    if (!kbi_worker_start(s, device)) return false;
     char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
     memset(nothing, 0, (size_t)s->group.n + 1);
-    if (!kbi_worker_start(s, device)) return false;
     double limit = KBI_MAX(120.0, s->o->timeout);
     kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
     while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
@@ -25042,10 +25042,6 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (code == KBI_EXIT_FINE && kbi_desk.run.unseen) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == KBI_EXIT_FINE) {
-        kbi_error("writing to stdout failed: %s", strerror(errno));
-        code = KBI_EXIT_FAILED;
-    }
     return code;
 }
 
@@ -25053,6 +25049,11 @@ int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
+    bool lost = fflush(stdout) != 0 || ferror(stdout); // of whatever was shown
+    if (lost && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
+        kbi_error("writing to stdout failed: %s", strerror(errno));
+        code = KBI_EXIT_FAILED;
+    }
     KBENCH_FREE(o.load);
     return code;
 }

@@ -215,6 +215,20 @@ done
 # a value that looks like an option is a forgotten value
 refuses "--json without its file, an option after it" "--json" --json --fast --list
 
+# --- what cannot be shown is no success: less than stdio keeps, and more, which fails before the end
+run $prog $quick --op mse --json "$tmp/shown.json"
+if [ -c /dev/full ]; then
+    for line in --list "--list -a n=1:2000" --list-ops --list-sizes --dry-run --help --version --env \
+        "--load $tmp/shown.json" "--load $tmp/shown.json --csv -" "--compare $tmp/shown.json $tmp/shown.json" "$quick --op mse"; do
+        $prog $line > /dev/full 2> "$tmp/err" < /dev/null
+        check_same "$line into a full file: exit code" $? 1
+        err=$tmp/err out=/dev/null
+        check_err "$line into a full file" 'error: writing (to stdout|--csv -) failed: No space left'
+    done
+else
+    skip "no /dev/full"
+fi
+
 # --- files are opened before anything runs
 for o in json jsonl; do
     start=$(now_ms)

@@ -33,6 +33,13 @@ for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/cli/faults.c) first last
     check_same "$op: the good case is verified" "$(field $op good verified)" true
 done
 
+# no process to measure in: no files for the pipes to it
+run sh -c 'ulimit -n 5 && exec "$@"' sh "$tmp/faults" $options --op first
+check_rc "no process to measure in" 1
+check_err "no process to measure in" 'error: no pipe to a worker: .*; --no-isolate needs none'
+check_same "no process to measure in: lines on stderr" "$(wc -l < "$err" | tr -d ' ')" 1
+out=$tmp/table err=$tmp/messages
+
 # fault OPERATION FLAG MESSAGE: the bad case's flag word, its message (ERE), and that no time stands anywhere
 fault() {
     check_same "$1: status" "$(field $1 bad status)" '"failed"'

@@ -216,6 +216,16 @@ def levels():
     assert 'ring and dot: by the bytes that L2 and DRAM moved' in svg
 
 
+def machines():
+    """What was measured on stands below the title: a line for each machine, of four at most."""
+    for n in (1, 3, 4, 6):
+        text = look('machines', [dict(case('o', 'i', {'n': i}, 1), gpu='NVIDIA H%d' % i) for i in range(n)])
+        head = re.findall(r"<p class='dim'>(NVIDIA H\d), driver", text.split('</header>')[0])
+        assert head == ['NVIDIA H%d' % i for i in range(min(n, 4))], 'of %d: %s' % (n, head)
+    text = look('one machine', small)
+    assert text.split('</header>')[0].count("<p class='dim'>NVIDIA H200") == 1
+
+
 def cache():
     """Where the memory of a case passes the size of L2 is marked, once in each picture, between the sizes around it."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, memory_bytes=n * 1024) for n in (1024, 16384, 262144, 4194304)]
@@ -226,7 +236,7 @@ def cache():
 
 failed = False
 for name, test in [(n, lambda n=n: look(n, SETS[n])) for n in SETS] + [('200 cases', large), ('500 cases', many),
-                   ('missing', missing), ('a power', numbers_drawn), ('a cache', cache), ('levels', levels)]:
+                   ('missing', missing), ('a power', numbers_drawn), ('a cache', cache), ('levels', levels), ('machines', machines)]:
     try:
         test()
         print('ok', name)

@@ -19,7 +19,11 @@ KBENCH_IMPL(second, two, KB_AXIS_STR("dir", "fwd", "bwd"), SHAPES) { body(kb); }
 KBENCH_IMPL(third, one, SHAPES) { body(kb); }
 KBENCH_IMPL(third, two, SHAPES) { body(kb); }
 
+static kb_entry of_gpu; // what no machine without a GPU runs
+
 int main(int argc, char** argv) {
+    of_gpu.operation = "of_gpu", of_gpu.needs = KB_NEEDS_GPU, of_gpu.body = body;
+    if (getenv("OF_GPU")) kb_add(&of_gpu);
     if (getenv("USUAL")) kb_default(getenv("USUAL"));
     return kb_main(argc, argv);
 }

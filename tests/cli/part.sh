@@ -36,6 +36,12 @@ check_same "two processes: half of it" "$(cases)" 8
 run "$tmp/part_of" $quick --part 10ms
 check_rc "a part of time for nothing" 2
 check_err "a part of time for nothing" '--part: no comparison group takes so little; raise it'
+OF_GPU=1 && export OF_GPU # what cannot run here takes none of the time, be there others or not
+dry $quick --part 10ms --op of_gpu
+check_same "a part of what cannot run here" "$(cat "$tmp/cases")" "of_gpu/impl=default"
+dry $quick --part 1.65s
+check_same "a part, and what cannot run here" "$(cases)" 9
+unset OF_GPU
 run "$tmp/part_of" --list --part 3s
 check_rc "--list --part" 2
 

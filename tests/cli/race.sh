@@ -43,6 +43,32 @@ check_out "a name that has no room in the row stands below it" '^    .*slow15: o
 check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($0) > 60' "$out")" ""
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
+# --- records of two GPUs, whose cases have the same names: each has its own changes
+# gpus FILE MS0 MS1: a program that measures so much on them; a round differs from the next by 0.1 %
+gpus() {
+    cat > "$1" << end
+#!/bin/sh
+for option; do
+    case \$before in --jsonl) file=\$option ;; esac
+    before=\$option
+done
+echo >> "\$0.rounds"
+last=\$((\$(wc -l < "\$0.rounds") % 2))
+for device in 0 1; do
+    ms=$2 && [ \$device = 1 ] && ms=$3
+    echo '{"name": "op/impl=default", "operation": "op", "implementation": "default", "params": {}, "status": "ok", "flags": [],' \\
+        '"backend": "cuda", "gpu": "G", "device": '\$device', "time_ms": '\$ms\$last'}' >> "\$file"
+done
+end
+    chmod +x "$1"
+}
+gpus "$tmp/two_gpus" 1.00 2.00
+gpus "$tmp/first_slower" 1.20 2.00
+run "$old" --race "$tmp/two_gpus" "$tmp/first_slower" --color never
+check_rc "two GPUs, one of them slower" 3
+check_out "two GPUs, one of them slower" '^ *\+20\.0% .* REGRESSED'
+check_same "two GPUs, one of them slower: cases that are" "$(grep -cE ' (REGRESSED|SLOWER|IMPROVED|FASTER) .*op/impl=default' "$out")" 1
+
 # --- the budget ends it, and it says so
 run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on never -- $quick
 check_rc "a budget that is too short" 0

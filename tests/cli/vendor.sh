@@ -51,6 +51,7 @@ silent) exit 3 ;;
 lock) error "Failed to open /tmp/nsight-compute-lock: Permission denied" && exit 1 ;;
 esac
 echo "==PROF== Connected to process $$ ($1)" > "$log"
+ls -ld "${log%/*}" | cut -c 1-10 > "$FAKE.rights"
 start "$@"
 case ${FAKE_ILL-} in
 rights) error "ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0. For instructions see https://developer.nvidia.com/ERR_NVGPUCTRPERM" && exit 1 ;;
@@ -129,8 +130,12 @@ try() {
 of() { awk -F'\t' -v name="$1" -v key="$2" '$2 == "name" && index($3, name) { at = $1 } $1 == at && $2 == key { print $3; exit }' "$tmp/flat.txt"; }
 
 # --- how it is started, what comes of it
+before=$(umask)
+umask 022
 try "" --ncu --op op --impl one,two --json "$tmp/ncu.json" --csv "$tmp/ncu.csv" --md "$tmp/ncu.md"
+umask "$before"
 check_rc "--ncu" 0
+check_same "the folder that the tool writes into is nobody else's" "$(cat "$FAKE.rights")" drwx------
 check_same "ncu is started once" "$(grep -c . "$FAKE")" 1
 for word in '\[--profile-from-start\] \[off\]' '\[--clock-control\] \[none\]' '\[--cache-control\] \[all\]' '\[--page\] \[raw\]' \
     '\[--csv\]' '\[--print-units\] \[base\]' '\[--metrics\] \[gpu__time_duration.sum,' '\[--op\] \[op\] \[--impl\] \[one,two\]' 'LC_ALL=C$'; do

@@ -294,7 +294,7 @@ static void test_code(void) {
     setenv("PATH", with, 1);
     run("VIRTUAL_CUPTI=1 --op takes_most --sass");
     CHECK_INT(code, 0);
-    said("Function : spills"), said("LDC R1");
+    said("\n machine code of takes_most/impl=default\n"), said("Function : spills"), said("LDC R1");
     not_said("Fatbin");
     run("VIRTUAL_CUPTI=1 --op one --sass");
     said("--sass: plain is not in this program's own code");

@@ -100,6 +100,39 @@ static void test_budget(void) {
     kb_result_free(&r);
 }
 
+// What the line says where so many seconds are estimated to be left, and 50 are what may be shown of them.
+static void said_of(double estimated, char* line, size_t size) {
+    kbi_progress p;
+    memset(&p, 0, sizeof p);
+    p.on = true, p.began = kbi_now() - 10000000000, p.last = p.began;
+    p.pace.all = 100, p.pace.over = 50, p.pace.now = 50; // the second of two groups begins
+    p.pace.began = 10;
+    p.pace.took = 2 * estimated - 50;
+    p.pace.said = 50, p.pace.said_at = 10;
+    FILE* f = tmpfile();
+    int kept = dup(2);
+    line[0] = 0;
+    if (!f || kept < 0) return;
+    fflush(stderr), dup2(fileno(f), 2);
+    kbi_progress_show(&p, 1, 2, "case");
+    fflush(stderr), dup2(kept, 2), close(kept);
+    rewind(f);
+    line[fread(line, 1, size - 1, f)] = 0;
+    fclose(f);
+}
+
+// No number that is known to be wrong: the line gives it up where twice as much is to be expected, and five seconds.
+static void test_line(void) {
+    char line[200];
+    static const double fine[] = { 50, 75, 104 }, wrong[] = { 106, 125, 200 };
+    for (int i = 0; i < KBI_COUNT(fine); i++) {
+        said_of(fine[i], line, sizeof line);
+        CHECK_HAS(line, "[2/2]  50 s left  case");
+        said_of(wrong[i], line, sizeof line);
+        CHECK_HAS(line, "[2/2]  longer than planned  case");
+    }
+}
+
 // what --fast and --thorough stand for, and what stands beside them keeps its word
 static void test_effort(void) {
     static const struct {
@@ -132,6 +165,7 @@ static void test_effort(void) {
 int main(void) {
     test_budget();
     test_effort();
+    test_line();
     static const struct {
         const char* name;
         double (*took)(int at, int groups, double allowed);

@@ -145,6 +145,12 @@ static void test_values(void) {
     kbi_fill_host(f, 0, 4, KB_F32, KB_NORMAL, 0, 0); /* mpmath from the words above, rounded to float */
     CHECK(f[0] == 0.9911375045776367f && f[1] == -0.9246627688407898f && f[2] == -0.6176090836524963f &&
           f[3] == -0.48206835985183716f);
+    int32_t s32[4];
+    uint16_t u16[4];
+    kbi_fill_host(s32, 0, 4, KB_I32, KB_NORMAL, 0, 0); /* eight times these, rounded; below 0 is 0 without a sign */
+    CHECK(s32[0] == 8 && s32[1] == -7 && s32[2] == -5 && s32[3] == -4);
+    kbi_fill_host(u16, 0, 4, KB_U16, KB_NORMAL, 0, 0);
+    CHECK(u16[0] == 8 && u16[1] == 0 && u16[2] == 0 && u16[3] == 0);
     kbi_fill_host(s8, 120, 300, KB_I8, KB_IOTA, 0, 0);
     CHECK(s8[0] == 120 && s8[7] == 127 && s8[8] == -128 && s8[299] == -93);
     kbi_fill_host(h, 65519, 2, KB_F16, KB_IOTA, 0, 0);

@@ -67,6 +67,49 @@ static void test_judge(void) {
     CHECK_INT(judged("slower_5", 5, (double)NAN, KB_NO_VERDICT, 0, false), KBI_LOST);
 }
 
+// The bar itself, of ten rivals: which fail it stands below it with their times, and no other does.
+static void test_sort(void) {
+    static const struct {
+        const char *implementation, *message;
+        kb_verdict verdict;
+    } rows[] = { { "same_0", "", KB_NO_VERDICT },       { "same_1", "", KB_EQUIVALENT },
+                 { "slower_2", "", KB_SLOWER },         { "slower_2", "", KB_SLOWER },
+                 { "slower_2", "", KB_EQUIVALENT },     { "slower_2", "", KB_FASTER },
+                 { "slower_2", "", KB_SLOWER },         { "slower_5", "", KB_EQUIVALENT },
+                 { "slower_2", "lost", KB_NO_VERDICT }, { "slower_2", "", KB_NO_VERDICT } };
+    static const char want[] =
+        "FAIL  2 % slower, cold               found 3 of 5 from 5 us; at least 3: fewer has p < 0.01 if 95 % "
+        "are; 2 more without a verdict\n"
+        "      case 4                                   9.000 us, speedup 0.9900 [0.9800, 1.0000]\n"
+        "      case 5                                   9.000 us, speedup 0.9900 [0.9800, 1.0000]\n"
+        "      case 8                               lost\n"
+        "      case 9                               its baseline has no number\n";
+    kbi_seen_result seen[KBI_COUNT(rows)];
+    kbi_bars b;
+    char got[1000];
+    memset(&b, 0, sizeof b);
+    memset(seen, 0, sizeof seen);
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        snprintf(seen[i].name, sizeof seen[i].name, "case %d", i);
+        snprintf(seen[i].implementation, sizeof seen[i].implementation, "%s", rows[i].implementation);
+        snprintf(seen[i].message, sizeof seen[i].message, "%s", rows[i].message);
+        seen[i].ms = 0.009, seen[i].verdict = rows[i].verdict;
+        seen[i].speedup = 0.99, seen[i].low = 0.98, seen[i].high = 1;
+    }
+    b.seen = seen, b.n = KBI_COUNT(rows), b.gpu = true;
+    FILE* f = tmpfile();
+    int kept = dup(1);
+    if (!f || kept < 0) return CHECK(f && kept >= 0), (void)0;
+    fflush(stdout), dup2(fileno(f), 1);
+    kbi_bar_sort(&b, "cold", 2);
+    fflush(stdout), dup2(kept, 1), close(kept);
+    rewind(f);
+    got[fread(got, 1, sizeof got - 1, f)] = 0;
+    fclose(f);
+    CHECK_STR(got, want);
+    CHECK_INT(b.failed, 1);
+}
+
 // Each kernel's last outputs against what is wanted of them, and a wrong one.
 static void test_kernels(void) {
     for (int k = 0; k < KBI_COUNT(kbi_proof_names); k++) {
@@ -118,6 +161,7 @@ int main(int argc, char** argv) {
     if (argc > 1) return kb_main(argc, argv);
     test_bars();
     test_judge();
+    test_sort();
     test_kernels();
     test_run(argv[0]);
     return test_end();
