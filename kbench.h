@@ -8967,8 +8967,9 @@ static void kbi_see_kernel(kbi_seen* seen, cudaGraphNode_t node) {
     kbi_cu_kernel of;
     seen->node = node;
     seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
+    if (seen->has_kernel) return;
     cudaGetLastError();
-    if (seen->has_kernel || !kbi_kernel_node(node, &of)) return;
+    if (!kbi_kernel_node(node, &of)) return;
     struct cudaKernelNodeParams* k = &seen->first;
     k->func = NULL, k->extra = NULL;
     k->gridDim.x = of.grid[0], k->gridDim.y = of.grid[1], k->gridDim.z = of.grid[2];
