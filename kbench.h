@@ -3409,7 +3409,7 @@ typedef struct kbi_measured {
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    double loop_ns;             // the least that a turn of the loop takes with nothing in it; 0: no matter
+    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer than they
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bytes, flops, items; // NaN: not said
     double max_error, tolerance;
@@ -7410,11 +7410,10 @@ static void kbi_wall_end(kbi_run* run) {
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     bool short_enough = ns <= (double)KBI_LOOP_NS * (double)runs && !run->work.called;
     if (run->call.unit != KBI_SAMPLE || run->call.sampled || !short_enough || kbi_keeps(run->work.line)) return;
-    for (int i = 0; i < 3;
-         i++) { // in turn with the block: what slows one slows the other; the least, as of the samples
-        double loop = kbi_time_empty_loop(runs);
-        run->m.loop_ns = run->m.loop_ns > 0 ? KBI_MIN(run->m.loop_ns, loop) : loop;
-    }
+    double loop[3]; // in turn with the block: what slows one slows the other
+    for (int i = 0; i < 3; i++) loop[i] = kbi_time_empty_loop(runs);
+    run->m.loops++;
+    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -12259,7 +12258,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    if (usable && m->loop_ns > 0 && s.median > 0 && !m->proven && s.min * 1e6 <= 1.5 * m->loop_ns) {
+    if (usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
         r->message = "no longer than an empty loop: nothing of the block is left, or too little to be timed";
