@@ -36,12 +36,14 @@ check_same "two processes: half of it" "$(cases)" 8
 run "$tmp/part_of" $quick --part 10ms
 check_rc "a part of time for nothing" 2
 check_err "a part of time for nothing" '--part: no comparison group takes so little; raise it'
-OF_GPU=1 && export OF_GPU # what cannot run here takes none of the time, be there others or not
+OTHERS=1 && export OTHERS # what cannot run here takes none of the time
 dry $quick --part 10ms --op of_gpu
 check_same "a part of what cannot run here" "$(cat "$tmp/cases")" "of_gpu/impl=default"
-dry $quick --part 1.65s
-check_same "a part, and what cannot run here" "$(cases)" 9
-unset OF_GPU
+dry $quick --part 300ms
+check_same "what is too long leaves its time to what is shorter" "$(tr '\n' ' ' < "$tmp/cases")" "of_gpu/impl=default alone/impl=default "
+unset OTHERS
+dry $quick --part 1h --filter 'first|second|n=3'
+check_same "a part of time for all of what has different numbers of shapes" "$(cases)" 32
 run "$tmp/part_of" --list --part 3s
 check_rc "--list --part" 2
 

@@ -16,7 +16,7 @@ build "race.c, 3 % more" $CC -O1 -DMORE=3 -I. tests/cli/race.c -o "$tmp/more3" $
 old=$tmp/old
 TMPDIR=$(cd "$tmp" && pwd)
 export TMPDIR
-races=10
+races=${RACES:-10}
 if [ "${1-}" = --full ]; then races=100; fi
 quick="--device script --iters 10"
 
@@ -44,7 +44,8 @@ check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
 # --- records of two GPUs, whose cases have the same names: each has its own changes
-# gpus FILE MS0 MS1: a program that measures so much on them; a round differs from the next by 0.1 %
+# gpus FILE MS0 MS1: a program that measures so much on them; a round differs from the next by 0.1 %. It writes down when
+# it had its turn.
 gpus() {
     cat > "$1" << end
 #!/bin/sh
@@ -53,6 +54,7 @@ for option; do
     before=\$option
 done
 echo >> "\$0.rounds"
+printf '%s ' "\${0##*/}" >> "$tmp/turns"
 last=\$((\$(wc -l < "\$0.rounds") % 2))
 for device in 0 1; do
     ms=$2 && [ \$device = 1 ] && ms=$3
@@ -68,6 +70,13 @@ run "$old" --race "$tmp/two_gpus" "$tmp/first_slower" --color never
 check_rc "two GPUs, one of them slower" 3
 check_out "two GPUs, one of them slower" '^ *\+20\.0% .* REGRESSED'
 check_same "two GPUs, one of them slower: cases that are" "$(grep -cE ' (REGRESSED|SLOWER|IMPROVED|FASTER) .*op/impl=default' "$out")" 1
+
+# --- forwards, then backwards, and who begins goes round
+for program in a b c; do gpus "$tmp/$program" 1.00 1.00; done
+rm "$tmp/turns"
+run "$old" --race "$tmp/a" "$tmp/b" "$tmp/c"
+check_rc "three programs alike" 0
+check_same "whose turn it is" "$(cat "$tmp/turns")" "a b c c b a b c a a c b c a b b a c "
 
 # --- the budget ends it, and it says so
 run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on never -- $quick

@@ -47,6 +47,7 @@ case ${FAKE_ILL-} in
 old) echo "==ERROR== unrecognised option '--print-units'. Use --help for further details." && exit 1 ;;
 dies) kill -SEGV $$ ;;
 hangs) sleep 60 ;;
+deaf) trap '' TERM && sleep 20 ;;
 silent) exit 3 ;;
 lock) error "Failed to open /tmp/nsight-compute-lock: Permission denied" && exit 1 ;;
 esac
@@ -104,7 +105,7 @@ while :; do
     *) break ;;
     esac
 done
-[ "${FAKE_ILL-}" = silent ] && echo "Error: no space left on device" && exit 1
+[ "${FAKE_ILL-}" = silent ] && echo "Error: no space left on device" && echo "Error: no report" && exit 1
 start "$@"
 cp "$FAKE.launches" "$report.$([ "${FAKE_ILL-}" = old ] && echo qdrep || echo nsys-rep)"
 exit $code
@@ -156,10 +157,17 @@ if grep -q '"counter_units": {"dram__bytes.sum": "byte", "gpu__time_duration.sum
 if head -n 1 "$tmp/ncu.csv" | grep -q 'counter:dram__bytes.sum,'; then pass; else fail "CSV: $(head -n 1 "$tmp/ncu.csv")"; fi
 if grep -q dram "$tmp/ncu.md"; then fail "a page of Markdown has room for no metrics: $(cat "$tmp/ncu.md")"; else pass; fi
 check_same "files that are left" "$(ls "$TMPDIR")" ""
-# the command printed, by hand
-sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_LOOK=[^ ]*|KBENCH_LOOK=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"
+# the command printed, by hand, where its folder is no more
+by_hand() { sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_LOOK=[^ ]*|KBENCH_LOOK=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"; }
+by_hand
 check "the command by hand" sh "$tmp/by_hand"
 check_same "the command by hand: how far it came" "$(tail -n 1 "$TMPDIR/told")" done
+# and with words that a shell would read otherwise
+try "" --ncu --filter "" --exclude "it's \"\$HOME\" a  b\$"
+check_rc "words with quotes" 0
+by_hand
+check "words with quotes by hand" sh "$tmp/by_hand"
+check_same "words with quotes by hand: how it is started" "$(sed -n '2s/.*\[--metrics\]//p' "$FAKE")" "$(sed -n '1s/.*\[--metrics\]//p' "$FAKE")"
 rm -f "$TMPDIR/told" "$TMPDIR/csv"
 run "$prog" --load "$tmp/ncu.json" --columns time,counter:dram__bytes.sum --sort=-counter:dram__bytes.sum
 check_out "--load: a metric as a column" 'one +5\.000 +6000000 '
@@ -178,6 +186,20 @@ check_err "the calls' command" "--nsys: LC_ALL=C $folder/bin/nsys stats .*--repo
 check_out "calls" '^ +2000 +8\.000 ms +20\.0% +4\.000 us each  cudaLaunchKernel$'
 check_same "calls: what takes most first" "$(sed -n '/^calls of the whole/{n;s/.* //p;}' "$out")" cudaMalloc
 check_same "nsys leaves nothing" "$(ls "$TMPDIR")" ""
+# several kernels in a block, and more calls than there is room for
+printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t1000\nother\t8\t2000\t3000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n' > "$folder/two"
+FAKE_LAUNCHES=$folder/two try "" --ncu --op op --impl one
+check_out "two kernels: what takes most" '^ +1 +3\.000 us +75\.0% +3\.000 +62\.50  other  \(8, 1, 1\)'
+check_out "two kernels: what takes less" '^ +1 +1\.000 us +25\.0% +1\.000 +62\.50  scale  \(64, 1, 1\)'
+{
+    sed -n '/^Time/p' "$FAKE.api"
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do echo "5.0,$((1000 * i)),1,100.0,100.0,100,100,0.0,cudaCall$i"; done
+} > "$folder/calls"
+cp "$folder/calls" "$FAKE.api"
+try "" --nsys --op op --impl one
+check_same "14 calls: those that take most" "$(sed -n 's/.* each  cudaCall//p' "$out" | tr '\n' ' ')" "14 13 12 11 10 9 8 7 6 5 4 3 "
+check_out "14 calls" '^ +and 2 others$'
+cp tests/fixtures/nsys_api.csv "$FAKE.api"
 try half --ncu
 check_rc "half" 2
 check_out "half: what was not seen to its end" '^op/impl=two: not seen$'
@@ -238,6 +260,13 @@ ill half --ncu 'ncu failed \(exit code 1\); it said: ==ERROR== Failed to profile
 check_same "half: what was seen is in the record" "$(counters "$tmp/ill.json" op/impl=one | cut -c 1-27)" '{"dram__bytes.sum": 6000000'
 check_out "half: heading" '^ncu, one run of each timed block: 1 of 1 cases$'
 ill silent --nsys 'nsys failed .*no space left on device'
+try hangs --ncu --timeout 100ms --op op --impl one
+check_rc "a tool that gets nowhere" 2
+check_err "a tool that gets nowhere" 'error: --ncu: ncu was stopped: nothing moved in 1 s; a larger --timeout waits longer'
+run timeout 15 env FAKE_ILL=deaf "$prog" $script --ncu --timeout 100ms --op op --impl one
+check_rc "a tool that gets nowhere and does not want to end" 2
+check_err "a tool that gets nowhere and does not want to end" 'ncu was stopped: nothing moved'
+check_same "a tool that was stopped: files that are left" "$(ls "$TMPDIR")" ""
 rm -f "$FAKE"
 run env PATH="$system" "$prog" $script --ncu --json "$tmp/not.json"
 if [ -x /usr/local/cuda/bin/ncu ] || env PATH="$system" sh -c 'command -v ncu' > /dev/null; then

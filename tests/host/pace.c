@@ -101,7 +101,7 @@ static void test_budget(void) {
 }
 
 // What the line says where so many seconds are estimated to be left, and 50 are what may be shown of them.
-static void said_of(double estimated, char* line, size_t size) {
+static void said_of(double estimated, int processes, char* line, size_t size) {
     kbi_progress p;
     memset(&p, 0, sizeof p);
     p.on = true, p.began = kbi_now() - 10000000000, p.last = p.began;
@@ -109,6 +109,7 @@ static void said_of(double estimated, char* line, size_t size) {
     p.pace.began = 10;
     p.pace.took = 2 * estimated - 50;
     p.pace.said = 50, p.pace.said_at = 10;
+    p.processes = processes, p.process = 1;
     FILE* f = tmpfile();
     int kept = dup(2);
     line[0] = 0;
@@ -126,11 +127,27 @@ static void test_line(void) {
     char line[200];
     static const double fine[] = { 50, 75, 104 }, wrong[] = { 106, 125, 200 };
     for (int i = 0; i < KBI_COUNT(fine); i++) {
-        said_of(fine[i], line, sizeof line);
+        said_of(fine[i], 1, line, sizeof line);
         CHECK_HAS(line, "[2/2]  50 s left  case");
-        said_of(wrong[i], line, sizeof line);
+        said_of(wrong[i], 1, line, sizeof line);
         CHECK_HAS(line, "[2/2]  longer than planned  case");
     }
+    said_of(75, 3, line, sizeof line);
+    CHECK_HAS(line, "[2/2] process 2 of 3  50 s left  case");
+    // the last column stays free; a name that has no room for eight letters is left out
+    static const struct {
+        const char* columns;
+        double estimated;
+        const char* line;
+    } widths[] = { { "41", 75, "\r[2/2] process 2 of 3  50 s left\033[K" },
+                   { "42", 75, "\r[2/2] process 2 of 3  50 s left  case\033[K" },
+                   { "40", 125, "\r[2/2] process 2 of...onger than planned\033[K" } };
+    for (int i = 0; i < KBI_COUNT(widths); i++) {
+        setenv("COLUMNS", widths[i].columns, 1);
+        said_of(widths[i].estimated, 3, line, sizeof line);
+        CHECK_STR(line, widths[i].line);
+    }
+    unsetenv("COLUMNS");
 }
 
 // what --fast and --thorough stand for, and what stands beside them keeps its word
