@@ -3409,7 +3409,7 @@ typedef struct kbi_measured {
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer than they
+    int64_t loops, idle;        // samples beside which empty loops were timed; those not 1.5 times as long
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bytes, flops, items; // NaN: not said
     double max_error, tolerance;
@@ -8938,8 +8938,9 @@ static void kbi_truth_set(const kbi_truth* truth) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_seen {                                      // what a captured block holds
-    size_t kernels, copies, within, host, allocations, others; // within: copies that stay on the device
+// What a captured block holds; within: copies that stay on the device.
+typedef struct kbi_seen {
+    size_t kernels, copies, within, host, allocations, others;
     bool has_kernel;
     struct cudaKernelNodeParams first;
     void* function;       // the driver's name of the first kernel, where it is all that is known

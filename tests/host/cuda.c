@@ -509,8 +509,8 @@ static double known_off(int i) {
 }
 static void check_known(const char* arguments, int want) {
     bool off = true;
-    for (int attempt = 0; off && attempt < 3;
-         attempt++) { // --fast on a busy machine takes few samples of what drifts
+    // --fast on a busy machine takes few samples of what drifts
+    for (int attempt = 0; off && attempt < 3; attempt++) {
         run(arguments);
         off = false;
         for (int i = 0; i < file.n; i++) off |= !(known_off(i) <= 60);
