@@ -5385,10 +5385,10 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     if (t == 0) io.stats(row, mean, m);
 }
 
-/*  Rows that some lanes of a warp hold. Deviations are from the row's first element at first: exact where a row's
-    elements are nearly equal, so that no row needs a second look. At 16 bits that is all: the first element is at most
-    sqrt(C) deviations off the mean, so of the variance a C-th part is the least that is left of the sum of squares, and
-    of f32's 24 bits 16 at C = 256. In f32 deviations from the mean itself follow. */
+/*  Rows that some lanes of a warp hold. Deviations are from the mean of the row's first pack at first: exact where a
+    row's elements are nearly equal, so that no row needs a second look. At 16 bits that is all: the mean of 8 of C
+    elements is at most sqrt(C/8) deviations off the mean of all, so of the variance an 8/C-th is the least that is left
+    of the sum of squares, and of f32's 24 bits 19 at C = 256. In f32 deviations from the mean itself follow. */
 template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row {
     static constexpr int width = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
@@ -5411,7 +5411,9 @@ template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row 
 #pragma unroll
         for (int u = 0; u < Packs; u++) v[u].get(f[u]);
         if (Layer) {
-            mean = __shfl_sync(~0u, f[0][0], 0, Lanes);
+#pragma unroll
+            for (int k = 0; k < width; k++) mean = fmaf(f[0][k], 1.0f / width, mean); // a sum might be too large
+            mean = __shfl_sync(~0u, mean, 0, Lanes);
             if (isinf(mean)) mean = 0;
             s.x = centre(f, mean, lane, packs);
         }

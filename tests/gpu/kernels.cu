@@ -57,11 +57,12 @@ enum {
     WHOLE_ROWS,
     FAR_KEYS,
     INTEGERS,
+    OUTLIERS,
     FILLS
 };
 static const char* const fill_name[FILLS] = { "seed 1",   "seed 2",      "seed 3",   "+-80",      "-inf",
                                               "nan, inf", "mean 1000",   "ids",      "-inf keys", "masks",
-                                              "far",      "masked rows", "far keys", "integers" };
+                                              "far",      "masked rows", "far keys", "integers",  "outliers" };
 // --- addresses: elements by which inputs and outputs are off a 256-byte boundary, and by which each is off more than
 // the one before it
 static const struct {
@@ -171,6 +172,7 @@ static void spoil(job* j, int fill) {
             double* v = &x->values[i];
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
             if (fill == MEAN1000) *v += 1000;
+            if (fill == OUTLIERS && i % row == 0) *v = i / row % 2 ? -64 : 1000; // and all that follow are near 0
             // row 0 all -inf; of row 1 the first part; of the others every third
             if (fill == MINUS_INF && (i < row || (i < 2 * row ? i - row < row / 2 : i % 3 == 0))) *v = -HUGE_VAL;
             // all but a few of a row masked, by the least number, by -1e30, and in f16 by what there is
@@ -504,6 +506,7 @@ static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
 static int fits(const kbk_op* op, int fill, int spoiled) {
     if (fill == BAD_IDS) return is(op, "cross_entropy") || op->family == KBK_LOOKUP || is(op, "gather");
     if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
+    if (fill == OUTLIERS) return op->family == KBK_ROWS && spoiled == 0;
     if (fill == MASKS || fill == FAR)
         return spoiled == 0 && strcmp(op->dir, "bwd") && (is(op, "softmax") || is(op, "cross_entropy"));
     if (fill == INTEGERS)
