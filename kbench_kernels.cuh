@@ -10928,7 +10928,8 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
     15 select    14 for large products. Where K is short, tiles of 128 x 128 that two warpgroups take in turns, so that
                  one is stored while the next is multiplied; smaller tiles where large ones are too few to fill the
                  device; K in pieces, added up in order by a second kernel, where even those are few (workspace: 4
-                 bytes per result and piece); 8 where lines do not start on 16 bytes (workspace: as there)
+                 bytes per result and piece); for up to 16 rows in NT a kernel that has no tiles; 8 where lines do not
+                 start on 16 bytes (workspace: as there)
     bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
 
 /*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
@@ -10967,8 +10968,8 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
         { 128, 64, 1, 0, 0, 330, 600 },    // tall
         { 64, 128, 2, 0, 0, 330, 600 },    // low
         { 64, 64, 1, 0, 1, 200, 300 },     // small
-        { 256, 128, 2, 0, 0, 1150, 1600 }, // of e4m3: big
-        { 128, 128, 1, 0, 1, 650, 1200 },  // mid
+        { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
+        { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
         { 64, 64, 1, 0, 1, 260, 300 },     // small
     };
     return ways[way];
@@ -10978,11 +10979,10 @@ KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
     return s->elem == 4 ? s->depth * 2 : s->elem == 1 ? (s->depth + 1) / 2 : s->depth;
 }
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
-    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, 5700 for all of them together);
-    no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden. A launch with the
-    first loads: 5300; pairs begin and end together: 1750; a second kernel: 2500, and what the pieces come to, out and
-    back in. The figures are fits to an H200; those of e4m3 are taken over from 16 bits, a tenth of the stage added for
-    the sums that threads add up. */
+    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
+    together, of e4m3 7000); no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is
+    hidden. A launch with the first loads: 5300; pairs begin and end together: 1750; a second kernel: 2500, and what the
+    pieces come to, out and back in. The figures are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
@@ -10992,7 +10992,8 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)s->rows, n = (double)s->cols, k = (double)deep, results = m * n * (double)batch;
     double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
-    double pace = bytes / (busy * 64 < 5700 ? 64 : 5700 / busy), stage = pace > w.stage ? pace : w.stage;
+    double l2 = (s->elem == 1 ? 7000 : 5700) / busy, pace = bytes / (l2 > 64 ? 64 : l2);
+    double stage = pace > w.stage ? pace : w.stage;
     double work = (double)(rounds * stages) * stage + (w.turns ? w.finish : (double)rounds * w.finish);
     double memory = 2 * ((m * k + k * n) * (double)batch + results) / 2450;
     double clocks =
@@ -11073,7 +11074,111 @@ const char* kbki_wg_select_or(const kbk_args* a, int64_t batch, kbk_stream st, O
     if (s->depth && !wide) return other();
     return kbki_wg_select<T>(a, batch, kbki_wg_here(s, batch), st);
 }
+/*  Up to 16 rows times a matrix along K: the matrix is read once, and nothing else takes as long. Both operands go from
+    memory into the registers of mma.sync, 16 bytes a thread: what it calls numbers 2j, 2j + 1, 2j + 8 and 2j + 9 of K
+    are neighbours here, of A and of B alike, and a sum does not mind. Eight warps share K, and are added up in order. */
+template <class T, int Tiles> // of 8 columns a warp
+struct kbki_mm_thin_step {
+    kbki_pack<T, 8> x[2][2], y[2][Tiles];
+    // 64 of K, or as many as are left, of each thread from its own on; ia and ib are where its lines are
+    template <bool Whole>
+    __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            bool in = Whole || 32 * h < left;
+#pragma unroll
+            for (int t = 0; t < Tiles; t++)
+                if (in)
+                    y[h][t].load(b + ib[t] + 32 * h);
+                else
+                    y[h][t].fill(0);
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (in)
+                    x[h][i].load(a + ia[i] + 32 * h);
+                else
+                    x[h][i].fill(0);
+        }
+    }
+    __device__ __forceinline__ void multiply(float (*d)[4]) const {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const uint4 &above = x[h][0].q, &below = x[h][1].q;
+            const uint32_t low[4] = { above.x, below.x, above.y, below.y },
+                           high[4] = { above.z, below.z, above.w, below.w };
+#pragma unroll
+            for (int t = 0; t < Tiles; t++) {
+                const uint32_t of[4] = { y[h][t].q.x, y[h][t].q.y, y[h][t].q.z, y[h][t].q.w };
+                kbki_mm_mma<T>(d[t], low, of), kbki_mm_mma<T>(d[t], high, of + 2);
+            }
+        }
+    }
+};
+template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
+    constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
+    __shared__ float part[Deep][16][Across * Columns];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, j = lane % 4, deep = warp / Across;
+    int depth = (int)io.k, k = deep * 64;
+    int64_t first = (int64_t)blockIdx.x * (Across * Columns) + warp % Across * Columns;
+    unsigned ia[2], ib[Tiles];
+    float d[Tiles][4] = {};
+    kbki_mm_thin_step<T, Tiles> step[2]; // one under way while the other is multiplied
+    auto next = [&](kbki_mm_thin_step<T, Tiles>& of) {
+        if (k + 64 <= depth)
+            of.template load<true>(io.a, io.b, ia, ib, 0);
+        else
+            of.template load<false>(io.a, io.b, ia, ib, depth - k - 8 * j);
+        k += Deep * 64;
+#pragma unroll
+        for (int i = 0; i < 2; i++) ia[i] += Deep * 64;
+#pragma unroll
+        for (int t = 0; t < Tiles; t++) ib[t] += Deep * 64;
+    };
+#pragma unroll
+    for (int i = 0; i < 2; i++) ia[i] = (unsigned)(min((int64_t)(g + 8 * i), io.m - 1) * io.k) + 8 * j + k;
+#pragma unroll
+    for (int t = 0; t < Tiles; t++) ib[t] = (unsigned)(min(first + 8 * t + g, io.n - 1) * io.k) + 8 * j + k;
+    next(step[0]);
+#pragma unroll 1
+    for (int done = deep * 64; done < depth; done += 2 * Deep * 64) {
+        next(step[1]);
+        step[0].multiply(d);
+        next(step[0]);
+        step[1].multiply(d);
+    }
+#pragma unroll
+    for (int t = 0; t < Tiles; t++)
+        for (int e = 0; e < 4; e++)
+            part[deep][g + e / 2 * 8][warp % Across * Columns + 8 * t + 2 * j + e % 2] = d[t][e];
+    __syncthreads();
+    for (int i = threadIdx.x; i < 16 * Across * Columns; i += 512) {
+        int row = i / (Across * Columns), column = i % (Across * Columns);
+        int64_t n = (int64_t)blockIdx.x * (Across * Columns) + column;
+        float sum = 0;
+        for (int w = 0; w < Deep; w++) sum += part[w][row][column];
+        if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
+    }
+}
+template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    bool narrow = a->s.cols < 48 * (int64_t)kbki_sms(); // fewer columns a CTA: each multiprocessor is to have some
+    const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if (narrow)
+        kbki_mm_thin_k<T, 2><<<(unsigned)ctas, 512, 0, st>>>(io);
+    else
+        kbki_mm_thin_k<T, 4><<<(unsigned)ctas, 512, 0, st>>>(io);
+    return kbki_launched();
+}
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
+    if constexpr (sizeof(T) == 2) {
+        const kbk_shape* s = &a->s;
+        bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->depth >= 1024 &&
+                    s->cols < (INT64_C(1) << 31) / s->depth;
+        bool wide = kbki_mm_wide((const T*)a->in[0], s->depth) && kbki_mm_wide((const T*)a->in[1], s->depth);
+        if (thin && wide) return kbki_mm_thin<T>(a, st);
+    }
     return kbki_wg_select_or<T>(a, 1, st, [&] { return kbk_matmul_fwd_mmapipe<T>(a, st); });
 }
 
@@ -11276,7 +11381,7 @@ KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
 typedef kbki_wg_plan<128, 128, 2, 6, true, 1, true> kbki_wg_e4m3; // rung 3
-typedef kbki_wg_plan<256, 128, 2, 4, true, 2, true> kbki_wg_e4m3_big;
+typedef kbki_wg_plan<256, 128, 2, 4, true, 1, true> kbki_wg_e4m3_big;
 // NULL, or why an operand is not for TMA; whether the arguments are right otherwise is seen later.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
@@ -11292,8 +11397,9 @@ template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_st
 }
 template <class T> const char* kbki_e4m3_select(const kbk_args* a, kbki_wg_choice by, kbk_stream st) {
     if (by.way == KBKI_WG_E4M3_SMALL) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_small>(a, st, 1, by.splits);
-    if (by.way == KBKI_WG_E4M3_BIG && kbki_wg_storable<kbk_e4m3>(a))
-        return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3_big>(a, st);
+    bool store = kbki_wg_storable<kbk_e4m3>(a) && by.splits <= 1;
+    if (by.way == KBKI_WG_E4M3_BIG && store) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3_big>(a, st);
+    if (store) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3>(a, st);
     return kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st, 1, by.splits);
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk_stream st) {

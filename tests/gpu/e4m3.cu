@@ -48,7 +48,7 @@ template <class Plan> static const char* cut(const kbk_args* a, kbk_stream st) {
     if (why) return why;
     return kbki_wg_storable<byte>(a) ? kbki_wg_ring_run<byte, Plan>(a, st) : kbk_matmul_e4m3_fwd_tma<bf16>(a, st);
 }
-typedef kbki_wg_plan<256, 128, 2, 4, true, 1, true> alone;
+typedef kbki_wg_plan<256, 128, 2, 4, true, 2, true> big_pairs;
 typedef kbki_wg_plan<128, 128, 2, 6, true, 2, true> pairs;
 struct rung {
     const char* name;
@@ -63,7 +63,7 @@ static const rung rungs[] = {
     { "big", way<KBKI_WG_E4M3_BIG>, false, false, false, false },
     { "mid", way<KBKI_WG_E4M3_MID>, false, true, false, false },
     { "small", way<KBKI_WG_E4M3_SMALL>, false, true, false, false },
-    { "alone", cut<alone>, false, false, false, false },
+    { "big pairs", cut<big_pairs>, false, false, false, false },
     { "pairs", cut<pairs>, false, false, false, false },
 #ifdef KBK_CUBLAS
     { "cublas", kbk_matmul_e4m3_fwd_cublas<bf16>, false, false, true, false },

@@ -336,6 +336,12 @@ template <class T> static void try_ways(const bench<T>& x, int layout) {
     for (const shape& s : large_shapes)
         if (!sanitize && s.m * s.n * s.k < (int64_t)1 << (quick ? 32 : 36)) try_shape(x, s, layout, 0, true);
 }
+// Up to 16 rows along K, which select has a kernel for: every number of them, and tails of columns and of K.
+template <class T> static void try_thin(const bench<T>& x) {
+    static const int columns[] = { 1024, 1033, 6336, 6413 }, depths[] = { 1024, 1032, 1528, 2104 };
+    for (int i = 0; i < 16 * 16; i += sanitize ? 51 : quick ? 5 : 1)
+        try_shape(x, { 1 + i / 16, columns[i / 4 % 4], depths[i % 4] }, KBK_NT, i / 16 % 2);
+}
 template <class T> static void try_all(const bench<T>& x) {
     static const int sizes[] = { 64, 72, 128, 136, 200, 256 }, depths[] = { 8, 64, 72, 128, 136, 200, 256, 1000 };
     const int step = quick || sanitize ? 5 : 1;
@@ -355,6 +361,7 @@ template <class T> static void try_all(const bench<T>& x) {
                 for (int off = 0; off < 4; off++) try_shape(x, s, layout, off % 2, off / 2);
         try_ways(x, layout);
         try_addresses(x, layout);
+        if (layout == KBK_NT) try_thin(x);
     }
 }
 
@@ -610,7 +617,7 @@ static void time_table(size_t l2, bool every) {
 template <class T> static void check_type() {
     const int dtype = dtype_of<T>;
     bench<T> x;
-    size_t most = (size_t)(sanitize ? 4 << 20 : 8192 * 8192) + 65536; // elements of the largest matrix
+    size_t most = (size_t)(sanitize ? 16 << 20 : 8192 * 8192) + 65536; // elements of the largest matrix
     if (only_dtype && strcmp(only_dtype, dtype_name[dtype])) return;
     const shape& o = only_shape;
     most = std::max(most, (size_t)(many(o) * std::max({ o.m * o.k, o.k * o.n, o.m * o.n })) + 65536);
