@@ -764,7 +764,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // count elements of size bytes, 256-byte aligned, poisoned, tracked, freed by kbench; NULL marks the case OOM.
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
-// Copies between the host and memory of kb_alloc, ordered after everything on kb->stream; untimed places only.
+// Copies from and to kb_alloc's memory, after everything on kb->stream; untimed places only, and none after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
 
@@ -25050,9 +25050,9 @@ int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
-    bool lost = fflush(stdout) != 0 || ferror(stdout); // of whatever was shown
-    if (lost && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
-        kbi_error("writing to stdout failed: %s", strerror(errno));
+    const char* why = fflush(stdout) ? strerror(errno) : ferror(stdout) ? "a part of it was refused" : NULL;
+    if (why && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
+        kbi_error("writing to stdout failed: %s", why);
         code = KBI_EXIT_FAILED;
     }
     KBENCH_FREE(o.load);

@@ -460,16 +460,16 @@ static const dims ring_rows[] = {
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
 // enough tiles of 128 x 256 for them to be taken; enough of 128 x 128, and too few of those; tiles that are taken in
-// turns, tall and low ones; K in pieces
+// turns, tall and low ones; K in pieces; few rows along K, by a CTA for 32 columns and by one for 64
 static const dims wide_tiles[] = {
-    { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },
-    { 72, 4288, 8, 0 },     { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 },
+    { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },  { 72, 4288, 8, 0 },
+    { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 }, { 5, 6344, 1032, 0 },
 };
-// of e4m3, whose lines of K start on 16 bytes: tiles of 256 x 128 in pairs, of 128 x 128, small ones; K in pieces, and
-// with an end that is no whole stage; C in lines that are not for tensor copies
+// of e4m3, whose lines of K start on 16 bytes: tiles of 128 x 128, of 256 x 128, those of 128 x 128 in pieces, small ones;
+// K in pieces, and with an end that is no whole stage; C in lines that are not for tensor copies
 static const dims byte_shapes[] = {
-    { 260, 5880, 656, 0 }, { 130, 1064, 272, 0 }, { 130, 131, 272, 0 }, { 17, 16, 5008, 0 },
-    { 136, 272, 8208, 0 }, { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
+    { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
+    { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
 // what the variants for long rows are chosen for: more than one SM holds, and more than L2 holds of weighted_sum's
