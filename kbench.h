@@ -1154,6 +1154,9 @@ extern int pclose(FILE* f);
 #endif
 
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+// What grows, and has nothing yet: a text, a set, a map.
+#define KBI_BLANK \
+    { NULL, 0, 0 }
 #define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
 
@@ -1996,7 +1999,7 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
 
 // The same way round; of a list that is too long the beginning.
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    kbi_text t = { NULL, 0, 0 };
+    kbi_text t = KBI_BLANK;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
@@ -3767,7 +3770,7 @@ static void kbi_profile_free(kbi_profile* p) {
 
 static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
     size_t n = (size_t)in->events + 1;
-    kbi_map known = { NULL, 0, 0 };
+    kbi_map known = KBI_BLANK;
     kbi_edge* edges = (kbi_edge*)kbi_grow(NULL, sizeof(kbi_edge) * 2 * n);
     char* causes = (char*)kbi_grow(NULL, n);
     int64_t n_edges = 0, launches = 0;
@@ -4128,7 +4131,7 @@ static void kbi_json_result(kbi_text* t, const kb_result* r) {
 }
 
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
-    kbi_text t = { NULL, 0, 0 };
+    kbi_text t = KBI_BLANK;
     kbi_json_result(&t, result);
     int64_t all = (int64_t)t.n, n = KBI_MIN(all, size - 1);
     if (n >= 0) memcpy(buffer, t.s, (size_t)n), buffer[n] = 0;
@@ -6140,7 +6143,7 @@ static int kbi_order_keyed(const void* a, const void* b) {
 // Drops the later of two cases that are one: the same shape in two sizes, or made the same by -a.
 static void kbi_plan_unique(kbi_plan* plan) {
     kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * (size_t)plan->n);
-    kbi_set seen = { NULL, 0, 0 };
+    kbi_set seen = KBI_BLANK;
     const kb_entry *twice = NULL, *before = NULL;
     int n = 0;
     for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
@@ -6215,7 +6218,7 @@ static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming wha
             kbi_offer(best, a->name);
             found |= kbi_same_name(best->wanted, a->name);
         } else if (what == KBI_NAMES_AXIS) {
-            kbi_arena arena = { NULL, 0, 0 };
+            kbi_arena arena = KBI_BLANK;
             kbi_dimension d[KBI_DIMENSIONS];
             int n = 0;
             kbi_size_dimensions(&arena, a->s[0], d, &n);
@@ -6257,7 +6260,7 @@ static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_nami
 
 // Every word of the lists, and the name of every axis.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    kbi_text word = { NULL, 0, 0 };
+    kbi_text word = KBI_BLANK;
     bool good = true;
     for (int i = 0; i < lists->n && good; i++)
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
@@ -6367,7 +6370,7 @@ static void kbi_list_word(kbi_text* t, kbi_set* seen, uint64_t column, const cha
 // The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
-        kbi_set seen = { NULL, 0, 0 };
+        kbi_set seen = KBI_BLANK;
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         kbi_clean(t, operation);
@@ -6382,7 +6385,7 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
         for (int j = i; notes && j < end; j++) {
             const kb_entry* e = plan->cases[j].entry;
             if (!e->note || !kbi_set_add(&seen, (uint64_t)(uintptr_t)e)) continue;
-            kbi_text line = { NULL, 0, 0 };
+            kbi_text line = KBI_BLANK;
             kbi_putf(&line, "    %-10s %s", e->implementation, e->note);
             kbi_clean(t, line.s), kbi_puts(t, "\n");
             kbi_text_free(&line);
@@ -6393,10 +6396,10 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
 
 // The selected shapes, one a line: operation, category, and every axis that -a can set but what --list-ops shows.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
-    kbi_set seen = { NULL, 0, 0 };
+    kbi_set seen = KBI_BLANK;
     for (int i = 0; i < plan->n; i++) {
         const kbi_case* c = &plan->cases[i];
-        kbi_text line = { NULL, 0, 0 };
+        kbi_text line = KBI_BLANK;
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
         for (int j = 0; j < c->n_params; j++)
             if (!kbi_is(c->params[j].name, "dtype")) kbi_put_param(&line, ' ', &c->params[j]);
@@ -7996,7 +7999,7 @@ static bool kbi_load_functions(char why[200]) {
     const char* names[KBI_ALL];
     void *p, *found[KBI_ALL];
     kbi_cu_set set;
-    kbi_text ptx = { NULL, 0, 0 };
+    kbi_text ptx = KBI_BLANK;
     p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_lab.gpu.launch, &p, sizeof p);
     p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
     p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
@@ -9615,8 +9618,8 @@ static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* even
 static void kbi_activity_collect(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
     kbi_recorded* all = (kbi_recorded*)(void*)in->events.s;
-    kbi_text events = { NULL, 0, 0 };
-    kbi_map callers = { NULL, 0, 0 };
+    kbi_text events = KBI_BLANK;
+    kbi_map callers = KBI_BLANK;
     size_t n = in->events.n / sizeof *all;
     int64_t found = 0;
     if (n) qsort(all, n, sizeof *all, kbi_recorded_order);
@@ -10796,7 +10799,7 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.dropped = in->dropped;
     head.energy_mj = in->energy_mj, head.idle_w = in->idle_w;
     memcpy(head.message, in->message, sizeof head.message);
-    kbi_text all = { NULL, 0, 0 };
+    kbi_text all = KBI_BLANK;
     const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
     kbi_put(&all, (const char*)&head, sizeof head);
     for (int i = 0; i < KBI_COUNT(parts); i++)
@@ -11441,7 +11444,7 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
                                     kb_axis_type b) {
     const kbi_case* c = kb->run->of;
-    kbi_text known = { NULL, 0, 0 };
+    kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
     for (int i = 0; i < c->n_params; i++) {
         if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
@@ -12177,7 +12180,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
-    kbi_text all = { NULL, 0, 0 };
+    kbi_text all = KBI_BLANK;
     kbi_putf(&all, "%s%s%s", r->message ? r->message : "", r->message ? "; " : "", text);
     r->message = kbi_arena_text(r->owned, all.s);
     kbi_text_free(&all);
@@ -12297,7 +12300,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
 static void kbi_judge_above(kb_result* r, const char* unit, const char* by, double rate, double most,
                             const char* roof) {
     char is[40], reaches[40];
-    kbi_text why = { NULL, 0, 0 };
+    kbi_text why = KBI_BLANK;
     kbi_putf(&why, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
              kbi_digits(most * 1e-9, 4, reaches), roof);
     kbi_judge_say(r, "%s", why.s);
@@ -12501,7 +12504,7 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
                  { "issue_pct", "issue slots", "compute" },
                  { "sm_pct", "busiest pipe", "compute" } };
     const double enough = 60; // percent
-    kbi_text why = { NULL, 0, 0 };
+    kbi_text why = KBI_BLANK;
     double most = 0, warps = kbi_counted(in, "occupancy_pct");
     const char* bound = "latency";
     int n = 0;
@@ -12700,7 +12703,7 @@ static int kbi_judge_stands(kb_result* const* each, int processes) {
 
 // What one process found wrong: whose word it is.
 static void kbi_judge_blame(kb_result* r, int process, int processes) {
-    kbi_text text = { NULL, 0, 0 };
+    kbi_text text = KBI_BLANK;
     kbi_putf(&text, "process %d of %d%s%s", process + 1, processes, r->message ? ": " : "",
              r->message ? r->message : "");
     r->message = kbi_arena_text(r->owned, text.s);
@@ -13660,7 +13663,7 @@ static const char* kbi_binary_hash(void) {
 
 static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t seed) {
     struct utsname u;
-    kbi_text command = { NULL, 0, 0 };
+    kbi_text command = KBI_BLANK;
     time_t now = time(NULL);
     const struct tm* t = gmtime(&now);
     memset(s, 0, sizeof *s);
@@ -13683,7 +13686,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
 
 // What was found inside of it, which lies where the record does, and why something was not.
 static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
-    kbi_text message = { NULL, 0, 0 };
+    kbi_text message = KBI_BLANK;
     r->inside = in;
     kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
     if (!in->message[0]) return;
@@ -14526,7 +14529,7 @@ static void kbi_temporary_stem(kbi_text* stem, const char* path) {
 
 // Removes what runs left beside this file when they were killed: where there is no process of that number.
 static void kbi_remove_all_left(const char* path) {
-    kbi_text stem = { NULL, 0, 0 }, folder = { NULL, 0, 0 };
+    kbi_text stem = KBI_BLANK, folder = KBI_BLANK;
     kbi_temporary_stem(&stem, path);
     const char *slash = strrchr(stem.s, '/'), *name = slash ? slash + 1 : stem.s;
     size_t n = strlen(name);
@@ -14537,7 +14540,7 @@ static void kbi_remove_all_left(const char* path) {
         const char* number = e->d_name + n;
         if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
         if (kill((pid_t)strtol(number, NULL, 10), 0) == 0 || errno != ESRCH) continue;
-        kbi_text left = { NULL, 0, 0 };
+        kbi_text left = KBI_BLANK;
         kbi_putf(&left, "%s%s", slash ? folder.s : "", e->d_name);
         kbi_remove_left(left.s);
         kbi_text_free(&left);
@@ -14598,7 +14601,7 @@ static bool kbi_store_open_json(kbi_store* s) {
     if (plain && *s->json != '/' && getcwd(here, sizeof here)) {
         if (snprintf(s->path, sizeof s->path, "%s/%s", here, s->json) < (int)sizeof s->path) s->json = s->path;
     }
-    kbi_text name = { NULL, 0, 0 };
+    kbi_text name = KBI_BLANK;
     kbi_temporary_stem(&name, s->json);
     kbi_putf(&name, "%ld", (long)getpid());
     if (plain) kbi_remove_all_left(s->json);
@@ -14685,7 +14688,7 @@ static void kbi_store_put(kbi_store* s, const char* record, size_t n) {
 
 // Replaces the lines that are there, as a whole; on failure they stay as they are.
 static bool kbi_store_rewrite(kbi_store* s, const kbi_text* lines) {
-    kbi_text name = { NULL, 0, 0 };
+    kbi_text name = KBI_BLANK;
     struct stat old;
     char behind[4096];
     const char* path = realpath(s->jsonl, behind) ? behind : s->jsonl;
@@ -14708,7 +14711,7 @@ static bool kbi_store_rewrite(kbi_store* s, const kbi_text* lines) {
 }
 
 static void kbi_store_add(kbi_store* s, const kb_result* r) {
-    kbi_text record = { NULL, 0, 0 };
+    kbi_text record = KBI_BLANK;
     if (!s->json && !s->jsonl) return;
     fflush(stdout);
     kbi_json_result(&record, r);
@@ -15461,7 +15464,7 @@ enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
 
 static void kbi_profile_name(kbi_text* t, const char* name, int room) {
     size_t n = strlen(name), most = (size_t)KBI_MAX(room, 8);
-    kbi_text clean = { NULL, 0, 0 };
+    kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, name);
     if (n <= most)
         kbi_putf(t, "      %-*s", room, clean.s);
@@ -15794,7 +15797,7 @@ static void kbi_table_line_end(kbi_table* t) { // without spaces before it
 // Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
 // line is parted.
 static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
-    kbi_text clean = { NULL, 0, 0 };
+    kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text);
     for (const char* s = clean.s ? clean.s : ""; *s;) {
         size_t n = strcspn(s, " ");
@@ -15820,7 +15823,7 @@ static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_tab
 static void kbi_table_message(kbi_table* t, const char* message) {
     static const char bound[] = "; bound by ";
     const char* at = strncmp(message, bound + 2, sizeof bound - 3) == 0 ? message : strstr(message, bound);
-    kbi_text first = { NULL, 0, 0 }, others = { NULL, 0, 0 };
+    kbi_text first = KBI_BLANK, others = KBI_BLANK;
     if (at) {
         const char *begin = at == message ? at : at + 2, *end = strstr(begin, "; ");
         kbi_put(&first, begin, end ? (size_t)(end - begin) : strlen(begin));
@@ -15868,7 +15871,7 @@ static void kbi_table_cells(kbi_table* t, const kbi_cells* c) {
     for (int i = 0; i < rows; i++) {
         kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
         for (int k = i; k < c->n; k += rows) {
-            kbi_text cut = { NULL, 0, 0 };
+            kbi_text cut = KBI_BLANK;
             kbi_cut(&cut, c->names[k].s, name);
             kbi_table_pad(t, -name, cut.s);
             kbi_puts(&t->text, " ");
@@ -15909,7 +15912,7 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
 // --- groups: which records belong together ---
 
 static bool kbi_same_param(const kb_param* a, const kb_param* b) {
-    kbi_text x = { NULL, 0, 0 }, y = { NULL, 0, 0 };
+    kbi_text x = KBI_BLANK, y = KBI_BLANK;
     kbi_param_text(&x, a);
     kbi_param_text(&y, b);
     bool same = kbi_is(a->name, b->name) && kbi_is(x.s ? x.s : "", y.s ? y.s : "");
@@ -15978,7 +15981,7 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
     for (int i = 0; i < n && what.column < 0; i++) {
-        kbi_text s = { NULL, 0, 0 };
+        kbi_text s = KBI_BLANK;
         kbi_cell_text(&s, cell, rows[i]);
         cell->width = KBI_MAX(cell->width, kbi_width(s.s, s.n));
         kbi_text_free(&s);
@@ -16052,7 +16055,7 @@ static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result
 // long, the names are cut, since the shape is what rows differ in; 0: there is enough. How wide it is.
 static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const kb_result* r, bool contest,
                            int room) {
-    kbi_text names = { NULL, 0, 0 }, shape = { NULL, 0, 0 };
+    kbi_text names = KBI_BLANK, shape = KBI_BLANK;
     int indent = t->alone ? 0 : 1;
     label->n = axes->n = 0;
     if (!contest) kbi_table_params(&shape, NULL, r);
@@ -16060,7 +16063,7 @@ static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const 
     int wide = kbi_width(names.s, names.n), between = names.n && shape.n ? 1 : 0;
     if (!contest && r->params.n > 1 &&
         (t->by || indent + wide + between + kbi_width(shape.s, shape.n) > kbi_table_label_room(t))) {
-        kbi_text short_one = { NULL, 0, 0 };
+        kbi_text short_one = KBI_BLANK;
         t->by = kbi_table_params(&short_one, axes, r);
         kbi_text_free(t->by ? &shape : &short_one);
         if (t->by)
@@ -16081,7 +16084,7 @@ static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const 
 
 // The names of the columns, beside the operation's own name when it has more than one case.
 static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    kbi_text name = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    kbi_text name = KBI_BLANK, cut = KBI_BLANK;
     if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
     if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
     kbi_cut(&cut, name.s ? name.s : "", t->how.width);
@@ -16103,7 +16106,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
 // wider first column are needed.
 static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
     const kb_result* r = rows[0];
-    kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 };
+    kbi_text label = KBI_BLANK, axes = KBI_BLANK;
     bool alone = kbi_table_single(r), numbers = false, reads = true;
     uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
     operation = kbi_hash(operation, r->direction ? r->direction : "");
@@ -16146,7 +16149,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->label;
     bool compared = false;
     for (int i = 0; i < t->n_cells; i++) {
-        kbi_text s = { NULL, 0, 0 };
+        kbi_text s = KBI_BLANK;
         int column = t->cells[i].what.column;
         kbi_cell_text(&s, &t->cells[i], r);
         if (column == KBI_COLUMN_SPEEDUP && !strchr("=~", s.s[s.n - 1])) kbi_puts(&s, " "); // where the sign would be
@@ -16178,7 +16181,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
 
 // A word instead of a number, and what happened: on the line where it has room, else below it.
 static void kbi_table_word(kbi_table* t, const kb_result* r) {
-    kbi_text why = { NULL, 0, 0 };
+    kbi_text why = KBI_BLANK;
     const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
         if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
@@ -16199,7 +16202,7 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
 }
 
 static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
-    kbi_text label = { NULL, 0, 0 }, axes = { NULL, 0, 0 }, line = { NULL, 0, 0 };
+    kbi_text label = KBI_BLANK, axes = KBI_BLANK, line = KBI_BLANK;
     int indent = t->alone ? 0 : 1;
     kbi_table_label(t, &label, &axes, r, contest, t->label);
     uint64_t left_out = axes.n ? kbi_hash(14695981039346656037u, axes.s) : t->axes;
@@ -16264,7 +16267,7 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
 // again, after a crash, finds it a little different.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char id[32], roof[40];
-    kbi_text line = { NULL, 0, 0 };
+    kbi_text line = KBI_BLANK;
     snprintf(id, sizeof id, "%lld", (long long)r->device);
     const char* parts[] = {
         r->kbench_version, r->backend, id, r->gpu, r->driver, r->cuda, r->tool, r->no_gpu, r->cpu
@@ -16342,7 +16345,7 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
     kbi_table_machine(t, rows[0]);
     kbi_table_follow(t, rows, n, contest);
     if (contest) {
-        kbi_text shape = { NULL, 0, 0 }, params = { NULL, 0, 0 };
+        kbi_text shape = KBI_BLANK, params = KBI_BLANK;
         kbi_table_params(&params, NULL, rows[0]);
         if (rows[0]->dtype) kbi_putf(&shape, "%s ", rows[0]->dtype);
         if (params.s) kbi_puts(&shape, params.s);
@@ -16412,7 +16415,7 @@ static void kbi_summary_margin(kbi_text* line, const kbi_wins* w) {
 
 // The groups of one operation in a sentence: who won most of them, who the others, and of how many nobody knows.
 static void kbi_summary_winner(kbi_table* t, const char* operation) {
-    kbi_text line = { NULL, 0, 0 };
+    kbi_text line = KBI_BLANK;
     const kbi_wins *first = NULL, *open = NULL;
     int all = 0;
     for (int i = 0; i < t->n_wins; i++) {
@@ -16567,7 +16570,7 @@ static void kbi_changes_memory(kbi_table* t, const kbi_change* c) {
 
 // The case at the end of a row that is so long already, or below it where the line has no room for it.
 static void kbi_changes_case(kbi_table* t, int used, const char* program, const char* name) {
-    kbi_text s = { NULL, 0, 0 };
+    kbi_text s = KBI_BLANK;
     if (program) kbi_clean(&s, program), kbi_puts(&s, ": ");
     kbi_clean(&s, name ? name : "");
     bool fits = used + 2 + kbi_width(s.s ? s.s : "", s.n) <= t->how.width;
@@ -16618,7 +16621,7 @@ static void kbi_changes_grounds(kbi_table* t, const kbi_assessment* a, const kbi
     static const char* const words[] = { "none: too few samples", "the two runs' own samples",
                                          "what runs differed by in the history", "fresh processes (--procs)",
                                          "the rounds of the race" };
-    kbi_text line = { NULL, 0, 0 };
+    kbi_text line = KBI_BLANK;
     char noise[40];
     for (int g = KBI_GROUND_ROUNDS; g >= 0; g--) {
         if (!a->grounds[g]) continue;
@@ -16692,7 +16695,7 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
         kbi_putf(&t.text, " and %lld that %s not changed, or not surely; -v shows all\n", (long long)left,
                  left == 1 ? "has" : "have");
     kbi_puts(&t.text, "\n");
-    kbi_text line = { NULL, 0, 0 };
+    kbi_text line = KBI_BLANK;
     kbi_changes_words(&line, a, rules);
     kbi_table_wrap(&t, 0, line.s);
     kbi_text_free(&line);
@@ -16708,7 +16711,7 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
     kbi_table_open(&t, how);
     for (int i = 0; i < d->n; i++) {
         const kbi_difference* row = &d->of[i];
-        kbi_text line = { NULL, 0, 0 };
+        kbi_text line = KBI_BLANK;
         off |= row->off;
         kbi_putf(&line, "%c %s: %s -> %s", row->off ? '*' : '-', row->key, row->before, row->after);
         if (row->pairs < d->pairs)
@@ -16804,7 +16807,7 @@ static void kbi_csv_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
 // The names of all values of such an object, in the order in which they turn up; to be freed.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
-    kbi_set known = { NULL, 0, 0 };
+    kbi_set known = KBI_BLANK;
     *count = 0;
     for (int64_t i = 0; i < n; i++) {
         const kbi_field_params* object = (const kbi_field_params*)kbi_field(&records[i], key);
@@ -16831,7 +16834,7 @@ static const struct {
 
 static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
     for (int i = 0; i < n; i++) {
-        kbi_text name = { NULL, 0, 0 };
+        kbi_text name = KBI_BLANK;
         kbi_putf(&name, "%s%s", before, names[i]);
         kbi_puts(t, ","), kbi_csv_text(t, name.s);
         kbi_text_free(&name);
@@ -16841,7 +16844,7 @@ static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* 
 static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const char* const* names, int n) {
     for (int i = 0; i < n; i++) {
         const kb_param* p = NULL;
-        kbi_text value = { NULL, 0, 0 };
+        kbi_text value = KBI_BLANK;
         for (int64_t k = 0; k < object->n && !p; k++)
             if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
         kbi_puts(t, ",");
@@ -16880,7 +16883,7 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 
 // Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis.
 static void kbi_md_text(kbi_text* t, const char* s) {
-    kbi_text clean = { NULL, 0, 0 };
+    kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);
     for (const char* p = clean.s ? clean.s : ""; *p; p++)
         kbi_putf(t, strchr("|<>*_`\\[]#~&", *p) ? "\\%c" : "%c", *p);
@@ -16911,7 +16914,7 @@ static void kbi_md_case(kbi_text* t, const kb_result* r) {
     if (r->dtype) kbi_puts(t, " "), kbi_md_text(t, r->dtype);
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
-        kbi_text value = { NULL, 0, 0 };
+        kbi_text value = KBI_BLANK;
         if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
         kbi_param_text(&value, p);
         kbi_puts(t, " "), kbi_md_text(t, p->name), kbi_puts(t, "="), kbi_md_text(t, value.s ? value.s : "");
@@ -16931,7 +16934,7 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     bool won = r->status == KB_OK && r->implementation && kbi_is(r->winner, r->implementation);
     kbi_md_case(t, r);
     for (int i = 0; i < n; i++) {
-        kbi_text s = { NULL, 0, 0 };
+        kbi_text s = KBI_BLANK;
         kbi_cell_text(&s, &cells[i], r);
         if (r->status != KB_OK) s.n = 0, kbi_puts(&s, i ? "" : kbi_md_word(r)); // no doubtful number
         kbi_puts(t, i || !won ? " " : " **");
@@ -17093,7 +17096,7 @@ typedef struct kbi_gbench_family { // which of the families the record is of, an
 } kbi_gbench_family;
 
 static void kbi_gbench_begin(kbi_text* t, const kb_result* r, const char* suffix, const kbi_gbench_family* f) {
-    kbi_text name = { NULL, 0, 0 };
+    kbi_text name = KBI_BLANK;
     kbi_putf(&name, "%s%s", r->name, suffix);
     kbi_puts(t, t->s[t->n - 1] == '[' ? "\n{\"name\": " : ",\n{\"name\": ");
     kbi_json_text(t, name.s);
@@ -17117,7 +17120,7 @@ static void kbi_gbench_counters(kbi_text* t, const kb_result* r) {
                               "items_per_second,flops_per_second,label,aggregate_name,aggregate_unit,error_occurred,"
                               "error_message,skipped,skip_message";
     for (int64_t i = 0; i < r->counters.n; i++) {
-        kbi_text name = { NULL, 0, 0 };
+        kbi_text name = KBI_BLANK;
         double x = kbi_object_number(&r->counters, r->counters.of[i].name);
         if (!kbi_finite(x)) continue;
         kbi_putf(&name, "%s%s", kbi_lists(own, r->counters.of[i].name) ? "counter:" : "", r->counters.of[i].name);
@@ -17209,7 +17212,7 @@ static void kbi_gbench(kbi_text* t, const kb_result* records, int64_t n) {
 
 // Without blanks, and without an end that is read as a number of processors.
 static void kbi_go_name(kbi_text* t, const char* name) {
-    kbi_text clean = { NULL, 0, 0 };
+    kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, name);
     size_t end = clean.n;
     while (end && isdigit((unsigned char)clean.s[end - 1])) end--;
@@ -17235,7 +17238,7 @@ static void kbi_go_value(kbi_text* t, double x, const char* unit) { // never wit
 static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     for (int64_t i = 0; i < r->counters.n; i++) {
         const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
-        kbi_text words = { NULL, 0, 0 };
+        kbi_text words = KBI_BLANK;
         kbi_go_name(&words, name);
         if (unit && *unit) kbi_puts(&words, "-"), kbi_go_name(&words, unit);
         kbi_go_value(t, kbi_object_number(&r->counters, name), words.s);
@@ -17369,7 +17372,7 @@ static bool kbi_report_timed(const kb_result* r) {
 static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, const char* name) {
     const kbi_key* key = kbi_key_named(name);
     kbi_report_sum* sums = (kbi_report_sum*)kbi_grow(NULL, sizeof(kbi_report_sum) * (size_t)(n + 1));
-    kbi_map map = { NULL, 0, 0 };
+    kbi_map map = KBI_BLANK;
     int64_t count = 0;
     bool several = false;
     for (int64_t i = 0; i < n; i++) {
@@ -17409,7 +17412,7 @@ static const struct {
 // What an operation's cases say together, by implementation.
 static kbi_report_sum* kbi_report_sums(const kb_result* records, int64_t n, int64_t* count) {
     kbi_report_sum* sums = (kbi_report_sum*)kbi_grow(NULL, sizeof(kbi_report_sum) * (size_t)(n + 1));
-    kbi_map map = { NULL, 0, 0 };
+    kbi_map map = KBI_BLANK;
     *count = 0;
     for (int64_t i = 0; i < n; i++) {
         const kb_result* r = &records[i];
@@ -17510,7 +17513,7 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
 #if KBI_REPORT
 // Text of others' making that is neither markup nor the end of an attribute, in HTML and in XML.
 static void kbi_markup(kbi_text* t, const char* s) {
-    kbi_text clean = { NULL, 0, 0 };
+    kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);
     for (const char* p = clean.s ? clean.s : ""; *p; p++) {
         const char* entity = *p == '&'    ? "&amp;"
@@ -17617,7 +17620,7 @@ static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* 
 static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool* shown, int n, double x, double y,
                               double width) {
     double at = 0, down = 0;
-    kbi_text cut = { NULL, 0, 0 };
+    kbi_text cut = KBI_BLANK;
     for (int i = 0; i < n; i++) {
         if (!shown[i]) continue;
         const char* name = kbi_clip(names[i], (int)((width - 24) / kbi_glyph), &cut);
@@ -17741,7 +17744,7 @@ static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, co
         kbi_draw_text(t, x, base + 16, "middle", "dim", labels[i]);
         until = x + half;
     }
-    kbi_text cut = { NULL, 0, 0 };
+    kbi_text cut = KBI_BLANK;
     kbi_draw_text(t, f->x.to, base + 31, "end", "dim", kbi_clip(title, (int)(f->x.to / kbi_glyph), &cut));
     kbi_text_free(&cut);
 }
@@ -17893,7 +17896,7 @@ static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
     for (int i = 0; i < KBI_COUNT(parts); i++) h = kbi_hash(kbi_hash(h, "|"), parts[i] ? parts[i] : "");
     for (int64_t i = 0; i < r->params.n && w->params; i++) {
         const kb_param* p = &r->params.of[i];
-        kbi_text value = { NULL, 0, 0 };
+        kbi_text value = KBI_BLANK;
         if (kbi_is(p->name, w->but) || kbi_is(p->name, w->nor) || (w->numbers && kbi_param_is_number(p))) continue;
         kbi_param_text(&value, p);
         h = kbi_hash(kbi_hash(kbi_hash(kbi_hash(h, "|"), p->name), "="), value.s ? value.s : "");
@@ -17906,7 +17909,7 @@ static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
 static kbi_lot* kbi_split(kbi_scene* s, kbi_lot all, const kbi_trait* w, int64_t* count) {
     kbi_lot* lots = (kbi_lot*)kbi_arena_alloc(&s->arena, sizeof(kbi_lot) * (size_t)(all.n + 1));
     int64_t* at = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)all.n);
-    kbi_map map = { NULL, 0, 0 };
+    kbi_map map = KBI_BLANK;
     *count = 0;
     for (int64_t i = 0; i < all.n; i++) {
         uint64_t key = kbi_trait_key(all.of[i], w);
@@ -18070,7 +18073,7 @@ static bool kbi_where_known(const char* list, const kb_result* records, int64_t 
 
 // "rows=512 cols=4K", without these axes; with: the values of numbers alone, 512x4096.
 static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char* but, const char* nor, bool numbers) {
-    kbi_text t = { NULL, 0, 0 };
+    kbi_text t = KBI_BLANK;
     kbi_put(&t, "", 0);
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
@@ -18087,7 +18090,7 @@ static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char*
 
 // "layernorm fwd bf16", and behind it the axes where they are wanted.
 static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) {
-    kbi_text t = { NULL, 0, 0 };
+    kbi_text t = KBI_BLANK;
     kbi_clean(&t, r->operation ? r->operation : "");
     if (r->direction) kbi_puts(&t, " "), kbi_clean(&t, r->direction);
     if (r->dtype) kbi_puts(&t, " "), kbi_clean(&t, r->dtype);
@@ -18100,7 +18103,7 @@ static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) 
 
 // The same and the implementation, in so many characters: where that is too little the axes lose their names.
 static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* who, int most) {
-    kbi_text t = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    kbi_text t = KBI_BLANK, cut = KBI_BLANK;
     kbi_putf(&t, "%s %s", kbi_case_text(s, r, true), who);
     if (kbi_width(t.s, t.n) > most) {
         t.n = 0;
@@ -18148,7 +18151,7 @@ static void kbi_find_heat(kbi_scene* s, kbi_panels* out) {
         for (int64_t i = 0; i < lots; i++) {
             kbi_panel p = { parts[i], of[f], swept.of[0], swept.of[1], false, NULL, NULL };
             if (kbi_axis_distinct(parts[i], p.axis) < 2 || kbi_axis_distinct(parts[i], p.across) < 2) continue;
-            kbi_text title = { NULL, 0, 0 };
+            kbi_text title = KBI_BLANK;
             kbi_putf(&title, "%s, %s", kbi_case_text(s, parts[i].of[0], false),
                      parts[i].of[0]->implementation ? parts[i].of[0]->implementation : "");
             p.title = kbi_arena_text_n(&s->arena, title.s, title.n);
@@ -18273,7 +18276,7 @@ static bool kbi_metric_range(int metric, kbi_lot lot, double* lo, double* hi) {
 
 // "41.23 us", with the words of the metric: what a mark says of itself.
 static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
-    kbi_text t = { NULL, 0, 0 };
+    kbi_text t = KBI_BLANK;
     char number[40];
     kbi_putf(&t, "%s, %s\n%s", kbi_case_text(s, r, true), r->implementation ? r->implementation : "",
              kbi_show_time(r->time_ms, number));
@@ -18288,7 +18291,7 @@ static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
 }
 
 static void kbi_draw_titles(kbi_text* t, const kbi_panel* p, double width) {
-    kbi_text cut = { NULL, 0, 0 };
+    kbi_text cut = KBI_BLANK;
     int room = (int)(width / 8.4); // bold
     kbi_draw(t, "<text x='0' y='14' class='big'>$", kbi_clip(p->title, room, &cut));
     room -= kbi_width(cut.s, cut.n) + 2;
@@ -18526,7 +18529,7 @@ static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
     double y = f.y.from + 48;
     for (int64_t i = 0; i < lots; i++) {
         int who = kbi_scene_who(s, of[i].of[0]);
-        kbi_text said = { NULL, 0, 0 };
+        kbi_text said = KBI_BLANK;
         kbi_fitted fit;
         bool known = kbi_fit_of(s, of[i], &fit);
         if (known && fit.axes == 1 && kbi_fit_follows(&fit)) {
@@ -18592,7 +18595,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
     for (int64_t i = 0; i < nx; i += stride)
         kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
                       kbi_size_text(xs[i], text));
-    kbi_text both = { NULL, 0, 0 }, cut = { NULL, 0, 0 };
+    kbi_text both = KBI_BLANK, cut = KBI_BLANK;
     kbi_putf(&both, "%s up, %s across; %s, darker is longer", p->across, p->axis, unit.name);
     kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim",
                   kbi_clip(both.s, (int)(width / kbi_glyph), &cut));
@@ -18784,7 +18787,7 @@ static bool kbi_stand_of_rival(kbi_scene* s, const kb_result* r, kbi_stand* out)
     out->hi = interval ? r->speedup_high : r->speedup;
     out->band = KBI_MAX(0.01, kbi_finite(r->noise_floor) ? r->noise_floor : 0);
     out->verdict = r->verdict;
-    kbi_text who = { NULL, 0, 0 };
+    kbi_text who = KBI_BLANK;
     kbi_putf(&who, "%s over %s", r->implementation ? r->implementation : "", r->baseline);
     out->who = kbi_arena_text_n(&s->arena, who.s, who.n);
     kbi_text_free(&who);
@@ -18827,7 +18830,7 @@ static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const 
                            double width) {
     static const int marks[] = { 0, 2, 4, 1, 0 }, hues[] = { 5, 2, 1, 5, 5 }; // by verdict
     bool wide = label > 0;
-    kbi_text words = { NULL, 0, 0 };
+    kbi_text words = KBI_BLANK;
     char a[40], b[40], c[40];
     double line = wide ? y + 8 : y + 20, low = kbi_at(x, KBI_MAX(r->lo, x->lo)),
            high = kbi_at(x, KBI_MIN(r->hi, x->hi));
@@ -18991,7 +18994,7 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
         double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
         double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
         double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
-        kbi_text name = { NULL, 0, 0 };
+        kbi_text name = KBI_BLANK;
         if (!(until > from)) continue;
         kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
         kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
@@ -19019,7 +19022,7 @@ static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceiling
     for (int i = 0; i < c->n_compute; i++) {
         double of = c->compute[i].of, from = fast > 0 ? of / fast : f->x.lo, y = kbi_at(&f->y, of);
         double x = kbi_at(&f->x, KBI_MAX(from, f->x.lo));
-        kbi_text name = { NULL, 0, 0 };
+        kbi_text name = KBI_BLANK;
         kbi_draw_line(t, x, y, f->x.to, y, "roof");
         kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
         kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
@@ -19041,7 +19044,7 @@ typedef struct kbi_box {
 // Names of operations beside one of their marks each, where there is room.
 static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
     kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
-    kbi_set said = { NULL, 0, 0 };
+    kbi_set said = KBI_BLANK;
     int64_t n = 0;
     for (int64_t i = 0; i < p->lot.n; i++) {
         const kb_result* r = p->lot.of[i];
@@ -19222,7 +19225,7 @@ static const kbi_plot* kbi_plot_named(const char* name) {
 // One panel as SVG inside a page.
 static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, const kbi_panel* p, double width,
                            const char* style) {
-    kbi_text body = { NULL, 0, 0 };
+    kbi_text body = KBI_BLANK;
     double height = plot->draw(&body, s, p, width, plot->metric);
     kbi_draw(t, "<svg class='@' viewBox='0 0 ~ ~' role='img' aria-label='$ $ $'>@</svg>\n", style, width, height,
              plot->name, p->title, p->under, body.s ? body.s : "");
@@ -19235,14 +19238,14 @@ enum { KBI_SVG_PANELS = 48 };
 static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast,
                     const kbi_plot* plot) {
     kbi_scene s;
-    kbi_panels panels = { NULL, 0, 0 };
-    kbi_text body = { NULL, 0, 0 };
+    kbi_panels panels = KBI_BLANK;
+    kbi_text body = KBI_BLANK;
     double wide = plot->wide ? 760 : 380, x = 0, y = 0, row = 0, most = wide;
     kbi_scene_open(&s, records, n, contrast);
     plot->find(&s, &panels);
     int64_t shown = KBI_MIN(panels.n, (int64_t)KBI_SVG_PANELS);
     for (int64_t i = 0; i < shown; i++) {
-        kbi_text one = { NULL, 0, 0 };
+        kbi_text one = KBI_BLANK;
         double height = plot->draw(&one, &s, &panels.of[i], wide, plot->metric);
         if (x > 0 && (plot->wide || x + wide > 1200)) x = 0, y += row + 18, row = 0;
         kbi_draw(&body, "<g transform='translate(~ ~)'>@</g>\n", x, y, one.s ? one.s : "");
@@ -19465,7 +19468,7 @@ static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* ke
 // Keys and values of a record as --json has them, but those that are null; of those that all records have in common
 // only these, or only the others. No "<" is in it, which could end the script.
 static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
-    kbi_text json = { NULL, 0, 0 };
+    kbi_text json = KBI_BLANK;
     const char* comma = "{";
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         if (common[i] != wanted) continue;
@@ -19481,7 +19484,7 @@ static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, cons
 
 static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
     bool common[KBI_COUNT(kbi_keys)];
-    kbi_text first = { NULL, 0, 0 }, other = { NULL, 0, 0 };
+    kbi_text first = KBI_BLANK, other = KBI_BLANK;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         common[i] = n > 1 && (kbi_is(kbi_keys[i].group, "machine") || kbi_is(kbi_keys[i].group, "run"));
         for (int64_t k = 0; k < n && common[i]; k++) {
@@ -19565,7 +19568,7 @@ static void kbi_page_verdict(kbi_page* p) {
     const kb_result* near = NULL;
     char number[40];
     if (s->contrast) {
-        kbi_text line = { NULL, 0, 0 };
+        kbi_text line = KBI_BLANK;
         kbi_changes_words(&line, &s->contrast->sum, &s->contrast->rules);
         kbi_draw(p->t, "Against <b>$</b>: $ ", s->contrast->name, line.s);
         kbi_text_free(&line);
@@ -19591,7 +19594,7 @@ static void kbi_page_verdict(kbi_page* p) {
 }
 
 static void kbi_page_title(kbi_scene* s, kbi_text* out) {
-    kbi_set said = { NULL, 0, 0 };
+    kbi_set said = KBI_BLANK;
     int64_t more = 0;
     for (int64_t i = 0; i < s->n; i++) {
         const char* name = s->of[i].operation ? s->of[i].operation : "";
@@ -19875,7 +19878,7 @@ static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels*
 
 static void kbi_page_figures(kbi_page* p, const char* kind, const char* title, const char* text) {
     const kbi_plot* plot = kbi_plot_named(kind);
-    kbi_panels panels = { NULL, 0, 0 };
+    kbi_panels panels = KBI_BLANK;
     plot->find(&p->scene, &panels);
     if (panels.n) {
         kbi_page_section(p, kind, title);
@@ -19888,7 +19891,7 @@ static void kbi_page_figures(kbi_page* p, const char* kind, const char* title, c
 // Lines over size, once for each metric that there is; which is seen, a choice without script says.
 static void kbi_page_lines(kbi_page* p) {
     static const char* const kinds[] = { "time", "gbps", "gflops", "efficiency" };
-    kbi_panels panels = { NULL, 0, 0 };
+    kbi_panels panels = KBI_BLANK;
     kbi_find_lines(&p->scene, &panels);
     if (panels.n) {
         kbi_page_section(p, "sizes", "Over size");
@@ -19917,7 +19920,7 @@ static void kbi_page_fits(kbi_page* p) {
     bool any = false;
     for (int64_t i = 0; i < n; i++) {
         kbi_fitted fit;
-        kbi_text formula = { NULL, 0, 0 };
+        kbi_text formula = KBI_BLANK;
         char off[40];
         if (!kbi_fit_of(&p->scene, lots[i], &fit)) continue;
         if (!any) {
@@ -19952,7 +19955,7 @@ static void kbi_page_kernels(kbi_page* p) {
     };
     static const char* const titles[] = { "grid",     "block",        "registers",  "shared, B",
                                           "local, B", "occupancy, %", "achieved, %" };
-    kbi_set said = { NULL, 0, 0 };
+    kbi_set said = KBI_BLANK;
     bool any = false;
     for (int64_t i = 0; i < p->scene.n; i++) {
         const kb_result* r = &p->scene.of[i];
@@ -19993,7 +19996,7 @@ static void kbi_page_kernels(kbi_page* p) {
 
 // What records say under a key: the values, or the range of a number that is measured anew for each; "" for nothing.
 static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
-    kbi_set said = { NULL, 0, 0 };
+    kbi_set said = KBI_BLANK;
     double lo = INFINITY, hi = -INFINITY;
     char number[40];
     out->n = 0;
@@ -20014,7 +20017,7 @@ static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const k
 
 static void kbi_page_machines(kbi_page* p) {
     const kbi_contrast* c = p->scene.contrast;
-    kbi_text now = { NULL, 0, 0 }, before = { NULL, 0, 0 };
+    kbi_text now = KBI_BLANK, before = KBI_BLANK;
     kbi_page_section(p, "machine", "Machine and run");
     kbi_draw(p->t, "<div class='scroll'><table class='env'>@<tbody>\n",
              c ? "<thead><tr><th></th><th>this run</th><th>before</th></tr></thead>" : "");
@@ -20092,7 +20095,7 @@ static void kbi_page_download(kbi_page* p) {
 // contrast: what changed since an earlier run; NULL: there is none.
 static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
     kbi_page p;
-    kbi_text title = { NULL, 0, 0 }, header = { NULL, 0, 0 }, body = { NULL, 0, 0 };
+    kbi_text title = KBI_BLANK, header = KBI_BLANK, body = KBI_BLANK;
     memset(&p, 0, sizeof p);
     kbi_scene_open(&p.scene, records, n, contrast);
     for (int64_t i = 0; i < n; i++)
@@ -20208,7 +20211,7 @@ static void kbi_progress_clear(kbi_progress* p) {
 
 // The line again, in place: what is said first, and a name as far as there is room.
 static void kbi_progress_line(const char* said, const char* name) {
-    kbi_text clean = { NULL, 0, 0 }, line = { NULL, 0, 0 };
+    kbi_text clean = KBI_BLANK, line = KBI_BLANK;
     int width = kbi_terminal_width(stderr) - 1; // a terminal may begin a new line after its last column
     kbi_cut(&line, said, width);
     kbi_clean(&clean, name);
@@ -20346,7 +20349,7 @@ static int kbi_order_lines(const void* a, const void* b) {
 static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
     static const char* const keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
     kb_result of;
-    kbi_text text = { NULL, 0, 0 };
+    kbi_text text = KBI_BLANK;
     kbi_line line;
     memset(&of, 0, sizeof of);
     if (like) of = *like;
@@ -20572,7 +20575,7 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
     const char* s = getenv(KBI_BIRTH);
     long process = 0;
     int role = KBI_STARTED, in = -1, out = -1;
-    kbi_text words = { NULL, 0, 0 };
+    kbi_text words = KBI_BLANK;
     char some[4096];
     if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &in, &out) == 4 && process == (long)getpid()) {
         kbi_birth.role = (kbi_role)role;
@@ -20604,7 +20607,7 @@ static bool kbi_words_receive(int* argc, char*** argv) {
 }
 
 static bool kbi_words_send(int to, const kbi_options* o) {
-    kbi_text text = { NULL, 0, 0 };
+    kbi_text text = KBI_BLANK;
     for (int i = 0; i < o->argc; i++) kbi_put(&text, o->argv[i], strlen(o->argv[i]) + 1);
     uint32_t head[2] = { (uint32_t)o->argc, (uint32_t)text.n };
     bool good = kbi_write_all(to, (const char*)head, sizeof head) && kbi_write_all(to, text.s, text.n);
@@ -20803,7 +20806,7 @@ static const char* kbi_output_mark(const kbi_output* out) {
 
 static bool kbi_output_open(kbi_output* out) {
     struct stat about;
-    kbi_text name = { NULL, 0, 0 };
+    kbi_text name = KBI_BLANK;
     out->file = -1;
     if (kbi_is(out->path, "-")) return true;
     bool plain = !out->append && (lstat(out->path, &about) != 0 || S_ISREG(about.st_mode));
@@ -20828,7 +20831,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const kbi_options* o, const char* 
                             const char* folder, const char* path) {
     kbi_output* out = &all->of[all->n];
     char here[4096];
-    kbi_text full = { NULL, 0, 0 };
+    kbi_text full = KBI_BLANK;
     const char* start = folder ? folder : path;
     if (!*start) return kbi_error("--%s needs a name; its is empty", option), false;
     bool standard = !folder && kbi_is(path, "-");
@@ -20960,7 +20963,7 @@ static void kbi_output_svg(kbi_text* t, const kbi_options* o, const kb_result* r
 
 static bool kbi_output_write(kbi_output* out, const kbi_options* o, const kb_result* records, int64_t n,
                              const kbi_contrast* contrast) {
-    kbi_text t = { NULL, 0, 0 };
+    kbi_text t = KBI_BLANK;
     bool good;
     if (out->render)
         out->render(&t, records, n);
@@ -21026,7 +21029,7 @@ static void kbi_say_files(const kbi_options* o) {
     const char* paths[] = {
         o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->report, o->trace
     };
-    kbi_text line = { NULL, 0, 0 };
+    kbi_text line = KBI_BLANK;
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (paths[i] && !kbi_is(paths[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", paths[i]);
     if (line.n && (o->part > 0 || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
@@ -21575,7 +21578,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
 // Where a program of the toolkit's lies; "": nowhere.
 static void kbi_toolkit_program(const char* name, char path[512]) {
     const char *home = getenv("CUDA_HOME"), *folders = getenv("PATH");
-    kbi_text all = { NULL, 0, 0 };
+    kbi_text all = KBI_BLANK;
     kbi_putf(&all, "%s:%s%s/usr/local/cuda/bin", folders ? folders : "", home ? home : "", home ? "/bin:" : "");
     for (const char* p = all.s; *p; p += strcspn(p, ":"), p += *p == ':') {
         snprintf(path, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
@@ -21599,7 +21602,7 @@ static bool kbi_code_command(kbi_text* command, const char* tool, const char* sy
 static void kbi_code_show(const kb_result* r, FILE* out) {
     kbi_profile p;
     char tool[512] = "", line[512];
-    kbi_text command = { NULL, 0, 0 };
+    kbi_text command = KBI_BLANK;
     const kbi_event* hot = NULL;
     int lines = 0;
     if (!r->inside || !r->inside->events) return;
@@ -22044,7 +22047,7 @@ typedef struct kbi_vendor { // a tool at work
 static bool kbi_tool_find(const char* name, char out[512]) {
     const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
     struct stat about;
-    kbi_text all = { NULL, 0, 0 };
+    kbi_text all = KBI_BLANK;
     bool found = false;
     kbi_putf(&all, "%s:%s/bin:/usr/local/cuda/bin", path ? path : "", home ? home : "/usr/local/cuda");
     for (const char* p = all.s; *p && !found; p += strcspn(p, ":"), p += *p == ':') {
@@ -22158,7 +22161,7 @@ static void kbi_nsys_stats(kbi_vendor* v, const char* report) {
 
 // As a shell would be given it, for people.
 static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
-    kbi_text line = { NULL, 0, 0 };
+    kbi_text line = KBI_BLANK;
     kbi_puts(&line, " LC_ALL=C");
     if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
     const char* word = v->command.s;
@@ -22251,7 +22254,7 @@ static const struct {
 
 // One line of what the tool said: the cure where the ill is known, else its own words.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
-    kbi_text said = { NULL, 0, 0 };
+    kbi_text said = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
     kbi_file_text(v->csv, &said), kbi_puts(&said, "\n");
     kbi_file_text(v->words, &said), kbi_puts(&said, "\n");
@@ -22284,7 +22287,7 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
 static void kbi_vendor_report(kbi_vendor* v, const char* const names[2], bool say) {
     bool read = false;
     for (int i = 0; i < 2 && !read && !kbi_desk.interrupted; i++) {
-        kbi_text csv = { NULL, 0, 0 };
+        kbi_text csv = KBI_BLANK;
         if (names) kbi_nsys_stats(v, names[i]);
         if (names) kbi_vendor_run(v, v->csv, false);
         if (kbi_file_text(v->csv, &csv)) read = kbi_looks_read(v->looks, csv.s);
@@ -22389,7 +22392,7 @@ static const struct {
 
 static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
     char out[40];
-    kbi_text name = { NULL, 0, 0 };
+    kbi_text name = KBI_BLANK;
     snprintf(out, sizeof out, "%lld", (long long)l->calls);
     kbi_table_pad(t, 7, out);
     kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
@@ -22469,7 +22472,7 @@ static void kbi_vendors_show(kbi_supervisor* s) {
 // Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
 static bool kbi_resume_device(kbi_supervisor* s) {
     kb_result like;
-    kbi_text lines = { NULL, 0, 0 };
+    kbi_text lines = KBI_BLANK;
     if (!s->o->on[KBI_OPTION_resume]) return true;
     kbi_resume_free(&s->resume); // with several devices: what the one before has added
     if (!kbi_resume_open(&s->resume, s->o->jsonl)) return false;
@@ -22728,7 +22731,7 @@ static void kbi_env_host(const kbi_machine* m) {
     const char* root = kbi_cpu_root;
     double mhz = kbi_cpu_mhz(root, kbi_cpu_now());
     int cores, threads;
-    kbi_text caches = { NULL, 0, 0 };
+    kbi_text caches = KBI_BLANK;
     kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
     kbi_host_caches(root, &caches);
     if (cores)
@@ -22837,7 +22840,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     char text[40], all[40] = "";
     double seconds = 0;
-    kbi_text lines = { NULL, 0, 0 };
+    kbi_text lines = KBI_BLANK;
     kbi_list_cases(&lines, plan);
     fwrite(lines.s, 1, lines.n, stdout);
     kbi_text_free(&lines);
@@ -22907,7 +22910,7 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
         colon -= 8;
     const char *from = colon ? colon + 1 : text, *sign = from + strcspn(from, "<>=");
     char name[80], *end;
-    kbi_text pattern = { NULL, 0, 0 };
+    kbi_text pattern = KBI_BLANK;
     kbi_strings list;
     kbi_put(&pattern, text, colon ? (size_t)(colon - text) : 0);
     snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(sign - from, (ptrdiff_t)79), from);
@@ -22961,7 +22964,7 @@ static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* 
             of++;
             if (kbi_goal_met(&g, x)) continue;
             without++;
-            kbi_text line = { NULL, 0, 0 };
+            kbi_text line = KBI_BLANK;
             kbi_clean(&line, r[k].name);
             fprintf(out, "goal missed: %s %s in %s\n", g.what.counter[0] ? g.what.counter : g.what.key->name,
                     kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", line.s);
@@ -22989,7 +22992,7 @@ static void kbi_baseline_path(kbi_text* out, const char* name) { kbi_putf(out, "
 
 // The records of NAME, which is .kbench/NAME.json where there is one, else a file; false after an error message.
 static bool kbi_read_baseline(const kbi_options* o, const char* option, const char* name, kbi_records* r) {
-    kbi_text path = { NULL, 0, 0 };
+    kbi_text path = KBI_BLANK;
     memset(r, 0, sizeof *r);
     kbi_baseline_path(&path, name);
     bool named = kbi_plain_name(name) && access(path.s, F_OK) == 0;
@@ -23043,7 +23046,7 @@ static void kbi_path_here(kbi_text* out, const char* path) {
 // Whether what is to be written at the end can be, before anything runs; false after an error message.
 static bool kbi_toll_open_files(kbi_toll* g) {
     const kbi_options* o = g->o;
-    kbi_text path = { NULL, 0, 0 };
+    kbi_text path = KBI_BLANK;
     if (o->save_baseline) {
         kbi_baseline_path(&path, o->save_baseline);
         kbi_path_here(&g->save, path.s);
@@ -23085,7 +23088,7 @@ static void kbi_toll_free(kbi_toll* g) {
 // All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
 // kind. False: nothing does.
 static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
-    kbi_set said = { NULL, 0, 0 };
+    kbi_set said = KBI_BLANK;
     kbi_differences all;
     bool off = false;
     kbi_differences_of(&all, c);
@@ -23093,7 +23096,7 @@ static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const 
     kbi_differences_show(how, &all);
     kbi_arena_free(&all.texts);
     for (int64_t i = 0; i < c->n; i++) {
-        kbi_text what = { NULL, 0, 0 };
+        kbi_text what = KBI_BLANK;
         if (kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what)) {
             off = !o->on[KBI_OPTION_ignore_env];
             if (kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
@@ -23132,7 +23135,7 @@ static const kb_result** kbi_toll_past(const kbi_records* history, const kb_resu
             else
                 high = middle;
         }
-        kbi_text what = { NULL, 0, 0 };
+        kbi_text what = KBI_BLANK;
         if (low < m && kbi_is(order[low].r->name, r->name) && !kbi_env_differs(r, order[low].r, &what))
             past[(*count)++] = r;
         kbi_text_free(&what);
@@ -23189,7 +23192,7 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
 
 // A line a record behind those that are there; one that an earlier run was killed in is ended.
 static bool kbi_history_add(const kbi_toll* g) {
-    kbi_text lines = { NULL, 0, 0 };
+    kbi_text lines = KBI_BLANK;
     char last = '\n';
     int file = kbi_open_file(g->history_path.s, O_RDWR | O_APPEND);
     bool torn = file >= 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_some(file, &last, 1) == 1 && last != '\n';
@@ -23353,12 +23356,12 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 // What differs between the machines of these records: each such difference is said once.
 static void kbi_load_warn(const kbi_records* r) {
     const kb_result* first = &r->of[0]; // that is no host work, which has a mode of its own
-    kbi_set said = { NULL, 0, 0 };
+    kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].mode && !kbi_is(r->of[i].mode, "wall")) first = &r->of[i];
     for (int64_t i = 0; i < r->n; i++) {
         kb_result x = r->of[i];
-        kbi_text what = { NULL, 0, 0 };
+        kbi_text what = KBI_BLANK;
         if (kbi_is(x.run_id, first->run_id)) continue;
         if (kbi_is(x.mode, "wall")) x.mode = NULL;
         if (kbi_env_differs(first, &x, &what) && kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
@@ -23411,9 +23414,9 @@ static void kbi_load_order(kbi_records* r) {
 
 // Which shards have left nothing, of those that these records are of.
 static void kbi_load_absent(const kbi_records* r) {
-    kbi_set there = { NULL, 0, 0 };
+    kbi_set there = KBI_BLANK;
     const char* of = NULL; // "/8"
-    kbi_text absent = { NULL, 0, 0 };
+    kbi_text absent = KBI_BLANK;
     for (int64_t i = 0; i < r->n; i++) {
         const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
         if (!slash) continue;
@@ -24243,7 +24246,7 @@ static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
 #if KBI_CUDA
     int copy = p->percent > 0 ? 2 + (p->percent > 2) : kb->implementation[5] - '0';
     int64_t work = p->kernel == KBI_SUMS ? p->out : (p->in + 255) / 256; // blocks that have some
-    kbi_text ptx = { NULL, 0, 0 };
+    kbi_text ptx = KBI_BLANK;
     if (!kb->gpu) return;
     if (!kbi_lab.gpu.proofs[copy][0]) {
         kbi_ptx_put(&ptx, true);
@@ -25029,7 +25032,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o->on, kbi_idle_options, KBI_COUNT(kbi_idle_options));
     if (looks && o->on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o->jsonl)) return KBI_EXIT_USAGE;
-    kbi_text lists = { NULL, 0, 0 };
+    kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
         fwrite(lists.s, 1, lists.n, stdout);
     else if (o->on[KBI_OPTION_dry_run])
