@@ -73,12 +73,26 @@ static const char* values(kb_axis_type type, const char* list) {
     kbi_dimension d = kbi_parse_list(&a, "n", type, list, strlen(list));
     char* at = out[turn = (turn + 1) % 4];
     *at = 0;
-    for (int i = 0; i < d.n && at < out[turn] + 150; ++i)
-        at += type == KB_AXIS_INTS    ? sprintf(at, "%s%lld", i ? " " : "", (long long)d.values[i].i)
-              : type == KB_AXIS_REALS ? sprintf(at, "%s%g", i ? " " : "", d.values[i].r)
-                                      : sprintf(at, "%s%s", i ? " " : "", d.values[i].s);
+    for (int i = 0; i < d.n && at < out[turn] + 150; ++i) {
+        const kb_param* v = &d.values[i];
+        CHECK(v->type == type && kbi_is(v->name, "n"));
+        if (type == KB_AXIS_INTS) CHECK(v->r == (double)v->i && (v->i || !signbit(v->r))); // by either name; no -0
+        at += type == KB_AXIS_INTS    ? sprintf(at, "%s%lld", i ? " " : "", (long long)v->i)
+              : type == KB_AXIS_REALS ? sprintf(at, "%s%g", i ? " " : "", v->r)
+                                      : sprintf(at, "%s%s", i ? " " : "", v->s);
+    }
     kbi_arena_free(&a);
     return out[turn];
+}
+
+// What is no list is none either in front of a good one or behind it: nothing of it is passed over.
+static void refuses(kb_axis_type type, const char* bad) {
+    for (int way = 0; way < 3; way++) {
+        char list[64];
+        snprintf(list, sizeof list, "%s%s%s", way == 1 ? "7," : "", bad, way == 2 ? ",7" : "");
+        const char* taken = values(type, list);
+        CHECK_THAT(!taken[0], "'%s' is taken for the list %s", list, taken);
+    }
 }
 
 static void test_lists(void) {
@@ -101,20 +115,25 @@ static void test_lists(void) {
     CHECK_STR(values(KB_AXIS_REALS, "-1:-0.7:+0.1"), "-1 -0.9 -0.8 -0.7");
     CHECK_STR(values(KB_AXIS_STRINGS, "a,b c"), "a b c");
     CHECK_STR(values(KB_AXIS_REALS, "inf,-inf,+Infinity,1"), "inf -inf inf 1");
-    static const char* const no_reals[] = { "nan",   "-nan",   "1e999",    "10^400",   "2^inf",   "1:inf",
-                                            "inf:1", "-inf:1", "1:2:+inf", "1:inf:*2", "inf:inf", "infi" };
-    for (size_t i = 0; i < sizeof no_reals / sizeof *no_reals; ++i)
-        CHECK_THAT(!values(KB_AXIS_REALS, no_reals[i])[0], "'%s' is taken for the list %s", no_reals[i],
-                   values(KB_AXIS_REALS, no_reals[i]));
+    errno = ERANGE; // of a call before it
+    CHECK_STR(values(KB_AXIS_REALS, "0,0.0,-0,0^2,1e-300,2^-2,0^0"), "0 0 -0 0 1e-300 0.25 1");
+    CHECK_STR(values(KB_AXIS_INTS, "0,-0,0^2"), "0 0 0");
+    CHECK_STR(values(KB_AXIS_INTS, "999999999999999,-999999999999999"), "999999999999999 -999999999999999");
+    CHECK_INT(strncmp(values(KB_AXIS_INTS, "1:4096"), "1 2 3 ", 6), 0);
+    static const char* const no_reals[] = { "nan",    "-nan",     "1e999",    "10^400",  "2^inf",
+                                            "inf^2",  "1:inf",    "1e-999",   "2^-5000", "inf:1",
+                                            "-inf:1", "1:2:+inf", "1:inf:*2", "inf:inf", "infi" };
+    for (size_t i = 0; i < sizeof no_reals / sizeof *no_reals; ++i) refuses(KB_AXIS_REALS, no_reals[i]);
     static const char* const bad[] = {
-        "",         ",",      "1,",       ",1",      "1,,2",          "a",       "1:0",
-        "1:",       ":1",     "1:2:",     "1:2:3",   "1:2:+0",        "1:2:+-1", "1:8:*1",
-        "1:8:*0.5", "0:8:*2", "1:100000", "1.5",     "1e30",          "nan",     "inf",
-        "1 2",      "0x",     "2^",       "1:2:3:4", "1:1e18:*1.0001"
+        "",         ",",      "1,",       ",1",      "1,,2",           "a",       "1:0",
+        "1:",       ":1",     "1:2:",     "1:2:3",   "1:2:+0",         "1:2:+-1", "1:8:*1",
+        "1:8:*0.5", "0:8:*2", "1:100000", "1.5",     "1e30",           "nan",     "inf",
+        "1 2",      "0x",     "2^",       "1:2:3:4", "1:1e18:*1.0001", "1:4097",  "1e15",
+        "-1e15"
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
-        CHECK_THAT(!values(KB_AXIS_INTS, bad[i])[0], "'%s' is taken for the list %s", bad[i],
-                   values(KB_AXIS_INTS, bad[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) refuses(KB_AXIS_INTS, bad[i]);
+    static const char* const no_words[] = { "", ",", "a,", ",a", "a,,b", "a,b\n", "\033[2J,b" };
+    for (size_t i = 0; i < sizeof no_words / sizeof *no_words; ++i) refuses(KB_AXIS_STRINGS, no_words[i]);
 }
 
 // every number can be a value of an axis of reals
