@@ -56,15 +56,38 @@ static void test_clock(void) {
     CHECK_INT(kbi_cpu_boost(root), 1);
     put("intel_pstate/no_turbo", "1");
     CHECK_INT(kbi_cpu_boost(root), 0);
-    char here[60];
-    snprintf(here, sizeof here, "cpu%d/cpufreq/scaling_governor", kbi_cpu_now());
-    put(here, "schedutil"); // the process may have moved since
-    put(kbi_cpu_now() ? "cpu0/cpufreq/scaling_governor" : "cpu1/cpufreq/scaling_governor", "schedutil");
-    kbi_machine_cpus(&m, root);
-    CHECK_INT(m.boost, 0);
-    kbi_cpus allowed;
+}
+
+// The governor and the clock of a record are those of the processor that the thread is on.
+static void test_here(void) {
+    kbi_cpus allowed, one;
+    kbi_machine m;
+    kbi_measured now;
+    kbi_machine_clear(&m, "cpu"), kbi_measured_clear(&now);
     if (!kbi_cpus_allowed(&allowed)) return SKIP("this system tells of no processors");
-    CHECK(m.cpus[0] != 0);
+    for (int i = 0, tried = 0; i < KBI_CPUS && tried < 4; i++) {
+        char path[60], text[40];
+        if (!kbi_cpus_has(&allowed, i)) continue;
+        memset(&one, 0, sizeof one);
+        one.of[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
+        if (!kbi_cpus_pin(&one)) continue;
+        tried++;
+        CHECK_INT(kbi_cpu_now(), i);
+        snprintf(path, sizeof path, "cpu%d/cpufreq/scaling_governor", i);
+        snprintf(text, sizeof text, "of_%d", i);
+        put(path, text);
+        kbi_machine_cpus(&m, root);
+        CHECK_STR(m.governor, text);
+        CHECK_INT(m.boost, 0);
+        CHECK_STR(m.cpus, kbi_cpus_show(&one, text, sizeof text));
+        snprintf(path, sizeof path, "cpu%d/cpufreq/scaling_cur_freq", i);
+        snprintf(text, sizeof text, "%d000", 1000 + i);
+        put(path, text);
+        kbi_load then = kbi_load_now(root);
+        kbi_note_load(&now, &then, root, root);
+        CHECK_REAL(now.cpu_clock, 1000 + i, 1e-12);
+    }
+    CHECK(kbi_cpus_pin(&allowed));
 }
 
 // Everything is counted from the begin of the samples on.
@@ -153,6 +176,7 @@ int main(int argc, char** argv) {
     CHECK_STR(caches.s, "L1d 48K, L2 2048K, L3 107520K");
     kbi_text_free(&caches);
     test_clock();
+    test_here();
     test_load();
     test_lists();
     char command[300];
