@@ -68,7 +68,9 @@ static FILE* virtual_fopen(const char* path, const char* mode) {
 // room for others.
 static int virtual_ioctl(int file, unsigned long call, void* argument) {
     for (int i = 0; i < 16 && call == KBI_PERF_DISABLE; i++) {
-        uint64_t read[3] = { (uint64_t)kbi_perf.runs * (100 + opened[i].event), 2000, 1000 };
+        const char* how = getenv("VIRTUAL_PERF");
+        uint64_t calls = how && strcmp(how, "dear") == 0 ? 4000 : 0; // what switching them on and off adds
+        uint64_t read[3] = { (uint64_t)kbi_perf.runs * (100 + opened[i].event) + calls, 2000, 1000 };
         if (opened[i].file == file && pwrite(file, read, sizeof read, 0) < 0) return -1;
     }
     return call >= KBI_PERF_ENABLE && call <= KBI_PERF_RESET ? 0 : ioctl(file, call, argument);
@@ -146,6 +148,8 @@ int main(int argc, char** argv) {
     CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9);
     CHECK(isnan(counted(0, "memory_bound_pct")));
     said("or by units that compute, for 50 %");
+    run("dear", "--op sum --counters"); // many runs share what the calls add: one would have 8000 to it
+    CHECK_THAT(counted(0, "cycles") >= 200 && counted(0, "cycles") <= 1200, "%g cycles", counted(0, "cycles"));
     run("good", "--op sum");
     CHECK(isnan(counted(0, "cycles"))); // nobody asked
     static const char* const rows[][2] = { { "forbids", "kernel.perf_event_paranoid=2" },
