@@ -338,6 +338,36 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(0, KB_F64), ldexp(1, -1074), 0);
 }
 
+// Memory of which the device has room for some blocks only.
+static int room, lent;
+static void* scarce_alloc(kb_place place, size_t bytes) {
+    if (lent == room) return NULL;
+    return lent++, kbi_cpu.memory.alloc(place, bytes);
+}
+static void scarce_release(kb_place place, void* p) {
+    CHECK(p != NULL);
+    lent--, kbi_cpu.memory.release(place, p);
+}
+
+// Without room for the stage and for what each has beside it there is no stage, and all is given back.
+static void test_no_room(void) {
+    enum { PLAYERS = 3 };
+    kbi_backend scarce = kbi_cpu;
+    scarce.memory.alloc = scarce_alloc, scarce.memory.release = scarce_release;
+    for (room = 0; room <= PLAYERS + 1; room++) {
+        kbi_memory m[PLAYERS], *all[PLAYERS];
+        kbi_stage s;
+        memset(m, 0, sizeof m);
+        for (int i = 0; i < PLAYERS; i++) kbi_stage_place(&scarce, all[i] = &m[i], KB_DEVICE, 100);
+        bool good = kbi_stage_open(&s, &scarce, all, PLAYERS);
+        CHECK_INT(good, room == PLAYERS + 1);
+        for (int i = 0; i < PLAYERS; i++) CHECK((m[i].stage != NULL) == good && (m[i].wings != NULL) == good);
+        CHECK_INT(lent, good ? PLAYERS + 1 : 0);
+        if (good) kbi_stage_close(&s, all, PLAYERS);
+        CHECK_INT(lent, 0);
+    }
+}
+
 // Where blocks lie on a stage, and who has which; a backend that says it is a GPU keeps the host's out of it.
 static void test_stage(void) {
     kbi_memory m;
@@ -413,6 +443,7 @@ int main(void) {
     test_settling();
     test_ulp();
     test_stage();
+    test_no_room();
     test_guards();
     return test_end();
 }
