@@ -299,6 +299,18 @@ static void test_code(void) {
     run("VIRTUAL_CUPTI=1 --op one --sass");
     said("--sass: plain is not in this program's own code");
     remove("build/test/host/cuobjdump");
+    // a shell sees the program, the kernel and the file, or nothing at all
+    static const char* const hostile[][2] = { { "cuobjdump", "a;b" },   { "cuobjdump", "a b" },
+                                              { "cuobjdump", "$(b)" },  { "cuobjdump", "a'b" },
+                                              { "cuobjdump", "a\nb" },  { "cuobjdump", "`b`" },
+                                              { "it's/cuobjdump", "a" } };
+    kbi_text command = { NULL, 0, 0 };
+    for (int i = 0; i < KBI_COUNT(hostile); i++)
+        CHECK_THAT(!kbi_code_command(&command, hostile[i][0], hostile[i][1]) && !command.n, "%s of %s: %s",
+                   hostile[i][1], hostile[i][0], command.s);
+    CHECK(kbi_code_command(&command, "/opt/the kit/cuobjdump", "_Z5plainILi2EEvPf.x"));
+    CHECK_HAS(command.s, "'/opt/the kit/cuobjdump' -sass -fun _Z5plainILi2EEvPf.x '/");
+    kbi_text_free(&command);
     setenv("PATH", "/usr/bin:/bin", 1);
     run("VIRTUAL_CUPTI=1 CUDA_HOME=/nowhere --op one --sass");
     if (access("/usr/local/cuda/bin/cuobjdump", X_OK) != 0 && access("/usr/bin/cuobjdump", X_OK) != 0)
