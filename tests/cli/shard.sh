@@ -62,6 +62,14 @@ shape "$out" > "$tmp/merged.txt"
 run "$prog" --load "$tmp/whole.json"
 shape "$out" > "$tmp/whole.txt"
 check "merged: the table's rows are those of the whole" cmp "$tmp/merged.txt" "$tmp/whole.txt"
+# what is of no shard, and has no place in a plan as what kb_write_json wrote, stays where it stands between them
+run "$prog" --op silu --iters 3 --warmup 1 --no-progress --jsonl "$tmp/silu.jsonl"
+sed 's/"place": [0-9]*/"place": null/' "$tmp/silu.jsonl" > "$tmp/plain.jsonl"
+n=$(wc -l < "$tmp/3.jsonl" | tr -d ' ')
+name='s/^{"name": "\([^"]*\)".*/\1/p'
+run "$prog" --load "$tmp/3.jsonl" "$tmp/plain.jsonl" "$tmp/1.jsonl" "$tmp/2.jsonl" --json "$tmp/merged.json"
+check_same "merged: what has no shard stays" "$(sed -n "$name" "$tmp/merged.json")" \
+    "$(head -n "$n" "$tmp/list"; sed -n "$name" "$tmp/plain.jsonl"; tail -n "+$((n + 1))" "$tmp/list")"
 # two sweeps are not mixed: one stands behind the other
 for k in 1 2 3; do
     "$prog" $some --seed 7 --shard $k/3 --jsonl "$tmp/again.jsonl" > "$tmp/out" 2>&1
