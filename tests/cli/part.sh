@@ -52,6 +52,9 @@ COLUMNS=80 run "$tmp/part_of" $quick --part 3.3s --json "$tmp/part.json" --no-pr
 check_rc "a run of a part" 0
 check_same "a run of a part: its first line" "$(head -n 1 "$err")" "part_of: 16 cases, at most about 1.6 s"
 check_err "a run of a part: its files" "^part_of: written: $tmp/part.json\$"
+run "$tmp/part_of" $quick --part 3.3s --device 9 --json "$tmp/none.json" --no-progress
+check "a run that cannot begin fails" test "$rc" -ne 0
+if grep -q 'written' "$err"; then fail "a run that cannot begin: $(cat "$err")"; else pass; fi
 "$tmp/flat" "$tmp/part.json" | awk -F'\t' '$2 == "name" { gsub(/"/, "", $3); print $3 }' > "$tmp/measured"
 grep -vxFf "$tmp/before" "$tmp/measured" > "$tmp/others"
 check_same "a run of a part: no other cases" "$(cat "$tmp/others")" ""
