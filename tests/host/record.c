@@ -4,9 +4,12 @@
 #include "test.h"
 #include "json.h"
 #include "guarded.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 // a locale with another decimal point, played: the harness's own calls of these three see it
 static const char* point = ".";
@@ -49,6 +52,19 @@ static double played_strtod(const char* s, char** end) { // "1.5" is 1 and a res
     if (end) *end = (char*)(uintptr_t)(s + used + (at && used > (size_t)(at - s) ? wide - 1 : 0));
     return x;
 }
+// a system that interrupts every other call while there are interruptions left, and takes and gives little at a time
+static int interruptions;
+static size_t interrupted(size_t n) { return interruptions > 0 && n > 7 ? 7 : n; }
+static ssize_t played_write(int file, const void* from, size_t n) {
+    if (interruptions > 0 && interruptions-- % 2) return errno = EINTR, -1;
+    return write(file, from, interrupted(n));
+}
+static ssize_t played_read(int file, void* to, size_t n) {
+    if (interruptions > 0 && interruptions-- % 2) return errno = EINTR, -1;
+    return read(file, to, interrupted(n));
+}
+#define write(file, from, n) played_write((file), (from), (n))
+#define read(file, to, n) played_read((file), (to), (n))
 #define localeconv played_localeconv
 #define snprintf played_snprintf
 #define strtod played_strtod
@@ -57,6 +73,8 @@ static double played_strtod(const char* s, char** end) { // "1.5" is 1 and a res
 #undef localeconv
 #undef snprintf
 #undef strtod
+#undef write
+#undef read
 
 static const char* const path = "build/test/record_host.json";
 static uint64_t state = 1;
@@ -144,6 +162,27 @@ static void test_cost(void) {
     CHECK_THAT(best[1] < best[0], "a number takes %.0f ns to write, printf %.0f", best[1], best[0]);
     CHECK_THAT(best[3] < 1.3 * best[2], "a number takes %.0f ns to read, strtod %.0f", best[3], best[2]);
 #endif
+}
+
+// A signal that interrupts the writing or the reading loses nothing; what fails, fails at once.
+static void test_interrupted(void) {
+    static const char text[] = "what a worker tells its supervisor, longer than what one call takes";
+    char back[sizeof text];
+    int ends[2];
+    alarm(20); // a full disk that is written to for ever
+    if (!CHECK(pipe(ends) == 0)) return;
+    interruptions = 9, CHECK(kbi_write_all(ends[1], text, sizeof text));
+    interruptions = 9, CHECK(kbi_read_all(ends[0], back, sizeof back));
+    interruptions = 0;
+    CHECK(memcmp(back, text, sizeof text) == 0);
+    CHECK(kbi_write_all(ends[1], text, 3) && close(ends[1]) == 0);
+    CHECK(kbi_write_all(-1, text, 0) && kbi_read_all(-1, back, 0)); // nothing is no failure
+    CHECK(!kbi_write_all(-1, text, 1) && !kbi_read_all(-1, back, 1));
+    CHECK(!kbi_read_all(ends[0], back, 4)); // the other side has ended in the middle
+    close(ends[0]);
+    int full = open("/dev/full", O_WRONLY);
+    if (full >= 0) CHECK(!kbi_write_all(full, text, sizeof text)), close(full);
+    alarm(0);
 }
 
 // What tells one executable from another: every bit of its bytes, the first and the last of them, and how many.
@@ -450,6 +489,7 @@ int main(void) {
     test_numbers();
     test_exactly();
     test_cost();
+    test_interrupted();
     test_input();
     test_file();
     test_fuzz();
