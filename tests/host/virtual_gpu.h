@@ -918,9 +918,10 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("fma64")) o.ns = 576 + 64.0 * NUMBER(1) * gx * bx / 25000;
     if (IS("fill")) gpu.zeros = false;
     if (IS("gate")) o.kind = WAIT, o.flag = *(volatile unsigned**)a[0], o.ns = 0.9 * NUMBER(1); // its clock is fast
-    if (IS("clock")) { // starts at an edge of a clock of 32 ns
+    if (IS("clock")) { // starts at an edge of a clock of 32 ns, and ends at one, or the one after
+        static int spans;
         uint64_t* out = *(uint64_t**)a[0];
-        out[0] = (uint64_t)(NUMBER(1) / 1.98 / 32) * 32;
+        out[0] = (uint64_t)(NUMBER(1) / 1.98 / 32 + (spans++ % 3 == 0)) * 32;
         out[1] = (uint64_t)((double)out[0] * (gpu.idle ? 1.4 : gpu.cycles > 0 ? gpu.cycles : 1.98));
         o.ns = (double)out[0] + (getenv("VIRTUAL_FAR") ? 605 : 765) + 16; // the way in and out as on an H200, or not
     }
