@@ -24444,13 +24444,14 @@ static void kbi_measure_aside(char* x, size_t bytes, double* gone, double* evict
     }
     kbi_set_aside(NULL, 0);
     for (int place = 0; place < KBI_PLACES; place++) {
-        double hot = ns[place][KBI_READ_ONCE], cold = ns[place][KBI_READ_COLD] - hot;
+        const double* by = ns[place];
+        double hot = by[KBI_READ_ONCE], cold = by[KBI_READ_COLD] - hot;
         if (!good || !(cold > 0.2 * hot)) {
             *gone = *evicted = NAN;
             return;
         }
-        *gone = KBI_MIN(*gone, (ns[place][KBI_ASIDE_COLD] - hot) / cold);
-        *evicted = KBI_MIN(*evicted, (ns[place][KBI_ASIDE_EVICTED] - hot) / cold);
+        *gone = KBI_MIN(*gone, (by[KBI_ASIDE_COLD] - hot) / cold);
+        *evicted = KBI_MIN(*evicted, (by[KBI_ASIDE_EVICTED] - hot) / cold);
     }
 }
 
