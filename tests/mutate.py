@@ -26,6 +26,7 @@ import subprocess, sys, threading, time
 NOT_O0 = {"host/coverage": "-O1", "host/judge": "-O1", "host/procs": "-O1", "host/roofs": "-O1", "cli/big": "-O2",
           "cli/templates": "-O2", "cli/work": "-O2"}  # tests of what only optimised code does
 SANITIZED = " -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE"  # as make sanitize has it
+PARTLY, WHOLLY = 1, 2  # executed, of a line: of "if (a && b) f();" perhaps f() not
 KINDS = "plus times less equal logic not number bool return break index swap delete minmax".split()
 REPLACED = {"+": ("plus", "-"), "-": ("plus", "+"), "+=": ("plus", "-="), "-=": ("plus", "+="), "++": ("plus", "--"),
             "--": ("plus", "++"), "*": ("times", "/"), "/": ("times", "*"), "*=": ("times", "/="),
@@ -52,6 +53,9 @@ for a; do
     last=$a
 done
 case $key in *" -c "*|*.d/*) to= ;; esac # parts, and sources that a test has just written
+case $key in *" -shared "*) # a library without the header: its handlers would stand where the program's are
+    grep -q kbench "$source" || MUTATE_COVERAGE= ;;
+esac
 if [ -n "$MUTATE_COVERAGE" ]; then exec $MUTATE_CC "$@" -x none $MUTATE_COVERAGE; fi
 if [ -z "$to" ] || [ ! -f "$source" ]; then exec $MUTATE_CC "$@" -w -g0 $MUTATE_O; fi
 name=$(printf '%s' "$key $MUTATE_O" | cksum | tr ' ' _)
@@ -63,7 +67,8 @@ store=$MUTATE_KEPT
 if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # whatever file brought the header
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
-# processes that end without exit() leave their counts all the same: a worker that the supervisor kills is asked first
+# processes that end without exit() leave their counts all the same: those that crash, and a worker that the supervisor
+# kills is asked first
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -74,9 +79,12 @@ void __real_abort(void);
 int __real_raise(int number);
 int __real_kill(pid_t process, int number);
 static void dump(int number) { (void)number, __gcov_dump(); }
+static void crash(int number) { __gcov_dump(), __real_raise(number); }
 __attribute__((constructor)) static void ready(void) {
     struct sigaction a = { .sa_handler = dump, .sa_flags = SA_RESTART };
     sigaction(SIGRTMIN + 3, &a, 0);
+    struct sigaction c = { .sa_handler = crash, .sa_flags = SA_RESETHAND | SA_NODEFER };
+    sigaction(SIGSEGV, &c, 0), sigaction(SIGBUS, &c, 0), sigaction(SIGFPE, &c, 0), sigaction(SIGILL, &c, 0);
     struct rlimit most; // half a file of counts would spoil those of others
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY) setenv("GCOV_PREFIX", "/dev/null", 1);
 }
@@ -542,7 +550,8 @@ class Tests:
         elif not code:
             return self.order((n for n in usable if self.known[n]["lines"]), s.section(line))
         wanted = set().union(*(self.by_line.get(k, set()) for k in code))
-        return self.order((n for n in wanted if n in usable), s.section(line))
+        order = self.order((n for n in wanted if n in usable), s.section(line))
+        return sorted(order, key=lambda n: self.known[n]["lines"].get(str(line)) == PARTLY)  # those to the end
 
     def order(self, names, section):
         """First what takes little time and has most of its lines in this section: it was written for that."""
@@ -556,7 +565,7 @@ class Tests:
 
 
 def counts(folder):
-    """Line of kbench.h -> how often it was executed, over all programs that left counts."""
+    """Line of kbench.h -> whether it was executed, by any of the programs that left counts: 0, PARTLY, WHOLLY."""
     lines = {}
     found = [os.path.join(d, f) for d, _, files in os.walk(folder) for f in files if f.endswith(".gcda")]
     for f in found:
@@ -566,7 +575,8 @@ def counts(folder):
                 if os.path.basename(file["file"]) == "kbench.h":
                     for entry in file["lines"]:
                         n = str(entry["line_number"])
-                        lines[n] = max(lines.get(n, 0), min(entry["count"], 1))
+                        seen = entry["count"] and (PARTLY if entry.get("unexecuted_block") else WHOLLY)
+                        lines[n] = max(lines.get(n, 0), seen)
     return lines
 
 
