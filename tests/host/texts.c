@@ -76,7 +76,9 @@ static void test_names(void) {
     static const char* const offered[] = { "relu", "tanh", "tanh2", NULL };
     for (int i = 0; i < 4; i++) kbi_offer(&best, offered[i]);
     CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1); // of two that are as near the first
-    static const char* const parts[][2] = { { "p99", "time_ms_p99" }, { "min", "time_ms_min" }, { "speed", "speedup" } };
+    static const char* const parts[][2] = { { "p99", "time_ms_p99" },
+                                            { "min", "time_ms_min" },
+                                            { "speed", "speedup" } };
     for (int i = 0; i < 3; i++) { // what people say of longer names
         kbi_nearest key = { parts[i][0], NULL, 64 };
         kbi_offer(&key, "speedup");
@@ -292,7 +294,239 @@ static void test_width(void) {
     fclose(f);
 }
 
+// --- what texts are made with ---
+
+static void test_shown(void) {
+    char out[40];
+    static const struct {
+        double x;
+        const char *span, *bytes, *percent;
+    } rows[] = { { 0, "0 s", "0 B", "<0.1%" },
+                 { 1, "1 s", "1 B", "100%" },
+                 { 0.5, "0.50 s", "0.5 B", "50.0%" },
+                 { 1.5, "1.5 s", "2 B", "150%" },
+                 { 9.94, "9.9 s", "10 B", "994%" },
+                 { 9.96, "10 s", "10 B", "996%" },
+                 { 90, "90 s", "90 B", "9000%" },
+                 { 91, "2 min", "91 B", "9100%" },
+                 { 999, "17 min", "999 B", "99900%" },
+                 { 1000, "17 min", "0.977 KiB", "100000%" },
+                 { 5400, "90 min", "5.27 KiB", "540000%" },
+                 { 5401, "1.5 h", "5.27 KiB", "540100%" },
+                 { 36000, "10 h", "35.2 KiB", "3600000%" },
+                 { 1048576, "291 h", "1.00 MiB", "104857600%" },
+                 { 0.00099, "0.00099 s", "0.001 B", "<0.1%" },
+                 { 0.000996, "0.0010 s", "0.001 B", "0.10%" },
+                 { 0.0994, "0.099 s", "0.1 B", "9.9%" },
+                 { 0.1, "0.10 s", "0.1 B", "10.0%" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        CHECK_STR(kbi_show_span(rows[i].x, out), rows[i].span);
+        CHECK_STR(kbi_show_bytes(rows[i].x, out), rows[i].bytes);
+        CHECK_STR(kbi_show_percent(rows[i].x, out), rows[i].percent);
+    }
+    CHECK_STR(kbi_show_bytes(1e30, out), "909494701772928256 TiB"), CHECK_STR(kbi_show_bytes(1e12, out), "931 GiB");
+    CHECK_STR(kbi_show_percent(NAN, out), "-"), CHECK_STR(kbi_show(NAN, 3, out), "-"),
+        CHECK_STR(kbi_show(1.5, 3, out), "1.50");
+    // a number as it is in a file: the fewest of 15 to 17 digits that read back, as printf writes them
+    uint64_t state = 7;
+    for (int i = 0; i < 30000; i++) {
+        char want[40];
+        double x;
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint64_t bits = state ^ state >> 29;
+        if (i % 3 == 0)
+            x = (double)(bits >> 40) / (i % 2 ? 1000 : 64); // few digits
+        else if (i % 3 == 1)
+            x = (double)(int64_t)bits * pow(10, -(int)(bits % 31)); // where most numbers lie
+        else
+            memcpy(&x, &bits, sizeof x); // any
+        if (!kbi_finite(x)) continue;
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(want, sizeof want, "%.*g", digits, x);
+            if (strtod(want, NULL) == x) break;
+        }
+        if (strcmp(kbi_number(x, out), want)) CHECK_STR(out, want);
+    }
+    static const char* const numbers[][2] = {
+        { "1e3,2", ",2" },    { "1.5x", "x" }, { "x", "x" },      { "", "" },
+        { "-2.25e-3 ", " " }, { "0x10", "" },  { "1.5.5", ".5" }, { ".5,", "," }
+    };
+    static const double values[] = { 1000, 1.5, 0, 0, -0.00225, 16, 1.5, 0.5 };
+    for (int i = 0; i < KBI_COUNT(numbers); i++) {
+        char* end;
+        CHECK_REAL(kbi_real_of(numbers[i][0], &end), values[i], 0), CHECK_STR(end, numbers[i][1]);
+    }
+}
+
+static void test_written(void) {
+    static const struct {
+        const char *s, *json, *clean;
+    } rows[] = { { "", "\"\"", "" },
+                 { "abc ~", "\"abc ~\"", "abc ~" },
+                 { "a\"b\\c/", "\"a\\\"b\\\\c/\"", "a\"b\\c/" },
+                 { "a\nb\tc", "\"a\\nb\\tc\"", NULL },
+                 { "\x01z\x1f\x7f", "\"\\u0001z\\u001f\\u007f\"", NULL },
+                 { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80!", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80!\"",
+                   "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80!" },
+                 { "a\xff\xc3(b", "\"a\xef\xbf\xbd\xef\xbf\xbd(b\"", "a\xef\xbf\xbd\xef\xbf\xbd(b" },
+                 { "\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\"", "\xef\xbf\xbd\xef\xbf\xbd" },
+                 { NULL, "null", NULL } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_text t = KBI_BLANK;
+        kbi_json_text(&t, rows[i].s);
+        CHECK_STR(t.s, rows[i].json);
+        t.n = 0, kbi_puts(&t, "");
+        if (rows[i].clean) kbi_clean(&t, rows[i].s), CHECK_STR(t.s, rows[i].clean);
+        kbi_text_free(&t);
+    }
+    // what a terminal would obey: the first and the last of each kind, and what lies beside them
+    static const struct {
+        const char *s, *spelled; // NULL: it is text
+    } obeyed[] = { { "\x01", "\\x01" },
+                   { "\x08", "\\x08" },
+                   { "\t", " " },
+                   { "\r", " " },
+                   { "\x0e", "\\x0e" },
+                   { "\x1f", "\\x1f" },
+                   { " ", NULL },
+                   { "\x7f", "\\x7f" },
+                   { "~", NULL },
+                   { "\xc2\x80", "\\x80" },
+                   { "\xc2\x9f", "\\x9f" },
+                   { "\xc2\xa0", NULL },
+                   { "\xe2\x80\xa7", NULL },
+                   { "\xe2\x80\xa8", "\\u2028" },
+                   { "\xe2\x80\xae", "\\u202e" },
+                   { "\xe2\x80\xaf", NULL },
+                   { "\xe2\x81\xa5", NULL },
+                   { "\xe2\x81\xa6", "\\u2066" },
+                   { "\xe2\x81\xa9", "\\u2069" },
+                   { "\xe2\x81\xaa", NULL },
+                   { "\xe3\x80\xa8", NULL } };
+    for (int i = 0; i < KBI_COUNT(obeyed); i++) {
+        char text[16], whole[16];
+        int n = kbi_obeyed(obeyed[i].s);
+        CHECK_THAT(n == (obeyed[i].spelled ? (int)strlen(obeyed[i].s) : 0), "text %d: %d", i, n);
+        if (n) CHECK_STR(kbi_spelled(obeyed[i].s, n, text), obeyed[i].spelled);
+        kbi_text t = KBI_BLANK;
+        snprintf(whole, sizeof whole, "a%sb", obeyed[i].s);
+        kbi_clean(&t, whole);
+        snprintf(text, sizeof text, "a%sb", obeyed[i].spelled ? obeyed[i].spelled : obeyed[i].s);
+        CHECK_STR(t.s, text);
+        kbi_text_free(&t);
+    }
+    kbi_text t = KBI_BLANK;
+    kbi_json_real(&t, 0.25), kbi_puts(&t, " "), kbi_json_real(&t, NAN), kbi_puts(&t, " "),
+        kbi_json_real(&t, -INFINITY);
+    CHECK_STR(t.s, "0.25 null null");
+    kbi_text_free(&t);
+    // in a fixed room, whole characters
+    static const struct {
+        const char *before, *s, *want; // a room of 12
+    } fits[] = { { "", "12345678901", "12345678901" },
+                 { "", "123456789012", "12345678..." },
+                 { "12", "345678901", "12345678901" },
+                 { "12", "3456789012", "12345678..." },
+                 { "", "1234567\xc3\xa9\xc3\xa9xy", "1234567..." },
+                 { "", "123456\xe2\x82\xac\xe2\x82\xac", "123456..." },
+                 { "12345678901", "", "12345678901" } };
+    for (int i = 0; i < KBI_COUNT(fits); i++) {
+        char room[16] = "xxxxxxxxxxxxxxx";
+        strcpy(room, fits[i].before);
+        kbi_fit(room, strlen(fits[i].before), 12, "%s", fits[i].s);
+        CHECK_STR(room, fits[i].want);
+    }
+    kbi_arena a = KBI_BLANK;
+    CHECK_STR(kbi_arena_text_n(&a, "abcdef", 3), "abc"), CHECK_STR(kbi_arena_text(&a, "ab"), "ab");
+    CHECK(!kbi_arena_text(&a, NULL) && a.used == 16 + 16 + 16);
+    kbi_arena_alloc(&a, 4096 - 48), CHECK(a.used == 4096 && a.size == 4096); // to the last byte
+    kbi_arena_alloc(&a, 1), CHECK(a.used == 32 && a.size == 4096);
+    kbi_arena_alloc(&a, 4081), CHECK(a.size == 4096 + 16 && a.used == a.size);
+    kbi_arena_free(&a);
+}
+
+static void test_found(void) {
+    size_t n;
+    const char* p = kbi_word("ab,,c", &n);
+    CHECK(n == 2 && strcmp(p, ",c") == 0);
+    p = kbi_word(p, &n), CHECK(n == 0 && strcmp(p, "c") == 0);
+    p = kbi_word(p, &n), CHECK(n == 1 && !*p);
+    CHECK(kbi_same_text(NULL, NULL) && kbi_same_text("a", "a") && !kbi_same_text("a", NULL) &&
+          !kbi_same_text(NULL, ""));
+    CHECK(kbi_same_name("_a-", "A") && kbi_same_name("", "_") && !kbi_same_name("a", "_") &&
+          !kbi_same_name("ab", "b"));
+    CHECK(kbi_same_name_n("abc", 2, "AB", 2) && !kbi_same_name_n("abc", 3, "ab", 2) &&
+          !kbi_same_name_n("ab", 2, "abc", 3));
+    CHECK(kbi_hash(14695981039346656037u, "a") == 0xaf63dc4c8601ec8cu); // of the authors' own table
+    CHECK(kbi_hash(14695981039346656037u, "foobar") == 0x85944171f73967e8u && kbi_hash(5, "") == 5);
+    CHECK(kbi_hash(14695981039346656037u, "\xff") == (14695981039346656037u ^ 255) * 1099511628211u);
+    char name[70];
+    for (int k = 62; k < 66; k++) { // the longest that are compared
+        memset(name, 'a', sizeof name), name[k] = 0;
+        CHECK_INT(kbi_distance(name, "b"), k < 64 ? k : 64), CHECK_INT(kbi_distance("b", name), k < 64 ? k : 64);
+    }
+    static const struct {
+        const char *wanted, *offered;
+        int distance;
+    } near[] = { { "speed", "speedup", 1 }, { "p99", "time_ms_p99", 1 }, { "p99", "time-p99", 5 },
+                 { "s", "speedup", 6 },     { "speedup", "speed", 2 },   { "sp", "speed", 1 },
+                 { "ms", "ms", 0 },         { "x", "a_x", 2 },           { "ms", NULL, 64 },
+                 { "up", "speedup", 5 } };
+    for (int i = 0; i < KBI_COUNT(near); i++) {
+        kbi_nearest best = { near[i].wanted, NULL, 64 };
+        kbi_offer(&best, near[i].offered);
+        CHECK_THAT(best.distance == near[i].distance, "%s: %s is %d apart", near[i].wanted,
+                   near[i].offered ? near[i].offered : "nothing", best.distance);
+    }
+    // a set and a map, however many are in them; 0 is a key like any
+    kbi_set set = KBI_BLANK;
+    kbi_map map = KBI_BLANK;
+    int wrong = 0;
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < 3000; i++) {
+            uint64_t key = (uint64_t)i * (i % 2 ? 64 : 0x9e3779b97f4a7c15u);
+            kbi_mapped* slot = kbi_map_find(&map, key);
+            wrong += i != 1 && kbi_set_add(&set, key == 1 ? 5 : key) == (turn > 0);
+            wrong += (slot->key != 0) != (turn > 0) || (turn && slot->at != i * 3);
+            if (!turn) kbi_map_take(&map, slot, key, i * 3);
+            if (turn && i == 9) kbi_map_take(&map, slot, key, i * 3); // once more is no more
+            wrong += map.n != (size_t)(turn ? 3000 : i + 1) || 2 * map.n > map.size;
+        }
+    CHECK_INT(wrong, 0), CHECK_INT(set.n, 2999), CHECK_INT(map.n, 3000), CHECK(set.size == 8192 && map.size == 8192);
+    kbi_set_free(&set), CHECK(!set.slots && !set.n && !set.size);
+    KBENCH_FREE(map.slots);
+}
+
+// What is read and written as a whole, in however many pieces it comes.
+static void test_pipes(void) {
+    int ends[2];
+    char got[16] = "", path[] = "/tmp/kbench_texts.XXXXXX", line[8];
+    CHECK(pipe(ends) == 0);
+    CHECK(kbi_write_all(ends[1], "abc", 3) && kbi_write_all(ends[1], "defgh", 5) && kbi_write_all(ends[1], NULL, 0));
+    CHECK(kbi_read_all(ends[0], got, 7) && strcmp(got, "abcdefg") == 0 && kbi_read_all(ends[0], got, 0));
+    close(ends[1]);
+    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h'); // one of two
+    close(ends[0]);
+    CHECK(!kbi_write_all(ends[1], "a", 1) && !kbi_read_all(ends[0], got, 1));
+    int file = mkstemp(path);
+    CHECK(file >= 0 && kbi_write_all(file, "ab\r\ncd\n", 7));
+    CHECK(kbi_first_line(path, line, 8) && strcmp(line, "ab") == 0);
+    CHECK(kbi_first_line(path, line, 2) && strcmp(line, "a") == 0);
+    CHECK(ftruncate(file, 0) == 0 && !kbi_first_line(path, line, 8));
+    close(file), unlink(path);
+    CHECK(!kbi_first_line(path, line, 8));
+    int open_now = dup(1);
+    for (int i = 0; i < 20; i++) kbi_first_line("/proc/self/stat", line, 8);
+    int then = dup(1);
+    CHECK_INT(then, open_now + 1); // none is left open
+    close(open_now), close(then);
+}
+
 int main(void) {
+    test_shown();
+    test_written();
+    test_found();
+    test_pipes();
     test_growing();
     test_names();
     test_numbers();

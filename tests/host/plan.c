@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// From the command line to the plan, by known answers: what options and environment become, where their limits lie,
+// which values axes have, and which cases, in which groups, a whole plan, a shard and a part of it hold.
+#include "test.h"
+#include <stdlib.h>
+#include "guarded.h"
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+// --- the command line ---
+
+static kbi_options options;
+static char line_words[6000];
+
+// Whether that is a command line; what it says stands in options.
+static bool parse(const char* line) {
+    static char* argv[200];
+    int argc = 1;
+    KBENCH_FREE(options.load);
+    kbi_options_default(&options);
+    snprintf(line_words, sizeof line_words, "%s", line);
+    argv[0] = line_words;
+    for (char* p = strtok(line_words, " "); p && argc < 199; p = strtok(NULL, " ")) argv[argc++] = p;
+    argv[argc] = NULL;
+    return kbi_options_parse(&options, argc, argv);
+}
+
+// The last value of each range is in it, and the next is not.
+static void test_limits(void) {
+    static const struct {
+        const char *in, *out;
+    } rows[] = { { "--iters 1", "--iters 0" },
+                 { "--iters 10000000", "--iters 10000001" },
+                 { "--rounds 1", "--rounds 0" },
+                 { "--rounds 512", "--rounds 513" },
+                 { "--launches 4096", "--launches 4097" },
+                 { "--procs 1", "--procs 0" },
+                 { "--procs 64", "--procs 65" },
+                 { "--seed 0", "--seed -1" },
+                 { "--seed 9223372036854775807", "--seed 9223372036854775808" },
+                 { "--warmup 0", "--warmup -1" },
+                 { "--warmup 1000000", "--warmup 1000001" },
+                 { "--warmup 0s", "--warmup -1s" },
+                 { "--precision 100", "--precision 100.001" },
+                 { "--precision 0.001%", "--precision 0%" },
+                 { "--precision 1%", "--precision 1%%" },
+                 { "--alpha 0.5 --baseline x", "--alpha 0.5001 --baseline x" },
+                 { "--alpha 1e-6 --baseline x", "--alpha 9e-7 --baseline x" },
+                 { "--alpha 0.1 --baseline x", "--alpha 0.1% --baseline x" },
+                 { "--threshold 0 --baseline x", "--threshold -1 --baseline x" },
+                 { "--threshold 1000% --baseline x", "--threshold 1001 --baseline x" },
+                 { "--memory-threshold 1000 --baseline x", "--memory-threshold 1000x --baseline x" },
+                 { "--device 0", "--device -1" },
+                 { "--device 1023", "--device 1024" },
+                 { "--device all", "--device al" },
+                 { "--max-time 1ns", "--max-time 0.9ns" },
+                 { "--min-time 0s", "--min-time -1s" },
+                 { "--timeout 1ns", "--timeout 0.9ns" },
+                 { "--budget 1ms", "--budget 0.9ms" },
+                 { "--part 1ms", "--part 0.9ms" },
+                 { "--min-time 2s --max-time 2s", "--min-time 2.1s --max-time 2s" },
+                 { "--shard 1/1", "--shard 0/1" },
+                 { "--shard 8/8", "--shard 9/8" },
+                 { "--shard 1000000/1000000", "--shard 1/1000001" },
+                 { "--shard 2/8", "--shard 2" },
+                 { "--shard 2/8", "--shard /8" },
+                 { "--benchmark_repetitions 1000000", "--benchmark_repetitions 1000001" },
+                 { "--benchmark_repetitions 1", "--benchmark_repetitions 0" },
+                 { "--timer BOTH", "--timer both,wall" },
+                 { "--procs 2", "--procs 2 --no-isolate" },
+                 { "--procs 1 --no-isolate", "--procs 3 --no-isolate" },
+                 { "--counters", "--counters=" },
+                 { "--counters=few", "--counters=fews" },
+                 { "--counters=a__b.sum,c", "--counters=a__b.sum;c" },
+                 { "--counters=a__b", "--counters=a_b" },
+                 { "--nsys=x --device 0", "--nsys= --device 0" },
+                 { "--ncu --device 0", "--ncu --device all" },
+                 { "--energy --device all", "--energy --device cpu" },
+                 { "--ncu=full,a__b.c:d --device 0", "--ncu=full;x --device 0" },
+                 { "--ncu --device 0", "--ncu --device 0 --list" },
+                 { "--race a b", "--race a" },
+                 { "--race a b --fail-on never", "--fail-on never" },
+                 { "--race a b --threshold 1", "--threshold 1" },
+                 { "--baseline a --noise 1", "--race a b --noise 1" },
+                 { "--load a --ignore-env", "--ignore-env" },
+                 { "--goal speed>1 --fail-on never", "--noise 1" },
+                 { "--budget 1s --dry-run", "--budget 1s --list" },
+                 { "--goal x>1", "--goal x>1 --dry-run" },
+                 { "--svg a --plot time", "--svg a" },
+                 { "--svg a --plot time --where x", "--plot time" },
+                 { "--jsonl a --resume", "--jsonl - --resume" },
+                 { "--json a --jsonl b", "--json a --jsonl a" },
+                 { "--json - --jsonl -", "--resume" },
+                 { "--cold --timer cupti", "--cold --timer wall" },
+                 { "--hot --timer events", "--hot --timer wall" },
+                 { "--rotate --timer events", "--rotate --timer both" },
+                 { "--launches 8 --timer both", "--launches 8 --timer cupti" },
+                 { "--fresh", "--fresh --no-verify" },
+                 { "--benchmark_out=x", "--benchmark_out=x --gbench y" },
+                 { "--benchmark_out_format=json", "--benchmark_out_format=csv" },
+                 { "--op a --op b", "--json a --json a" },
+                 { "--load a b --where x=y --where z=w --svg s --plot time", "--load" },
+                 { "--compare a b", "--compare a" },
+                 { "-a x=1 -a y=1", "-a x=1 -a X=2" },
+                 { "-a xy=1 -a x=1", "-a x" },
+                 { "-v", "-a x= -v -q" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        CHECK_THAT(parse(rows[i].in), "'%s' is refused", rows[i].in);
+        CHECK_THAT(!parse(rows[i].out), "'%s' is taken", rows[i].out);
+    }
+    char line[2000] = "", name[120];
+    for (int i = 0; i <= KBI_LISTS; i++) {
+        if (i) CHECK_THAT(parse(line) && options.op.n == i, "%d lists: %d", i, options.op.n);
+        snprintf(line + strlen(line), sizeof line - strlen(line), " --op o%d", i);
+    }
+    CHECK(!parse(line)); // one more than there is room for
+    for (int n = 98; n < 102; n++) {
+        memset(name, 'a', sizeof name), name[n] = 0;
+        snprintf(line, sizeof line, "--save-baseline %s", name);
+        CHECK_THAT(parse(line) == (n < 100), "a baseline's name of %d", n);
+    }
+    CHECK(!parse("--save-baseline .a") && !parse("--save-baseline a/b") && parse("--save-baseline a.b_+-"));
+}
+
+// What each option becomes, and what an effort stands for beside others.
+static void test_values(void) {
+    CHECK(parse("--max-time 2s --min-time 500ms --timeout 3m --precision 0.25% --warmup 7 --iters 9 --seed 11"));
+    CHECK_REAL(options.max_time, 2, 0), CHECK_REAL(options.min_time, 0.5, 0), CHECK_REAL(options.timeout, 180, 0);
+    CHECK_REAL(options.precision, 0.0025, 1e-15), CHECK_INT(options.warmup_count, 7);
+    CHECK(options.warmup_time < 0);
+    CHECK_INT(options.iters, 9), CHECK_INT(options.seed, 11), CHECK_INT(options.min_samples, 30);
+    CHECK_INT(options.max_samples, 2000), CHECK_INT(options.shards, 0);
+    CHECK(parse("--warmup 30ms --rounds 17 --launches 3 --procs 5 --part 3s"));
+    CHECK_REAL(options.warmup_time, 0.03, 1e-15), CHECK_INT(options.warmup_count, -1);
+    CHECK_INT(options.rounds, 17), CHECK_INT(options.launches, 3), CHECK_INT(options.procs, 5);
+    CHECK_REAL(options.part, 3, 0), CHECK_REAL(options.budget, 0, 0);
+    CHECK(parse("--baseline x --threshold 7 --memory-threshold 12.5% --alpha 0.01 --noise 2 --fail-on noise"));
+    CHECK_REAL(options.threshold, 0.07, 1e-15), CHECK_REAL(options.memory_threshold, 0.125, 1e-15);
+    CHECK_REAL(options.alpha, 0.01, 1e-15), CHECK_REAL(options.noise, 0.02, 1e-15);
+    CHECK_STR(options.fail_on, "noise"), CHECK_STR(options.baseline, "x");
+    CHECK(parse("--shard 3/7 x -- --y")), CHECK_INT(options.shard, 3), CHECK_INT(options.shards, 7);
+    CHECK_INT(options.filter.n, 2), CHECK_STR(options.filter.of[0], "x"), CHECK_STR(options.filter.of[1], "--y");
+    CHECK(parse("--load a b --csv c d -- e")), CHECK_INT(options.n_load, 2), CHECK_STR(options.load[1], "b");
+    CHECK_STR(options.csv, "c"), CHECK_INT(options.filter.n, 2);
+    CHECK(parse("--race a b c -- --fast -x")), CHECK_INT(options.race.n, 3), CHECK_STR(options.race.of[2], "c");
+    CHECK_STR(options.race_options[0], "--fast"), CHECK_STR(options.race_options[1], "-x");
+    CHECK(!options.on[KBI_OPTION_fast]), CHECK_REAL(options.budget, 60, 0);
+    CHECK(parse("--race a b --budget 5s")), CHECK_REAL(options.budget, 5, 0);
+    CHECK(parse("--compare old new x")), CHECK_STR(options.compare[0], "old"), CHECK_STR(options.compare[1], "new");
+    CHECK_INT(options.filter.n, 1);
+    CHECK(parse("--benchmark_filter=-ab")), CHECK_STR(options.exclude.of[0], "ab"), CHECK_INT(options.filter.n, 0);
+    CHECK(parse("--benchmark_filter=all")), CHECK_INT(options.exclude.n, 0), CHECK_INT(options.filter.n, 0);
+    CHECK(parse("--benchmark_filter c")), CHECK_INT(options.exclude.n, 0);
+    CHECK_INT(options.filter.n, 1), CHECK_STR(options.filter.of[0], "c");
+    static const struct {
+        const char* line;
+        double max_time, min_time, precision;
+        int min_samples, max_samples;
+    } rows[] = { { "--fast", 0.2, 0, 0.02, 10, 2000 },
+                 { "--quick", 0.2, 0, 0.02, 10, 2000 },
+                 { "--fast --max-time 3s", 3, 0, 0.02, 10, 2000 },
+                 { "--fast --precision 1", 0.2, 0, 0.01, 10, 2000 },
+                 { "--fast --min-time 300ms", 0.3, 0.3, 0.02, 10, 2000 },
+                 { "--fast --min-time 100ms", 0.2, 0.1, 0.02, 10, 2000 },
+                 { "--thorough", 10, 0, 0.002, 30, 20000 },
+                 { "--thorough --max-time 3s --precision 1", 3, 0, 0.01, 30, 20000 },
+                 { "--min-time 4s", 4, 4, 0.005, 30, 2000 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        CHECK(parse(rows[i].line));
+        CHECK_THAT(options.max_time == rows[i].max_time && options.min_time == rows[i].min_time, "%s: %g s, %g s",
+                   rows[i].line, options.max_time, options.min_time);
+        CHECK_THAT(options.precision == rows[i].precision && options.min_samples == rows[i].min_samples &&
+                       options.max_samples == rows[i].max_samples,
+                   "%s: %g, %d to %d", rows[i].line, options.precision, (int)options.min_samples,
+                   (int)options.max_samples);
+    }
+}
+
+// What the options ask of the measuring.
+static void test_recipe(void) {
+    kbi_recipe r;
+    CHECK(parse(""));
+    kbi_recipe_of(&r, &options);
+    CHECK(r.target == KBI_ON_GPU && r.mode == KBI_COLD && r.timing == KBI_BY_EVENTS && r.verify && r.audit &&
+          !r.fresh);
+    CHECK_INT(r.seed, 42), CHECK_INT(r.max_rounds, 64), CHECK_INT(r.warmup_samples, -1), CHECK(r.warmup_time < 0);
+    CHECK_REAL(r.precision, 0.005, 0), CHECK_REAL(r.max_time, 1, 0), CHECK_REAL(r.min_time, 0, 0);
+    CHECK_INT(r.min_samples, 30), CHECK_INT(r.max_samples, 2000), CHECK_INT(r.samples, 0), CHECK_INT(r.rounds, 0);
+    CHECK(parse("--device cpu --rotate --timer events --no-verify --no-audit --thorough --min-time 3s --seed 5 "
+                "--warmup 9 --rounds 21 --counters=few"));
+    kbi_recipe_of(&r, &options);
+    CHECK(r.target == KBI_ON_CPU && r.mode == KBI_ROTATE && !r.verify && !r.audit);
+    CHECK_REAL(r.min_time, 3, 0), CHECK_REAL(r.max_time, 10, 0), CHECK_REAL(r.precision, 0.002, 0);
+    CHECK_INT(r.seed, 5), CHECK_INT(r.warmup_samples, 9), CHECK_INT(r.rounds, 21), CHECK_STR(r.counters, "few");
+    CHECK_INT(r.max_rounds, KBI_ROUNDS_LIMIT), CHECK_INT(r.max_samples, 20000);
+    CHECK(parse("--device script --hot --timer Both --fresh --fast --iters 6 --launches 4 --warmup 2s"));
+    kbi_recipe_of(&r, &options);
+    CHECK(r.target == KBI_ON_SCRIPT && r.mode == KBI_HOT && r.timing == KBI_BY_BOTH && r.fresh && r.verify);
+    CHECK_INT(r.samples, 6), CHECK_INT(r.launches, 4), CHECK_REAL(r.warmup_time, 2, 0);
+    CHECK_INT(r.min_samples, 10), CHECK_INT(r.max_rounds, 64);
+    CHECK(parse("--timer cupti")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_CUPTI);
+    CHECK(parse("--timer wall")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_WALL);
+    static const struct {
+        const char* line;
+        unsigned wishes;
+    } rows[] = { { "", 0 },
+                 { "--profile", KBI_WISH_ACTIVITY },
+                 { "--trace=x", KBI_WISH_ACTIVITY },
+                 { "--sass", KBI_WISH_ACTIVITY },
+                 { "--counters", KBI_WISH_COUNTERS },
+                 { "--energy --device 0", KBI_WISH_ENERGY },
+                 { "--profile --counters --energy --device 0", 7 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (parse(rows[i].line))
+            CHECK_THAT(kbi_wishes_of(&options) == rows[i].wishes, "%s: %u", rows[i].line, kbi_wishes_of(&options));
+}
+
+// Which part of a plan a task of a Slurm array has (id, lowest, highest, step, count), or of a test runner (index, of
+// how many); "": not set.
+static void test_shards_by_environment(void) {
+    static const char* const slurm[] = { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
+                                         "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT" };
+    static const char* const runner[] = { "GTEST_SHARD_INDEX", "GTEST_TOTAL_SHARDS" };
+    static const struct {
+        const char* set[5];
+        int shard, shards; // 0: refused
+    } rows[] = { { { "1", "1", "8", "1", "8" }, 1, 8 },
+                 { { "8", "1", "8", "1", "8" }, 8, 8 },
+                 { { "8", "2", "14", "3", "5" }, 3, 5 },
+                 { { "14", "2", "16", "3", "5" }, 5, 5 },
+                 { { "9", "2", "14", "3", "5" }, 0, 0 },
+                 { { "8", "2", "14", "3", "4" }, 0, 0 },
+                 { { "0", "0", "0", "1", "1" }, 1, 1 },
+                 { { "1", "2", "8", "1", "7" }, 0, 0 },
+                 { { "9", "1", "8", "1", "8" }, 0, 0 },
+                 { { "3", "", "8", "", "" }, 4, 9 },
+                 { { "", "1", "8", "1", "8" }, 0, 0 },
+                 { { "1", "1", "", "1", "8" }, 0, 0 },
+                 { { "1", "1", "8", "0", "8" }, 0, 0 },
+                 { { "1", "1", "8", "1", "0" }, 0, 0 },
+                 { { "1", "-1", "8", "1", "8" }, 0, 0 },
+                 { { "1", "1", "1000001", "1", "" }, 0, 0 },
+                 { { "1", "1", "1000000", "1", "" }, 1, 1000000 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        for (int k = 0; k < 5; k++)
+            if (rows[i].set[k][0])
+                setenv(slurm[k], rows[i].set[k], 1);
+            else
+                unsetenv(slurm[k]);
+        bool good = parse("--shard auto");
+        CHECK_THAT(good == (rows[i].shards > 0), "task %d", i);
+        if (good)
+            CHECK_THAT(options.shard == rows[i].shard && options.shards == rows[i].shards, "task %d: %d/%d", i,
+                       (int)options.shard, (int)options.shards);
+    }
+    for (int k = 0; k < 5; k++) unsetenv(slurm[k]);
+    static const struct {
+        const char* set[2];
+        int shard, shards; // -1: refused; 0: all of it
+    } runs[] = { { { "0", "3" }, 1, 3 }, { { "2", "3" }, 3, 3 },   { { "3", "3" }, -1, -1 },
+                 { { "", "" }, 0, 0 },   { { "0", "" }, -1, -1 },  { { "", "1" }, -1, -1 },
+                 { { "0", "1" }, 1, 1 }, { { "0", "0" }, -1, -1 }, { { "-1", "2" }, -1, -1 } };
+    for (int i = 0; i < KBI_COUNT(runs); i++) {
+        for (int k = 0; k < 2; k++)
+            if (runs[i].set[k][0])
+                setenv(runner[k], runs[i].set[k], 1);
+            else
+                unsetenv(runner[k]);
+        bool good = parse("");
+        CHECK_THAT(good == (runs[i].shards >= 0), "run %d", i);
+        if (good)
+            CHECK_THAT(options.shard == runs[i].shard && options.shards == runs[i].shards, "run %d: %d/%d", i,
+                       (int)options.shard, (int)options.shards);
+        if (i == 0) CHECK(parse("--shard 2/5") && options.shard == 2 && options.shards == 5); // goes before
+    }
+    for (int k = 0; k < 2; k++) unsetenv(runner[k]);
+}
+
+// --- axes ---
+
+static int length_of_list(kb_axis_type type, const char* list) {
+    kbi_arena a = KBI_BLANK;
+    kbi_dimension d = kbi_parse_list(&a, "n", type, list, strlen(list));
+    int n = d.n;
+    for (int i = 0; i < n; i++) CHECK(d.values[i].name == d.name && d.values[i].type == type);
+    kbi_arena_free(&a);
+    return n;
+}
+
+static void test_axes(void) {
+    static const struct {
+        kb_axis_type type;
+        const char* list;
+        int n;
+    } rows[] = { { KB_AXIS_INTS, "1:4096", 4096 },
+                 { KB_AXIS_INTS, "1:4097", 0 },
+                 { KB_AXIS_INTS, "1:4095,7", 4096 },
+                 { KB_AXIS_INTS, "1:4096,7", 0 },
+                 { KB_AXIS_INTS, "999999999999999", 1 },
+                 { KB_AXIS_INTS, "1000000000000000", 0 },
+                 { KB_AXIS_INTS, "-999999999999999", 1 },
+                 { KB_AXIS_INTS, "-1000000000000000", 0 },
+                 { KB_AXIS_REALS, "1e15,2^-1,-2^2,0^0,2^0.5", 5 },
+                 { KB_AXIS_REALS, "0^1", 1 },
+                 { KB_AXIS_REALS, "2^-9999", 0 },
+                 { KB_AXIS_REALS, "2^", 0 },
+                 { KB_AXIS_REALS, "1:2:-1", 0 },
+                 { KB_AXIS_REALS, "1:2:*1", 0 },
+                 { KB_AXIS_REALS, "1:2:*1.5", 2 },
+                 { KB_AXIS_REALS, "-1:2:*1.5", 0 },
+                 { KB_AXIS_REALS, "1:1:*2", 1 },
+                 { KB_AXIS_REALS, "1:2:/2", 0 },
+                 { KB_AXIS_STRINGS, "a", 1 },
+                 { KB_AXIS_STRINGS, "a,b,", 0 },
+                 { KB_AXIS_STRINGS, "a\tb", 0 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        CHECK_THAT(length_of_list(rows[i].type, rows[i].list) == rows[i].n, "%s: %d values", rows[i].list,
+                   length_of_list(rows[i].type, rows[i].list));
+    static char many[2 * KBI_VALUES + 3];
+    for (int i = 0; i <= KBI_VALUES; i++) many[2 * i] = 'a', many[2 * i + 1] = ',';
+    many[2 * KBI_VALUES + 1] = 0;
+    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many), 0); // one more than there may be
+    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many + 2), KBI_VALUES);
+    kbi_arena a = KBI_BLANK;
+    kbi_dimension d = kbi_parse_list(&a, "n", KB_AXIS_INTS, "-0,3", 4);
+    CHECK(!signbit(d.values[0].r) && d.values[1].r == 3 && d.values[1].i == 3);
+    d = kbi_parse_list(&a, "n", KB_AXIS_REALS, "-0,0.5", 6);
+    CHECK(signbit(d.values[0].r) && d.values[1].r == 0.5 && d.values[1].i == 0);
+    // the axes of a size
+    static const struct {
+        const char* spec;
+        int n; // -1: none
+        const char* last;
+        int64_t value;
+    } sizes[] = { { "", 0, NULL, 0 },
+                  { "  ", 0, NULL, 0 },
+                  { "rows=512", 1, "rows", 512 },
+                  { "rows=512 cols=1,2", 2, "cols", 2 },
+                  { "  a=1   b=3 ", 2, "b", 3 },
+                  { "rows", -1, NULL, 0 },
+                  { "rows=", -1, NULL, 0 },
+                  { "=3", -1, NULL, 0 },
+                  { "rows= cols=3", -1, NULL, 0 },
+                  { "rows=x", -1, NULL, 0 },
+                  { "a=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1 n=1 o=1 p=1:9", 16, "p", 9 },
+                  { "a=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1 n=1 o=1 p=1 q=1", -1, NULL, 0 } };
+    for (int i = 0; i < KBI_COUNT(sizes); i++) {
+        kbi_dimension of[KBI_DIMENSIONS];
+        int n = 0;
+        bool good = kbi_size_dimensions(&a, sizes[i].spec, of, &n);
+        CHECK_THAT(good == (sizes[i].n >= 0) && (!good || n == sizes[i].n), "'%s': %d axes", sizes[i].spec, n);
+        if (!good || !n) continue;
+        CHECK_STR(of[n - 1].name, sizes[i].last);
+        CHECK_INT(of[n - 1].values[of[n - 1].n - 1].i, sizes[i].value);
+    }
+    // which values of -a an entry takes: as low as it declares them, and above 0 where it declares no 0
+    static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
+                                    KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
+                                    KB_SIZE("s", "m=7 k=0:4 n=3"), { NULL, KB_AXIS_END, { 0 }, { 0 }, { 0 } } };
+    kb_entry e;
+    memset(&e, 0, sizeof e);
+    e.operation = "op", e.implementation = "impl", e.axes = axes;
+    static const struct {
+        const char* name;
+        int64_t lowest;
+        const char *takes, *refuses;
+    } entries[] = { { "n", 2, "1,100", "1,0" }, { "zero", 0, "0", "5,-1" }, { "below", -1, "-5", NULL },
+                    { "m", 7, "1", "0" },       { "k", 0, "0,9", "-1" },    { "none", INT64_MAX, "1", "0" } };
+    for (int i = 0; i < KBI_COUNT(entries); i++) {
+        CHECK_INT(kbi_lowest_declared(&a, &e, entries[i].name), entries[i].lowest);
+        d = kbi_parse_list(&a, entries[i].name, KB_AXIS_INTS, entries[i].takes, strlen(entries[i].takes));
+        CHECK_THAT(kbi_takes_values(&a, &e, &d, ""), "%s=%s", entries[i].name, entries[i].takes);
+        if (!entries[i].refuses) continue;
+        d = kbi_parse_list(&a, entries[i].name, KB_AXIS_INTS, entries[i].refuses, strlen(entries[i].refuses));
+        CHECK_THAT(!kbi_takes_values(&a, &e, &d, ""), "%s=%s", entries[i].name, entries[i].refuses);
+    }
+    d = kbi_parse_list(&a, "p", KB_AXIS_REALS, "-1", 2);
+    CHECK(kbi_takes_values(&a, &e, &d, ""));
+    kbi_arena_free(&a);
+}
+
+// --- patterns ---
+
+static void test_patterns(void) {
+    static const struct {
+        const char* pattern;
+        double size;
+    } rows[] = { { "", 0 },
+                 { "abc", 3 },
+                 { "a+", 2 },
+                 { "ba+c", 4 },
+                 { "a*b?c", 3 },
+                 { "a{3}", 3 },
+                 { "a{0}", 1 },
+                 { "a{2,5}b", 6 },
+                 { "a{5,2}", 5 },
+                 { "a{3,}b", 5 },
+                 { "(ab)+", 4 },
+                 { "(ab){3}c", 7 },
+                 { "((ab){2}c){10}", 50 },
+                 { "(a|b)c", 4 },
+                 { "a)b", 3 },
+                 { "[abc]d", 2 },
+                 { "[]a]b", 2 },
+                 { "[^]a]b", 2 },
+                 { "[^a]{4}", 4 },
+                 { "[[:alpha:]]x", 2 },
+                 { "[[.].]]x", 2 },
+                 { "[[=]=]a]x", 2 },
+                 { "[[:a]x", 2 },
+                 { "[a", 1 },
+                 { "a\\+b", 3 },
+                 { "\\(a", 2 },
+                 { "a\\", 2 },
+                 { "{", 1 },
+                 { "a{x}", 4 },
+                 { "a{12", 12 },
+                 { "\\1", 1e9 },
+                 { "\\a", 1 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        const char* at = rows[i].pattern;
+        double size = kbi_pattern_size(&at, 0);
+        CHECK_THAT(size == rows[i].size, "'%s': %g", rows[i].pattern, size);
+    }
+    static char text[KBI_PATTERN + 20];
+    for (int depth = KBI_PATTERN_DEPTH - 1; depth <= KBI_PATTERN_DEPTH + 1; depth++) {
+        memset(text, '(', (size_t)depth), text[depth] = 'a', memset(text + depth + 1, ')', (size_t)depth);
+        text[2 * depth + 1] = 0;
+        CHECK_THAT(kbi_pattern_sound(text) == (depth <= KBI_PATTERN_DEPTH), "%d groups in groups", depth);
+    }
+    for (int n = KBI_PATTERN - 1; n <= KBI_PATTERN + 1; n++) {
+        memset(text, 'a', (size_t)n), text[n] = 0;
+        CHECK_THAT(kbi_pattern_sound(text) == (n <= KBI_PATTERN), "%d characters", n);
+    }
+    CHECK(kbi_pattern_sound("(a{64}){64}") && !kbi_pattern_sound("(a{64}){64}b"));
+    memset(text, '?', KBI_PATTERN + 1), text[0] = 'a', text[KBI_PATTERN + 1] = 0; // one too many, of size 1
+    CHECK(!kbi_pattern_sound(text));
+    kbi_strings texts;
+    kbi_patterns p;
+    texts.n = 0;
+    texts.of[texts.n++] = "^ab", texts.of[texts.n++] = "c(d|e)$";
+    CHECK(kbi_patterns_compile(&p, &texts));
+    CHECK_INT(p.n, 2);
+    CHECK(kbi_patterns_match(&p, "ABx") && kbi_patterns_match(&p, "xce") && !kbi_patterns_match(&p, "xab"));
+    kbi_patterns_free(&p);
+    CHECK_INT(p.n, 0);
+    CHECK(!kbi_patterns_match(&p, "ab"));
+    texts.of[1] = "(";
+    CHECK(!kbi_patterns_compile(&p, &texts));
+    kbi_patterns_free(&p);
+}
+
+// --- plans ---
+
+static void body(kb_state* kb) { (void)kb; }
+
+#define END                                    \
+    {                                          \
+        NULL, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
+    }
+static const kb_axis grid[] = { KB_AXIS("x", 1, 2), KB_AXIS("y", 3, 4, 5), END };
+static const kb_axis turned[] = { KB_AXIS("y", 5, 4, 3), KB_AXIS("x", 2, 1), END };
+static const kb_axis typed[] = { KB_AXIS_STR("dir", "fwd", "bwd"), KB_DTYPE("f32", "bf16"), KB_SIZE("small", "n=4"),
+                                 KB_SIZE("large", "n=8,16"), END };
+static kb_entry entries[] = { { .operation = "a", .implementation = "one", .body = body, .axes = grid },
+                              { .operation = "a", .implementation = "two", .body = body, .axes = turned },
+                              { .operation = "b", .implementation = "one", .body = body, .axes = typed },
+                              { .operation = "c", .implementation = "gpu", .body = body, .needs = KB_NEEDS_GPU },
+                              { .operation = "c", .implementation = "cpu", .body = body, .needs = KB_NEEDS_CPU } };
+static kb_entry* const all_entries[] = { &entries[0], &entries[1], &entries[2], &entries[3], &entries[4] };
+
+static bool plan_of(kbi_plan* plan, const char* line) {
+    kbi_registered all = { (kb_entry**)(void*)all_entries, KBI_COUNT(all_entries) };
+    CHECK(parse(line));
+    return kbi_plan_make(plan, &options, &all);
+}
+
+// The names of a plan, a group in brackets, each as short as it can be told: "[a.one 1 3][...".
+static const char* shown(const kbi_plan* plan) {
+    static char out[4][4000];
+    static int turn;
+    char* at = out[turn = (turn + 1) % 4];
+    *at = 0;
+    for (int i = 0; i < plan->n; i++) {
+        const kbi_case* c = &plan->cases[i];
+        bool first = i == 0 || c->group != c[-1].group;
+        at += sprintf(at, "%s%s.%s", first ? "[" : " ", c->entry->operation, c->entry->implementation);
+        if (c->direction) at += sprintf(at, "/%s", c->direction);
+        for (int k = 0; k < c->n_params; k++) {
+            const kb_param* p = &c->params[k];
+            at += p->type == KB_AXIS_STRINGS ? sprintf(at, "/%s", p->s) : sprintf(at, "/%s%d", p->name, (int)p->i);
+        }
+        if (i + 1 == plan->n || c->group != c[1].group) at += sprintf(at, "]");
+    }
+    return out[turn];
+}
+
+static void check_plan(const char* line, int groups, int all, const char* want) {
+    kbi_plan plan;
+    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is refused", line)) return;
+    CHECK_THAT(strcmp(shown(&plan), want) == 0, "%s: %s", line, shown(&plan));
+    CHECK_THAT(plan.groups == groups && plan.n_all == all, "%s: %d groups of %d", line, plan.groups, plan.n_all);
+    for (int i = 0; i < plan.n_all; i++) { // behind the shard's own cases stand those of the others
+        int same = 0;
+        for (int k = 0; k < plan.n_all; k++) same += plan.cases[k].place == plan.cases[i].place;
+        CHECK(same == 1 && plan.cases[i].place >= 1 && plan.cases[i].place <= plan.n_all);
+    }
+    kbi_plan_free(&plan);
+    CHECK(!plan.cases && !plan.n && !plan.arena.block);
+}
+
+static void test_plans(void) {
+    check_plan("--op a", 6, 12,
+               "[a.one/x1/y3 a.two/y3/x1][a.one/x1/y4 a.two/y4/x1][a.one/x1/y5 a.two/y5/x1]"
+               "[a.one/x2/y3 a.two/y3/x2][a.one/x2/y4 a.two/y4/x2][a.one/x2/y5 a.two/y5/x2]");
+    check_plan("--op a --impl two", 6, 6,
+               "[a.two/y5/x2][a.two/y5/x1][a.two/y4/x2][a.two/y4/x1][a.two/y3/x2][a.two/y3/x1]");
+    check_plan("--op b --size large --dtype bf16", 4, 4,
+               "[b.one/fwd/bf16/n8][b.one/fwd/bf16/n16][b.one/bwd/bf16/n8][b.one/bwd/bf16/n16]");
+    check_plan("--op b --fast --dtype f32", 2, 2, "[b.one/fwd/f32/n4][b.one/bwd/f32/n4]");
+    check_plan("--op b --size small,large -a n=3 --dtype f32", 2, 2, "[b.one/fwd/f32/n3][b.one/bwd/f32/n3]");
+    check_plan("--op a -a x=7 -a Y=1,1:2 --exclude two", 2, 2, "[a.one/x7/y1][a.one/x7/y2]");
+    check_plan("--op c", 1, 2, "[c.gpu c.cpu]");
+    check_plan("x=1/y=[35] --exclude two", 2, 2, "[a.one/x1/y3][a.one/x1/y5]");
+    check_plan("--op a --impl one --shard 1/4", 1, 6, "[a.one/x1/y3]");
+    check_plan("--op a --impl one --shard 3/4", 2, 6, "[a.one/x1/y5][a.one/x2/y5]");
+    check_plan("--op a --impl one --shard 4/4", 2, 6, "[a.one/x2/y3][a.one/x2/y4]");
+    check_plan("--op a --impl one --shard 7/8", 0, 6, "");
+    check_plan("--op a --impl one --shard 6/8", 1, 6, "[a.one/x2/y5]");
+    check_plan("--op a,c -a x=1 -a y=1,2 --exclude y=2.*/|two --shard 1/2", 1, 4, "[c.gpu c.cpu]");
+    kbi_plan plan;
+    CHECK(!plan_of(&plan, "--op b --size small --dtype f64") && !plan.cases);
+    CHECK(!plan_of(&plan, "--op nothing") && !plan_of(&plan, "nothing") && !plan_of(&plan, "("));
+    CHECK(!plan_of(&plan, "--op a -a x=1:1000 -a y=1:1001")); // above a million
+    CHECK(plan_of(&plan, "--op a -a x=1:30 -a y=1:20"));      // in many steps of growing
+    CHECK_INT(plan.n, 1200), CHECK_INT(plan.groups, 600), CHECK_INT(plan.n_matched, 1200);
+    for (int i = 0; i < plan.n; i++) CHECK(plan.cases[i].group == i / 2 && plan.cases[i].place == i + 1);
+    kbi_plan_free(&plan);
+}
+
+// --- which groups a shard and a part have ---
+
+static void test_dealing(void) {
+    static const struct {
+        int n, groups, cost[8], to[8];
+    } rows[] = { { 1, 3, { 5, 3, 3 }, { 0, 0, 0 } },
+                 { 2, 4, { 3, 3, 3, 3 }, { 0, 1, 1, 0 } },
+                 { 2, 5, { 9, 3, 3, 3, 3 }, { 0, 1, 1, 1, 0 } },
+                 { 3, 7, { 3, 3, 3, 3, 3, 3, 3 }, { 0, 1, 2, 2, 1, 0, 0 } },
+                 { 3, 5, { 8, 5, 5, 3, 3 }, { 0, 1, 2, 2, 1 } },
+                 { 4, 2, { 3, 3 }, { 0, 1 } } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_dealt of[8];
+        int to[8];
+        for (int k = 0; k < 8; k++) of[k].cost = rows[i].cost[k], of[k].first = k, of[k].n = 1;
+        kbi_deal(of, rows[i].groups, rows[i].n, to);
+        for (int k = 0; k < rows[i].groups; k++)
+            CHECK_THAT(to[k] == rows[i].to[k], "row %d, group %d goes to %d", i, k, to[k]);
+    }
+}
+
+static void test_seconds(void) {
+    static const struct {
+        const char* line;
+        double max_time;
+        int n;
+        double want;
+    } rows[] = { { "", 1, 1, 1.5 },           // half as much of warm-up
+                 { "", 1, 2, 4 },             // the baseline twice
+                 { "", 1, 3, 5.5 },           //
+                 { "", 4, 1, 5 },             // a second of warm-up at most
+                 { "", 2, 1, 3 },             //
+                 { "--warmup 0s", 1, 1, 1 },  //
+                 { "--warmup 3s", 1, 2, 9 },  //
+                 { "--timeout 2s", 1, 2, 4 }, //
+                 { "--timeout 1s", 1, 3, 3 }, //
+                 { "--energy --device 0", 1, 2, 10 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        if (!parse(rows[i].line)) continue;
+        double got = kbi_group_seconds(&options, rows[i].max_time, rows[i].n);
+        CHECK_THAT(got == rows[i].want, "%s, %g s, %d: %g", rows[i].line, rows[i].max_time, rows[i].n, got);
+    }
+}
+
+static void test_parts(void) {
+    // a group of one takes 1.5 s and a tenth, of two 4.2 s; each operation in turn, from the middle of its list
+    check_plan("--op a --impl one --part 1700ms", 1, 1, "[a.one/x2/y3]");
+    check_plan("--op a --impl one --part 3300ms", 2, 2, "[a.one/x1/y3][a.one/x2/y3]");
+    check_plan("--op a --impl one --part 4900ms", 3, 3, "[a.one/x1/y3][a.one/x2/y3][a.one/x2/y4]");
+    check_plan("--op a --impl one --part 1m", 6, 6,
+               "[a.one/x1/y3][a.one/x1/y4][a.one/x1/y5][a.one/x2/y3][a.one/x2/y4][a.one/x2/y5]");
+    check_plan("--op a --part 4300ms", 1, 2, "[a.one/x2/y3 a.two/y3/x2]");
+    check_plan("--op a --part 8s", 1, 2, "[a.one/x2/y3 a.two/y3/x2]");
+    check_plan("--op a --impl one --part 3300ms --procs 2", 1, 1, "[a.one/x2/y3]");
+    check_plan("--op a,b --impl one --dtype f32 --part 3400ms", 2, 2, "[b.one/fwd/f32/n8][b.one/bwd/f32/n8]");
+    kbi_plan plan;
+    CHECK(!plan_of(&plan, "--op a --impl one --part 1500ms") && !plan.cases);
+    CHECK(plan_of(&plan, "--op c --part 1700ms --device cpu")); // one of two is there to be run
+    CHECK_INT(plan.n, 2), CHECK_INT(plan.n_matched, 2);
+    kbi_plan_free(&plan);
+    CHECK(plan_of(&plan, "--op a,c --part 4300ms"));
+    CHECK_INT(plan.n_matched, 14), CHECK(plan.n < 14);
+    kbi_plan_free(&plan);
+    if (!KBI_CUDA) { // what cannot run here takes nothing, and stays
+        check_plan("--op c --impl gpu --part 1ms", 1, 1, "[c.gpu]");
+        CHECK(!plan_of(&plan, "--op c --impl cpu --part 1ms"));
+    }
+}
+
+int main(void) {
+    static const char* const variables[] = { "GTEST_SHARD_INDEX", "GTEST_TOTAL_SHARDS" };
+    for (int i = 0; i < 2; i++) unsetenv(variables[i]);
+    if (!freopen("/dev/null", "w", stderr)) return SKIP("nowhere to put what is refused"), test_end();
+    test_limits();
+    test_values();
+    test_recipe();
+    test_shards_by_environment();
+    test_axes();
+    test_patterns();
+    test_plans();
+    test_dealing();
+    test_seconds();
+    test_parts();
+    KBENCH_FREE(options.load);
+    return test_end();
+}
