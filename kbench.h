@@ -7260,7 +7260,8 @@ static double kbi_measure_wall_bias(void) {
         int64_t a = kbi_now();
         ns[i] = (double)(kbi_now() - a);
     }
-    return kbi_median_of(ns, KBI_COUNT(ns), scratch);
+    double bias = kbi_median_of(ns, KBI_COUNT(ns), scratch);
+    return KBI_MAX(bias, 1e-3); // above 0: it is known
 }
 
 // How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
@@ -7336,7 +7337,7 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = KBI_MAX(kbi_measure_wall_bias(), 1e-3);
+    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
@@ -8638,9 +8639,9 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     if (!g || run->call.sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
         return cudaGetLastError(), 0;
     kbi_graph_ns(probe);
-    double each = KBI_MAX(kbi_graph_ns(probe) - 2000, 500); // about; 2 us of it are the events'
+    double each = kbi_graph_ns(probe) - 2000; // about; 2 us of it are the events'
     cudaGraphExecDestroy(probe);
-    int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / each) + 1;
+    int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
     return g->launches = (n + copies - 1) / copies * copies;
 }

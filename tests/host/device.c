@@ -1,0 +1,1128 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// The pieces of the CUDA back end, each by itself on the virtual GPU: known answers, and both sides of every edge.
+#include "test.h"
+#include "virtual_gpu.h"
+
+// once: CHECK_INT may look at what it is given again
+#define EQUAL(got, want)                                                                              \
+    do {                                                                                              \
+        const long long got_ = (got);                                                                 \
+        CHECK_THAT(got_ == (long long)(want), "%s is %lld, not %lld", #got, got_, (long long)(want)); \
+    } while (0)
+
+static kbi_machine machine;
+static kbi_recipe recipe;
+static kb_entry entry;
+static kbi_case the_case;
+
+static kbi_run* new_run(void) {
+    static kbi_run run;
+    KBENCH_FREE(run.sampling.samples);
+    kbi_recipe_default(&recipe);
+    entry.operation = "op", entry.implementation = "impl";
+    the_case.entry = &entry, the_case.name = "op/impl=impl";
+    kbi_run_init(&run, &kbi_cuda, &machine, &recipe);
+    run.of = &the_case;
+    kbi_insight_clear();
+    return &run;
+}
+static double count_of(const char* name) {
+    int i = 0;
+    while (calls[i].name && strcmp(calls[i].name, name) != 0) i++;
+    return calls[i].n;
+}
+
+// --- launches, as the driver is asked for them ---
+
+static struct launched {
+    void *f, *first;
+    unsigned blocks, threads, shared, cluster;
+    uint64_t words[3];
+    int n, error;
+} launched;
+static int take_launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                       unsigned shared, kb_stream stream, void** a, void** extra) {
+    CHECK(gy == 1 && gz == 1 && by == 1 && bz == 1 && stream == kbi_lab.gpu.stream && !extra);
+    launched.f = f, launched.blocks = gx, launched.threads = bx, launched.shared = shared, launched.cluster = 1;
+    launched.n++;
+    for (int i = 0; a && i < 3 && (f == kbi_lab.gpu.functions[KBI_F_READ] || f == kbi_lab.gpu.functions[KBI_F_COPY]);
+         i++)
+        memcpy(&launched.words[i], a[i], 8);
+    for (int i = 0; a && i < 2 && f == kbi_lab.gpu.functions[KBI_F_GATE]; i++) memcpy(&launched.words[i], a[i], 8);
+    if (a && f == kbi_lab.gpu.functions[KBI_F_SPIN]) memcpy(&launched.words[0], a[0], 8);
+    for (int i = 0; a && i < KBI_EMPTY_KERNELS; i++)
+        if (f == kbi_lab.gpu.empty[i]) launched.first = ((void**)a[0])[0];
+    return launched.error;
+}
+static int take_launch_as(const kbi_cu_config* c, void* f, void** a, void** extra) {
+    int error = take_launch(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared,
+                            c->stream, a, extra);
+    CHECK_INT(c->n, 1), CHECK_INT(c->attributes->id, 4), CHECK_INT(c->attributes->value[1], 1);
+    CHECK_INT(c->attributes->value[2], 1);
+    launched.cluster = c->attributes->value[0];
+    return error;
+}
+
+static void test_launches(void) {
+    kbi_cu_launch real = kbi_lab.gpu.launch;
+    kbi_cu_launch_as real_as = kbi_lab.gpu.launch_as;
+    kbi_shape shape = { 7, 96, 1000, 1, 3, 0 };
+    char *before = NULL, *p = (char*)kbi_lab.gpu.touch;
+    int moved = 0;
+    kbi_lab.gpu.launch = take_launch, kbi_lab.gpu.launch_as = take_launch_as;
+    CHECK(kbi_launch_empty(&shape));
+    CHECK(launched.f == kbi_lab.gpu.empty[3]), CHECK(launched.first == NULL);
+    CHECK_INT(launched.blocks, 7), CHECK_INT(launched.threads, 96), CHECK_INT(launched.shared, 1000);
+    shape.writes = 1;
+    for (int i = 0; i < 50; i++) {
+        CHECK(kbi_launch_empty(&shape));
+        char* at = (char*)launched.first;
+        CHECK(at >= p && at < p + KBI_TOUCHED / 2), CHECK_INT((at - p) % 128, 0);
+        moved += at != before, before = at;
+    }
+    CHECK(moved > 40);
+    shape.cluster = 4;
+    CHECK(kbi_launch_empty(&shape)), CHECK_INT(launched.cluster, 4), CHECK_INT(launched.blocks, 7);
+    CHECK_INT(launched.threads, 96), CHECK_INT(launched.shared, 1000);
+    launched.error = 1;
+    CHECK(!kbi_launch_empty(&shape));
+    shape.cluster = 1;
+    CHECK(!kbi_launch_empty(&shape));
+    shape.cluster = 2, launched.error = 0, kbi_lab.gpu.launch_as = NULL;
+    CHECK(!kbi_launch_empty(&shape));
+    // what reads and copies, in pieces of 16 bytes by a full GPU
+    kbi_gpu_read(p, 4096);
+    CHECK(launched.f == kbi_lab.gpu.functions[KBI_F_READ]), CHECK_INT(launched.words[1], 256);
+    CHECK_INT(launched.blocks, 132 * 8), CHECK_INT(launched.threads, 256);
+    kbi_gpu_copy_kernel(p + 64, p, 8192);
+    CHECK(launched.words[0] == (uint64_t)(uintptr_t)(p + 64) && launched.words[1] == (uint64_t)(uintptr_t)p);
+    CHECK_INT(launched.words[2], 512), CHECK_INT(launched.blocks, 132 * 8), CHECK_INT(launched.threads, 256);
+    // before a cold launch L2 is emptied, and four empty kernels find what that took along
+    launched.n = 0, kbi_lab.gpu.gated = false;
+    kbi_launch_begin(false);
+    CHECK_INT(launched.n, 0);
+    kbi_launch_begin(true);
+    CHECK_INT(launched.n, 1 + 4), CHECK(launched.f == kbi_lab.gpu.functions[KBI_F_NULL]);
+    CHECK_INT(launched.words[1], kbi_lab.gpu.clean_bytes / 16);
+    for (int persisting = 0; persisting < 2; persisting++)
+        for (int cold = 0; cold < 2; cold++) {
+            double resets = count_of("cudaCtxResetPersistingL2Cache");
+            kbi_lab.gpu.persisting = persisting;
+            kbi_launch_begin(cold);
+            CHECK_INT(count_of("cudaCtxResetPersistingL2Cache") - resets, persisting && cold);
+        }
+    kbi_lab.gpu.persisting = false;
+    // a mark: two numbers for each case
+    kbi_run* run = new_run();
+    run->call.mark = 5;
+    recipe.mode = KBI_HOT;
+    for (int begin = 0; begin < 2; begin++) {
+        launched.n = 0;
+        kbi_gpu_mark(run, begin);
+        CHECK_INT(launched.blocks, begin ? 11 : 12), CHECK_INT(launched.n, 1), CHECK_INT(launched.threads, 1);
+    }
+    recipe.mode = KBI_COLD, launched.n = 0;
+    kbi_gpu_mark(run, true);
+    CHECK_INT(launched.n, 2);
+    launched.n = 0;
+    kbi_gpu_mark(run, false);
+    CHECK_INT(launched.n, 1);
+    kbi_lab.gpu.launch = real, kbi_lab.gpu.launch_as = real_as;
+}
+
+static int refuse_wait(kb_stream s, unsigned long long a, unsigned v, unsigned f) {
+    return (void)s, (void)a, (void)v, (void)f, 1;
+}
+static double alarm_in(void) {
+    struct itimerval t;
+    getitimer(ITIMER_REAL, &t);
+    return (double)t.it_value.tv_sec + 1e-6 * (double)t.it_value.tv_usec + (double)t.it_interval.tv_sec;
+}
+static void test_gate(void) {
+    kbi_gpu* g = &kbi_lab.gpu;
+    kbi_cu_launch real = g->launch;
+    kbi_cu_wait wait = g->wait_value;
+    g->alarmed = 0, g->gated = true;
+    *g->flag = 1;
+    g->wait_value = refuse_wait, g->launch = take_launch; // then a kernel spins for it
+    kbi_gate_close();
+    CHECK(!g->wait_value), CHECK(g->closed), CHECK_INT(*g->flag, 0);
+    CHECK(launched.f == g->functions[KBI_F_GATE]), CHECK_INT(launched.blocks, 1), CHECK_INT(launched.threads, 1);
+    CHECK(launched.words[0] == (uint64_t)(uintptr_t)g->device_flag), CHECK_INT(launched.words[1], 2000000000);
+    CHECK(alarm_in() > 0.1 && alarm_in() < 1.01);
+    kbi_gate_open();
+    CHECK_INT(*g->flag, 1), CHECK(!g->closed), CHECK_REAL(alarm_in(), 0, 0), CHECK(g->gated);
+    *g->flag = 0;
+    kbi_gate_open(); // it is open
+    CHECK_INT(*g->flag, 0);
+    g->wait_value = wait, g->launch = real;
+    kbi_gate_close();
+    CHECK(g->wait_value != NULL);
+    kbi_gate_alarm(SIGALRM);
+    CHECK_INT(*g->flag, 1), CHECK_INT(g->alarmed, 1);
+    kbi_gate_open();
+    CHECK(!g->gated); // the rest of the group waits for none
+    cudaStreamSynchronize(g->stream);
+    // learnt: two alarms in a row
+    g->ungated = false, g->alarms = 0;
+    static const int alarmed[] = { 1, 0, 1, 1 };
+    for (int i = 0; i < 4; i++) {
+        g->alarmed = alarmed[i];
+        CHECK(!g->ungated);
+        kbi_gate_learn();
+    }
+    CHECK(g->ungated);
+    g->ungated = false, g->alarms = 0, g->alarmed = 0;
+    kbi_sample_open(true, 3);
+    CHECK(g->gated), CHECK_INT(g->size, 3), CHECK_INT(g->at, 0);
+    g->ungated = true, g->alarmed = 1, g->at = 2;
+    kbi_sample_open(true, 3);
+    CHECK(!g->gated), CHECK_INT(g->alarmed, 0), CHECK_INT(g->at, 0);
+    g->ungated = false;
+    kbi_sample_open(false, 1);
+    CHECK(!g->gated);
+    g->size = 2;
+    for (int i = 0; i < 2; i++) {
+        kbi_launch_begin(false);
+        EQUAL(kbi_launch_end(), i == 1);
+    }
+    g->at = 0, g->ns[0] = 1, g->ns[1] = 2, g->ns[2] = 9, g->ns[3] = 100;
+    CHECK_REAL(kbi_sample_mean(1), 1, 0), CHECK_REAL(kbi_sample_mean(3), 4, 0);
+}
+
+// --- timers: sizes of groups, gates, which timer ---
+
+static void test_groups(void) {
+    static const struct {
+        int launches, sampled, settling, turns, nodes, gated;
+        int64_t estimate;
+        int size, is_gated;
+    } rows[] = { { 0, 0, 0, 0, 1, 1, 500000, 8, 1 }, { 0, 0, 0, 0, 1, 1, 500001, 1, 1 },
+                 { 0, 1, 0, 0, 1, 1, 1000, 1, 1 },   { 3, 0, 0, 0, 1, 1, 900000, 3, 1 },
+                 { 3, 1, 0, 0, 1, 1, 1000, 3, 1 },   { 3, 0, 1, 0, 1, 1, 1000, 1, 1 },
+                 { 3, 0, 0, 1, 1, 1, 1000, 1, 1 },   { 0, 0, 0, 0, 255, 1, 1000, 8, 1 },
+                 { 0, 0, 0, 0, 256, 1, 1000, 8, 0 }, { 0, 0, 0, 0, 1, 0, 1000, 8, 0 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_run* run = new_run();
+        recipe.launches = rows[i].launches, recipe.mode = KBI_HOT;
+        run->call.sampled = rows[i].sampled, run->place.settling = rows[i].settling;
+        run->call.phase = rows[i].turns ? KBI_PHASE_TURNS : KBI_PHASE_SAMPLE, run->call.unit = KBI_SAMPLE;
+        run->work.nodes = rows[i].nodes, run->work.estimate_ns = rows[i].estimate;
+        run->sampling.gated = rows[i].gated;
+        EQUAL(kbi_events_begin(run), 1);
+        CHECK_INT(kbi_lab.gpu.size, rows[i].size), CHECK_INT(kbi_lab.gpu.gated, rows[i].is_gated);
+        CHECK(run->sampling.open);
+        for (int k = 1; k < rows[i].size; k++) { // one group, until its last launch has ended
+            CHECK(!kbi_sample_complete(run)), CHECK(run->sampling.open), CHECK_INT(kbi_lab.gpu.at, k);
+            EQUAL(kbi_events_begin(run), 1);
+        }
+        CHECK(kbi_sample_complete(run)), CHECK(!run->sampling.open), CHECK_INT(kbi_lab.gpu.at, 0);
+        CHECK_INT(run->m.retaken, 0);
+    }
+    // the first four launches of a warm-up stand alone
+    kbi_run* run = new_run();
+    run->call.unit = KBI_WARM;
+    for (int n = 3; n < 5; n++) {
+        run->alike.n = n, run->work.estimate_ns = 1000;
+        kbi_events_begin(run);
+        CHECK_INT(kbi_lab.gpu.size, n < 4 ? 1 : 8);
+        kbi_launch_end();
+        run->sampling.open = false;
+    }
+    // a group in which the watchdog came is taken again; after the second one in a row without a gate, and all with it
+    run = new_run();
+    run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
+    for (int i = 0; i < 2; i++) {
+        kbi_events_begin(run);
+        kbi_lab.gpu.alarmed = 1;
+        CHECK(!kbi_sample_complete(run));
+        CHECK_INT(run->sampling.alarms, i + 1), CHECK_INT(run->sampling.gated, i == 0);
+    }
+    CHECK_INT(run->m.retaken, 2 + 5), CHECK_INT(run->m.n, 0);
+    run = new_run(); // as when the process was stopped
+    run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
+    for (int i = 0; i < 3; i++) {
+        kbi_events_begin(run);
+        kbi_lab.stops++;
+        CHECK(!kbi_sample_complete(run));
+    }
+    CHECK_INT(run->m.retaken, 3), CHECK_INT(run->m.n, 5), CHECK(run->sampling.gated);
+    run->sampling.alarms = 1;
+    kbi_events_begin(run);
+    CHECK(kbi_sample_complete(run)), CHECK_INT(run->sampling.alarms, 0);
+}
+
+static struct CUgraph_st* graph_of(int nodes, double ns) {
+    static const function of = { "block", 24, 1, 32, 0, 1, false };
+    kbi_graph_capture_begin();
+    for (int i = 0; i < nodes; i++) {
+        operation o = { KERNEL, &of, ns, NULL, NULL, NULL };
+        submit(kbi_lab.gpu.stream, o);
+    }
+    cudaGraph_t g = NULL;
+    cudaStreamEndCapture(kbi_lab.gpu.stream, &g);
+    return g;
+}
+static kbi_graph* kept_graph(int nodes, double ns) {
+    kbi_graph* g = (kbi_graph*)kbi_grow(NULL, sizeof *g);
+    memset(g, 0, sizeof *g);
+    return g->one = graph_of(nodes, ns), g;
+}
+
+static void test_graphs(void) {
+    static const struct {
+        int nodes, copies;
+        double ns;
+        int64_t least, most;
+    } rows[] = { { 1, 1, 20000, 9, 10 },  { 1, 1, 1e6, 1, 1 },    { 1, 7, 1e6, 7, 7 },
+                 { 1, 7, 20000, 14, 14 }, { 20, 1, 100, 18, 22 }, { 1000, 1, 100, 1, 2 },
+                 { 2001, 1, 1, 1, 1 },    { 100, 1, 10, 4, 5 },   { 1, 1, 100, 150, 401 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_run* run = new_run();
+        kbi_graph* g = kept_graph(rows[i].nodes, rows[i].ns);
+        run->work.graph = g, run->work.nodes = rows[i].nodes;
+        double probes = count_of("cudaGraphExecDestroy"), launches = count_of("cudaGraphLaunch");
+        int64_t n = kbi_graph_repeats(run, rows[i].copies);
+        CHECK_THAT(n >= rows[i].least && n <= rows[i].most, "row %d: %lld repeats", (int)i, (long long)n);
+        CHECK_INT(n % rows[i].copies, 0), CHECK_INT(g->launches, n);
+        CHECK_INT(count_of("cudaGraphExecDestroy") - probes, 1);
+        CHECK_INT(count_of("cudaGraphLaunch") - launches, 2); // the first one loads it
+        run->call.sampled = true;
+        EQUAL(kbi_graph_repeats(run, 1), 0);
+        run->call.sampled = false;
+        // both captured, and forgotten with the first
+        recipe.mode = KBI_ROTATE;
+        CHECK(!kbi_wants_graph(run));
+        for (int which = 0; which < 2; which++)
+            for (int begin = 1; begin >= 0; begin--) {
+                kbi_gpu_repeat(run, which, begin);
+                CHECK_INT(gpu.capture != NULL, begin);
+            }
+        CHECK(g->many[0] && g->many[1] && !kbi_failed(run) && kbi_wants_graph(run));
+        recipe.mode = KBI_HOT;
+        CHECK(!kbi_wants_graph(run));
+        probes = count_of("cudaGraphExecDestroy"), launches = count_of("cudaGraphDestroy");
+        kbi_graph_forget(run);
+        CHECK(!run->work.graph), CHECK_INT(count_of("cudaGraphExecDestroy") - probes, 2);
+        CHECK_INT(count_of("cudaGraphDestroy") - launches, 1);
+        kbi_graph_forget(run);
+        EQUAL(kbi_graph_repeats(run, 1), 0);
+    }
+    kbi_run* run = new_run(); // a capture that breaks
+    run->work.graph = kept_graph(1, 1000);
+    kbi_gpu_repeat(run, 1, true);
+    gpu.spoiled = cudaErrorStreamCaptureUnsupported;
+    kbi_gpu_repeat(run, 1, false);
+    CHECK(kbi_failed(run) && run->m.flags == (uint64_t)1 << KB_FLAG_CUDA_ERROR);
+    kbi_graph_forget(run);
+    cudaGetLastError();
+    // the slope: what one more launch takes in a row
+    kbi_graph g;
+    memset(&g, 0, sizeof g);
+    g.launches = 50;
+    for (int i = 0; i < 2; i++) {
+        cudaGraph_t one = graph_of(50 * (i + 1), 3000);
+        cudaGraphInstantiateWithFlags(&g.many[i], one, 0);
+        cudaGraphDestroy(one);
+    }
+    CHECK_REAL(kbi_graph_slope(&g), 3400, 0.002);
+    run = new_run();
+    run->work.graph = &g, run->call.unit = KBI_SAMPLE;
+    kbi_lab.calibration.graph_floor = 1234;
+    kbi_graph_alone(run);
+    CHECK_INT(run->m.n, 1), CHECK_REAL(run->sampling.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
+    CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK_INT(run->m.launches, 50);
+    for (int i = 0; i < 2; i++) cudaGraphExecDestroy(g.many[i]);
+}
+
+static void test_choose(void) {
+    static const struct {
+        unsigned expect;
+        int timing, mode, graph, within;
+        const kbi_timer* timer;
+        uint64_t flags;
+        int gated;
+    } rows[] = {
+        { 0, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_cold_timer, 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_HOT, 0, 0, &kbi_hot_timer, 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_HOT, 1, 0, &kbi_hot_timer, 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_ROTATE, 1, 0, &kbi_rotate_timer, 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_ROTATE, 0, 0, &kbi_hot_timer, (uint64_t)1 << KB_FLAG_NOT_COLD, 1 },
+        { 0, KBI_BY_WALL, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
+        { KB_EXPECT_SYNC, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
+        { KB_EXPECT_ALLOC, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
+        { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_cold_timer, 0, 0 },
+        { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_COLD, 0, 1, &kbi_cold_timer, 0, 1 },
+        { 0, KBI_BY_CUPTI, KBI_COLD, 0, 0, &kbi_cold_timer, (uint64_t)1 << KB_FLAG_BAD_CASE, 1 },
+        { 0, KBI_BY_BOTH, KBI_HOT, 0, 0, &kbi_hot_timer, (uint64_t)1 << KB_FLAG_BAD_CASE, 1 },
+    };
+    kbi_graph g;
+    memset(&g, 0, sizeof g);
+    g.many[1] = (cudaGraphExec_t)(void*)&g;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_run* run = new_run();
+        run->work.expect = rows[i].expect, run->work.within = rows[i].within;
+        recipe.timing = rows[i].timing, recipe.mode = (kbi_mode)rows[i].mode;
+        if (rows[i].graph) run->work.graph = &g;
+        CHECK_THAT(kbi_gpu_choose(run) == rows[i].timer, "row %d", (int)i);
+        CHECK_THAT(run->m.flags == rows[i].flags, "row %d: flags %llx", (int)i, (unsigned long long)run->m.flags);
+        CHECK_INT(run->sampling.gated, rows[i].gated);
+    }
+    setenv("VIRTUAL_CUPTI", "1", 1);
+    static const struct {
+        int timing, mode, graph;
+        const kbi_timer* timer;
+        int open;
+    } traced[] = { { KBI_BY_CUPTI, KBI_COLD, 0, &kbi_cupti_timer, 1 },
+                   { KBI_BY_CUPTI, KBI_ROTATE, 1, &kbi_cupti_graph_timer, 1 },
+                   { KBI_BY_BOTH, KBI_COLD, 0, &kbi_both_timers[0], 0 },
+                   { KBI_BY_BOTH, KBI_HOT, 0, &kbi_both_timers[1], 0 } };
+    for (int i = 0; i < 4; i++) {
+        kbi_run* run = new_run();
+        recipe.timing = traced[i].timing, recipe.mode = (kbi_mode)traced[i].mode;
+        if (traced[i].graph) run->work.graph = &g;
+        CHECK_THAT(kbi_gpu_choose(run) == traced[i].timer, "traced %d", i);
+        CHECK_INT(kbi_lab.cupti.open, traced[i].open), CHECK_INT(run->m.flags, 0);
+    }
+    kbi_cupti_close();
+}
+
+// --- calibration ---
+
+static void test_calibration(void) {
+    double ns[] = { 160, 32, 96.2, 32.3, 96 };
+    CHECK_REAL(kbi_least_gap(ns, 5), 63.7, 1e-12); // what differs by less than half a nanosecond is one time
+    double same[] = { 5, 5, 5.5 }, two[] = { 9, 5 };
+    CHECK(isinf(kbi_least_gap(same, 3))), CHECK_REAL(kbi_least_gap(two, 2), 4, 0),
+        CHECK(isinf(kbi_least_gap(two, 1)));
+    kbi_calibration* c = &kbi_lab.calibration;
+    // what a kernel of each shape takes, between those that were measured
+    for (int i = 0; i < 24; i++) c->truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 1000 + 100 * i;
+    static const struct {
+        int blocks, threads, writes;
+        double want;
+    } rows[] = { { 1, 32, 0, 1000 },  { 1, 256, 0, 1100 },  { 1, 1024, 0, 1200 },
+                 { 1, 144, 0, 1050 }, { 1, 640, 0, 1150 },  { 1, 16, 0, 1000 },
+                 { 1, 32, 1, 1600 },  { 132, 32, 0, 1300 }, { 500, 1024, 1, 2100 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_shape s = { rows[i].blocks, rows[i].threads, 0, 1, 0, rows[i].writes };
+        CHECK_REAL(kbi_truth_of(KBI_COLD, &s), rows[i].want, 1e-12);
+        CHECK_REAL(kbi_truth_of(KBI_HOT, &s), rows[i].want + 1200, 1e-12);
+    }
+    kbi_shape half = { 66, 144, 0, 1, 0, 1 };
+    CHECK_REAL(kbi_truth_of(KBI_COLD, &half), 1650 + 300 * 65.0 / 131, 1e-12);
+    kbi_lab.gpu.multiprocessors = 1;
+    CHECK_REAL(kbi_truth_of(KBI_COLD, &half), 1950, 1e-12);
+    kbi_lab.gpu.multiprocessors = 132;
+    // empty kernels by shape: each once, and what the GPU refuses counts as the plainest
+    kbi_cu_launch real = kbi_lab.gpu.launch;
+    c->n_empties = 0, kbi_lab.gpu.launch = take_launch, launched.error = 0;
+    kbi_shape plainest = { 1, 32, 0, 1, 0, 1 }, other = { 1, 64, 0, 1, 0, 1 }, third = { 1, 96, 0, 1, 0, 1 };
+    CHECK_INT(kbi_empty_of(&plainest), 0), CHECK_INT(kbi_empty_of(&other), 1), CHECK_INT(kbi_empty_of(&plainest), 0);
+    CHECK_INT(kbi_empty_of(&other), 1), CHECK_INT(c->n_empties, 2);
+    launched.error = 1;
+    CHECK_INT(kbi_empty_of(&third), 0), CHECK_INT(c->n_empties, 2);
+    launched.error = 0, c->n_empties = 0;
+    kbi_lab.gpu.launch = real;
+    // all of it: the virtual GPU's events count in 32 ns, its empty kernel takes 576, and 400 more in a graph
+    memset(&c->truth, 0, sizeof c->truth), c->measured = false;
+    double evictions = count_of("kbi_read");
+    kbi_calibrate(&machine);
+    CHECK(count_of("kbi_read") - evictions >= 200 + KBI_RECENT);
+    CHECK_REAL(c->quantum, 32, 1e-6), CHECK_REAL(machine.quantum, c->quantum, 0),
+        CHECK_REAL(c->graph_floor, 976, 0.01);
+    CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0), CHECK_REAL(machine.fitted, c->fitted, 0);
+    CHECK_REAL(machine.empty_pair, c->empty_pair, 0), CHECK(c->empty_pair >= 0 && c->empty_pair < 64);
+    CHECK_REAL(c->fitted, 576, 0.15);
+    for (int i = 0; i < 24; i++) CHECK_REAL(c->truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3], c->fitted, 0);
+    CHECK_STR(machine.truth, "fitted to %globaltimer");
+    for (int mode = 0; mode < 2; mode++) {
+        CHECK_REAL(machine.floor[mode] - machine.bias[mode], c->fitted, 1e-9);
+        CHECK(c->empties[0].read[mode][1].n >= KBI_RECENT), CHECK_INT(c->empties[0].read[mode][0].n, 0);
+    }
+    // measured elsewhere
+    kbi_truth truth;
+    for (int i = 0; i < 24; i++) truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 500 + i;
+    kbi_truth_set(&truth);
+    kbi_calibrate(&machine);
+    CHECK_STR(machine.truth, "measured by CUPTI");
+    for (int mode = 0; mode < 2; mode++)
+        CHECK_REAL(machine.floor[mode] - machine.bias[mode], 500 + 12 * mode + 6, 1e-9);
+    // what a case's bias is made of
+    kbi_run* run = new_run();
+    run->sampling.launches = 8, run->work.empty = 0;
+    for (int measured = 0; measured < 2; measured++) {
+        int64_t n = c->empties[0].read[KBI_HOT][1].n;
+        c->measured = measured;
+        kbi_bias_update(run, KBI_HOT, true);
+        CHECK_REAL(run->m.floor_ns - run->m.bias_ns, 518, 1e-9), CHECK_REAL(run->m.step_ns, 4, 1e-6);
+        CHECK_REAL(run->m.bias_error_ns, measured ? 60 : 100, 0);
+        CHECK_INT(c->empties[0].read[KBI_HOT][1].n - n, 2);
+    }
+    run->sampling.launches = 0;
+    kbi_bias_update(run, KBI_HOT, false); // none of these yet: some more
+    CHECK_INT(c->empties[0].read[KBI_HOT][0].n, KBI_RECENT / 4), CHECK_REAL(run->m.step_ns, 32, 1e-6);
+    // by CUPTI: the empty kernel's own time for each shape
+    memset(&truth, 0, sizeof truth);
+    CHECK(kbi_measure_truth(&truth));
+    for (int i = 0; i < 24; i++) CHECK_REAL(truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3], 576, 0.005);
+    kbi_cupti_close();
+    setenv("VIRTUAL_CUPTI_MUTE", "1", 1);
+    CHECK(!kbi_measure_truth(&truth));
+    unsetenv("VIRTUAL_CUPTI_MUTE");
+    kbi_cupti_close();
+}
+
+// --- what the audit sees ---
+
+static operation node(int kind, const function* of) {
+    operation o = { KERNEL, of, 1000, NULL, NULL, NULL };
+    o.kind = kind, o.way = cudaMemcpyHostToDevice;
+    return o;
+}
+static cudaGraphNode_t as_node(operation* o) { return (cudaGraphNode_t)(void*)o; }
+
+static void test_seen(void) {
+    static const function f = { "first", 24, 7, 96, 300, 1, false }, g = { "second", 24, 9, 64, 0, 1, false };
+    operation all[] = { node(KERNEL, &f), node(KERNEL, &g), node(COPY, NULL),  node(COPY, NULL),
+                        node(HOST, NULL), node(HOST, NULL), node(HOST, NULL),  node(ALLOCATION, NULL),
+                        node(SET, NULL),  node(SET, NULL),  node(EVENT, NULL), node(WAIT, NULL),
+                        node(COPY, NULL) };
+    kbi_seen seen;
+    memset(&seen, 0, sizeof seen);
+    all[2].way = all[12].way = cudaMemcpyDeviceToDevice;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) kbi_see_node(&seen, as_node(&all[i]));
+    CHECK_INT(seen.kernels, 2), CHECK_INT(seen.copies, 3), CHECK_INT(seen.within, 2), CHECK_INT(seen.host, 3);
+    CHECK_INT(seen.allocations, 1), CHECK_INT(seen.others, 2), CHECK(seen.has_kernel);
+    CHECK(seen.node == as_node(&all[0]) && seen.first.func == &f); // the first is the one that is told of
+    CHECK_INT(seen.first.gridDim.x, 7), CHECK_INT(seen.first.blockDim.x, 96);
+
+    static const struct {
+        size_t kernels, copies, within, host, allocations, others;
+        unsigned expect;
+        int64_t nodes;
+        int flag; // -1: none
+        const char* message;
+    } rows[] = { { 1, 0, 0, 0, 0, 0, 0, 1, -1, "" },
+                 { 0, 0, 0, 0, 0, 1, 0, 1, -1, "" },
+                 { 0, 0, 0, 0, 0, 0, 0, 0, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream" },
+                 { 1, 1, 1, 0, 0, 0, 0, 2, KB_FLAG_TRANSFER, "1 copy in the timed block" },
+                 { 1, 2, 1, 0, 1, 0, 0, 4, KB_FLAG_TRANSFER, "2 copies in the timed block" },
+                 { 1, 2, 1, 0, 0, 3, KB_EXPECT_TRANSFER, 6, -1, "" },
+                 { 0, 1, 0, 0, 0, 0, KB_EXPECT_TRANSFER, 1, -1, "" },
+                 { 1, 0, 0, 1, 2, 0, 0, 3, KB_FLAG_ALLOC_INSIDE,
+                   "cudaMallocAsync or cudaFreeAsync in the timed block" },
+                 { 1, 0, 0, 1, 0, 0, 0, 1, KB_FLAG_SYNC_INSIDE, "a host function in the timed block's stream" },
+                 { 0, 0, 0, 1, 0, 0, 0, 0, KB_FLAG_SYNC_INSIDE, "a host function in the timed block's stream" } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_run* run = new_run();
+        memset(&seen, 0, sizeof seen);
+        seen.kernels = rows[i].kernels, seen.copies = rows[i].copies, seen.within = rows[i].within;
+        seen.host = rows[i].host, seen.allocations = rows[i].allocations, seen.others = rows[i].others;
+        run->work.expect = rows[i].expect;
+        kbi_audit_seen(run, &seen);
+        CHECK_INT(run->work.nodes, rows[i].nodes), CHECK_INT(run->work.within, rows[i].within == rows[i].copies);
+        CHECK_THAT(run->m.flags == (rows[i].flag < 0 ? 0 : (uint64_t)1 << rows[i].flag), "row %d", (int)i);
+        CHECK_STR(run->m.message, rows[i].message);
+    }
+
+    static const struct {
+        cudaError_t inside, end;
+        int beside, flag;
+        const char* message;
+    } refused[] = {
+        { cudaErrorStreamCaptureImplicit, cudaErrorStreamCaptureInvalidated, 0, KB_FLAG_SIDE_STREAM,
+          "default stream" },
+        { cudaSuccess, cudaErrorStreamCaptureUnjoined, 0, KB_FLAG_SIDE_STREAM, "does not wait for" },
+        { cudaSuccess, cudaErrorStreamCaptureUnmatched, 0, KB_FLAG_SIDE_STREAM, "does not wait for" },
+        { cudaErrorStreamCaptureIsolation, cudaSuccess, 0, KB_FLAG_SIDE_STREAM, "does not wait for" },
+        { cudaSuccess, cudaErrorStreamCaptureInvalidated, 1, KB_FLAG_SIDE_STREAM, "does not wait for" },
+        { cudaSuccess, cudaErrorStreamCaptureInvalidated, 0, KB_FLAG_SYNC_INSIDE, "a synchronisation" },
+        { cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated, 1, KB_FLAG_SYNC_INSIDE,
+          "cudaMalloc" },
+        { cudaErrorStreamCaptureUnsupported, cudaSuccess, 0, KB_FLAG_SYNC_INSIDE, "a synchronisation" },
+        { cudaErrorStreamCaptureInvalidated, cudaSuccess, 0, KB_FLAG_SYNC_INSIDE, "a synchronisation" },
+        { cudaErrorInvalidValue, cudaSuccess, 0, KB_FLAG_CUDA_ERROR, "cudaErrorOfSomeKind: an error under" },
+        { cudaSuccess, cudaErrorInvalidValue, 1, KB_FLAG_CUDA_ERROR, "cudaErrorOfSomeKind: an error under" },
+        { cudaSuccess, cudaSuccess, 0, KB_FLAG_CUDA_ERROR, "cudaSuccess: no error under stream capture" }
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        kbi_run* run = new_run();
+        run->work.beside = refused[i].beside;
+        kbi_audit_refused(run, refused[i].inside, refused[i].end);
+        CHECK_THAT(run->m.flags == (uint64_t)1 << refused[i].flag, "refused %d: %s", (int)i, run->m.message);
+        CHECK_HAS(run->m.message, refused[i].message);
+    }
+    // beside the stream: what takes longer than that, twice
+    kbi_run* run = new_run();
+    CHECK(!kbi_busy_beside(run, 0)), CHECK_INT(run->work.beside, 0);
+    gpu.busy = true;
+    CHECK(!kbi_busy_beside(run, 10000000000)), CHECK_INT(run->work.beside, 0);
+    CHECK(kbi_busy_beside(run, 0)), CHECK_INT(run->work.beside, 1), CHECK_INT(run->m.flags, 0);
+    kbi_gpu_settle(run);
+    CHECK_INT(run->work.beside, 2), CHECK(run->m.flags == (uint64_t)1 << KB_FLAG_SIDE_STREAM);
+    gpu.busy = false;
+    kbi_gpu_settle(run);
+    CHECK_INT(run->work.beside, 0);
+}
+
+// One number for a block's work, whatever order it stands in.
+static void test_shape(void) {
+    static const function f = { "f", 24, 7, 96, 300, 1, false }, g = { "f", 24, 7, 96, 300, 1, false },
+                          wider = { "f", 24, 7, 128, 300, 1, false };
+    static function like;
+    operation a = node(KERNEL, &f), b = node(KERNEL, &g), c = node(SET, NULL), d = node(KERNEL, &wider);
+    cudaGraphNode_t ab[] = { as_node(&a), as_node(&b) }, ba[] = { as_node(&b), as_node(&a) },
+                    ac[] = { as_node(&a), as_node(&c) }, ad[] = { as_node(&a), as_node(&d) },
+                    aa[] = { as_node(&a), as_node(&a) };
+    uint64_t all[] = { kbi_shape_of(ab, 2), kbi_shape_of(ac, 2), kbi_shape_of(ad, 2),     kbi_shape_of(aa, 2),
+                       kbi_shape_of(ab, 1), kbi_shape_of(ba, 1), kbi_shape_of(&ac[1], 1), kbi_shape_of(ab, 0) };
+    CHECK(kbi_shape_of(ba, 2) == all[0]), CHECK(all[7] == 1);
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k < i; k++) CHECK_THAT(all[i] != all[k], "shapes %d and %d", i, k);
+    // which empty kernel is like a kernel: its arguments, threads, shared memory, blocks, cluster
+    static const struct {
+        int bytes, blocks, threads, shared, cluster, which, of_blocks;
+    } rows[] = { { 8, 1, 32, 0, 1, 0, 1 },         { 9, 1, 32, 0, 1, 1, 1 },      { 16, 7, 64, 100, 1, 1, 7 },
+                 { 24, 132, 64, 0, 1, 2, 132 },    { 25, 133, 64, 0, 1, 3, 132 }, { 256, 5, 1024, 0, 1, 9, 5 },
+                 { 2048, 8, 64, 0, 8, 12, 8 },     { 4096, 7, 64, 0, 2, 13, 6 },  { 4097, 1, 64, 0, 2, 13, 2 },
+                 { 5000, 132, 64, 0, 16, 13, 128 } };
+    kbi_calibration* cal = &kbi_lab.calibration;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_run* run = new_run();
+        kbi_seen seen;
+        memset(&seen, 0, sizeof seen);
+        memset(&like, 0, sizeof like);
+        snprintf(like.name, sizeof like.name, "like");
+        like.bytes = (size_t)rows[i].bytes, like.blocks = rows[i].blocks, like.threads = rows[i].threads;
+        like.shared = rows[i].shared, like.cluster = rows[i].cluster;
+        operation o = node(KERNEL, &like);
+        kbi_see_node(&seen, as_node(&o));
+        kbi_kernel_facts(&run->m, &seen.first, seen.function);
+        CHECK_INT(run->m.shared_bytes, 4096 + rows[i].shared), CHECK_INT(run->m.grid[0], rows[i].blocks);
+        int which = kbi_empty_like(&seen, &run->m, &machine);
+        kbi_shape s = cal->empties[which].shape;
+        CHECK_THAT(s.which == rows[i].which && s.blocks == rows[i].of_blocks && s.threads == rows[i].threads &&
+                       s.shared == 4096 + rows[i].shared && s.cluster == rows[i].cluster && s.writes == 1,
+                   "row %d: kernel %d, %d blocks of %d, %d shared, clusters of %d, writes %d", (int)i, s.which,
+                   s.blocks, s.threads, s.shared, s.cluster, s.writes);
+        snprintf(machine.tool, sizeof machine.tool, "a tool");
+        CHECK_INT(kbi_empty_like(&seen, &run->m, &machine), 0);
+        machine.tool[0] = 0, seen.has_kernel = false;
+        CHECK_INT(kbi_empty_like(&seen, &run->m, &machine), 0);
+    }
+    like.dry = true, like.bytes = 24; // no argument of it points to memory
+    operation o = node(KERNEL, &like);
+    kbi_seen seen;
+    memset(&seen, 0, sizeof seen);
+    kbi_see_node(&seen, as_node(&o));
+    kbi_run* run = new_run();
+    kbi_kernel_facts(&run->m, &seen.first, seen.function);
+    int which = kbi_empty_like(&seen, &run->m, &machine);
+    CHECK_INT(cal->empties[which].shape.writes, 0);
+    // what is known of it
+    struct cudaKernelNodeParams k;
+    kbi_measured m;
+    memset(&k, 0, sizeof k), kbi_measured_clear(&m);
+    k.sharedMemBytes = 100, m.block[0] = 32, m.block[1] = 4, m.block[2] = 2;
+    kbi_facts_of(&m, &k, 41, 8, 1000, 3, "name");
+    CHECK_INT(m.registers, 41), CHECK_INT(m.local_bytes, 8), CHECK_INT(m.shared_bytes, 1100);
+    CHECK_REAL(m.occupancy, 37.5, 0), CHECK_STR(m.kernel, "name");
+    kbi_facts_of(&m, &k, 41, 8, 1000, -1, NULL); // what is not known stays
+    CHECK_REAL(m.occupancy, 37.5, 0), CHECK_STR(m.kernel, "name");
+    kbi_facts_of(&m, &k, 41, 8, 1000, 0, NULL);
+    CHECK_REAL(m.occupancy, 0, 0);
+}
+
+// --- CUPTI's records ---
+
+static int no_flush(uint32_t flags) { return (void)flags, 0; }
+static void test_spans(void) {
+    static const struct {
+        uint64_t start, end;
+    } rows[] = { { 500, 900 }, { 100, 250 }, { 300, 320 }, { 300, 700 }, { 1000, 1001 } };
+    static const double one[] = { 150, 20, 400, 400, 1 }, two[] = { 220, 600 }, three[] = { 600 }, four[] = { 800 },
+                        five[] = { 901 };
+    kbi_cupti* c = &kbi_lab.cupti;
+    int (*flush)(uint32_t) = c->flush;
+    double ns[8];
+    c->flush = no_flush;
+    for (int kernels = 1; kernels <= 6; kernels++)
+        for (int most = 0; most <= 5; most++) {
+            const double* want = kernels == 1   ? one
+                                 : kernels == 2 ? two
+                                 : kernels == 3 ? three
+                                 : kernels == 4 ? four
+                                                : five;
+            for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
+            c->n = 5;
+            int n = kbi_cupti_read(kernels, ns, most);
+            CHECK_INT(n, KBI_MIN(5 / kernels, most)), CHECK_INT(c->n, 0);
+            for (int i = 0; i < n && kernels > 1; i++) CHECK_REAL(ns[i], want[i], 0);
+            if (n) CHECK_REAL(ns[0], want[0], 0);
+            if (kernels == 1 && n == 5) CHECK_REAL(ns[1] + ns[2], 420, 0), CHECK_REAL(ns[4], 1, 0);
+        }
+    // a group's mean; a group that was not recorded in full is taken again, twice
+    kbi_run* run = new_run();
+    run->work.kernels = 1;
+    for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
+    c->n = 5;
+    CHECK_REAL(kbi_cupti_group(run, 5), 971 / 5.0, 1e-12), CHECK_INT(run->sampling.missed, 0);
+    for (int i = 0; i < 2; i++) {
+        c->n = 4;
+        CHECK(isnan(kbi_cupti_group(run, 5))), CHECK_INT(run->sampling.missed, i + 1),
+            CHECK_INT(run->m.retaken, i + 1);
+        CHECK(!kbi_failed(run));
+    }
+    c->n = 5, run->work.kernels = 0;
+    CHECK(!isnan(kbi_cupti_group(run, 5))), CHECK_INT(run->sampling.missed, 0), CHECK_INT(run->m.retaken, 2);
+    for (int i = 0; i < 3; i++) c->n = 6, kbi_cupti_group(run, 5);
+    CHECK(kbi_failed(run)), CHECK_HAS(run->m.message, "CUPTI recorded 6 of 5 launches");
+    c->flush = flush;
+}
+
+static kbi_activity to_come[16];
+static int n_to_come, came;
+static int next_record(uint8_t* buffer, size_t valid, kbi_activity** r) {
+    (void)buffer, (void)valid;
+    return came < n_to_come ? (*r = &to_come[came++], 0) : 1;
+}
+static int looked;
+static void look_at(const kbi_activity* r) { looked += r != NULL; }
+static void test_buffers(void) {
+    static const struct {
+        uint32_t kind;
+        uint64_t start, end;
+        const char* name;
+        int counts;
+    } rows[] = { { KBI_ACTIVITY_KERNEL, 10, 20, "mine", 1 },     { KBI_ACTIVITY_COPY, 10, 20, "mine", 0 },
+                 { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_read", 0 }, { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_null", 0 },
+                 { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_gate", 0 }, { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_clock", 0 },
+                 { KBI_ACTIVITY_KERNEL, 30, 45, "kbi_copy", 1 }, { KBI_ACTIVITY_KERNEL, 0, 20, "mine", 0 },
+                 { KBI_ACTIVITY_KERNEL, 50, 49, "mine", 0 },     { KBI_ACTIVITY_KERNEL, 50, 50, "mine", 1 },
+                 { KBI_ACTIVITY_KERNEL, 70, 90, NULL, 1 } };
+    enum { ROWS = sizeof rows / sizeof *rows };
+    kbi_cupti kept = kbi_lab.cupti, *c = &kbi_lab.cupti;
+    uint8_t* buffer;
+    size_t size, most;
+    c->next = next_record, c->open = true, c->n = 0, n_to_come = ROWS;
+    for (int i = 0; i < ROWS; i++) {
+        to_come[i].kind = rows[i].kind, to_come[i].name = rows[i].name;
+        to_come[i].start = rows[i].start, to_come[i].end = rows[i].end;
+    }
+    kbi_cupti_request(&buffer, &size, &most);
+    CHECK_INT(size, 1 << 20), CHECK_INT(most, 0);
+    kbi_cupti_done(NULL, 0, buffer, size, 1);
+    CHECK_INT(came, ROWS), CHECK_INT(c->n, 4);
+    for (int i = 0, n = 0; i < ROWS; i++)
+        if (rows[i].counts) {
+            CHECK_INT(c->spans[n].start, rows[i].start), CHECK_INT(c->spans[n].end, rows[i].end);
+            n++;
+        }
+    for (int how = 0; how < 4; how++) { // nothing in it; closed; no room; one that looks at all
+        int n = c->n = how == 2 ? KBI_SPANS : 4;
+        c->open = how != 1, came = looked = 0;
+        c->look = how == 3 ? look_at : NULL;
+        kbi_cupti_request(&buffer, &size, &most);
+        kbi_cupti_done(NULL, 0, buffer, size, how > 0);
+        CHECK_INT(c->n, n), CHECK_INT(came, how ? ROWS : 0), CHECK_INT(looked, how == 3 ? ROWS : 0);
+    }
+    *c = kept;
+    static const int known[] = { 26, 33, 35, 39, 40, 41, 43, 45 };
+    static const char* const words[] = { "DCGM",        "virtual GPU",  "CAP_SYS_ADMIN", "another profiler",
+                                         "virtual GPU", "confidential", "MIG",           "WSL" };
+    char why[400];
+    for (int i = 0; i < 8; i++) CHECK_HAS(kbi_cupti_why("call", known[i], why), words[i]);
+    CHECK_STR(kbi_cupti_why("call", 34, why), "call: CUPTI_ERROR_OF_SOME_KIND (34)");
+    c->text = NULL;
+    CHECK_STR(kbi_cupti_why("call", 7, why), "call: an error (7)");
+    c->text = kept.text;
+    c->error = 43;
+    CHECK_HAS(kbi_cupti_shut(why), "MIG");
+    c->error = 0;
+    CHECK_HAS(kbi_cupti_shut(why), "takes no buffers");
+    void* library = c->library;
+    c->library = NULL;
+    CHECK_HAS(kbi_cupti_shut(why), "is not found");
+    c->library = library;
+}
+
+// --- a look inside ---
+
+static void test_occupancy(void) {
+    static const struct {
+        int block[3], grid[3], registers, shared;
+        double percent;
+        int limit;
+    } rows[] = { { { 256, 1, 1 }, { 9999, 1, 1 }, 0, 0, 100, KBI_BY_WARPS },
+                 { { 256, 1, 1 }, { 9999, 1, 1 }, 42, 0, 62.5, KBI_BY_REGISTERS },
+                 { { 256, 1, 1 }, { 9999, 1, 1 }, 64, 0, 50, KBI_BY_REGISTERS },
+                 { { 256, 1, 1 }, { 9999, 1, 1 }, 40, 0, 75, KBI_BY_REGISTERS },
+                 { { 256, 1, 1 }, { 9999, 1, 1 }, 41, 0, 62.5, KBI_BY_REGISTERS },
+                 { { 256, 1, 1 }, { 9999, 1, 1 }, 32, 0, 100, KBI_BY_WARPS },
+                 { { 32, 1, 1 }, { 9999, 1, 1 }, 8, 0, 50, KBI_BY_BLOCKS },
+                 { { 33, 1, 1 }, { 9999, 1, 1 }, 8, 0, 100, KBI_BY_WARPS },
+                 { { 1, 1, 1 }, { 9999, 1, 1 }, 8, 0, 50, KBI_BY_BLOCKS },
+                 { { 256, 1, 1 }, { 9999, 1, 1 }, 8, 57344, 50, KBI_BY_SHARED },
+                 { { 256, 1, 1 }, { 9999, 1, 1 }, 8, 57345, 37.5, KBI_BY_SHARED },
+                 { { 256, 1, 1 }, { 132 * 3, 1, 1 }, 8, 0, 37.5, KBI_BY_GRID },
+                 { { 256, 1, 1 }, { 132 * 3 + 1, 1, 1 }, 8, 0, 50, KBI_BY_GRID },
+                 { { 256, 1, 1 }, { 2, 66, 3 }, 8, 0, 37.5, KBI_BY_GRID },
+                 { { 8, 8, 4 }, { 9999, 9, 9 }, 42, 0, 62.5, KBI_BY_REGISTERS },
+                 { { 0, 1, 1 }, { 1, 1, 1 }, 8, 0, 0, 0 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_event e;
+        memset(&e, 0, sizeof e);
+        memcpy(e.block, rows[i].block, sizeof e.block), memcpy(e.grid, rows[i].grid, sizeof e.grid);
+        e.registers = rows[i].registers, e.shared = rows[i].shared;
+        kbi_event_occupancy(&e);
+        CHECK_THAT(e.occupancy == (float)rows[i].percent && e.limit == rows[i].limit, "row %d: %g %%, by %d", (int)i,
+                   (double)e.occupancy, e.limit);
+    }
+}
+
+static int name_call(int domain, uint32_t id, const char** name) {
+    static const char* const names[] = {
+        "cudaLaunchKernel_v7000", "cuMemcpy_v2", "a_vector", "b_v2_ptsz", "c_v", NULL, "x"
+    };
+    *name = names[id];
+    return id == 6 && domain == 1;
+}
+static const char* text_at(int32_t at) { return kbi_lab.insight.texts.s + at; }
+static void test_names(void) {
+    static const char* const plain[] = { "cudaLaunchKernel", "cuMemcpy", "a_vector", "b_v2_ptsz", "c_v",
+                                         "a call",           "a call" };
+    static const char* const ways[] = { "memcpy",      "memcpy HtoD", "memcpy DtoH", "memcpy HtoA",
+                                        "memcpy AtoH", "memcpy AtoA", "memcpy AtoD", "memcpy DtoA",
+                                        "memcpy DtoD", "memcpy HtoH", "memcpy PtoP", "memcpy" };
+    int (*call)(int, uint32_t, const char**) = kbi_lab.cupti.call;
+    new_run();
+    kbi_lab.cupti.call = name_call;
+    for (uint32_t i = 0; i < 7; i++) CHECK_STR(text_at(kbi_call_name(1, i)), plain[i]);
+    int32_t at = kbi_call_name(2, 6);
+    CHECK_STR(text_at(at), "x"), CHECK_INT(kbi_call_name(2, 6), at); // each once
+    kbi_lab.cupti.call = NULL;
+    CHECK_STR(text_at(kbi_call_name(3, 0)), "a call");
+    kbi_lab.cupti.call = call;
+    kbi_activity_copy c;
+    memset(&c, 0, sizeof c);
+    for (int i = 0; i < 12; i++) {
+        c.kind = KBI_ACTIVITY_COPY, c.which = (uint8_t)i;
+        CHECK_STR(text_at(kbi_copy_name(&c)), ways[i]);
+        c.kind = KBI_ACTIVITY_SET;
+        CHECK_STR(text_at(kbi_copy_name(&c)), "memset");
+    }
+    c.kind = KBI_ACTIVITY_COPY, c.which = 255;
+    CHECK_STR(text_at(kbi_copy_name(&c)), "memcpy");
+}
+
+// Records as CUPTI brings them, and what becomes of them: runs, outermost calls, and what these submitted.
+static void test_collect(void) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_run* run = new_run();
+    kbi_activity k;
+    kbi_activity_copy c;
+    kbi_activity_call call;
+    static const struct {
+        uint32_t kind, id, thread, correlation;
+        uint64_t start, end;
+    } callings[] = { { KBI_ACTIVITY_RUNTIME, 211, 77, 1, 1000, 1100 }, // at the very begin of the first run
+                     { KBI_ACTIVITY_DRIVER, 307, 77, 1, 1010, 1090 },  // inside of it
+                     { KBI_ACTIVITY_DRIVER, 307, 78, 2, 1020, 1030 },  // another thread's
+                     { KBI_ACTIVITY_RUNTIME, 41, 77, 3, 2000, 2100 },  // at the end of the first
+                     { KBI_ACTIVITY_RUNTIME, 41, 77, 4, 2101, 2150 },  // behind it
+                     { KBI_ACTIVITY_RUNTIME, 51, 77, 5, 3500, 3600 } };
+    in->runs = 2;
+    in->window[0][0] = 1000, in->window[0][1] = 2000, in->window[1][0] = 3000, in->window[1][1] = 4000;
+    for (int i = 0; i < 6; i++) {
+        memset(&call, 0, sizeof call);
+        call.kind = callings[i].kind, call.id = callings[i].id, call.thread = callings[i].thread;
+        call.correlation = callings[i].correlation, call.start = callings[i].start, call.end = callings[i].end;
+        kbi_activity_look((const kbi_activity*)(const void*)&call);
+    }
+    memset(&k, 0, sizeof k);
+    k.kind = KBI_ACTIVITY_KERNEL, k.name = "k", k.start = 5000, k.end = 6000, k.stream = 7, k.registers = 42;
+    k.local = 24, k.static_shared = 100, k.dynamic_shared = 11, k.correlation = 1;
+    for (int i = 0; i < 3; i++) k.grid[i] = 2 + i, k.block[i] = 8 + i, k.cluster[i] = 20 + i;
+    kbi_activity_look(&k);
+    k.correlation = 4, kbi_activity_look(&k); // of a call that belongs to no run
+    memset(&c, 0, sizeof c);
+    c.kind = KBI_ACTIVITY_COPY, c.which = 8, c.bytes = 123, c.start = 6000, c.end = 6500, c.stream = 9,
+    c.correlation = 2;
+    kbi_activity_look((const kbi_activity*)(const void*)&c);
+    c.kind = KBI_ACTIVITY_SET, c.correlation = 5, c.start = 7000;
+    kbi_activity_look((const kbi_activity*)(const void*)&c);
+    k.kind = 99, kbi_activity_look(&k); // of no known kind
+    CHECK_INT(in->events.n / sizeof(kbi_recorded), 10);
+    kbi_activity_collect(run);
+    static const struct {
+        int kind, run, cause;
+        int64_t start, end;
+        const char* name;
+    } want[] = { { KBI_EVENT_RUN, 0, -1, 1000, 2000, "the block" },
+                 { KBI_EVENT_RUN, 1, -1, 3000, 4000, "the block" },
+                 { KBI_EVENT_CALL, 0, -1, 1000, 1100, "cudaLaunchKernel" },
+                 { KBI_EVENT_CALL, 0, -1, 1020, 1030, "cuLaunchKernel" },
+                 { KBI_EVENT_CALL, 0, -1, 2000, 2100, "cudaMemcpyAsync" },
+                 { KBI_EVENT_CALL, 1, -1, 3500, 3600, "cudaMemsetAsync" },
+                 { KBI_EVENT_KERNEL, 0, 2, 5000, 6000, "k" },
+                 { KBI_EVENT_COPY, 0, 3, 6000, 6500, "memcpy DtoD" },
+                 { KBI_EVENT_SET, 1, 5, 7000, 6500, "memset" } };
+    enum { WANT = sizeof want / sizeof *want };
+    const kbi_event* e = (const kbi_event*)(void*)in->events.s;
+    CHECK_INT(in->events.n, WANT * sizeof *e);
+    for (int i = 0; i < WANT && in->events.n == WANT * sizeof *e; i++)
+        CHECK_THAT(e[i].kind == want[i].kind && e[i].run == want[i].run && e[i].cause == want[i].cause &&
+                       e[i].start == want[i].start && e[i].end == want[i].end &&
+                       strcmp(text_at(e[i].name), want[i].name) == 0,
+                   "event %d: kind %d of run %d by %d, %lld to %lld, %s", i, e[i].kind, e[i].run, e[i].cause,
+                   (long long)e[i].start, (long long)e[i].end, text_at(e[i].name));
+    CHECK_INT(e[6].registers, 42), CHECK_INT(e[6].local, 24), CHECK_INT(e[6].shared, 111), CHECK_INT(e[6].lane, 7);
+    CHECK_INT(e[2].lane, 77), CHECK_INT(e[7].lane, 9), CHECK_INT(e[7].bytes, 123),
+        CHECK_STR(text_at(e[6].symbol), "k");
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(e[6].grid[i], 2 + i), CHECK_INT(e[6].block[i], 8 + i), CHECK_INT(e[6].cluster[i], 20 + i);
+    CHECK_INT(in->dropped, 0), CHECK_STR(in->message, "");
+    kbi_text_free(&in->events);
+    in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // no room
+    k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_look(&k);
+    CHECK_INT(in->dropped, 1);
+    in->events.n = 0;
+    // nothing was recorded of what the block submits
+    in->runs = 1, run->work.nodes = 0;
+    kbi_activity_collect(run);
+    CHECK_STR(in->message, ""), CHECK_INT(in->events.n, sizeof *e);
+    kbi_text_free(&in->events);
+    run->work.nodes = 1;
+    kbi_activity_collect(run);
+    CHECK_HAS(in->message, "CUPTI recorded nothing");
+    kbi_recorded x, y;
+    memset(&x, 0, sizeof x);
+    for (int i = 0; i < 4; i++) { // start, then kind, then the longer one first
+        memset(&y, 0, sizeof y);
+        if (i == 0) y.event.start = 1;
+        if (i == 1) y.event.kind = 1;
+        if (i == 2) y.event.end = -1;
+        CHECK_INT(kbi_recorded_order(&x, &y) < 0, i < 3), CHECK_INT(kbi_recorded_order(&y, &x) > 0, i < 3);
+    }
+    kbi_insight_clear();
+}
+
+// --- energy: a counter that goes up when it is told to ---
+
+static unsigned long long joules;
+static int joules_fail;
+static int energy_now(void* device, unsigned long long* mj) { return (void)device, *mj = joules, joules_fail; }
+static void test_joules(void) {
+    struct kbi_energy* e = &kbi_energy;
+    int (*real)(void*, unsigned long long*) = kbi_lab.nvml.energy;
+    double mj = 0;
+    kbi_lab.nvml.energy = energy_now;
+    joules = 5000;
+    CHECK(kbi_energy_read(&mj)), CHECK_REAL(mj, 5000, 0);
+    kbi_energy_restart();
+    CHECK_REAL(kbi_energy_span(), 0, 0), CHECK_REAL(e->last, 5000, 0), CHECK(!e->failed);
+    kbi_energy_note(0);
+    CHECK(!e->first.at); // it stands
+    joules = 5010, e->launches = 3;
+    kbi_energy_note(1000000000000); // too early
+    CHECK(!e->first.at), CHECK_REAL(e->last, 5010, 0);
+    joules = 5020, kbi_energy_note(0);
+    CHECK(e->first.at && !e->latest.at), CHECK_REAL(e->first.mj, 5020, 0), CHECK_INT(e->first.launches, 3);
+    CHECK_REAL(kbi_energy_span(), 0, 0);
+    joules = 5050, e->launches = 9, kbi_energy_note(0);
+    CHECK_REAL(e->latest.mj, 5050, 0), CHECK_INT(e->latest.launches, 9), CHECK_REAL(e->first.mj, 5020, 0);
+    joules = 5070, e->launches = 13, kbi_energy_note(0);
+    CHECK_REAL(e->latest.mj, 5070, 0), CHECK_REAL(kbi_energy_span(), (double)(e->latest.at - e->first.at), 0);
+    // what a launch took, of two seconds at least
+    static const struct {
+        int64_t span, launches;
+        int failed;
+        double want;
+        const char* message;
+    } rows[] = { { 2000000000, 10, 0, 5, "" },
+                 { 1999999999, 10, 0, 0, "NVML's counter of energy stood still" },
+                 { 2000000000, 0, 0, 0, "NVML's counter of energy stood still" },
+                 { 2000000000, 10, 1, 0, "NVML's counter of energy failed while the block ran" } };
+    for (int i = 0; i < 4; i++) {
+        kbi_run* run = new_run();
+        e->first.at = 1000, e->latest.at = 1000 + rows[i].span, e->failed = rows[i].failed;
+        e->first.launches = 3, e->latest.launches = 3 + rows[i].launches, e->many = NULL;
+        kbi_energy_close(run);
+        CHECK_REAL(kbi_lab.insight.energy_mj, rows[i].want, 0), CHECK_STR(kbi_lab.insight.message, rows[i].message);
+    }
+    // batches of some 10 ms: by what the first run took, then twice as many until one takes 5 ms
+    static const struct {
+        int64_t estimate;
+        double batch;
+        int64_t before, want;
+    } batches[] = { { 1000000, 0, 0, 10 }, { 0, 0, 0, 1000 },    { 5000, 0, 0, 1000 },    { 20000000, 0, 0, 1 },
+                    { 1, 4.9e6, 7, 14 },   { 1, 5e6, 7, 7 },     { 1, 4.9e6, 600, 1000 }, { 1, 9e9, 1, 1 },
+                    { 10001, 0, 0, 999 },  { 10000000, 0, 0, 1 } };
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        kbi_run* run = new_run();
+        e->capturing = false, run->work.estimate_ns = batches[i].estimate;
+        e->batch_ns = batches[i].batch, e->each = batches[i].before;
+        EQUAL(kbi_energy_begin(run), batches[i].want);
+        CHECK_INT(e->each, batches[i].want);
+    }
+    // whether another one is wanted: 2 s between the steps, or 20 batches, 10 s at most; twice that and 1 s in all
+    static const struct {
+        double batch, span, all; // s
+        int want;
+    } ends[] = {
+        { 0.01, 1.9, 2, 1 }, { 0.01, 2.1, 3, 0 }, { 0.2, 3.7, 4, 1 },  { 0.2, 4.3, 5, 0 }, { 3, 9.9, 10, 1 },
+        { 3, 10.1, 11, 0 },  { 0.01, 0, 4.9, 1 }, { 0.01, 0, 5.1, 0 }, { 3, 0, 20.9, 1 },  { 3, 0, 21.1, 0 }
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        e->failed = false, e->launches = 5;
+        int64_t now = kbi_now();
+        e->began = now - (int64_t)(1e9 * ends[i].all), e->submitting = now - (int64_t)(1e9 * ends[i].batch);
+        e->first.at = 1000, e->latest.at = ends[i].span > 0 ? 1000 + (int64_t)(1e9 * ends[i].span) : 0;
+        e->last = (double)joules;
+        CHECK_THAT(kbi_energy_batch(4) == ends[i].want, "end %d", (int)i);
+        CHECK_INT(e->launches, 9), CHECK(fabs(e->batch_ns - 1e9 * ends[i].batch) < 2e7);
+    }
+    joules_fail = 1;
+    CHECK(!kbi_energy_read(&mj)), CHECK(!kbi_energy_batch(1) && e->failed);
+    e->last = 0;
+    kbi_energy_restart();
+    CHECK(e->failed);
+    joules_fail = 0, kbi_lab.nvml.energy = NULL;
+    CHECK(!kbi_energy_read(&mj));
+    kbi_lab.nvml.energy = real;
+}
+
+// --- counters: what is asked for ---
+
+static int has_metric(uint64_t* w) { return strstr((const char*)(uintptr_t)w[3], "lacks") || w[0] != 60 ? 17 : 0; }
+static uint32_t says[8];
+static int supported(uint64_t* w) { return memcpy(&w[2], says, sizeof says), w[0] == 52 ? 0 : 1; }
+static int refuses(uint64_t* w) { return (void)w, 9; }
+static void test_metrics(void) {
+    static const struct {
+        const char *set, *message;
+        int n;
+    } rows[] = { { NULL, "", 29 },          { "usual", "", 29 },
+                 { "few", "", 6 },          { "all", "", 37 },
+                 { "a__b", "", 1 },         { "a__b,c__d", "", 2 },
+                 { ",a__b,,c__d,", "", 2 }, { "a__b,lacks__it", "this chip has no metric lacks__it", 1 } };
+    struct kbi_ranging* r = &kbi_ranging;
+    memset(r, 0, sizeof *r);
+    CHECK(!kbi_range_choose("few")), CHECK_INT(r->n, 0);
+    r->calls[KBI_RANGE_METRIC] = has_metric;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        new_run();
+        CHECK(kbi_range_choose(rows[i].set)), CHECK_INT(r->n, rows[i].n);
+        CHECK_STR(kbi_lab.insight.message, rows[i].message);
+        if (i < 4)
+            CHECK_STR(r->metrics[1], "dram__bytes.sum"), CHECK_STR(r->names[1], "dram_bytes"),
+                CHECK_STR(r->units[1], "B");
+        if (i > 3) CHECK_STR(r->metrics[0], "a__b"), CHECK_STR(r->names[0], "a__b"), CHECK_STR(r->units[0], "");
+        if (r->n == 2) CHECK_STR(r->metrics[1], "c__d");
+    }
+    CHECK(!kbi_range_choose("lacks__1")), CHECK_INT(r->n, 0);
+    // as many by name as there is room for
+    char many[512] = "";
+    for (int i = 0; i < 80; i++) strcat(many, "a__b,");
+    CHECK(kbi_range_choose(many)), CHECK_INT(r->n, KBI_METRICS);
+    static const char* const why[] = { "architecture", "SLI", "virtual GPU", "confidential", "(CMP)", "WSL" };
+    r->calls[KBI_RANGE_SUPPORTED] = supported;
+    for (int i = -2; i < 6; i++) { // it can be; it cannot, and nobody says why; each reason
+        new_run(), r->failed = false;
+        says[1] = i == -2 ? 3 : 1;
+        for (int k = 2; k < 8; k++) says[k] = k - 2 == i ? 1 : 3;
+        CHECK_INT(kbi_range_supported(4), i == -2);
+        CHECK_HAS(kbi_lab.insight.message, i == -2 ? "" : i < 0 ? "a part of one, MIG" : why[i]);
+    }
+    uint64_t w[16] = { 0 };
+    for (int i = 0; i < 2; i++) { // an error is said once
+        new_run(), r->failed = i;
+        r->calls[KBI_RANGE_START] = refuses, r->calls[KBI_RANGE_STOP] = NULL;
+        CHECK(!kbi_range(KBI_RANGE_START, w)), CHECK(r->failed), CHECK_INT(w[0], 24);
+        CHECK_STR(kbi_lab.insight.message, i ? "" : "cuptiRangeProfilerStart: CUPTI_ERROR_OF_SOME_KIND (9)");
+        new_run(), r->failed = i;
+        CHECK(!kbi_range(KBI_RANGE_STOP, w)), CHECK(r->failed);
+        CHECK_HAS(kbi_lab.insight.message, i ? "" : "has no cuptiRangeProfilerStop; counters want that of CUDA 12.6");
+    }
+    memset(r, 0, sizeof *r);
+    kbi_insight_clear();
+}
+
+// --- what the device says of itself ---
+
+static void test_sensors(void) {
+    kbi_run* run = new_run();
+    static const char* const names[] = { "power cap", "hardware slowdown", "thermal (software)", "thermal (hardware)",
+                                         "power brake" };
+    static const unsigned long long bits[] = { 0x4, 0x8, 0x20, 0x40, 0x80 };
+    for (int i = 0; i < 5; i++) {
+        run->m.throttle[0] = 0;
+        kbi_nvml_reasons(&run->m, bits[i]), kbi_nvml_reasons(&run->m, bits[i]);
+        CHECK_STR(run->m.throttle, names[i]);
+    }
+    kbi_nvml_reasons(&run->m, 0x4 | 0x13);
+    CHECK_STR(run->m.throttle, "power brake, power cap");
+    double mhz = 7, watts = 2;
+    void* device = kbi_lab.nvml.device;
+    kbi_lab.nvml.device = NULL;
+    kbi_nvml_gauge(&mhz, &watts);
+    CHECK_REAL(mhz, 7, 0), CHECK_REAL(watts, 2, 0);
+    kbi_lab.nvml.device = device;
+    kbi_nvml_gauge(&mhz, &watts);
+    CHECK_REAL(mhz, 1, 0), CHECK(watts > 10 && watts < 1000);
+    CHECK_REAL(kbi_gpu_clock(), 1980, 0.001);
+    // pages that are taken before anything else: so many follow from the placement
+    double before = count_of("cudaMalloc");
+    recipe.placement = 0, kbi_gpu_take_pages(&recipe);
+    CHECK_INT(count_of("cudaMalloc") - before, 0);
+    for (int i = 1; i < 5; i++) {
+        recipe.placement = i, before = count_of("cudaMalloc");
+        double bytes = count_of("bytes allocated");
+        kbi_gpu_take_pages(&recipe);
+        int64_t n = 1 + (int64_t)((kbi_placement(&recipe) >> 32) % 64);
+        CHECK_INT(count_of("cudaMalloc") - before, n), CHECK_INT(count_of("bytes allocated") - bytes, n << 21);
+    }
+    recipe.placement = 0;
+    CHECK(kbi_gpu_wait() == NULL && !kbi_gpu_lost());
+    did(cudaErrorInvalidValue);
+    CHECK_STR(kbi_gpu_wait(), "cudaErrorOfSomeKind: an error"), CHECK(kbi_gpu_wait() == NULL);
+    CHECK_INT(kbi_gpu_pool_peak(false), 100 << 20);
+    kbi_graph_capture_begin();
+    kbi_lab.gpu.at = 3;
+    kbi_gpu_abandon(); // a block that was left in its middle
+    CHECK(!gpu.capture), CHECK_INT(kbi_lab.gpu.at, 0);
+    // coldness: not known where the other buffer is less than eight times as large, or places are too small to read
+    size_t size = (size_t)1 << 20;
+    kbi_machine small = machine;
+    char* p = NULL;
+    cudaMalloc((void**)&p, 12 * size);
+    small.l2 = (int64_t)size;
+    CHECK(isnan(kbi_measure_cold(&small, p, p, 8 * size - 1)));
+    small.l2 = 8 * KBI_PROBE - 4096;
+    CHECK(isnan(kbi_measure_cold(&small, p, p, 12 * size)));
+    cudaFree(p);
+}
+
+int main(void) {
+    kbi_lab.calibration.truth.ns[0][0][0][0] = 0;
+    if (!CHECK(kbi_gpu_open(&machine, 0))) return test_end();
+    machine.multiprocessors = 132;
+    test_launches();
+    test_gate();
+    test_groups();
+    test_graphs();
+    test_choose();
+    test_calibration();
+    test_seen();
+    test_shape();
+    test_spans();
+    test_buffers();
+    test_occupancy();
+    test_names();
+    test_collect();
+    test_joules();
+    test_metrics();
+    test_sensors();
+    return test_end();
+}

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# The pieces of the CUDA back end against a virtual GPU: needs CUDA's headers, no library of CUDA's and no GPU.
+. tests/lib.sh
+
+include=
+for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
+    [ -z "$include" ] && [ -f "$folder/cuda_runtime_api.h" ] && include=$folder
+done
+if [ -z "$include" ]; then
+    skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda)"
+    finish
+fi
+mkdir -p "$BUILD/test/host"
+build "device.c" $CC ${TEST_CFLAGS:--O2 -g -Wall -Wextra -Werror} -DKBENCH_CUDA -isystem "$include" -I. -Itests tests/host/device.c \
+    -o "$BUILD/test/host/device" $libs
+exec "$BUILD/test/host/device"
