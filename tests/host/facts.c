@@ -35,7 +35,8 @@ static void test_files(void) {
     put("/proc/sys/kernel/randomize_va_space", "2\n");
     put("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     put("/sys/devices/system/node/online", "0-1\n");
-    put("/proc/cpuinfo", "processor\t: 0\nmicrocode\t: 0xd0003b9\nflags\t\t: fpu vme\n\nprocessor : 1\nflags : hypervisor\n");
+    put("/proc/cpuinfo",
+        "processor\t: 0\nmicrocode\t: 0xd0003b9\nflags\t\t: fpu vme\n\nprocessor : 1\nflags : hypervisor\n");
     CHECK(strcmp(fact("aslr"), "2") == 0);
     CHECK(strcmp(fact("huge_pages"), "madvise") == 0);
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
@@ -87,7 +88,9 @@ static void test_record(void) {
     kbi_result_clear(&r);
     kbi_record_facts(&r, &f);
     kbi_json_params(&t, r.environment);
-    CHECK_THAT(strcmp(t.s, "{\"aslr\": 2, \"cpu_limit\": 0.5, \"microcode\": \"0x10\", \"numa_nodes\": \"0-1\"}") == 0, "%s", t.s);
+    CHECK_THAT(strcmp(t.s, "{\"aslr\": 2, \"cpu_limit\": 0.5, \"microcode\": \"0x10\", \"numa_nodes\": \"0-1\"}") ==
+                   0,
+               "%s", t.s);
     kbi_text_free(&t);
     kb_result_free(&r);
 }
@@ -133,6 +136,154 @@ static void test_differs(void) {
     kb_result_free(&b);
 }
 
+// Of what is told of a machine as much as there is room for, and no text longer than its place.
+static void test_room(void) {
+    static kbi_facts f;
+    char text[100], name[20][8];
+    memset(&f, 0, sizeof f), memset(text, 'x', sizeof text - 1), text[99] = 0;
+    for (int i = 0; i < 20; i++)
+        snprintf(name[i], sizeof name[i], "n%d", i), kbi_fact(&f, name[i], i % 3 == 2 ? "" : text);
+    CHECK_INT(f.n, 14), CHECK_STR(f.of[13].name, "n19"), CHECK_INT(strlen(f.of[13].value), 70);
+    for (int i = 0; i < 4; i++) kbi_fact(&f, "more", "1");
+    CHECK_INT(f.n, KBI_FACTS), CHECK_STR(f.of[15].name, "more"), CHECK_STR(f.of[15].value, "1");
+    // the first version's groups: neither half of a limit, nor one of 0, nor a controller whose name begins so
+    static const struct {
+        const char *group, *quota, *period, *want;
+    } rows[] = { { "3:cpu:/one\n", "150000\n", "100000\n", "1.5" },
+                 { "3:cpuset:/one\n", "150000\n", "100000\n", "" },
+                 { "3:cpuacct,cpu:/one", "50000\n", "100000\n", "0.5" },
+                 { "3:cpu:/one\n", "0\n", "100000\n", "" },
+                 { "3:cpu:/one\n", "150000\n", "0\n", "" },
+                 { "3:cpu:/one\n", "-1\n", "100000\n", "" },
+                 { "3:cpu:/one/\n", "150000\n", "100000\n", "1.5" },
+                 { "3:cpu:/one/deeper/yet\n", "150000\n", "100000\n", "1.5" },
+                 { "no colon\n3:cpu:/one\n", "150000\n", "100000\n", "1.5" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        put("/proc/self/cgroup", rows[i].group);
+        put("/sys/fs/cgroup/cpu/one/cpu.cfs_quota_us", rows[i].quota);
+        put("/sys/fs/cgroup/cpu/one/cpu.cfs_period_us", rows[i].period);
+        CHECK_STR(fact("cpu_limit"), rows[i].want);
+    }
+}
+
+// What a case, its measurement and a machine leave in a record, each by itself.
+static void test_case(void) {
+    kb_result r;
+    kbi_text t = { NULL, 0, 0 };
+    kb_entry entry;
+    kbi_case c;
+    memset(&entry, 0, sizeof entry), memset(&c, 0, sizeof c);
+    const kb_param params[] = { { "batch_size", KB_AXIS_INTS, 4, 0, NULL },
+                                { "sequence_length", KB_AXIS_INTS, 128, 0, NULL },
+                                { "tensor_dimension", KB_AXIS_REALS, 0, 64, NULL },
+                                { "layout", KB_AXIS_STRINGS, 0, 0, "nn" } };
+    entry.operation = "op", entry.implementation = "mine", c.entry = &entry, c.name = "op/impl=mine";
+    c.params = params, c.n_params = 4;
+    kbi_result_clear(&r);
+    kbi_record_identity(&r, &c);
+    kbi_json_params(&t, r.params);
+    CHECK_STR(t.s, "{\"batch_size\": 4, \"sequence_length\": 128, \"tensor_dimension\": 64, \"layout\": \"nn\"}");
+    CHECK_STR(r.origin, "user"), CHECK_STR(r.implementation, "mine"), CHECK_STR(r.operation, "op"),
+        CHECK_STR(r.name, c.name);
+    CHECK(r.batch_size == 4 && r.sequence_length == 128 && r.tensor_dimension == KB_NONE && r.rung == KB_NONE &&
+          r.place == KB_NONE);
+    CHECK(!r.direction && !r.dtype);
+    kb_result_free(&r), kbi_text_free(&t), kbi_result_clear(&r);
+    entry.origin = "vendor", entry.rung = 3, c.place = 7, c.dtype = KB_F16, c.direction = "bwd", c.n_params = 1;
+    kbi_record_identity(&r, &c);
+    kbi_json_params(&t, r.params);
+    CHECK_STR(t.s, "{\"batch_size\": 4, \"dir\": \"bwd\"}"), CHECK_STR(r.direction, "bwd"), CHECK_STR(r.dtype, "f16");
+    CHECK(r.rung == 3 && r.place == 7), CHECK_STR(r.origin, "vendor");
+    kbi_text_free(&t);
+    // counters: of two of a name the first stays; only those with a unit have one
+    static const kbi_counter first[] = { { "a", "u", 1 }, { "b", "", 2 }, { "a", "v", 3 } },
+                             more[] = { { "b", "w", 4 }, { "c", "x", 0 } };
+    kbi_record_counters(&r, first, 3), kbi_record_counters(&r, more, 2), kbi_record_counters(&r, more, 0);
+    kbi_json_params(&t, r.counters), kbi_puts(&t, " "), kbi_json_params(&t, r.counter_units);
+    CHECK_STR(t.s, "{\"a\": 1, \"b\": 2, \"c\": 0} {\"a\": \"u\", \"c\": \"x\"}");
+    kbi_text_free(&t), kb_result_free(&r), kbi_result_clear(&r);
+    // what was measured
+    kbi_measured m;
+    kbi_measured_clear(&m);
+    m.n = 0, m.retaken = 5, m.launches = 8, m.rounds = 0, m.stage = 1, m.wall_ns = 2.5e6;
+    m.memory = 3 << 20, m.host_memory = 1 << 19, m.leaked = 16, m.bytes = 100, m.flops = 200, m.occupancy = 75;
+    kbi_record_measured(&r, &m);
+    CHECK(r.memory_bytes == 3145728 && r.leaked_bytes == 16 && r.samples_retaken == KB_NONE &&
+          r.launches_per_sample == KB_NONE);
+    CHECK_REAL(r.memory_mb, 3, 0), CHECK_REAL(r.host_memory_mb, 0.5, 0), CHECK_REAL(r.wall_ms, 2.5, 1e-12);
+    CHECK_REAL(r.bytes, 100, 0), CHECK_REAL(r.flops, 200, 0), CHECK_REAL(r.occupancy_theoretical, 75, 0);
+    CHECK(r.stage_shared == -1 && !r.kernel && !r.grid && !r.block && !r.throttle);
+    m.n = 1, m.rounds = 1, m.memory = m.host_memory = KB_NONE, m.sm_clock = 1, m.memory_clock = 2, m.power = 3,
+    m.temperature = 4;
+    m.cpu_clock = 5, m.cpu_waited = 6, m.cpu_stolen = 7, m.preemptions = 8, m.registers = 9, m.shared_bytes = 10,
+    m.local_bytes = 11;
+    for (int i = 0; i < 3; i++) m.grid[i] = 12 + i, m.block[i] = 15 + i;
+    snprintf(m.kernel, sizeof m.kernel, "k"), snprintf(m.throttle, sizeof m.throttle, "hot"),
+        snprintf(m.mode, sizeof m.mode, "cold");
+    kb_result_free(&r), kbi_result_clear(&r);
+    kbi_record_measured(&r, &m);
+    CHECK(r.samples_retaken == 5 && r.launches_per_sample == 8 && r.stage_shared == 1 && r.memory_bytes == KB_NONE &&
+          isnan(r.memory_mb));
+    CHECK_STR(r.grid, "12x13x14"), CHECK_STR(r.block, "15x16x17"), CHECK_STR(r.kernel, "k"),
+        CHECK_STR(r.throttle, "hot");
+    CHECK(r.sm_clock_mhz == 1 && r.memory_clock_mhz == 2 && r.power_w == 3 && r.temperature_c == 4 &&
+          r.cpu_clock_mhz == 5);
+    CHECK(r.cpu_waited == 6 && r.cpu_stolen == 7 && r.preemptions == 8 && r.registers == 9 && r.shared_bytes == 10 &&
+          r.local_bytes == 11);
+    CHECK_STR(r.mode, "cold"), CHECK(isnan(r.host_memory_mb));
+    kb_result_free(&r);
+    // who was compared: nobody with one alone, and nobody won where there are fewer than two times
+    kb_result group[3];
+    kbi_contest_end end = { 1, true };
+    for (int i = 0; i < 3; i++)
+        kbi_result_clear(&group[i]), group[i].implementation = i == 0 ? "a" : i == 1 ? "b" : "c";
+    kbi_record_contest(group, 1, end), CHECK(!group[0].baseline && !group[0].winner);
+    end.fastest = -1, kbi_record_contest(group, 3, end);
+    CHECK_STR(group[2].baseline, "a"), CHECK(!group[2].winner && group[2].winner_certain == -1);
+    end.fastest = 0, end.certain = false, kbi_record_contest(group, 2, end);
+    CHECK_STR(group[1].winner, "a"),
+        CHECK(group[0].winner_certain == 0 && group[1].winner_certain == 0 && !group[2].winner);
+    for (int i = 0; i < 3; i++) kb_result_free(&group[i]);
+}
+
+static void test_machine(void) {
+    kb_result r;
+    static kbi_machine m;
+    memset(&m, 0, sizeof m), kbi_roofs_clear(&m.roofs), kbi_roofs_clear(&m.core);
+    snprintf(m.backend, sizeof m.backend, "cuda"), snprintf(m.gpu, sizeof m.gpu, "G"),
+        snprintf(m.driver, sizeof m.driver, "580.1");
+    snprintf(m.cuda, sizeof m.cuda, "13.0"), m.gpu_present = 1, m.device = 2, m.sm = 89, m.l2 = 64, m.boost = 1,
+                                             m.ecc = 1, m.mig = 0;
+    m.clocks_locked = -1, m.roofs.of[KBI_ROOF_COPY] = 3e12, m.roofs.of[KBI_ROOF_WRITE] = 2e12,
+    m.core.of[KBI_ROOF_READ] = 1e10;
+    kbi_result_clear(&r), kbi_record_machine(&r, &m);
+    CHECK_STR(r.compute_capability, "8.9"), CHECK_STR(r.gpu, "G"), CHECK_STR(r.cuda, "13.0"),
+        CHECK_STR(r.driver, "580.1");
+    CHECK(r.device == 2 && r.l2_bytes == 64 && r.ecc == 1 && r.mig == 0 && r.clocks_locked == -1 && r.cpu_boost == 1);
+    CHECK(!r.no_gpu && !r.tool && !r.cpus && !r.cpu_governor && isnan(r.read_roof_gbps));
+    CHECK_REAL(r.copy_roof_gbps, 3000, 1e-12), CHECK_REAL(r.write_roof_gbps, 2000, 1e-12);
+    kb_result_free(&r), kbi_result_clear(&r);
+    snprintf(m.backend, sizeof m.backend, "cpu"), snprintf(m.why, sizeof m.why, "no driver"), m.gpu_present = 0,
+                                                                                              m.l2 = 0;
+    snprintf(m.tool, sizeof m.tool, "valgrind"), snprintf(m.cpus, sizeof m.cpus, "0-3"),
+        snprintf(m.governor, sizeof m.governor, "g");
+    kbi_record_machine(&r, &m);
+    CHECK_STR(r.no_gpu, "no driver"), CHECK_STR(r.tool, "valgrind"), CHECK_STR(r.cpus, "0-3"),
+        CHECK_STR(r.cpu_governor, "g");
+    CHECK(!r.gpu && !r.driver && r.device == KB_NONE && r.l2_bytes == KB_NONE && isnan(r.copy_roof_gbps) &&
+          r.read_roof_gbps == 10);
+    kb_result_free(&r), kbi_result_clear(&r), m.why[0] = 0;
+    kbi_record_machine(&r, &m), CHECK_STR(r.no_gpu, KBI_CUDA ? "--device cpu" : "built without CUDA");
+    kb_result_free(&r), kbi_result_clear(&r), snprintf(m.backend, sizeof m.backend, "script");
+    kbi_record_machine(&r, &m), CHECK_STR(r.no_gpu, "scripted");
+    kb_result_free(&r);
+    char text[200];
+    kb_build b = { "13.2.0", true, true, NULL, NULL };
+    kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, CUDA");
+    b.compiler = "Clang 14", b.optimised = b.cuda = false;
+    kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
+}
+
 int main(int argc, char** argv) {
     snprintf(root, sizeof root, "%.180s.XXXXXX", argc > 0 ? argv[0] : "facts");
     if (!mkdtemp(root)) return 2;
@@ -140,6 +291,9 @@ int main(int argc, char** argv) {
     test_limits();
     test_record();
     test_differs();
+    test_room();
+    test_case();
+    test_machine();
     char command[400];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     if (system(command) != 0) return 2;

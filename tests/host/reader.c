@@ -297,11 +297,196 @@ static void test_env(void) {
     kbi_text_free(&what);
 }
 
+// --- lines as --resume reads them: as text, by the keys that tell a record ---
+
+static const char* value_of(const char* line, const char* key) {
+    static char out[80];
+    size_t size = 0;
+    const char* at = kbi_line_value(line, strlen(line), key, &size);
+    if (!at) return NULL;
+    snprintf(out, sizeof out, "%.*s", (int)size, at);
+    return out;
+}
+
+static void test_resume(void) {
+    static const char line[] =
+        "{\"name\": \"a,\\\"}b\", \"params\": {\"seed\": 7, \"x\": [1, {\"gpu\": 2}]}, \"seed\":42, "
+        "\"gpu\": null, \"list\": [\"cpu\", 1], \"cpu\": \"seed\", \"last\": 1.5}";
+    static const char* const values[][2] = { { "name", "\"a,\\\"}b\"" },
+                                             { "seed", "42" },
+                                             { "gpu", "null" },
+                                             { "list", "[\"cpu\", 1]" },
+                                             { "cpu", "\"seed\"" },
+                                             { "last", "1.5" },
+                                             { "x", NULL },
+                                             { "nam", NULL },
+                                             { "names", NULL },
+                                             { "params", "{\"seed\": 7, \"x\": [1, {\"gpu\": 2}]}" } };
+    for (int i = 0; i < KBI_COUNT(values); i++) CHECK_STR(value_of(line, values[i][0]), values[i][1]);
+    CHECK_STR(value_of("{\"a\": 1", "a"), NULL), CHECK_STR(value_of("{\"a\": 1, \"b", "a"), "1"); // cut off
+    CHECK_STR(value_of("{\"a\":}", "a"), NULL), CHECK_STR(value_of("{\"a\"", "a"), NULL),
+        CHECK_STR(value_of("", "a"), NULL);
+    CHECK_STR(value_of("{}", "a"), NULL), CHECK_STR(value_of("{\"a\": \"\\", "a"), NULL);
+    // every key that tells one machine from another does; no other
+    kbi_line plain, other;
+    static const struct {
+        const char* line;
+        bool name, key; // the same
+    } lines[] = {
+        { "{\"name\": \"a\", \"binary\": \"b\", \"backend\": \"c\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"p\", \"seed\": 1}",
+          true, true },
+        { "{\"seed\":1,\"cpu\":\"p\",\"device\":0,\"gpu\":\"g\",\"backend\":\"c\",\"binary\":\"b\",\"name\":\"a\",\"time_ms\":3}",
+          true, true },
+        { "{\"name\": \"z\", \"binary\": \"b\", \"backend\": \"c\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"p\", \"seed\": 1}",
+          false, false },
+        { "{\"name\": \"a\", \"binary\": \"z\", \"backend\": \"c\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"p\", \"seed\": 1}",
+          false, false },
+        { "{\"name\": \"a\", \"binary\": \"b\", \"backend\": \"z\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"p\", \"seed\": 1}",
+          true, false },
+        { "{\"name\": \"a\", \"binary\": \"b\", \"backend\": \"c\", \"gpu\": null, \"device\": 0, \"cpu\": \"p\", \"seed\": 1}",
+          true, false },
+        { "{\"name\": \"a\", \"binary\": \"b\", \"backend\": \"c\", \"gpu\": \"g\", \"device\": 1, \"cpu\": \"p\", \"seed\": 1}",
+          true, false },
+        { "{\"name\": \"a\", \"binary\": \"b\", \"backend\": \"c\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"z\", \"seed\": 1}",
+          true, false },
+        { "{\"name\": \"a\", \"binary\": \"b\", \"backend\": \"c\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"p\", \"seed\": 2}",
+          true, false },
+        { "{\"name\": \"a\", \"binary\": \"b\", \"backend\": \"cg\", \"gpu\": \"\", \"device\": 0, \"cpu\": \"p\", \"seed\": 1}",
+          true, false }
+    };
+    kbi_line_keys(&plain, lines[0].line, strlen(lines[0].line));
+    for (int i = 0; i < KBI_COUNT(lines); i++) {
+        kbi_line_keys(&other, lines[i].line, strlen(lines[i].line));
+        CHECK_THAT((other.name == plain.name) == lines[i].name && (other.key == plain.key) == lines[i].key, "line %d",
+                   i);
+    }
+    // where a key stands, or would stand
+    kbi_line of[5];
+    kbi_line* sorted[5];
+    static const uint64_t keys[] = { 2, 4, 4, 4, 9 };
+    static const int places[] = { 0, 0, 0, 1, 1, 4, 4, 4, 4, 4, 5 };
+    for (int i = 0; i < 5; i++) of[i].key = keys[i], of[i].at = (size_t)i, sorted[i] = &of[i];
+    for (uint64_t key = 0; key < 11; key++) CHECK_INT(kbi_resume_place(sorted, 5, key), places[key]);
+    CHECK_INT(kbi_resume_place(sorted, 0, 4), 0);
+    CHECK(kbi_order_lines(&sorted[0], &sorted[1]) < 0 && kbi_order_lines(&sorted[4], &sorted[1]) > 0);
+    CHECK(kbi_order_lines(&sorted[1], &sorted[2]) < 0 && kbi_order_lines(&sorted[2], &sorted[1]) > 0 &&
+          !kbi_order_lines(&sorted[1], &sorted[1]));
+    // a file: what is done, what is torn, what may stay
+    kbi_resume r;
+    kbi_text text = { NULL, 0, 0 }, out = { NULL, 0, 0 };
+    static const struct {
+        const char* line;
+        bool done;
+    } file[] = { { "{\"name\": \"0\", \"status\": \"ok\"}", true },
+                 { "{\"name\": \"1\", \"status\": \"skipped\"}", true },
+                 { "{\"name\": \"2\", \"status\": \"failed\"}", false },
+                 { "{\"name\": \"3\", \"status\": \"ok\"", false },
+                 { "\"name\": \"4\", \"status\": \"ok\"}", false },
+                 { "{\"name\": \"5\", \"status\": \"ko\"}", false },
+                 { "{\"name\": \"6\", \"status\": \"skippee\"}", false },
+                 { "", false },
+                 { "{\"name\": \"8\", \"status\": null}", false },
+                 { "{\"name\": \"9\"}", false } };
+    for (int again = 0; again < 12; again++)
+        for (int i = 0; i < KBI_COUNT(file); i++) kbi_putf(&text, "%s\n", file[i].line);
+    kbi_puts(&text, "{\"name\": \"torn\", \"status\": \"ok\"}"); // without its end
+    put_file(text.s, text.n);
+    CHECK(kbi_resume_open(&r, path));
+    CHECK_INT(r.n, 12 * KBI_COUNT(file) + 1);
+    for (int i = 0; i < r.n; i++) {
+        bool last = i + 1 == r.n;
+        const char* want = last ? "{\"name\": \"torn\", \"status\": \"ok\"}" : file[i % KBI_COUNT(file)].line;
+        CHECK_THAT(r.lines[i].n == strlen(want) && memcmp(r.text.s + r.lines[i].at, want, strlen(want)) == 0,
+                   "line %d", i);
+        CHECK_THAT(r.lines[i].done == (!last && file[i % KBI_COUNT(file)].done) && r.lines[i].old == last, "line %d",
+                   i);
+    }
+    CHECK(kbi_resume_lines(&r, &out)); // the torn one goes
+    CHECK_INT(out.n, text.n - strlen("{\"name\": \"torn\", \"status\": \"ok\"}")),
+        CHECK(memcmp(out.s, text.s, out.n) == 0);
+    r.lines[r.n - 1].old = false, kbi_text_free(&out);
+    CHECK(!kbi_resume_lines(&r, &out));
+    r.lines[0].old = true, out.n = 0;
+    CHECK(kbi_resume_lines(&r, &out) && strncmp(out.s, file[1].line, strlen(file[1].line)) == 0);
+    kbi_resume_free(&r), kbi_text_free(&out), kbi_text_free(&text);
+    CHECK(kbi_resume_open(&r, "build/test/no_such_file") && !r.n && !r.text.n);
+    kbi_resume_free(&r);
+}
+
+// --- files on their way ---
+
+static void test_temporary(void) {
+    char name[300];
+    static const char* const folders[] = { "", "a/b/" };
+    for (int f = 0; f < 2; f++)
+        for (int n = 239; n < 243; n++) {
+            kbi_text stem = { NULL, 0, 0 };
+            size_t before = strlen(folders[f]);
+            snprintf(name, sizeof name, "%s", folders[f]), memset(name + before, 'n', (size_t)n),
+                name[before + (size_t)n] = 0;
+            kbi_temporary_stem(&stem, name);
+            CHECK_THAT((n <= 240) == (strncmp(stem.s, name, strlen(name)) == 0), "%d characters: %s", n, stem.s);
+            CHECK_THAT(n <= 240
+                           ? strcmp(stem.s + strlen(name), ".tmp") == 0
+                           : strncmp(stem.s, folders[f], before) == 0 &&
+                                 strncmp(stem.s + before, "kbench-", 7) == 0 && strlen(stem.s) == before + 7 + 16 + 4,
+                       "%d characters: %s", n, stem.s);
+            kbi_text_free(&stem);
+        }
+    // whose file it is
+    static const struct {
+        const char *text, *mark;
+        bool foreign;
+    } rows[] = { { "", NULL, false },   { "[]", NULL, false },       { " \r\n\t{}", NULL, false },
+                 { "x", NULL, true },   { "   ", NULL, true },       { "int x[1];", NULL, true },
+                 { "", "mark", false }, { "a mark", "mark", false }, { "[a mar]", "mark", true },
+                 { "[]", "mark", true } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        put_file(rows[i].text, strlen(rows[i].text));
+        CHECK_THAT(kbi_is_foreign(path, rows[i].mark) == rows[i].foreign, "'%s'", rows[i].text);
+    }
+    CHECK(!kbi_is_foreign("build/test/no_such_file", NULL) && !kbi_is_foreign("build/test", NULL) &&
+          !kbi_is_foreign("/dev/null", "x"));
+    // what a run left: nobody holds it, or somebody does, or it is no file of that kind
+    kbi_text left = { NULL, 0, 0 };
+    kbi_putf(&left, "%s.tmp", path);
+    int file = kbi_open_temporary(left.s);
+    CHECK(file >= 0 && kbi_file_is(file, left.s) && !kbi_file_is(file, path));
+    CHECK(!kbi_remove_left(left.s) && access(left.s, F_OK) == 0); // it is locked
+    close(file);
+    file = kbi_open_temporary(left.s); // takes the place of what was left
+    CHECK(file >= 0 && kbi_file_is(file, left.s));
+    unlink(left.s), CHECK(!kbi_file_is(file, left.s));
+    close(file), put_file("x", 1), rename(path, left.s);
+    CHECK(kbi_remove_left(left.s) && access(left.s, F_OK) != 0 && !kbi_remove_left(left.s) &&
+          !kbi_remove_left("build/test"));
+    CHECK(symlink("nowhere", left.s) == 0 && !kbi_remove_left(left.s) && kbi_open_temporary(left.s) < 0 &&
+          errno == EEXIST);
+    unlink(left.s);
+    // of runs that are no more: by number, and by name alone
+    static const char* const ends[] = { "999999999", "99999999", "1", "", "12x", "x12", "9999999999" };
+    static const bool goes[] = { true, true, false, false, false, false, false };
+    for (int i = 0; i < KBI_COUNT(ends); i++) {
+        char other[100];
+        snprintf(other, sizeof other, "%s%s", left.s, ends[i]), put_file("x", 1), rename(path, other);
+    }
+    kbi_remove_all_left(path);
+    for (int i = 0; i < KBI_COUNT(ends); i++) {
+        char other[100];
+        snprintf(other, sizeof other, "%s%s", left.s, ends[i]);
+        CHECK_THAT((access(other, F_OK) != 0) == goes[i], "what is left ends with '%s'", ends[i]);
+        unlink(other);
+    }
+    kbi_text_free(&left);
+}
+
 int main(void) {
     test_round_trip();
     test_files();
     test_large();
     test_again();
     test_env();
+    test_resume();
+    test_temporary();
     return test_end();
 }

@@ -522,6 +522,390 @@ static void test_pipes(void) {
     close(open_now), close(then);
 }
 
+// --- what changed, in words ---
+
+static void test_changes(void) {
+    char out[96];
+    static const struct {
+        double percent;
+        const char* want;
+    } changes[] = { { 0, "+0.00%" },      { 0.004, "+0.00%" },   { -0.004, "+0.00%" }, { 0.006, "+0.01%" },
+                    { -0.006, "-0.01%" }, { 9.994, "+9.99%" },   { 9.996, "+10.0%" },  { -9.99, "-9.99%" },
+                    { -9.999, "-10.0%" }, { 99.94, "+99.9%" },   { 999.4, "+999.4%" }, { 999.6, "11x" },
+                    { 2345, "24.4x" },    { -99.96, "-100.0%" }, { -50, "-50.0%" },    { 1e6, "1e+04x" } };
+    for (int i = 0; i < KBI_COUNT(changes); i++)
+        CHECK_STR(kbi_show_change(log1p(changes[i].percent / 100), out), changes[i].want);
+    CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
+    CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
+    CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
+    // one of a kind at a time: words, and whether a long list has it
+    kb_result before, after;
+    kbi_change c;
+    const char* colour;
+    enum { BETTER = 1, WORSE, FAILS };
+    static const struct {
+        int without, was, is, verdict, way, colour; // way: regressed, improved, more, less
+        const char* says;
+        bool notable;
+    } words[] = { { 1, KB_OK, KB_OK, 0, 0, 0, "added", true },
+                  { 2, KB_OK, KB_OK, 0, 0, 0, "removed", true },
+                  { 0, KB_OK, KB_FAILED, 0, 0, WORSE, "failed", true },
+                  { 0, KB_FAILED, KB_FAILED, 0, 0, WORSE, "failed", true },
+                  { 0, KB_OK, KB_SKIPPED, 0, 0, 0, "skipped", true },
+                  { 0, KB_FAILED, KB_OK, 0, 0, 0, "had failed", true },
+                  { 0, KB_SKIPPED, KB_OK, 0, 0, 0, "no time", true },
+                  { 0, KB_OK, KB_OK, KB_EQUIVALENT, 0, 0, "EQUIVALENT", false },
+                  { 0, KB_OK, KB_OK, KB_UNRESOLVED, 0, 0, "UNRESOLVED", false },
+                  { 0, KB_OK, KB_OK, KB_SLOWER, 0, 0, "SLOWER", true },
+                  { 0, KB_OK, KB_OK, KB_FASTER, 0, 0, "FASTER", true },
+                  { 0, KB_OK, KB_OK, KB_FASTER, 2, BETTER, "IMPROVED", true },
+                  { 0, KB_OK, KB_OK, KB_EQUIVALENT, 4, WORSE, "EQUIVALENT", true },
+                  { 0, KB_OK, KB_OK, KB_EQUIVALENT, 8, BETTER, "EQUIVALENT", true },
+                  { 0, KB_OK, KB_OK, KB_SLOWER, 1, WORSE, "REGRESSED severe", true } };
+    kbi_result_clear(&before), kbi_result_clear(&after);
+    for (int i = 0; i < KBI_COUNT(words); i++) {
+        memset(&c, 0, sizeof c);
+        before.status = (kb_status)words[i].was, after.status = (kb_status)words[i].is;
+        before.time_ms = after.time_ms = 1;
+        c.before = words[i].without == 1 ? NULL : &before, c.after = words[i].without == 2 ? NULL : &after;
+        c.verdict = (kb_verdict)words[i].verdict, c.log = log(1.5);
+        c.regressed = words[i].way & 1, c.improved = words[i].way & 2, c.more = words[i].way & 4;
+        c.less = words[i].way & 8;
+        if (words[i].without || words[i].was != KB_OK || words[i].is != KB_OK) c.log = NAN;
+        CHECK_STR(kbi_change_words(&c, 0.05, &colour, out), words[i].says);
+        CHECK_STR(colour, words[i].colour == WORSE ? "\033[31m" : words[i].colour == BETTER ? "\033[32m" : "");
+        CHECK_THAT(kbi_change_notable(&c) == words[i].notable, "change %d is %snotable", i,
+                   words[i].notable ? "not " : "");
+    }
+    // how grave: by how many thresholds
+    static const struct {
+        double times;
+        const char* says;
+    } grave[] = { { 1.9, "minor" },  { 2.01, "moderate" }, { 4.9, "moderate" },
+                  { 5.1, "severe" }, { 19.9, "severe" },   { 20.1, "critical" } };
+    for (int i = 0; i < KBI_COUNT(grave); i++) {
+        memset(&c, 0, sizeof c);
+        c.regressed = true, c.log = log1p(grave[i].times * 0.1);
+        CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
+        c.regressed = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
+        c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
+        c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
+    }
+    // what several become together: one number at a time, and the order of what counts more
+    kbi_assessment a;
+    kbi_rules rules;
+    memset(&rules, 0, sizeof rules);
+    rules.threshold = 0.05;
+    static const struct {
+        int compared, regressed, more, improved, less, open, broken, mended, added, removed;
+        const char* says;
+    } sums[] = {
+        { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "Nothing was compared." },
+        { 0, 0, 0, 0, 0, 0, 1, 2, 3, 4,
+          "Nothing was compared, 1 failed that did not before, 2 had failed before, 3 added, 4 removed." },
+        { 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, "Slower: 1 of 1 case by more than 5.0%, 1 with more memory." },
+        { 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, "More memory: 1 of 1 case, 1 with less memory." },
+        { 1, 0, 0, 1, 0, 1, 0, 0, 0, 0,
+          "Better: none of 1 case is slower by more than 5.0%, 1 faster by more than that, 1 not known well "
+          "enough to say." },
+        { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, "Better: none of 1 case is slower by more than 5.0%, 1 with less memory." },
+        { 1, 0, 0, 0, 0, 1, 0, 0, 0, 0,
+          "Not certain: no regression was found in 1 case, 1 not known well enough to say." },
+        { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, "The same: no case of 1 changed by more than 5.0%." },
+        { 2, 1, 0, 1, 0, 0, 0, 0, 0, 0,
+          "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than that; times +10.0% on the whole "
+          "(geometric mean)." },
+        { 3, 0, 2, 0, 0, 0, 0, 0, 0, 0, "More memory: 2 of 3 cases; times +10.0% on the whole (geometric mean)." }
+    };
+    for (int i = 0; i < KBI_COUNT(sums); i++) {
+        kbi_text line = { NULL, 0, 0 };
+        memset(&a, 0, sizeof a);
+        a.compared = sums[i].compared, a.regressed = sums[i].regressed, a.more = sums[i].more;
+        a.improved = sums[i].improved, a.less = sums[i].less, a.open = sums[i].open, a.broken = sums[i].broken;
+        a.mended = sums[i].mended, a.added = sums[i].added, a.removed = sums[i].removed, a.geomean = 1.1;
+        kbi_changes_words(&line, &a, &rules);
+        CHECK_STR(line.s, sums[i].says);
+        kbi_text_free(&line);
+    }
+    kb_result_free(&before), kb_result_free(&after);
+}
+
+// --- for the tools of other benchmarks ---
+
+static void test_tools(void) {
+    kbi_text t = { NULL, 0, 0 };
+    static const struct {
+        double x;
+        const char* want;
+    } values[] = { { 0, " 0 u" },
+                   { 1, " 1 u" },
+                   { 10, " 10 u" },
+                   { 0.5, " 0.5 u" },
+                   { 1e-9, " 0.000000001 u" },
+                   { 1e-10, " 0 u" },
+                   { 100.25, " 100.25 u" },
+                   { 999999.5, " 999999.5 u" },
+                   { 1e6, " 1000000 u" },
+                   { 1000000.5, " 1000000 u" },
+                   { -2.50, " -2.5 u" },
+                   { NAN, "" },
+                   { INFINITY, "" } };
+    for (int i = 0; i < KBI_COUNT(values); i++) {
+        kbi_put(&t, "", 0), kbi_go_value(&t, values[i].x, "u");
+        CHECK_STR(t.s, values[i].want), kbi_text_free(&t);
+    }
+    static const char* const names[][2] = { { "a b", "a_b" },   { "a-8", "a_8" },    { "a-", "a-" },
+                                            { "a8", "a8" },     { "-8", "_8" },      { "8", "8" },
+                                            { "a-8b", "a-8b" }, { "a--10", "a-_10" } };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        kbi_go_name(&t, names[i][0]);
+        CHECK_STR(t.s, names[i][1]), kbi_text_free(&t);
+    }
+    // repetitions: medians of processes, else of stretches of the samples, which are three at least
+    kb_result r;
+    double out[10], samples[100], processes[12];
+    kbi_result_clear(&r);
+    for (int i = 0; i < 100; i++) samples[i] = i;
+    for (int i = 0; i < 12; i++) processes[i] = 100 + i;
+    CHECK_INT(kbi_repetitions(&r, out, 10), 0); // no time
+    r.time_ms = 7;
+    static const struct {
+        int samples, processes, most, n;
+        double first, last;
+    } rows[] = { { 0, 0, 10, 1, 7, 7 },        { 29, 0, 10, 1, 7, 7 },        { 30, 0, 10, 10, 1, 28 },
+                 { 31, 1, 10, 10, 1, 28.5 },   { 100, 0, 10, 10, 4.5, 94.5 }, { 100, 0, 1, 1, 7, 7 },
+                 { 100, 0, 2, 2, 24.5, 74.5 }, { 100, 2, 10, 2, 100, 101 },   { 0, 10, 10, 10, 100, 109 },
+                 { 0, 12, 10, 10, 100, 109 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        r.samples_ms.of = samples, r.samples_ms.n = rows[i].samples;
+        r.process_ms.of = processes, r.process_ms.n = rows[i].processes;
+        int n = kbi_repetitions(&r, out, rows[i].most);
+        CHECK_THAT(n == rows[i].n, "row %d: %d repetitions", i, n);
+        CHECK_REAL(out[0], rows[i].first, 1e-12), CHECK_REAL(out[KBI_MAX(n, 1) - 1], rows[i].last, 1e-12);
+    }
+    r.status = KB_FAILED, CHECK_INT(kbi_repetitions(&r, out, 10), 0);
+    kb_result_free(&r);
+}
+
+// --- which records lie where ---
+
+static void test_choice(void) {
+    kb_result r;
+    kb_param params[] = { { "n", KB_AXIS_INTS, 4096, 0, NULL },
+                          { "p", KB_AXIS_REALS, 0, 0.5, NULL },
+                          { "layout", KB_AXIS_STRINGS, 0, 0, "nn" },
+                          { "none", KB_AXIS_REALS, 0, NAN, NULL } };
+    char key[64], value[128], many[300];
+    kbi_result_clear(&r);
+    r.operation = "scale", r.implementation = "vec4", r.time_ms = 0.25, r.rung = 2,
+    r.flags = (uint64_t)1 << KB_FLAG_NOISY;
+    r.params.of = params, r.params.n = 4;
+    static const struct {
+        const char* list;
+        bool holds;
+    } lists[] = { { "", true },
+                  { "op=scale", true },
+                  { "op=scalar", false },
+                  { "impl=VEC4", true },
+                  { "impl=vec", false },
+                  { "n=4096", true },
+                  { "n=4096.0", true },
+                  { "n=4095", false },
+                  { "n=", false },
+                  { "n=4096x", false },
+                  { "p=0.5", true },
+                  { "p=0.25", false },
+                  { "layout=nn", true },
+                  { "layout=nt", false },
+                  { "none=0", false },
+                  { "rung=2", true },
+                  { "rung=3", false },
+                  { "time_ms=0.25", true },
+                  { "flags=NOISY", true },
+                  { "flags=FLOOR", false },
+                  { "dtype=f32", false },
+                  { "op=scale,n=4096", true },
+                  { "op=scale,n=1", false },
+                  { "n=1,op=scale", false },
+                  { "n=4096,p=0.5,layout=nn", true },
+                  { "absent=1", false } };
+    for (int i = 0; i < KBI_COUNT(lists); i++)
+        CHECK_THAT(kbi_where_holds(lists[i].list, &r) == lists[i].holds, "--where '%s'", lists[i].list);
+    static const char* const pieces[] = {
+        "key=value", "key=value,more=1", "k=", "=v", "key", "key,more=1", "a=b=c,d"
+    };
+    static const int ends[] = { 9, 9, 2, -1, -1, -1, 5 };
+    for (int i = 0; i < KBI_COUNT(pieces); i++) {
+        const char* end = kbi_where_next(pieces[i], key, value);
+        CHECK_THAT((end ? (int)(end - pieces[i]) : -1) == ends[i], "'%s'", pieces[i]);
+    }
+    CHECK_STR(key, "a"), CHECK_STR(value, "b=c");
+    for (int name = 62; name < 66; name++)
+        for (int said = 126; said < 130; said++) { // what has room
+            memset(many, 'k', sizeof many), many[name] = '=', many[name + 1 + said] = 0;
+            const char* end = kbi_where_next(many, key, value);
+            CHECK_THAT((end != NULL) == (name <= 63 && said <= 127), "%d and %d characters", name, said);
+            if (end)
+                CHECK_INT(strlen(key), name), CHECK_INT(strlen(value), said), CHECK_INT(end - many, name + 1 + said);
+        }
+    hold(stderr);
+    CHECK(kbi_where_known("op=x,n=1", &r, 1) && kbi_where_known("anything=x", NULL, 0) &&
+          !kbi_where_known("layuot=x", &r, 1));
+    CHECK(!kbi_where_known("params=1", &r, 1) && !kbi_where_known("samples_ms=1", &r, 1) &&
+          !kbi_where_known("n=1,q", &r, 1));
+    const char* said = caught(stderr);
+    CHECK_HAS(said, "'layuot'; nearest is layout\n"), CHECK_HAS(said, "as in impl=vec,n=4096, not 'n=1,q'\n");
+    CHECK_REAL(kbi_axis_value(&r, "n"), 4096, 0), CHECK_REAL(kbi_axis_value(&r, "p"), 0.5, 0);
+    CHECK(isnan(kbi_axis_value(&r, "layout")) && isnan(kbi_axis_value(&r, "none")) && isnan(kbi_axis_value(&r, "m")));
+    kbi_panel panel;
+    memset(&panel, 0, sizeof panel);
+    CHECK_REAL(kbi_panel_x(&panel, &r), 2048, 0); // all its numbers
+    panel.axis = "p", CHECK_REAL(kbi_panel_x(&panel, &r), 0.5, 0);
+    double x[] = { 3, 1, 2, 1, 3, 3 }, one[] = { 5 };
+    CHECK_INT(kbi_unique(x, 6), 3), CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
+    CHECK_INT(kbi_unique(one, 1), 1), CHECK_INT(kbi_unique(one, 0), 0);
+    kb_result_free(&r);
+}
+
+// Grids of records: which of their axes were swept, whether together, and what power goes through them.
+static void test_sweeps(void) {
+    static kb_result of[24];
+    static kb_param params[24][3];
+    kbi_scene s;
+    kbi_swept swept;
+    kbi_fitted fit;
+    for (int together = 0; together < 2; together++) {
+        int n = 0;
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < (together ? 1 : 3); j++) {
+                kb_result* r = &of[n];
+                kbi_result_clear(r);
+                r->operation = "op", r->implementation = "one", r->run_id = "1";
+                kb_param own[] = { { "m", KB_AXIS_INTS, 16 << (together ? i : j), 0, NULL },
+                                   { "n", KB_AXIS_INTS, 10 << 2 * i, 0, NULL },
+                                   { "k", KB_AXIS_INTS, 7, 0, NULL } };
+                memcpy(params[n], own, sizeof own);
+                r->params.of = params[n], r->params.n = 3;
+                r->time_ms = 2e-3 * (together ? pow(16.0 * 10 * 7 * (1 << 3 * i), 1.5)
+                                              : pow(own[0].i, 0.5) * pow(own[1].i, 2));
+                n++;
+            }
+        kbi_scene_open(&s, of, n, NULL);
+        CHECK_INT(s.timed.n, n), CHECK_INT(s.n_who, 1);
+        kbi_sweep_of(&s, s.timed, &swept);
+        CHECK_INT(swept.n, 2), CHECK(swept.together == (together == 1));
+        CHECK_STR(swept.of[together ? 1 : 0], "n"), CHECK_STR(swept.of[together ? 0 : 1], "m"); // most values first
+        CHECK_INT(swept.values[0], 4), CHECK_INT(swept.values[1], together ? 4 : 3);
+        CHECK_INT(kbi_axis_distinct(s.timed, "n"), 4), CHECK_INT(kbi_axis_distinct(s.timed, "k"), 1);
+        CHECK_INT(kbi_axis_distinct(s.timed, "q"), 0);
+        CHECK(kbi_fit_of(&s, s.timed, &fit) && kbi_fit_follows(&fit));
+        CHECK_INT(fit.axes, together ? 1 : 2), CHECK_INT(fit.n, n);
+        CHECK_REAL(fit.c, 2e-3, 1e-9), CHECK(fit.off < 1e-9);
+        CHECK_REAL(fit.e[0], together ? 1.5 : 2, 1e-9);
+        if (!together) CHECK_REAL(fit.e[1], 0.5, 1e-9);
+        for (int i = 0; i < n; i++) of[i].time_ms *= i % 2 ? 1.1 : 1 / 1.1; // about it, by how much
+        CHECK(kbi_fit_of(&s, s.timed, &fit));
+        double squares = 0;
+        for (int i = 0; i < n; i++) {
+            double off = log(of[i].time_ms / fit.c);
+            for (int k = 0; k < fit.axes; k++)
+                off -= fit.e[k] *
+                       log(together ? (double)(params[i][0].i * params[i][1].i * 7) : (double)params[i][k ? 0 : 1].i);
+            squares += off * off;
+        }
+        CHECK_REAL(fit.off, sqrt(squares / (n - fit.axes - 1)), 1e-9), CHECK(fit.off > 0.05);
+        kbi_lot two = { s.timed.of, 2 };
+        CHECK(!kbi_fit_of(&s, two, &fit)); // two values of an axis
+        kbi_arena_free(&s.arena);
+    }
+    fit.off = 0.17, CHECK(kbi_fit_follows(&fit)), fit.off = 0.19, CHECK(!kbi_fit_follows(&fit));
+    double a[KBI_AXES + 1][KBI_AXES + 2] = { { 0, 2, 1, 9 }, { 1, 1, 1, 6 }, { 3, 0, 1, 7 } };
+    CHECK(kbi_solve(a, 3));
+    double x = a[0][3], y = a[1][3], z = a[2][3];
+    CHECK_REAL(2 * y + z, 9, 1e-12), CHECK_REAL(x + y + z, 6, 1e-12), CHECK_REAL(3 * x + z, 7, 1e-12);
+    double b[KBI_AXES + 1][KBI_AXES + 2] = { { 1, 2, 3 }, { 2, 4, 6 } };
+    CHECK(!kbi_solve(b, 2));
+}
+
+// A record's numbers as a figure has them.
+static void test_metrics(void) {
+    static const struct {
+        int metric;
+        double most, scale;
+        const char* name;
+    } units[] = { { KBI_METRIC_TIME, 1000, 1e-3, "s" },
+                  { KBI_METRIC_TIME, 999, 1, "ms" },
+                  { KBI_METRIC_TIME, 1, 1, "ms" },
+                  { KBI_METRIC_TIME, 0.99, 1e3, "\xc2\xb5s" },
+                  { KBI_METRIC_TIME, 0.001, 1e3, "\xc2\xb5s" },
+                  { KBI_METRIC_TIME, 0.00099, 1e6, "ns" },
+                  { KBI_METRIC_GBPS, 999, 1, "GB/s" },
+                  { KBI_METRIC_GBPS, 1000, 1e-3, "TB/s" },
+                  { KBI_METRIC_GFLOPS, 999, 1, "GFLOP/s" },
+                  { KBI_METRIC_GFLOPS, 1000, 1e-3, "TFLOP/s" },
+                  { KBI_METRIC_ROOF, 5000, 1, "%" } };
+    for (int i = 0; i < KBI_COUNT(units); i++) {
+        kbi_in_unit u = kbi_metric_unit(units[i].metric, units[i].most);
+        CHECK_STR(u.name, units[i].name), CHECK_REAL(u.scale, units[i].scale, 0);
+    }
+    kb_result r, other;
+    const kb_result* both[] = { &r, &other };
+    double v[3], lo, hi;
+    int64_t beyond;
+    kbi_result_clear(&r), kbi_result_clear(&other);
+    CHECK(!kbi_metric_of(KBI_METRIC_TIME, &r, v));
+    r.time_ms = 2, r.time_ms_ci_low = 1, r.time_ms_ci_high = 8, r.throughput_gbps = 40, r.gflops = 0,
+    r.gpu_efficiency = 50;
+    CHECK(kbi_metric_of(KBI_METRIC_TIME, &r, v) && v[0] == 2 && v[1] == 1 && v[2] == 8);
+    CHECK(kbi_metric_of(KBI_METRIC_GBPS, &r, v) && v[0] == 40 && v[1] == 10 && v[2] == 80);
+    CHECK(kbi_metric_of(KBI_METRIC_ROOF, &r, v) && v[0] == 50 && v[1] == 12.5 && v[2] == 100);
+    CHECK(!kbi_metric_of(KBI_METRIC_GFLOPS, &r, v));
+    static const double broken[][2] = { { NAN, 8 }, { 1, NAN }, { 0, 8 }, { -1, 8 }, { 4, 3 }, { 1, INFINITY } };
+    for (int i = 0; i < KBI_COUNT(broken); i++) { // no interval is none of this record's
+        r.time_ms_ci_low = broken[i][0], r.time_ms_ci_high = broken[i][1];
+        CHECK_THAT(kbi_metric_of(KBI_METRIC_TIME, &r, v) && v[0] == 2 && v[1] == 2 && v[2] == 2, "interval %d", i);
+    }
+    kbi_lot lot = { both, 2 };
+    CHECK(kbi_metric_range(KBI_METRIC_TIME, lot, &lo, &hi) && lo == 2 && hi == 2);
+    other.time_ms = 10, other.time_ms_ci_low = 9, other.time_ms_ci_high = 12;
+    CHECK(kbi_metric_range(KBI_METRIC_TIME, lot, &lo, &hi) && lo == 2 && hi == 12);
+    CHECK(!kbi_metric_range(KBI_METRIC_GFLOPS, lot, &lo, &hi) && !kbi_lot_has(lot, KBI_METRIC_GFLOPS));
+    CHECK(kbi_lot_has(lot, KBI_METRIC_GBPS));
+    // near which roof
+    static const struct {
+        const char *roof, *bound;
+        double efficiency, gbps, gflops, want[2];
+    } light[] = { { "copy", "compute", 70, 1000, 500, { 70, 50 } }, { "f32", "memory", 70, 1000, 500, { 25, 70 } },
+                  { NULL, "memory", 70, 1000, 500, { 70, 50 } },    { NULL, "compute", 70, 1000, 500, { 25, 70 } },
+                  { NULL, NULL, 70, 1000, 500, { 25, 50 } },        { "read", NULL, 70, 1000, NAN, { 70, NAN } },
+                  { "f16", NULL, 0, NAN, 0, { NAN, NAN } },         { NULL, "latency", NAN, 0, 1, { NAN, 0.1 } } };
+    r.copy_roof_gbps = 4000, r.compute_roof_gflops = 1000;
+    for (int i = 0; i < KBI_COUNT(light); i++) {
+        r.roof = light[i].roof, r.bound = light[i].bound, r.gpu_efficiency = light[i].efficiency;
+        r.throughput_gbps = light[i].gbps, r.gflops = light[i].gflops;
+        kbi_light_of(&r, v);
+        CHECK_REAL(v[0], light[i].want[0], 1e-12), CHECK_REAL(v[1], light[i].want[1], 1e-12);
+    }
+    // samples: over their own median where medians lie apart, up to a little above most of them
+    static const double few[] = { 10, 11, 12, NAN, 30 }, others[] = { 12, 12 };
+    r.time_ms = 10, other.time_ms = 12.5;
+    CHECK_REAL(kbi_samples_by(lot, &r), 1, 0), CHECK_REAL(kbi_samples_by(lot, &other), 1, 0);
+    other.time_ms = 12.6;
+    CHECK_REAL(kbi_samples_by(lot, &r), 0.1, 1e-12), CHECK_REAL(kbi_samples_by(lot, &other), 0.126, 1e-12);
+    other.time_ms = 12, r.samples_ms.of = few, r.samples_ms.n = 5, other.samples_ms.of = others,
+    other.samples_ms.n = 2;
+    r.time_ms_p5 = 10, r.time_ms_p95 = 12;
+    kbi_samples_range(lot, &lo, &hi, &beyond);
+    CHECK_REAL(lo, 10, 0), CHECK_REAL(hi, 16, 1e-12), CHECK_INT(beyond, 1);
+    r.time_ms_p95 = 30; // all
+    kbi_samples_range(lot, &lo, &hi, &beyond);
+    CHECK_REAL(hi, 30, 0), CHECK_INT(beyond, 0);
+    r.time_ms_p5 = r.time_ms_p95 = NAN; // not known: of medians alone
+    kbi_samples_range(lot, &lo, &hi, &beyond);
+    CHECK_REAL(hi, 12, 0), CHECK_INT(beyond, 1);
+    kb_result_free(&r), kb_result_free(&other);
+}
+
 int main(void) {
     test_shown();
     test_written();
@@ -534,5 +918,10 @@ int main(void) {
     test_progress();
     test_print();
     test_width();
+    test_changes();
+    test_tools();
+    test_choice();
+    test_sweeps();
+    test_metrics();
     return test_end();
 }

@@ -209,6 +209,129 @@ static void test_broken(void) {
     }
 }
 
+// Units brought to ns, bytes and hertz, each prefix of them, and what is none.
+static void test_units(void) {
+    static const struct {
+        const char* unit;
+        double factor;
+        const char* base;
+    } units[] = { { "second", 1e9, "ns" },
+                  { "sec", 1e9, "ns" },
+                  { "s", 1e9, "ns" },
+                  { "ms", 1e6, "ns" },
+                  { "us", 1e3, "ns" },
+                  { "ns", 1, "ns" },
+                  { "nsecond", 1, "ns" },
+                  { "usec", 1e3, "ns" },
+                  { "byte", 1, "byte" },
+                  { "bytes", 1, "byte" },
+                  { "B", 1, "byte" },
+                  { "KB", 1e3, "byte" },
+                  { "Kbyte", 1e3, "byte" },
+                  { "Mbytes", 1e6, "byte" },
+                  { "GB", 1e9, "byte" },
+                  { "Tbyte", 1e12, "byte" },
+                  { "hz", 1, "hz" },
+                  { "Khz", 1e3, "hz" },
+                  { "Ghz", 1e9, "hz" },
+                  { "B/s", 1, "byte/s" },
+                  { "byte/ns", 1e9, "byte/s" },
+                  { "MB/ms", 1e9, "byte/s" },
+                  { "cycle/ns", 1e9, "cycle/s" },
+                  { "inst/us", 1e6, "inst/s" },
+                  { "%", 1, "%" },
+                  { "block", 1, "block" },
+                  { "byte/block", 1, "byte/block" },
+                  { "inst/cycle", 1, "inst/cycle" },
+                  { "xbyte", 1, "xbyte" },
+                  { "PB", 1, "PB" },
+                  { "Kbyte/block", 1, "Kbyte/block" },
+                  { "minutes", 1, "minutes" },
+                  { "a_unit_of_more_than_thirty_characters", 1, "a_unit_of_more_than_thirty_cha" },
+                  { "a_unit_of_more_than_thirty_characters/x", 1, "a_unit_of_more_than_thirty_cha" } };
+    char out[40];
+    for (int i = 0; i < KBI_COUNT(units); i++) {
+        double factor = kbi_unit_base(units[i].unit, out);
+        CHECK_THAT(fabs(factor / units[i].factor - 1) < 1e-12 && strcmp(out, units[i].base) == 0, "%s: %g %s",
+                   units[i].unit, factor, out);
+    }
+    CHECK(kbi_ends("a.sum", ".sum") && kbi_ends(".sum", ".sum") && !kbi_ends("sum", ".sum") &&
+          !kbi_ends("a.sum1", ".sum"));
+    CHECK(kbi_ncu_metric("dram__bytes.sum") && !kbi_ncu_metric("device__x") && !kbi_ncu_metric("a__b:c") &&
+          !kbi_ncu_metric("a_b"));
+}
+
+// Launches added up: what kind of number a metric is follows from its name and its unit.
+static void test_added(void) {
+    static const struct {
+        const char *name, *unit;
+        double first, second, want; // launches of 1 and of 3 ns
+    } rows[] = { { "a.sum", "", 2, 5, 7 },         { "a.sum", "Kbyte", 2, 5, 7000 }, { "a.max", "", 2, 5, 5 },
+                 { "a.max", "", -5, -2, -2 },      { "a.max", "", 5, 2, 5 },         { "a.min", "", 2, 5, 2 },
+                 { "a.min", "", 5, 2, 2 },         { "launch__x", "", 2, 5, 5 },     { "launch__x", "", 5, 2, 5 },
+                 { "nsys.x", "", 2, 5, 7 },        { "a.avg", "", 2, 6, 5 },         { "a.avg", "ms", 2, 6, 5e6 },
+                 { "duration", "us", 2, 6, 8000 }, { "size", "byte", 2, 6, 8 },      { "rate", "byte/s", 2, 6, 5 },
+                 { "share", "%", 2, 6, 5 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_looks_free(&looks);
+        int all = kbi_look_find(&looks, 0, NULL, NULL, NULL);
+        kbi_look* l = &looks.of[all];
+        for (int k = 0; k < 40; k++) { // behind many others
+            char other[16];
+            snprintf(other, sizeof other, "m%d.sum", k);
+            kbi_metric_add(&looks, l, other, "", k, 1);
+        }
+        kbi_metric_add(&looks, l, rows[i].name, rows[i].unit, rows[i].first, 1);
+        kbi_metric_add(&looks, l, rows[i].name, rows[i].unit, rows[i].second, 3);
+        CHECK_INT(l->n, 41);
+        CHECK_THAT(fabs(kbi_look_value(l, rows[i].name) - rows[i].want) < 1e-9 * fabs(rows[i].want), "%s in %s: %g",
+                   rows[i].name, rows[i].unit, kbi_look_value(l, rows[i].name));
+        CHECK_REAL(kbi_look_value(l, "m39.sum"), 39, 0), CHECK(isnan(kbi_look_value(l, "m40.sum")));
+    }
+    // kernels are told apart by all of what they are called with
+    kbi_looks_free(&looks);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 40; i++) {
+            char text[16];
+            snprintf(text, sizeof text, "%d", i / 3);
+            CHECK_INT(
+                kbi_look_find(&looks, 1, i % 3 == 0 ? text : "k", i % 3 == 1 ? text : "g", i % 3 == 2 ? text : "b"),
+                i);
+        }
+    CHECK_INT(kbi_look_find(&looks, 2, "k", "0", "b"), 40); // another case
+    CHECK_INT(looks.n, 41);
+    CHECK(!kbi_look_all(&looks, 1));
+}
+
+// Into a record: beside what the body counted itself, which stays; nothing of a case that was not seen.
+static void test_record(void) {
+    kb_result r;
+    static const kb_param counts[] = { { "mine", KB_AXIS_REALS, 0, 1, NULL }, { "two", KB_AXIS_REALS, 0, 2, NULL } };
+    static const kb_param units[] = { { "two", KB_AXIS_STRINGS, 0, 0, "u" } };
+    CHECK(read_text(
+        "\"ID\",\"Kernel Name\",\"Grid Size\",\"dram__bytes.sum\",\"mine\",\"a__mine.sum\",\"sm__warps_active.avg.pct_of_peak_"
+        "sustained_active\"\n"
+        "\"\",\"\",\"\",\"Kbyte\",\"\",\"\",\"%\"\n"
+        "\"0\",\"kbi_null\",\"(1,1,1)\",\"1\",\"1\",\"1\",\"1\"\n"
+        "\"1\",\"work\",\"(8,1,1)\",\"3\",\"77\",\"4\",\"55.5\"\n"
+        "\"2\",\"kbi_null\",\"(2,1,1)\",\"1\",\"1\",\"1\",\"1\"\n"));
+    kbi_result_clear(&r);
+    r.counters.of = counts, r.counters.n = 2, r.counter_units.of = units, r.counter_units.n = 1;
+    kbi_record_looked(&r, &looks, 1);
+    CHECK_INT(r.counters.n, 2), CHECK(r.counters.of == counts && isnan(r.occupancy_achieved));
+    kbi_record_looked(&r, &looks, 0);
+    kbi_text t = { NULL, 0, 0 };
+    kbi_json_params(&t, r.counters), kbi_puts(&t, " "), kbi_json_params(&t, r.counter_units);
+    CHECK_STR(
+        t.s,
+        "{\"mine\": 1, \"two\": 2, \"dram__bytes.sum\": 3000, \"a__mine.sum\": 4, "
+        "\"sm__warps_active.avg.pct_of_peak_sustained_active\": 55.5} "
+        "{\"two\": \"u\", \"dram__bytes.sum\": \"byte\", \"sm__warps_active.avg.pct_of_peak_sustained_active\": \"%\"}");
+    CHECK_REAL(r.occupancy_achieved, 55.5, 0);
+    kbi_text_free(&t);
+    kb_result_free(&r);
+}
+
 int main(void) {
     test_ncu_raw();
     test_ncu_details();
@@ -217,6 +340,9 @@ int main(void) {
     test_numbers();
     test_half();
     test_broken();
+    test_units();
+    test_added();
+    test_record();
     kbi_looks_free(&looks);
     return test_end();
 }
