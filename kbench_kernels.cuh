@@ -9692,23 +9692,23 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                  x)
      8 mmapipe     279.8 us   62 % 1.66 x  mma.sync and a cp.async ring; any alignment
      9 wgmma       211.1 us   82 % 1.33 x  TMA, two buffers, wgmma from shared memory
-                 loses at bf16 256 x 256 x 131072 NT (0.05 x) and 3 of 39 more; gains at bf16 16 x 4096 x 1021 TN
+                 loses at bf16 256 x 256 x 131072 NT (0.05 x) and 7 of 45 more; gains at bf16 16 x 4096 x 1021 TN
                  (2.07 x)
     10 ws          195.6 us   88 % 1.08 x  one warp loads a ring, four multiply
-                 loses at bf16 8192 x 50304 x 768 NT (0.75 x) and 21 of 40 more; gains at bf16 256 x 256 x 131072 NT
+                 loses at bf16 8192 x 50304 x 768 NT (0.75 x) and 22 of 46 more; gains at bf16 256 x 256 x 131072 NT
                  (1.86 x)
     11 coop        180.4 us   96 % 1.08 x  128 x 256 tiles, two warpgroups multiply
-                 loses at bf16 256 x 256 x 16384 TN (0.52 x) and 12 of 40 more; gains at bf16 16384 x 1024 x 512 TN
-                 (1.20 x)
+                 loses at bf16 256 x 256 x 16384 TN (0.52 x) and 16 of 46 more; gains at bf16 16 x 28672 x 8192 NT
+                 (1.74 x)
     12 persist     177.9 us   97 % 1.01 x  a CTA per SM, bands of tiles
-                 loses at bf16 1024 x 1024 x 1024 (0.98 x) and 2 of 40 more; gains at bf16 16384 x 1024 x 512 NT
+                 loses at bf16 1024 x 1024 x 1024 (0.98 x) and 2 of 46 more; gains at bf16 16384 x 1024 x 512 NT
                  (1.16 x)
     13 multicast   176.9 us   98 % 1.01 x  pairs of CTAs share the tiles of B
-                 loses at bf16 16 x 4096 x 1021 TN (0.94 x) and 17 of 40 more; gains at bf16 4096 x 4096 x 4096 TN
+                 loses at bf16 16 x 28672 x 8192 NT (0.68 x) and 22 of 46 more; gains at bf16 4096 x 4096 x 4096 TN
                  (1.01 x)
     14 tma         175.8 us   98 % 1.01 x  C leaves by TMA, under the next tile
     15 select      175.6 us   98 % 1.00 x  by shape; any alignment, with copies
-                 loses at bf16 8192 x 8192 x 8192 NT (0.99 x) and 1 of 45 more; gains at bf16 256 x 256 x 131072 NT
+                 loses at bf16 8192 x 8192 x 8192 NT (0.99 x) and 1 of 51 more; gains at bf16 256 x 256 x 131072 NT
                  (21.5 x)
     99 cublas      174.9 us   99 %      -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
