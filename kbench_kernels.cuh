@@ -11076,7 +11076,7 @@ const char* kbki_wg_select_or(const kbk_args* a, int64_t batch, kbk_stream st, O
 }
 /*  Up to 16 rows times a matrix along K: the matrix is read once, and nothing else takes as long. Both operands go from
     memory into the registers of mma.sync, 16 bytes a thread: what it calls numbers 2j, 2j + 1, 2j + 8 and 2j + 9 of K
-    are neighbours here, of A and of B alike, and a sum does not mind. Eight warps share K, and are added up in order. */
+    are neighbours here, of A and of B alike, and a sum does not mind. Eight warps share K and are added up in order. */
 template <class T, int Tiles> // of 8 columns a warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
