@@ -42,6 +42,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
     CHECK(strcmp(fact("microcode"), "0xd0003b9") == 0);
     CHECK(!*fact("hypervisor"));
+    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source")); // no such files
     put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor vme\n");
     CHECK(strcmp(fact("hypervisor"), "yes") == 0);
     put("/sys/class/dmi/id/sys_vendor", "Virtual Machines, Inc.\n");

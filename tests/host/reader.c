@@ -676,6 +676,47 @@ static void test_race(void) {
     first[0].name = "0", CHECK_INT(kbi_race_place(&one, &later[0]), 2);
 }
 
+// Behind what is there: a line that an earlier run was killed in is ended, and no other.
+static void test_added(void) {
+    static kbi_options o;
+    static const char* const before[] = { "", "{\"name\": \"old\"}\n", "{\"name\": \"torn\"" };
+    kb_result r[2];
+    kbi_toll g;
+    for (int i = 0; i < 2; i++) kbi_result_clear(&r[i]), r[i].name = i ? "two" : "one", r[i].operation = "o";
+    for (int i = 0; i < 3; i++) {
+        kbi_text got = { NULL, 0, 0 }, want = { NULL, 0, 0 };
+        memset(&g, 0, sizeof g), g.o = &o, g.now = r, g.n = 2;
+        kbi_path_here(&g.history_path, path);
+        CHECK(g.history_path.s[0] == '/' && strcmp(g.history_path.s + g.history_path.n - strlen(path), path) == 0);
+        put_file(before[i], strlen(before[i]));
+        CHECK(kbi_history_add(&g) && kbi_file_text(path, &got));
+        kbi_putf(&want, "%s%s", before[i], i == 2 ? "\n" : "");
+        for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
+        CHECK_STR(got.s, want.s);
+        kbi_text_free(&got), kbi_text_free(&want);
+        unlink(path); // an array, by a path from the root on, where there is none and where there is one
+        for (int k = 0; k < 2 && !i; k++) CHECK(kb_write_json(r, 2 - k, g.history_path.s));
+        if (!i) CHECK(kb_write_json(r, 0, g.history_path.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
+        kbi_text_free(&got), kbi_text_free(&g.history_path);
+    }
+    // a pipe whose reader comes later
+    kbi_text pipe = { NULL, 0, 0 };
+    kbi_putf(&pipe, "%s.pipe", path), unlink(pipe.s);
+    CHECK(mkfifo(pipe.s, 0600) == 0);
+    pid_t reader = fork();
+    if (reader == 0) {
+        kbi_readable(-1, 150);
+        int file = open(pipe.s, O_RDONLY);
+        kbi_readable(-1, 300);
+        _exit(file < 0);
+    }
+    int file = kbi_open_in_place(pipe.s, O_CREAT | O_TRUNC), status = -1;
+    CHECK(file >= 0);
+    if (file >= 0) close(file);
+    kill(reader, SIGKILL), waitpid(reader, &status, 0); // it may still wait for a writer
+    unlink(pipe.s), kbi_text_free(&pipe);
+}
+
 int main(void) {
     test_round_trip();
     test_files();
@@ -688,5 +729,6 @@ int main(void) {
     test_goals();
     test_shards();
     test_race();
+    test_added();
     return test_end();
 }

@@ -747,6 +747,49 @@ static void test_message(void) {
     }
 }
 
+// Counts with what they are of; a case behind its row, or below it where the line has no room.
+static void test_counts(void) {
+    static const struct {
+        double x;
+        const char *unit, *want;
+    } rows[] = { { 0, "", "0" },
+                 { 9999999, "", "9999999" },
+                 { 1e7, "", "10.0 M" },
+                 { 999400, "B", "999 kB" },
+                 { 999, "B", "999 B" },
+                 { 1000, "B", "1.00 kB" },
+                 { 999600, "byte", "1.00 MB" },
+                 { -2e9, NULL, "-2.00 G" },
+                 { 5e6, "ns", "5.000 ms" },
+                 { 0.05, "%", "<0.1 %" },
+                 { 0, "%", "0.00 %" },
+                 { 0.1, "%", "0.100 %" },
+                 { 12.34, "FLOP/B", "12.3 FLOP/B" },
+                 { 1e9, "inst", "1000000000 inst" },
+                 { 1e22, "B", "10000 EB" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_text t = { NULL, 0, 0 };
+        kbi_table_count(&t, rows[i].x, rows[i].unit);
+        CHECK_STR(t.s, rows[i].want), kbi_text_free(&t);
+    }
+    static const struct {
+        int used;
+        const char *program, *want;
+    } cases[] = { { 10, NULL, "  a_name_of_20_letters\n" },
+                  { 18, NULL, "  a_name_of_20_letters\n" },
+                  { 19, NULL, "\n    a_name_of_20_letters\n" },
+                  { 10, "./p", "  ./p: a_name_of_20_letters\n" },
+                  { 14, "./p", "\n    ./p: a_name_of_20_letters\n" } };
+    for (int i = 0; i < KBI_COUNT(cases); i++) {
+        kbi_how how;
+        kbi_table table;
+        memset(&how, 0, sizeof how), how.out = stdout, how.width = 40;
+        kbi_table_open(&table, &how);
+        kbi_changes_case(&table, cases[i].used, cases[i].program, "a_name_of_20_letters");
+        CHECK_STR(table.text.s, cases[i].want), kbi_text_free(&table.text);
+    }
+}
+
 int main(void) {
     test_growing();
     test_names();
@@ -762,5 +805,6 @@ int main(void) {
     test_metrics();
     test_room();
     test_message();
+    test_counts();
     return test_end();
 }
