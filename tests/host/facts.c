@@ -42,6 +42,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
     CHECK(strcmp(fact("microcode"), "0xd0003b9") == 0);
     CHECK(!*fact("hypervisor"));
+    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source")); // no such files
     put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor vme\n");
     CHECK(strcmp(fact("hypervisor"), "yes") == 0);
     put("/sys/class/dmi/id/sys_vendor", "Virtual Machines, Inc.\n");
@@ -284,6 +285,42 @@ static void test_machine(void) {
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
 }
 
+// Where a program of the toolkit's lies: PATH first, then CUDA_HOME; not every folder that is named is there.
+static void test_toolkit(void) {
+    char folders[1400], path[512], want[512], home[400], long_one[460];
+    kbi_text command = { NULL, 0, 0 };
+    snprintf(want, sizeof want, "%s/tools/bin/kbench_tool", root), snprintf(home, sizeof home, "%s/tools", root);
+    put("/tools/bin/kbench_tool", "#!/bin/sh\n"), put("/not/kbench_tool", "");
+    memset(long_one, 'x', sizeof long_one - 1), long_one[sizeof long_one - 1] = 0;
+    char* kept = getenv("PATH") ? strdup(getenv("PATH")) : NULL;
+    for (int allowed = 0; allowed < 2; allowed++) {
+        if (allowed && chmod(want, 0755) != 0) return;
+        static const char* const lists[] = { "%s/tools/bin", "/nowhere:%s/tools/bin", "%s/not:%s/tools/bin:/nowhere",
+                                             "/%s:%s/tools/bin" };
+        for (int i = 0; i < 4; i++) {
+            snprintf(folders, sizeof folders, lists[i], i == 3 ? long_one : root, root);
+            setenv("PATH", folders, 1), unsetenv("CUDA_HOME");
+            kbi_toolkit_program("kbench_tool", path);
+            CHECK_STR(path, allowed ? want : "");
+        }
+        setenv("PATH", "/nowhere", 1), setenv("CUDA_HOME", home, 1);
+        kbi_toolkit_program("kbench_tool", path), CHECK_STR(path, allowed ? want : "");
+        unsetenv("PATH"), kbi_toolkit_program("kbench_tool", path), CHECK_STR(path, allowed ? want : "");
+        unsetenv("CUDA_HOME"), kbi_toolkit_program("kbench_tool", path), CHECK_STR(path, "");
+    }
+    if (kept) setenv("PATH", kept, 1), free(kept);
+    static const char* const names[][2] = { { "tool", "_Z3foo.1" }, { "a tool", "Az09_" }, { "t'", "foo" },
+                                            { "t", "foo;bar" },     { "t", "foo bar" },    { "t", "$x" } };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        bool good = kbi_code_command(&command, names[i][0], names[i][1]);
+        snprintf(want, sizeof want, "'%s' -sass -fun %s '/", names[i][0], names[i][1]);
+        CHECK_THAT(good == (i < 2) && (good ? strncmp(command.s, want, strlen(want)) == 0 : !command.n), "%s, %s",
+                   names[i][0], names[i][1]);
+        if (good) CHECK_HAS(command.s, "' 2>/dev/null");
+        kbi_text_free(&command);
+    }
+}
+
 int main(int argc, char** argv) {
     snprintf(root, sizeof root, "%.180s.XXXXXX", argc > 0 ? argv[0] : "facts");
     if (!mkdtemp(root)) return 2;
@@ -294,6 +331,7 @@ int main(int argc, char** argv) {
     test_room();
     test_case();
     test_machine();
+    test_toolkit();
     char command[400];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     if (system(command) != 0) return 2;

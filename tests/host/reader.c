@@ -480,6 +480,243 @@ static void test_temporary(void) {
     kbi_text_free(&left);
 }
 
+// --- what records of several runs make of the exit code, and of each other ---
+
+// What is said on stderr until heard() is called.
+static int heard_kept;
+static void listen(void) {
+    fflush(stderr);
+    heard_kept = dup(2);
+    int file = open(said_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    dup2(file, 2), close(file);
+}
+static const char* heard(void) {
+    static char out[4096];
+    fflush(stderr), dup2(heard_kept, 2), close(heard_kept);
+    FILE* f = fopen(said_path, "rb");
+    out[f ? fread(out, 1, sizeof out - 1, f) : 0] = 0;
+    if (f) fclose(f);
+    return out;
+}
+
+// Each thing that may have become of a case, by itself and with machines that differ, under each --fail-on.
+static void test_toll(void) {
+    static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
+    static const struct {
+        int regressed, improved, more, less, open, added, removed, mended, missed, none; // none: nothing was compared
+        int codes[3], off[3];                                                            // regress, change, noise
+    } rows[] = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 4 } },
+                 { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 3, 3, 3 }, { 0, 0, 4 } },
+                 { 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 3, 0 }, { 0, 0, 4 } },
+                 { 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, { 3, 3, 3 }, { 0, 0, 4 } },
+                 { 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, { 0, 3, 0 }, { 0, 0, 4 } },
+                 { 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, { 0, 0, 4 }, { 0, 0, 4 } },
+                 { 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, { 0, 3, 0 }, { 0, 3, 4 } },
+                 { 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, { 0, 3, 0 }, { 0, 3, 4 } },
+                 { 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, { 0, 3, 0 }, { 0, 3, 4 } },
+                 { 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, { 3, 3, 3 }, { 3, 3, 3 } },
+                 { 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, { 0, 0, 4 }, { 0, 0, 4 } } };
+    static kbi_options o;
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_assessment a;
+        memset(&a, 0, sizeof a);
+        a.compared = rows[i].none ? 0 : 2, a.regressed = rows[i].regressed, a.improved = rows[i].improved,
+        a.more = rows[i].more;
+        a.less = rows[i].less, a.open = rows[i].open, a.added = rows[i].added, a.removed = rows[i].removed,
+        a.mended = rows[i].mended;
+        for (int k = 0; k < KBI_COUNT(on); k++)
+            for (int off = 0; off < 2; off++) {
+                int way = k < 3 ? k : 0, want = k == 3 ? 0 : (off ? rows[i].off : rows[i].codes)[way];
+                o.fail_on = on[k];
+                int code = kbi_toll_code(&o, &a, true, off == 1, rows[i].missed);
+                CHECK_THAT(code == want, "row %d, --fail-on %s%s: %d, not %d", i, on[k] ? on[k] : "(none)",
+                           off ? ", off" : "", code, want);
+            }
+        o.fail_on = "noise"; // goals alone are certain
+        int code = kbi_toll_code(&o, &a, false, false, rows[i].missed);
+        CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
+    }
+    static const char* const names[] = { "a", "A-z_0.9+", "9", "", ".a", "-a", "a/b", "a b", "\xc3\xa4" };
+    for (int i = 0; i < KBI_COUNT(names); i++) CHECK_THAT(kbi_plain_name(names[i]) == (i < 3), "'%s'", names[i]);
+}
+
+static void test_goals(void) {
+    static const struct {
+        const char *text, *name; // name NULL: it is none
+        bool patterns, least, strict;
+        double value;
+    } goals[] = { { "time_ms<=0.5", "time_ms", false, false, false, 0.5 },
+                  { "time_ms<0.5", "time_ms", false, false, true, 0.5 },
+                  { "gpu_efficiency>=80%", "gpu_efficiency", false, true, false, 80 },
+                  { "gpu_efficiency>-1e2", "gpu_efficiency", false, true, true, -100 },
+                  { "softmax:time_ms<=1", "time_ms", true, false, false, 1 },
+                  { "a:b:time_ms<=1", "time_ms", true, false, false, 1 },
+                  { "counter:hits>=2", "hits", false, true, false, 2 },
+                  { "softmax:counter:hits>=2", "hits", true, true, false, 2 },
+                  { "samples>=30", "samples", false, true, false, 30 },
+                  { "time_ms=1", NULL, false, false, false, 0 },
+                  { "time_ms==1", NULL, false, false, false, 0 },
+                  { "time_ms", NULL, false, false, false, 0 },
+                  { "time_ms<=", NULL, false, false, false, 0 },
+                  { "time_ms<=1x", NULL, false, false, false, 0 },
+                  { "time_ms<=inf", NULL, false, false, false, 0 },
+                  { "time_ms<=1%%", NULL, false, false, false, 0 },
+                  { "nothing<=1", NULL, false, false, false, 0 },
+                  { "kernel<=1", NULL, false, false, false, 0 },
+                  { "(:time_ms<=1", NULL, false, false, false, 0 } };
+    for (int i = 0; i < KBI_COUNT(goals); i++) {
+        kbi_goal g;
+        listen();
+        bool good = kbi_goal_parse(goals[i].text, &g);
+        const char* words = heard();
+        CHECK_THAT(good == (goals[i].name != NULL) && good == !*words, "%s: %d, %s", goals[i].text, good, words);
+        if (!good || !goals[i].name) continue;
+        CHECK_STR(g.what.counter[0] ? g.what.counter : g.what.key->name, goals[i].name);
+        CHECK_THAT((g.which.n > 0) == goals[i].patterns && g.least == goals[i].least && g.strict == goals[i].strict,
+                   "%s", goals[i].text);
+        CHECK_REAL(g.value, goals[i].value, 0);
+        double x = g.value, more = nextafter(x, INFINITY), less = nextafter(x, -INFINITY);
+        CHECK(kbi_goal_met(&g, x) == !g.strict && kbi_goal_met(&g, more) == g.least &&
+              kbi_goal_met(&g, less) == !g.least);
+        CHECK(!kbi_goal_met(&g, NAN));
+        kbi_patterns_free(&g.which);
+    }
+}
+
+// Shards of a plan in its order, one sweep behind the other; which of them have left nothing.
+static void test_shards(void) {
+    static const struct {
+        const char *name, *shard;
+        int64_t device, place;
+    } of[] = { { "c", "2/3", 0, 3 }, { "x", NULL, 0, 1 },  { "a", "1/3", 0, 1 },       { "b", "1/3", 0, 2 },
+               { "a", "1/3", 1, 1 }, { "c", "2/3", 0, 3 }, { "y", "1/3", 0, KB_NONE }, { "a", "1/3", 0, 1 },
+               { "a", "1/3", 0, 1 }, { "b", "1/3", 1, 2 } };
+    static const char order[] = "axbcabyaca"; // x and y stay
+    static const char devices[] = "0000110000";
+    static kb_result results[KBI_COUNT(of)];
+    kbi_records r;
+    memset(&r, 0, sizeof r);
+    r.of = results, r.n = KBI_COUNT(of);
+    for (int i = 0; i < KBI_COUNT(of); i++) {
+        kbi_result_clear(&results[i]);
+        results[i].name = of[i].name, results[i].shard = of[i].shard, results[i].device = of[i].device,
+        results[i].place = of[i].place;
+        results[i].seed = i;
+    }
+    kbi_load_order(&r);
+    for (int i = 0; i < KBI_COUNT(of); i++)
+        CHECK_THAT(results[i].name[0] == order[i] && results[i].device == devices[i] - '0', "%d: %s of device %d", i,
+                   results[i].name, (int)results[i].device);
+    CHECK(results[0].seed == 2 && results[7].seed == 7 && results[8].seed == 5 && results[9].seed == 8);
+    static const struct {
+        const char *shards[4], *says;
+    } rows[] = {
+        { { "1/1", NULL, NULL, NULL }, "" },
+        { { "1/2", "2/2", NULL, NULL }, "" },
+        { { NULL, NULL, NULL, NULL }, "" },
+        { { "2/2", NULL, NULL, NULL }, "no record of shard 1/2: not run yet, or there was nothing for it\n" },
+        { { "1/3", NULL, "1/3", NULL },
+          "no record of shards 2/3, 3/3: not run yet, or there was nothing for them\n" },
+        { { "4/9", NULL, NULL, NULL }, "no record of shards 1/9, 2/9, 3/9, 5/9, 6/9, 7/9, 8/9, 9/9: not run" },
+        { { "4/10", NULL, NULL, NULL },
+          "no record of shards 1/10, 2/10, 3/10, 5/10, 6/10, 7/10, 8/10, 9/10, ...: not" },
+        { { "1/2", "2/3", NULL, NULL }, "shards of different numbers, K/2 and K/3: a case may be there twice" }
+    };
+    r.n = 4;
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        for (int k = 0; k < 4; k++) results[k].shard = rows[i].shards[k];
+        listen(), kbi_load_absent(&r);
+        const char* words = heard();
+        CHECK_THAT(*rows[i].says ? strstr(words, rows[i].says) != NULL : !*words, "row %d: %s", i, words);
+    }
+    static kbi_options o;
+    for (int k = 0; k < 4; k++) results[k].shard = "1/2", results[k].gpu = k == 3 ? "B" : k ? "A" : NULL;
+    listen();
+    CHECK(!kbi_load_alike(&o, &r)), r.n = 3, CHECK(kbi_load_alike(&o, &r));
+    CHECK_HAS(heard(), "shard 1/2 is of A, and shard 1/2 of B: parts");
+    r.n = 4, o.on[KBI_OPTION_ignore_env] = true, CHECK(kbi_load_alike(&o, &r));
+    results[3].shard = NULL, o.on[KBI_OPTION_ignore_env] = false, CHECK(kbi_load_alike(&o, &r)); // of no shard
+}
+
+// The times of a round where the first one has its cases.
+static void test_race(void) {
+    static kb_result first[5], later[6];
+    static const struct {
+        const char* name;
+        int64_t device;
+        double ms;
+    } a[] = { { "b", 0, 1 }, { "a", KB_NONE, 2 }, { "c", 1, 3 }, { "c", 0, 4 }, { "d", 0, 5 } },
+      z[] = { { "c", 0, 14 }, { "a", KB_NONE, 12 }, { "aa", 0, 99 }, { "c", 2, 98 }, { "b", 1, 97 }, { "d", 0, 15 } };
+    kbi_race r;
+    kbi_racer one;
+    kbi_named order[5];
+    double ms[15];
+    kbi_records now;
+    memset(&r, 0, sizeof r), memset(&one, 0, sizeof one), memset(&now, 0, sizeof now);
+    for (int i = 0; i < 5; i++)
+        kbi_result_clear(&first[i]), first[i].name = a[i].name, first[i].device = a[i].device,
+                                     first[i].time_ms = a[i].ms;
+    for (int i = 0; i < 6; i++)
+        kbi_result_clear(&later[i]), later[i].name = z[i].name, later[i].device = z[i].device,
+                                     later[i].time_ms = z[i].ms;
+    one.order = order, one.ms = ms, one.n = kbi_name_records(order, first, 5);
+    CHECK_INT(one.n, 5);
+    for (int i = 0; i < 15; i++) ms[i] = -1;
+    r.rounds = 1, now.of = later, now.n = 6, later[5].status = KB_FAILED;
+    kbi_race_keep(&r, &one, &now);
+    static const double want[] = { -1, -1, -1, -1, -1, 12, NAN, 14, NAN, NAN, -1, -1, -1, -1, -1 };
+    for (int i = 0; i < 15; i++) CHECK_REAL(ms[i], want[i], 0);
+    r.rounds = 2, now.of = first, now.n = 5, kbi_race_keep(&r, &one, &now);
+    for (int i = 0; i < 5; i++) {
+        int64_t at = kbi_race_place(&one, &first[i]);
+        CHECK(at >= 0 && order[at].r == &first[i]), CHECK_REAL(ms[10 + at], a[i].ms, 0);
+    }
+    CHECK(kbi_race_place(&one, &later[2]) == -1 && kbi_race_place(&one, &later[3]) == -1 &&
+          kbi_race_place(&one, &later[4]) == -1);
+    first[0].name = "0", CHECK_INT(kbi_race_place(&one, &later[0]), 2);
+}
+
+// Behind what is there: a line that an earlier run was killed in is ended, and no other.
+static void test_added(void) {
+    static kbi_options o;
+    static const char* const before[] = { "", "{\"name\": \"old\"}\n", "{\"name\": \"torn\"" };
+    kb_result r[2];
+    kbi_toll g;
+    for (int i = 0; i < 2; i++) kbi_result_clear(&r[i]), r[i].name = i ? "two" : "one", r[i].operation = "o";
+    for (int i = 0; i < 3; i++) {
+        kbi_text got = { NULL, 0, 0 }, want = { NULL, 0, 0 };
+        memset(&g, 0, sizeof g), g.o = &o, g.now = r, g.n = 2;
+        kbi_path_here(&g.history_path, path);
+        CHECK(g.history_path.s[0] == '/' && strcmp(g.history_path.s + g.history_path.n - strlen(path), path) == 0);
+        put_file(before[i], strlen(before[i]));
+        CHECK(kbi_history_add(&g) && kbi_file_text(path, &got));
+        kbi_putf(&want, "%s%s", before[i], i == 2 ? "\n" : "");
+        for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
+        CHECK_STR(got.s, want.s);
+        kbi_text_free(&got), kbi_text_free(&want);
+        unlink(path); // an array, by a path from the root on, where there is none and where there is one
+        for (int k = 0; k < 2 && !i; k++) CHECK(kb_write_json(r, 2 - k, g.history_path.s));
+        if (!i) CHECK(kb_write_json(r, 0, g.history_path.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
+        kbi_text_free(&got), kbi_text_free(&g.history_path);
+    }
+    // a pipe whose reader comes later
+    kbi_text pipe = { NULL, 0, 0 };
+    kbi_putf(&pipe, "%s.pipe", path), unlink(pipe.s);
+    CHECK(mkfifo(pipe.s, 0600) == 0);
+    pid_t reader = fork();
+    if (reader == 0) {
+        kbi_readable(-1, 150);
+        int file = open(pipe.s, O_RDONLY);
+        kbi_readable(-1, 300);
+        _exit(file < 0);
+    }
+    int file = kbi_open_in_place(pipe.s, O_CREAT | O_TRUNC), status = -1;
+    CHECK(file >= 0);
+    if (file >= 0) close(file);
+    kill(reader, SIGKILL), waitpid(reader, &status, 0); // it may still wait for a writer
+    unlink(pipe.s), kbi_text_free(&pipe);
+}
+
 int main(void) {
     test_round_trip();
     test_files();
@@ -488,5 +725,10 @@ int main(void) {
     test_env();
     test_resume();
     test_temporary();
+    test_toll();
+    test_goals();
+    test_shards();
+    test_race();
+    test_added();
     return test_end();
 }

@@ -906,6 +906,118 @@ static void test_metrics(void) {
     kb_result_free(&r), kb_result_free(&other);
 }
 
+// Columns of characters at the ends of their ranges; how much of a text has room; what is cut in its middle.
+static void test_room(void) {
+    static const struct {
+        unsigned from, to;
+        int width;
+    } ranges[] = { { 0x300, 0x36f, 0 },     { 0x1100, 0x115f, 2 },   { 0x200b, 0x200f, 0 }, { 0x20d0, 0x20ff, 0 },
+                   { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },   { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
+                   { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },   { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
+                   { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 }, { 0x20, 0x7e, 1 },     { 0xa1, 0x2ff, 1 } };
+    char s[8];
+    int used;
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        for (int k = -1; k < 3; k++) { // before, first, last, behind
+            unsigned code = k < 0    ? ranges[i].from - 1
+                            : k == 0 ? ranges[i].from
+                            : k == 1 ? ranges[i].to
+                                     : ranges[i].to + 1;
+            int n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+            if ((k < 0 || k == 2) && (i >= 14 || code == 0x2ff)) continue;
+            for (int b = n - 1; b > 0; b--) s[b] = (char)(0x80 | (code >> 6 * (n - 1 - b) & 63));
+            s[0] = (char)(n == 1 ? code : (0xf00u >> n & 0xffu) | code >> 6 * (n - 1)), s[n] = 0;
+            int want = k == 0 || k == 1 ? ranges[i].width : 1;
+            CHECK_THAT(kbi_character_width(s, n) == want, "U+%X takes %d columns", code, kbi_character_width(s, n));
+        }
+    static const struct {
+        const char* s;
+        int columns, bytes, used;
+    } rows[] = { { "abc", 0, 0, 0 },           { "abc", 2, 2, 2 },           { "abc", 3, 3, 3 },
+                 { "abc", 4, 3, 3 },           { "\xe6\x97\xa5x", 1, 0, 0 }, { "\xe6\x97\xa5x", 2, 3, 2 },
+                 { "\xe6\x97\xa5x", 3, 4, 3 }, { "a\xcc\x81x", 1, 3, 1 },    { "\xff\xffx", 2, 2, 2 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        size_t n = kbi_fitting(rows[i].s, strlen(rows[i].s), rows[i].columns, &used);
+        CHECK_THAT((int)n == rows[i].bytes && used == rows[i].used, "'%s' in %d: %d bytes, %d columns", rows[i].s,
+                   rows[i].columns, (int)n, used);
+    }
+    static const char* const cuts[] = { "abcdefghij", "abcd...hij", "abc...hij", "abc...ij" };
+    for (int i = 0; i < 4; i++) {
+        kbi_text t = { NULL, 0, 0 };
+        kbi_cut(&t, i ? "abcdefXXghij" : cuts[0], i ? 11 - i : 10);
+        CHECK_INT(kbi_width(t.s, t.n), i ? 11 - i : 10), CHECK_STR(t.s, cuts[i]);
+        kbi_text_free(&t);
+    }
+}
+
+// What is remarked of a case, and what binds it first, wherever it stands.
+static void test_message(void) {
+    static const char* const rows[][2] = { { "it is so", "    it is so\n" },
+                                           { "bound by x", "    bound by x\n" },
+                                           { "bound by x; more", "    bound by x\n    more\n" },
+                                           { "some; bound by x", "    bound by x\n    some\n" },
+                                           { "some; bound by x; more", "    bound by x\n    some; more\n" },
+                                           { "is not bound by x", "    is not bound by x\n" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        FILE* f = tmpfile();
+        char out[200];
+        kbi_how how;
+        kbi_table table;
+        memset(&how, 0, sizeof how);
+        how.out = f, how.width = 80;
+        kbi_table_open(&table, &how);
+        kbi_table_message(&table, rows[i][0]);
+        kbi_table_flush(&table);
+        rewind(f);
+        out[fread(out, 1, sizeof out - 1, f)] = 0;
+        CHECK_STR(out, rows[i][1]);
+        fclose(f);
+    }
+}
+
+// Counts with what they are of; a case behind its row, or below it where the line has no room.
+static void test_counts(void) {
+    static const struct {
+        double x;
+        const char *unit, *want;
+    } rows[] = { { 0, "", "0" },
+                 { 9999999, "", "9999999" },
+                 { 1e7, "", "10.0 M" },
+                 { 999400, "B", "999 kB" },
+                 { 999, "B", "999 B" },
+                 { 1000, "B", "1.00 kB" },
+                 { 999600, "byte", "1.00 MB" },
+                 { -2e9, NULL, "-2.00 G" },
+                 { 5e6, "ns", "5.000 ms" },
+                 { 0.05, "%", "<0.1 %" },
+                 { 0, "%", "0.00 %" },
+                 { 0.1, "%", "0.100 %" },
+                 { 12.34, "FLOP/B", "12.3 FLOP/B" },
+                 { 1e9, "inst", "1000000000 inst" },
+                 { 1e22, "B", "10000 EB" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_text t = { NULL, 0, 0 };
+        kbi_table_count(&t, rows[i].x, rows[i].unit);
+        CHECK_STR(t.s, rows[i].want), kbi_text_free(&t);
+    }
+    static const struct {
+        int used;
+        const char *program, *want;
+    } cases[] = { { 10, NULL, "  a_name_of_20_letters\n" },
+                  { 18, NULL, "  a_name_of_20_letters\n" },
+                  { 19, NULL, "\n    a_name_of_20_letters\n" },
+                  { 10, "./p", "  ./p: a_name_of_20_letters\n" },
+                  { 14, "./p", "\n    ./p: a_name_of_20_letters\n" } };
+    for (int i = 0; i < KBI_COUNT(cases); i++) {
+        kbi_how how;
+        kbi_table table;
+        memset(&how, 0, sizeof how), how.out = stdout, how.width = 40;
+        kbi_table_open(&table, &how);
+        kbi_changes_case(&table, cases[i].used, cases[i].program, "a_name_of_20_letters");
+        CHECK_STR(table.text.s, cases[i].want), kbi_text_free(&table.text);
+    }
+}
+
 int main(void) {
     test_shown();
     test_written();
@@ -923,5 +1035,8 @@ int main(void) {
     test_choice();
     test_sweeps();
     test_metrics();
+    test_room();
+    test_message();
+    test_counts();
     return test_end();
 }
