@@ -1389,13 +1389,13 @@ static const char* kbi_number(double x, char out[40]) {
 
 KBI_SLOW_BEGIN
 
-// x with so many significant digits, never in exponent form: for people.
+// x with so many significant digits, for people: in exponent form from 1e15 on alone, where digits would be made up.
 static const char* kbi_digits(double x, int digits, char out[40]) {
     int whole = 1;
     snprintf(out, 40, "%.*e", digits - 1, x); // rounds before it counts: 9.9999 is 10.00
     const char* exponent = strchr(out, 'e');
     if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
-    snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
+    if (whole <= 15) snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
     kbi_unlocalise(out);
     return out;
 }

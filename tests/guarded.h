@@ -46,8 +46,8 @@ static void* guarded_malloc(size_t n) {
 }
 
 static void guarded_free(void* p) {
-    guarded* g = (guarded*)p - 1;
     if (!p) return;
+    guarded* g = (guarded*)p - 1;
     guarded_check(g);
     g->before->after = g->after, g->after->before = g->before;
     g->state = GUARDED_FREED;

@@ -324,7 +324,9 @@ static void test_shown(void) {
         CHECK_STR(kbi_show_bytes(rows[i].x, out), rows[i].bytes);
         CHECK_STR(kbi_show_percent(rows[i].x, out), rows[i].percent);
     }
-    CHECK_STR(kbi_show_bytes(1e30, out), "909494701772928256 TiB"), CHECK_STR(kbi_show_bytes(1e12, out), "931 GiB");
+    CHECK_STR(kbi_show_bytes(1e30, out), "9.09e+17 TiB"), CHECK_STR(kbi_show_bytes(1e12, out), "931 GiB");
+    CHECK_STR(kbi_show_time(1e300, out), "1.000e+297 s"), CHECK_STR(kbi_show(9.996e14, 3, out), "1.00e+15");
+    CHECK_STR(kbi_show(9.99e14, 3, out), "999000000000000"), CHECK_STR(kbi_show(-1e300, 3, out), "-1.00e+300");
     CHECK_STR(kbi_show_percent(NAN, out), "-"), CHECK_STR(kbi_show(NAN, 3, out), "-"),
         CHECK_STR(kbi_show(1.5, 3, out), "1.50");
     // a number as it is in a file: the fewest of 15 to 17 digits that read back, as printf writes them
