@@ -145,6 +145,10 @@ static void test_values(void) {
     CHECK(parse("--race a b c -- --fast -x")), CHECK_INT(options.race.n, 3), CHECK_STR(options.race.of[2], "c");
     CHECK_STR(options.race_options[0], "--fast"), CHECK_STR(options.race_options[1], "-x");
     CHECK(!options.on[KBI_OPTION_fast]), CHECK_REAL(options.budget, 60, 0);
+    CHECK(parse("--race a b- x-y -q")), CHECK_INT(options.race.n, 3), CHECK(options.on[KBI_OPTION_quiet]);
+    CHECK(parse("--load a - x- -q")), CHECK_INT(options.n_load, 3), CHECK(options.on[KBI_OPTION_quiet]);
+    CHECK(parse("--compare a b- -q")), CHECK_STR(options.compare[1], "b-"), CHECK(!parse("--compare a -q"));
+    CHECK(!parse("--json -q") && parse("--json -") && parse("--csv -q") && !parse("--csv --quiet"));
     CHECK(parse("--race a b --budget 5s")), CHECK_REAL(options.budget, 5, 0);
     CHECK(parse("--compare old new x")), CHECK_STR(options.compare[0], "old"), CHECK_STR(options.compare[1], "new");
     CHECK_INT(options.filter.n, 1);
