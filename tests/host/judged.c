@@ -458,7 +458,7 @@ static void test_counted(void) {
     CHECK_REAL(kbi_counted(&seen.in, "dram_pct"), 45, 1e-12), CHECK_REAL(kbi_counted(&seen.in, "sm_pct"), 100, 1e-12);
     CHECK_REAL(kbi_counted(&seen.in, "issue_pct"), 20, 0), CHECK_REAL(kbi_counted(&seen.in, "l2_pct"), 15, 1e-12);
     CHECK_REAL(kbi_counted(&seen.in, "memory_pct"), 60, 1e-12);
-    look("cold"), r.time_ms = 4, count("dram_pct", 30), count(KBI_RANGE_TIME, 3e6);
+    look("cold"), r.time_ms = 4, count(KBI_RANGE_TIME, 3e6), count("dram_pct", 30);
     kbi_judge_counted_time(&r, &seen.in);
     CHECK_INT(seen.in.counters, 1), CHECK_REAL(kbi_counted(&seen.in, "dram_pct"), 30, 0);
     static const struct {
