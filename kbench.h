@@ -4233,7 +4233,7 @@ static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     qsort(out, (size_t)n, sizeof *out, kbi_order_named);
     for (int64_t i = 0; i < n; i++) {
         bool same = left && kbi_is(out[left - 1].r->name, out[i].r->name);
-        if (!same || out[left - 1].device != out[i].device) out[left++] = out[i];
+        left += !same || out[left - 1].device != out[i].device;
         out[left - 1] = out[i];
         out[left - 1].rank = 0;
     }
@@ -5043,7 +5043,7 @@ static bool kbi_option_shard(const char* value, kbi_options* o) {
     const char* slash = strchr(value, '/');
     char k[24];
     if (kbi_is(value, "auto")) return kbi_shard_of_slurm(o);
-    snprintf(k, sizeof k, "%.*s", (int)KBI_MIN(slash ? slash - value : 0, (ptrdiff_t)23), value);
+    snprintf(k, sizeof k, "%.*s", (int)(slash ? slash - value : 0), value);
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
     return kbi_error("--shard takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", value), false;
@@ -5233,7 +5233,7 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
 // An option's number by its name (n characters of s), -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
     char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(n, sizeof name - 1), s);
+    snprintf(name, sizeof name, "%.*s", (int)n, s);
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
         if (strcmp(name, kbi_options_table[i].name) == 0) return i;

@@ -458,7 +458,7 @@ static void test_counted(void) {
     CHECK_REAL(kbi_counted(&seen.in, "dram_pct"), 45, 1e-12), CHECK_REAL(kbi_counted(&seen.in, "sm_pct"), 100, 1e-12);
     CHECK_REAL(kbi_counted(&seen.in, "issue_pct"), 20, 0), CHECK_REAL(kbi_counted(&seen.in, "l2_pct"), 15, 1e-12);
     CHECK_REAL(kbi_counted(&seen.in, "memory_pct"), 60, 1e-12);
-    look("cold"), r.time_ms = 4, count("dram_pct", 30), count(KBI_RANGE_TIME, 3e6);
+    look("cold"), r.time_ms = 4, count(KBI_RANGE_TIME, 3e6), count("dram_pct", 30);
     kbi_judge_counted_time(&r, &seen.in);
     CHECK_INT(seen.in.counters, 1), CHECK_REAL(kbi_counted(&seen.in, "dram_pct"), 30, 0);
     static const struct {
@@ -749,7 +749,61 @@ static void test_rivals(void) {
     CHECK(contest.c.end.fastest == -1 && !contest.c.end.certain);
 }
 
+// --- roofs ---
+
+static void test_roofs(void) {
+    fresh("cold"), roofs();
+    static const struct {
+        int dtype, said;
+        double rate;
+        int roof;
+    } rows[] = { { KB_F64, 0, 1.04e9, KBI_ROOF_F64 },  { KB_F64, 0, 1.06e9, KBI_ABOVE_ALL },
+                 { KB_F32, 0, 2.09e9, KBI_ROOF_F32 },  { KB_F32, 0, 2.11e9, KBI_ROOF_F16 },
+                 { KB_F32, 1, 2.11e9, KBI_ABOVE_ALL }, { KB_F32, 0, 5.24e9, KBI_ROOF_F16 },
+                 { KB_F32, 0, 5.49e9, KBI_ROOF_F16 },  { KB_F32, 0, 5.51e9, KBI_ABOVE_ALL },
+                 { KB_TF32, 0, 1, KBI_NO_ROOF },       { KB_F16, 1, 5.2e9, KBI_ROOF_F16 },
+                 { KB_BF16, 0, 5.2e9, KBI_ROOF_BF16 }, { KB_BF16, 0, 5.49e9, KBI_ROOF_BF16 },
+                 { KB_E4M3, 0, 1e9, KBI_ROOF_F16 },    { KB_E4M3, 1, 1e9, KBI_NO_ROOF },
+                 { KB_I8, 0, 1e9, KBI_ROOF_F16 },      { KB_I8, 1, 1e9, KBI_NO_ROOF },
+                 { KB_U8, 0, 1e9, KBI_ROOF_F16 },      { KB_I16, 0, 1e9, KBI_NO_ROOF },
+                 { KB_NODTYPE, 0, 1e9, KBI_ROOF_F32 }, { KB_NODTYPE, 0, 4e9, KBI_ROOF_F16 },
+                 { KB_NODTYPE, 0, 6e9, KBI_ABOVE_ALL } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        int got = kbi_roof_over(&m.roofs, kbi_meant_by((kb_dtype)rows[i].dtype, rows[i].said != 0), rows[i].rate);
+        CHECK_THAT(got == rows[i].roof, "roofs %d: %d, not %d", i, got, rows[i].roof);
+    }
+    m.roofs.of[KBI_ROOF_TF32] = NAN; // not measured yet: it may stand under that
+    CHECK_INT(kbi_roof_over(&m.roofs, kbi_meant_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
+    m.roofs.of[KBI_ROOF_TF32] = 1, m.roofs.most[KBI_ROOF_TF32] = KBI_UNTOLD;
+    CHECK_INT(kbi_roof_over(&m.roofs, kbi_meant_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
+    CHECK(kbi_roof_known(&m.roofs, KBI_ROOF_READ) == 1.2e9 && kbi_roof_known(&m.roofs, KBI_NO_ROOF) == 0);
+    CHECK(kbi_roof_known(&m.roofs, KBI_ROOF_FP8) == 0 && kbi_roof_known(&m.roofs, KBI_ROOF_COPY) == 1e9);
+    m.roofs.of[KBI_ROOF_COPY] = NAN, CHECK(kbi_roof_known(&m.roofs, KBI_ROOF_COPY) == 0);
+    m.roofs.of[KBI_ROOF_COPY] = KBI_UNTOLD, CHECK(kbi_roof_known(&m.roofs, KBI_ROOF_COPY) == 0);
+    CHECK(kbi_traffic_roof(0) == KBI_ROOF_COPY && kbi_traffic_roof(KB_READ) == KBI_ROOF_READ &&
+          kbi_traffic_roof(KB_WRITE) == KBI_ROOF_WRITE && kbi_traffic_roof(KB_COPY) == KBI_ROOF_COPY);
+    CHECK(kbi_roof_is_memory("copy") && kbi_roof_is_memory("read") && kbi_roof_is_memory("write") &&
+          !kbi_roof_is_memory("f32") && !kbi_roof_is_memory(NULL));
+    static const int core[][2] = { { KB_F64, KBI_ROOF_F64 }, { KB_F32, KBI_ROOF_F32 }, { KB_F16, KBI_ROOF_F32 },
+                                   { KB_I8, KBI_NO_ROOF },   { KB_I64, KBI_NO_ROOF },  { KB_NODTYPE, KBI_ROOF_F32 } };
+    for (int i = 0; i < KBI_COUNT(core); i++) { // of one core of the host
+        m.core = 1, m.dtype = core[i][0], m.arithmetic = 0;
+        CHECK_INT(kbi_arithmetic_of(&m).base, core[i][1]), CHECK_INT(kbi_arithmetic_of(&m).others, 0);
+    }
+    m.core = 0, m.dtype = KB_F32, m.arithmetic = KB_F64;
+    CHECK_INT(kbi_arithmetic_of(&m).base, KBI_ROOF_F64);
+    kbi_recipe r1;
+    kbi_recipe_default(&r1), kbi_recipe_inside(&r1, 0), CHECK(r1.verify && r1.audit && !r1.inside);
+    r1.fresh = true, kbi_recipe_inside(&r1, 2), CHECK(!r1.verify && !r1.fresh && r1.audit && r1.inside == 2);
+    // remarks of measuring, until there is no room for more
+    kbi_remark(&m, "a%d", 1), kbi_remark(&m, "b"), CHECK_STR(m.message, "a1; b");
+    for (int i = 0; i < 400; i++) kbi_remark(&m, "words");
+    CHECK_INT(strlen(m.message), sizeof m.message - 1), CHECK_STR(m.message + sizeof m.message - 4, "...");
+    m.n = 3, m.rounds = 5, m.again = 7, CHECK_INT(kbi_values(&m), 15);
+}
+
 int main(void) {
+    test_roofs();
     test_flags();
     test_times();
     test_rates();

@@ -145,6 +145,10 @@ static void test_values(void) {
     CHECK(parse("--race a b c -- --fast -x")), CHECK_INT(options.race.n, 3), CHECK_STR(options.race.of[2], "c");
     CHECK_STR(options.race_options[0], "--fast"), CHECK_STR(options.race_options[1], "-x");
     CHECK(!options.on[KBI_OPTION_fast]), CHECK_REAL(options.budget, 60, 0);
+    CHECK(parse("--race a b- x-y -q")), CHECK_INT(options.race.n, 3), CHECK(options.on[KBI_OPTION_quiet]);
+    CHECK(parse("--load a - x- -q")), CHECK_INT(options.n_load, 3), CHECK(options.on[KBI_OPTION_quiet]);
+    CHECK(parse("--compare a b- -q")), CHECK_STR(options.compare[1], "b-"), CHECK(!parse("--compare a -q"));
+    CHECK(!parse("--json -q") && parse("--json -") && parse("--csv -q") && !parse("--csv --quiet"));
     CHECK(parse("--race a b --budget 5s")), CHECK_REAL(options.budget, 5, 0);
     CHECK(parse("--compare old new x")), CHECK_STR(options.compare[0], "old"), CHECK_STR(options.compare[1], "new");
     CHECK_INT(options.filter.n, 1);
@@ -379,6 +383,30 @@ static void test_axes(void) {
     kbi_arena_free(&a);
 }
 
+// Lists of processors, as they are written and shown; of one that is too long the beginning.
+static void test_cpus(void) {
+    kbi_cpus c, allowed, beyond;
+    char out[80];
+    CHECK(kbi_cpus_parse("8191,0,63,64", &c) && kbi_cpus_has(&c, 8191) && kbi_cpus_has(&c, 0));
+    CHECK(!kbi_cpus_has(&c, 8190) && !kbi_cpus_has(&c, 1) && !kbi_cpus_has(&c, 62) && !kbi_cpus_has(&c, 65));
+    CHECK_STR(kbi_cpus_show(&c, out, sizeof out), "0,63-64,8191");
+    CHECK(!kbi_cpus_parse("0-8192", &c) && !kbi_cpus_parse("1-", &c) && !kbi_cpus_parse("2-1", &c));
+    CHECK(kbi_cpus_parse("0-8191", &c)), CHECK_STR(kbi_cpus_show(&c, out, sizeof out), "0-8191");
+    CHECK(kbi_cpus_parse("1,3,5", &c));
+    CHECK_STR(kbi_cpus_show(&c, out, 10), "1,3,5"), CHECK_STR(kbi_cpus_show(&c, out, 9), "1,3,...");
+    memset(&c, 0, sizeof c), CHECK_STR(kbi_cpus_show(&c, out, sizeof out), "");
+    kbi_cpus_parse("0-99", &c), kbi_cpus_parse("0-97", &allowed);
+    CHECK(kbi_cpus_beyond(&c, &allowed, &beyond)), CHECK_STR(kbi_cpus_show(&beyond, out, sizeof out), "98-99");
+    CHECK(!kbi_cpus_beyond(&allowed, &c, &beyond)), CHECK_STR(kbi_cpus_show(&beyond, out, sizeof out), "");
+    if (!kbi_cpus_allowed(&allowed)) return;
+    CHECK(kbi_cpus_has(&allowed, kbi_cpu_now()));
+    memset(&c, 0, sizeof c); // only the first of those that it may run on
+    for (int i = 0; i < KBI_CPUS && !c.of[i / KBI_CPUS_IN]; i++)
+        if (kbi_cpus_has(&allowed, i)) c.of[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
+    CHECK(kbi_cpus_pin(&c) && kbi_cpus_allowed(&beyond) && memcmp(&beyond, &c, sizeof c) == 0);
+    CHECK(kbi_cpus_has(&c, kbi_cpu_now()) && kbi_cpus_pin(&allowed));
+}
+
 // --- patterns ---
 
 static void test_patterns(void) {
@@ -538,6 +566,28 @@ static void test_plans(void) {
     kbi_plan_free(&plan);
 }
 
+static void check_list(const char* line, const char* want) {
+    kbi_plan plan;
+    kbi_text t = KBI_BLANK;
+    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is refused", line)) return;
+    CHECK(kbi_list(&t, &plan, &options) == (want != NULL));
+    if (want) CHECK_STR(t.s, want);
+    kbi_text_free(&t);
+    kbi_plan_free(&plan);
+}
+
+static void test_listed(void) {
+    entries[3].note = "a note", entries[4].note = NULL;
+    check_list("--list --op c", "c/impl=gpu\nc/impl=cpu\n");
+    check_list("--list-ops", "a   one two\nb fwd bwd  f32 bf16  one\nc   gpu cpu\n");
+    check_list("--list-ops --op b,c -v", "b fwd bwd  f32 bf16  one\nc   gpu cpu\n    gpu        a note\n");
+    check_list("--list-ops --op b -a dir=one,f32 -a dtype=f32", "b one f32  f32  one\n"); // each a word of its own
+    check_list("--list-sizes --op b", "b                small    n=4\nb                large    n=8\n"
+                                      "b                large    n=16\n");
+    check_list("--list-sizes --op c", "c                -       \n");
+    check_list("--op c", NULL);
+}
+
 // --- which groups a shard and a part have ---
 
 static void test_dealing(void) {
@@ -618,6 +668,8 @@ int main(void) {
     test_axes();
     test_patterns();
     test_plans();
+    test_listed();
+    test_cpus();
     test_dealing();
     test_seconds();
     test_parts();

@@ -614,7 +614,141 @@ static void test_paired(void) {
     CHECK(called_different(64, 0.02, 0.03, 0.0, 0.0, 1000) >= 99.0);
 }
 
+// -- the parts, at their bounds ----------------------------------------------------------------------------
+
+static void test_parts(void) {
+    begin("parts");
+    const double ratios[][3] = { { 0, 0, 0 },         { 0, 2, 0 },          { 1, 0, NAN },         { 6, -3, -2 },
+                                 { 1e150, 1, 1e150 }, { 1.01e150, 1, NAN }, { -1.01e150, 1, NAN }, { 1, 2, 0.5 } };
+    for (int i = 0; i < COUNT(ratios); i++) CLOSE(kbi_ratio(ratios[i][0], ratios[i][1]), ratios[i][2], 0);
+    CHECK(kbi_usable(1e150) && kbi_usable(-1e150) && !kbi_usable(nextafter(1e150, INFINITY)) && kbi_usable(-0.0));
+    CHECK(kbi_half_width(1, 3, 2) == 0.5 && kbi_half_width(1, 3, -2) == 0.5 && kbi_half_width(3, 3, 0) == 0);
+    CHECK(is_nan(kbi_half_width(NAN, 3, 2)) && is_nan(kbi_half_width(1, INFINITY, 2)) &&
+          is_nan(kbi_half_width(1, 3, 0)));
+    CLOSE(kbi_inflation(0.5, 100), 1.53 / 0.47, 1e-12);
+    CLOSE(kbi_inflation(0.99, 10), 199, 1e-12);
+    CLOSE(kbi_inflation(0, 100), 1.01 / 0.99, 1e-12);
+    CHECK(kbi_inflation(-0.5, 100) == 1 && kbi_inflation(-0.02, 100) == 1 && kbi_inflation(-0.005, 100) > 1);
+    for (int64_t n = 10; n <= 137; n++) { // as equal as possible, without a gap
+        int64_t before = 0;
+        for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
+            const int64_t end = kbi_block_end(b, n);
+            CHECK(end - before == n / 10 || end - before == n / 10 + 1);
+            before = end;
+        }
+        CHECK(before == n);
+    }
+    double trim[] = { 5, 1, 100, 2, 3 };
+    CLOSE(kbi_trimmed(trim, 5, 1), 10.0 / 3, 1e-12);
+    CLOSE(kbi_trimmed(trim, 5, 0), 22.2, 1e-12);
+    CHECK(kbi_trimmed(trim, 5, 2) == 3);
+    const double steps[] = { 1, 1, 2, 4, 4, 5 };
+    int64_t distinct;
+    CHECK(kbi_step_of(steps, 6, 10, &distinct) == 1 && distinct == 4);
+    CHECK(kbi_step_of(steps, 6, -10, &distinct) == 1 && kbi_step_of(steps, 6, 9.9, &distinct) == 0 && distinct == 4);
+    CHECK(kbi_step_of(steps, 2, 10, &distinct) == 0 && distinct == 1);
+    CHECK(kbi_step_of(steps, 0, 10, &distinct) == 0 && distinct == 0);
+    // fences: 1.5 and 3 ranges beyond the quartiles, of a range that is at least the step
+    kb_stats s = kbi_stats_none(10);
+    const double far[] = { -20.1, -20, -5.1, -5, 0, 35, 35.1, 50, 50.1, 60 };
+    s.p25 = 10, s.p75 = 20;
+    kbi_outliers(far, 0, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
+    kbi_outliers(far, 10, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
+    kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // from 37.85, and 55.7
+    kbi_outliers(far, 40, &s), CHECK(s.outliers_mild == 0 && s.outliers_severe == 0);
+    // two modes: a tenth on each side, 5 MAD or steps apart and a hundredth of the median, 2 % in between
+    double x[200];
+    const struct {
+        int n, low, between;
+        double gap, scatter, median, step;
+        int modes;
+    } rows[] = { { 30, 3, 0, 0.1, 0, 1, 0, 1 },        { 30, 2, 0, 0.1, 0, 1, 0, 0 },
+                 { 29, 10, 0, 0.1, 0, 1, 0, 0 },       { 30, 27, 0, 0.1, 0, 1, 0, 1 },
+                 { 30, 28, 0, 0.1, 0, 1, 0, 0 },       { 30, 15, 0, 0.1, 0, 1, 0.0199, 1 },
+                 { 30, 15, 0, 0.1, 0, 1, 0.0201, 0 },  { 30, 15, 0, 0.1, 0, 9.9, 0, 1 },
+                 { 30, 15, 0, 0.1, 0, 10.1, 0, 0 },    { 100, 10, 0, 0.1, 0, 1, 0, 1 },
+                 { 100, 7, 0, 0.1, 0, 1, 0, 0 },       { 100, 50, 2, 0.1, 0, 1, 0, 1 },
+                 { 100, 50, 3, 0.1, 0, 1, 0.0151, 0 }, { 100, 50, 2, 0.1, 0, 1, 0.0151, 1 },
+                 { 40, 20, 0, 0.1, 0.019, 1, 0, 1 },   { 40, 20, 0, 0.1, 0.021, 1, 0, 0 },
+                 { 100, 90, 0, 0.1, 0, -1, 0, 1 },     { 100, 93, 0, 0.1, 0, 1, 0, 0 } };
+    for (int i = 0; i < COUNT(rows); i++) {
+        const int low = rows[i].low, in = rows[i].between, n = rows[i].n;
+        for (int k = 0; k < n; k++) { // the upper group scatters: a half lies off its middle
+            const int at = k - low - in;
+            x[k] = k < low ? 1 : at < 0 ? 1 + rows[i].gap * (k - low + 1) / (in + 1) : 1 + rows[i].gap;
+            if (at >= 0)
+                x[k] += rows[i].scatter * (at < (n - low - in) / 3 ? 0 : at < 2 * (n - low - in) / 3 ? 1 : 2);
+        }
+        if (kbi_bimodal(x, n, rows[i].median, rows[i].step) != rows[i].modes) printf("     row %d\n", i);
+        CHECK(kbi_bimodal(x, n, rows[i].median, rows[i].step) == rows[i].modes);
+    }
+}
+
+// What cases of like length learn from each other, as the comment above kbi_spread_of has it.
+static void test_pooled(void) {
+    enum { CASES = 7, PROCESSES = 4 };
+    double values[CASES * PROCESSES], times[CASES];
+    kbi_spread own[CASES], s[CASES], alone;
+    begin("pooled");
+    const double octaves[][2] = {
+        { 0, 1 }, { 1, 0.6065306597126334 }, { -1, 0.6065306597126334 }, { 5, 0 }, { -5, 0 }
+    };
+    for (int i = 0; i < COUNT(octaves); i++) CLOSE(kbi_spread_weight(octaves[i][0]), octaves[i][1], 1e-12);
+    CHECK(kbi_spread_weight(4.99) > 0);
+    const double three[] = { 1, NAN, 2, 6 };
+    kbi_spread_own(three, 4, 8, &alone);
+    CHECK(alone.n == 3 && alone.mean == 3 && alone.df == 2 && alone.hi == 3);
+    CLOSE(alone.sd, sqrt(7.0), 1e-12);
+    CLOSE(alone.lo, log(7.0) - kbi_digamma(1), 1e-12); // and log 1
+    kbi_spread_own(three, 2, -1, &alone);
+    CHECK(alone.n == 1 && alone.mean == 1 && alone.df == 0 && is_nan(alone.sd) && is_nan(alone.lo) && alone.hi == 0);
+    kbi_spread_own(three + 1, 1, 8, &alone), CHECK(alone.n == 0 && is_nan(alone.mean));
+    const kbi_spread known = { 4, 0, 0, 0, 2, 3 }, one = { 1, 0, 0, 0, 2, 3 };
+    CLOSE(kbi_spread_reach(&known, 0.05, 0), 3.182446305284263, 1e-8);
+    CLOSE(kbi_spread_reach(&known, 0.05, 0.75), 2 * 3.182446305284263, 1e-8);
+    CLOSE(kbi_spread_reach(&known, 0.1, 0), 2.353363434801824, 1e-8);
+    CHECK(is_nan(kbi_spread_reach(&one, 0.05, 0)));
+    for (int turn = 0; turn < 40; turn++) {
+        for (int c = 0; c < CASES; c++) {
+            times[c] = pow(2, 3 * uniform()) * (c == 6 && turn % 2 ? 1e9 : 1);
+            const double sd = 0.01 * exp(turn % 4 * 0.5 * normal());
+            for (int p = 0; p < PROCESSES; p++)
+                values[c * PROCESSES + p] = turn % 3 == 0 && p == 1 && c % 3 == 1 ? NAN : sd * normal();
+            kbi_spread_own(values + c * PROCESSES, PROCESSES, times[c], &own[c]);
+        }
+        double excess = 0, weights = 0;
+        for (int c = 0; c < CASES; c++)
+            for (int k = 0; k < c; k++) {
+                const double w = kbi_spread_weight(own[c].hi - own[k].hi), apart = own[c].lo - own[k].lo;
+                excess += w * (apart * apart - kbi_trigamma(own[c].df / 2) - kbi_trigamma(own[k].df / 2)) / 2,
+                    weights += w;
+            }
+        const double d0 = kbi_spread_prior(own, CASES);
+        if (excess / weights > 1e-5 && excess / weights < 100)
+            CLOSE(kbi_trigamma(d0 / 2), excess / weights, 1e-6);
+        else
+            CHECK(d0 > 1e5);
+        kbi_spread_of(values, PROCESSES, CASES, times, 0.5, s);
+        for (int c = 0; c < CASES; c++) {
+            double others = 0, logs = 0, sum = 0;
+            const double d = own[c].df;
+            for (int k = 0; k < CASES; k++) {
+                const double w = k == c ? 0 : kbi_spread_weight(own[c].hi - own[k].hi);
+                others += w * own[k].df, logs += w * own[k].lo, sum += w;
+            }
+            const double p = others > 0 ? 1 / (1 / fmin(d0, d) + 1 / others) : 0;
+            const double prior = others > 0 ? exp(logs / sum + kbi_digamma(d0 / 2) - log(d0 / 2)) : 0;
+            CLOSE(s[c].df, d + p, 1e-9);
+            CLOSE(s[c].sd, fmax(own[c].sd, sqrt((d * own[c].sd * own[c].sd + p * prior) / (d + p))), 1e-9);
+            CLOSE(s[c].hi - s[c].mean, kbi_student_quantile(0.975, d + p) * s[c].sd * sqrt(1.0 / own[c].n + 0.5),
+                  1e-9);
+        }
+    }
+}
+
 int main(void) {
+    test_parts();
+    test_pooled();
     test_order();
     test_ranks();
     test_summaries();

@@ -522,6 +522,12 @@ static void test_pipes(void) {
     int then = dup(1);
     CHECK_INT(then, open_now + 1); // none is left open
     close(open_now), close(then);
+    kbi_open_standard_files(); // nothing is missing, and nothing is added
+    then = dup(1), CHECK_INT(then, open_now), close(then);
+    then = dup(0), close(0);
+    kbi_open_standard_files();
+    CHECK(fcntl(0, F_GETFD) == 0), CHECK(dup2(then, 0) == 0), close(then);
+    then = dup(1), CHECK_INT(then, open_now), close(then);
 }
 
 // --- what changed, in words ---
