@@ -1165,6 +1165,85 @@ static void test_wall(void) {
     kbi_lab.kept = kbi_lab.lost = 0, kbi_lab.coarse = false;
 }
 
+// --- what a body says ---
+
+static void test_amounts(void) {
+    kbi_run* run = new_run();
+    kb_state* kb = new_state(run);
+    run->m.traffic = run->m.arithmetic = 9;
+    kb_bytes(kb, 5), kb_flops(kb, 6), kb_items(kb, 7);
+    CHECK_REAL(run->m.bytes, 5, 0), CHECK_REAL(run->m.flops, 6, 0), CHECK_REAL(run->m.items, 7, 0);
+    CHECK_INT(run->m.traffic, 0), CHECK_INT(run->m.arithmetic, 0), CHECK_INT(run->m.queries, 0);
+    kb_queries(kb, 8), CHECK_REAL(run->m.items, 8, 0), CHECK_INT(run->m.queries, 1);
+    kb_bytes_as(kb, 0, KB_WRITE), CHECK_INT(run->m.traffic, KB_WRITE), CHECK_REAL(run->m.bytes, 0, 0);
+    kb_bytes_as(kb, 1, KB_COPY), CHECK_INT(run->m.traffic, KB_COPY);
+    kb_flops_as(kb, 2, KB_F16), CHECK_INT(run->m.arithmetic, KB_F16), CHECK_REAL(run->m.flops, 2, 0);
+    CHECK_INT(run->m.status, KB_OK);
+    for (int i = 0; i < 6; i++) {
+        run->m.status = KB_OK, run->m.message[0] = 0;
+        if (i == 0) kb_bytes(kb, -1);
+        if (i == 1) kb_flops(kb, NAN);
+        if (i == 2) kb_items(kb, INFINITY);
+        if (i == 3) kb_bytes_as(kb, 1, (kb_traffic)(KB_COPY + 1));
+        if (i == 4) kb_bytes_as(kb, 1, (kb_traffic)(KB_ANY_TRAFFIC - 1));
+        if (i == 5) kb_flops_as(kb, 2, KB_I64);
+        CHECK_THAT(kbi_failed(run), "amount %d", i);
+    }
+    CHECK_REAL(run->m.items, 8, 0);
+    // counters of its own
+    char name[70], unit[40];
+    memset(name, 'a', sizeof name), memset(unit, 'b', sizeof unit);
+    run = new_run(), kb = new_state(run);
+    name[63] = 0, unit[31] = 0;
+    kb_count(kb, name, 1, unit);
+    CHECK_INT(run->m.n_counters, 1), CHECK_STR(run->m.counters[0].name, name),
+        CHECK_STR(run->m.counters[0].unit, unit);
+    kb_count(kb, name, 2, NULL); // of one name the last one counts
+    CHECK_INT(run->m.n_counters, 1), CHECK_REAL(run->m.counters[0].value, 2, 0),
+        CHECK_STR(run->m.counters[0].unit, "");
+    for (int i = 1; i < KBI_COUNTERS; i++) {
+        char of[8];
+        snprintf(of, sizeof of, "n_%d", i), kb_count(kb, of, i, "");
+        CHECK_INT(run->m.n_counters, i + 1), CHECK_REAL(run->m.counters[i].value, i, 0),
+            CHECK_STR(run->m.counters[i].name, of);
+    }
+    kb_count(kb, "n_3", 33, ""), CHECK_REAL(run->m.counters[3].value, 33, 0), CHECK_INT(run->m.status, KB_OK);
+    name[63] = 'a', name[64] = 0, unit[31] = 'b', unit[32] = 0;
+    const struct {
+        const char *name, *unit, *message;
+        double value;
+    } wrong[] = { { "one_more", "", "a case has 16 at most", 1 },
+                  { "", "", "a name has", 1 },
+                  { NULL, "", "a name has", 1 },
+                  { name, "", "a name has", 1 },
+                  { "A", "", "a name has", 1 },
+                  { "a b", "", "a name has", 1 },
+                  { "n_1", unit, "a unit has", 1 },
+                  { "n_1", "a b", "a unit has", 1 },
+                  { "n_1", "", "no finite number", NAN },
+                  { "n_1", "", "no finite number", INFINITY } };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        run->m.status = KB_OK, run->m.message[0] = 0;
+        kb_count(kb, wrong[i].name, wrong[i].value, wrong[i].unit);
+        CHECK_HAS(run->m.message, wrong[i].message), CHECK_INT(run->m.n_counters, KBI_COUNTERS);
+    }
+    CHECK_REAL(run->m.counters[1].value, 1, 0);
+    // checks: passed while all of them pass; the largest error, the last tolerance
+    run = new_run(), kb = new_state(run);
+    static const double errors[] = { 0.1, 0.3, 0.2 };
+    for (int i = 0; i < 3; i++) {
+        CHECK(kbi_check_done(run, i != 1, errors[i], 0.5 + i) == (i != 1));
+        CHECK_INT(run->m.verified, i == 0), CHECK_REAL(run->m.max_error, i ? 0.3 : 0.1, 0),
+            CHECK_REAL(run->m.tolerance, 0.5 + i, 0);
+    }
+    kb_note(kb, "one"), kb_note(kb, "two"), kb_note(kb, "one"), kb_note(kb, "on"), kb_note(kb, "two");
+    CHECK_STR(run->m.message, "one; two; on");
+    kb_expect(kb, KB_EXPECT_SYNC), kb_expect(kb, KB_EXPECT_ALLOC);
+    CHECK_INT(run->work.expect, KB_EXPECT_SYNC | KB_EXPECT_ALLOC), CHECK_INT(run->m.status, KB_OK);
+    kb_expect(kb, 64 | KB_EXPECT_TRANSFER);
+    CHECK_HAS(run->m.message, "not 0x40"), CHECK_INT(run->work.expect & 64, 0);
+}
+
 int main(void) {
     test_record();
     test_remarks();
@@ -1195,5 +1274,6 @@ int main(void) {
     test_nvtx();
     test_insight();
     test_wall();
+    test_amounts();
     return test_end();
 }
