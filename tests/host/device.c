@@ -816,6 +816,8 @@ static void test_names(void) {
 }
 
 // Records as CUPTI brings them, and what becomes of them: runs, outermost calls, and what these submitted.
+static uint32_t version_is;
+static int version_now(uint32_t* version) { return *version = version_is, 0; }
 static void test_collect(void) {
     kbi_insight* in = &kbi_lab.insight;
     kbi_run* run = new_run();
@@ -883,6 +885,15 @@ static void test_collect(void) {
         CHECK_INT(e[6].grid[i], 2 + i), CHECK_INT(e[6].block[i], 8 + i), CHECK_INT(e[6].cluster[i], 20 + i);
     CHECK_INT(in->dropped, 0), CHECK_STR(in->message, "");
     kbi_text_free(&in->events);
+    int (*version)(uint32_t*) = kbi_lab.cupti.version;
+    for (version_is = 17; version_is < 20; version_is++) { // clusters stand in records from version 18 on
+        kbi_recorded to;
+        kbi_lab.cupti.version = version_is < 19 ? version_now : NULL;
+        memset(&to, 0, sizeof to);
+        kbi_activity_kernel(&k, &to);
+        for (int i = 0; i < 3; i++) CHECK_INT(to.event.cluster[i], version_is == 18 ? 20 + i : 0);
+    }
+    kbi_lab.cupti.version = version;
     in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // no room
     k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_look(&k);
     CHECK_INT(in->dropped, 1);

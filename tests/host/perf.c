@@ -38,7 +38,7 @@ static long virtual_perf(const uint32_t* attribute, int group) {
     return file;
 }
 static long virtual_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t group) {
-    (void)b, (void)c; // pinning is nothing here
+    if (number == SYS_perf_event_open && (b != 0 || (int)c != -1)) return errno = EINVAL, -1; // this thread, anywhere
     return number == SYS_perf_event_open ? virtual_perf((const uint32_t*)a, (int)group) : (errno = ENOSYS, -1);
 }
 static int virtual_ioctl(int file, unsigned long call, void* argument);

@@ -697,6 +697,21 @@ static void test_units(void) {
     }
 }
 
+// What a timer takes by itself counts as the unit that it is.
+static void sample_of_its_own(kbi_run* run) { kbi_add_sample(run, run->call.unit == KBI_WARM ? 100 : 200); }
+static void test_alone(void) {
+    static kbi_timer timer;
+    kbi_run* run = new_run();
+    timer.alone = sample_of_its_own, run->sampling.timer = &timer;
+    for (int i = 0; i < 3; i++) {
+        kbi_sample_alone(run, KBI_WARM), CHECK_INT(run->call.warm_units, i + 1), CHECK_INT(run->call.window.n, i + 1);
+        CHECK_INT(run->call.unit, KBI_NO_UNIT), CHECK_INT(run->m.n, 0);
+    }
+    kbi_sample_alone(run, KBI_SAMPLE);
+    CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->m.n, 1), CHECK_REAL(run->sampling.samples[0], 200, 0);
+    KBENCH_FREE(run->sampling.samples);
+}
+
 // Launches in a row behind the samples: which of them are timed for it.
 static void test_turns(void) {
     static const struct {
@@ -1088,6 +1103,29 @@ static void test_nvtx(void) {
             CHECK_INT(heard.ends, named + 1);
         kbi_nvtx_end(&range), CHECK_INT(heard.ends, named + 1);
     }
+    // the phases of a case, one behind the other, inside of its own range; nothing of a copy's
+    static const struct {
+        kbi_phase phase;
+        const char* name;
+    } phases[] = { { KBI_PHASE_CHECK, "check" },  { KBI_PHASE_AUDIT, "audit" },
+                   { KBI_PHASE_WARM, "warm-up" }, { KBI_PHASE_SAMPLE, "samples" },
+                   { KBI_PHASE_TURNS, "turns" },  { KBI_PHASE_COMPARE, "compare" },
+                   { KBI_PHASE_PROVE, "prove" },  { KBI_PHASE_INSIDE, "look inside" },
+                   { KBI_PHASE_DONE, "" } };
+    static kb_entry entry;
+    kbi_case c = case_of(&entry);
+    kbi_run* run = new_run();
+    run->of = &c, heard.ends = heard.starts = 0;
+    for (int i = 0; i < 9; i++) {
+        heard.text[0] = 0;
+        CHECK(i == 0 || phases[i].phase > phases[i - 1].phase);
+        kbi_phase_enter(run, phases[i].phase);
+        CHECK_STR(heard.text, phases[i].name), CHECK_INT(heard.ends, i), CHECK_INT(run->call.phase, phases[i].phase);
+        CHECK_INT(heard.starts, i < 8 ? i + 2 : 9), CHECK_INT(run->range, 91),
+            CHECK((run->call.shown != 0) == (i < 8));
+    }
+    run->place.stand_in = true;
+    kbi_phase_enter(run, KBI_PHASE_CHECK), CHECK_INT(heard.starts, 9);
     memset(&kbi_lab.nvtx, 0, sizeof kbi_lab.nvtx), kbi_lab.nvtx.asked = true;
 }
 
@@ -1264,6 +1302,7 @@ int main(void) {
     test_pack();
     test_samples();
     test_units();
+    test_alone();
     test_turns();
     test_may();
     test_fills();
