@@ -586,6 +586,8 @@ static void test_shape(void) {
                  { 24, 132, 64, 0, 1, 2, 132 },    { 25, 133, 64, 0, 1, 3, 132 }, { 256, 5, 1024, 0, 1, 9, 5 },
                  { 2048, 8, 64, 0, 8, 12, 8 },     { 4096, 7, 64, 0, 2, 13, 6 },  { 4097, 1, 64, 0, 2, 13, 2 },
                  { 5000, 132, 64, 0, 16, 13, 128 } };
+    static const int bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
+    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) CHECK_INT(kbi_empty_bytes[i], bytes[i]);
     kbi_calibration* cal = &kbi_lab.calibration;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
