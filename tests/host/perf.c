@@ -25,18 +25,20 @@ static long virtual_perf(const uint32_t* attribute, int group) {
     if (strcmp(how, "forbids") == 0) return errno = EACCES, -1;
     if (strcmp(how, "hides") == 0 && attribute[0] == 0) return errno = ENOENT, -1;
     if (strcmp(how, "lacks") == 0) return errno = ENOSYS, -1;
-    if (event == 8 && strcmp(how, "stalls") != 0) return errno = ENOENT, -1; // few processors count stalls
+    if (event == 8 && strcmp(how, "stalls") != 0) return errno = ENOENT, -1;         // few processors count stalls
     if (attribute[0] == 4 && group < 0 && event != 0x400) return errno = EINVAL, -1; // slots lead the others
     int file = mkstemp(path);
     unlink(path);
     opened[n_opened % 16].file = file;
-    opened[n_opened++ % 16].event = attribute[0] == 4 ? (event == 0x400 ? 900 : event == 0x8300 ? 400 : 200)
+    opened[n_opened++ % 16].event = attribute[0] == 4 ? (event == 0x400    ? 900
+                                                         : event == 0x8300 ? 400
+                                                                           : 200)
                                     : attribute[0]    ? 0
                                                       : event;
     return file;
 }
 static long virtual_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t group) {
-    (void)b, (void)c; // pinning is nothing here
+    if (number == SYS_perf_event_open && (b != 0 || (int)c != -1)) return errno = EINVAL, -1; // this thread, anywhere
     return number == SYS_perf_event_open ? virtual_perf((const uint32_t*)a, (int)group) : (errno = ENOSYS, -1);
 }
 static int virtual_ioctl(int file, unsigned long call, void* argument);
@@ -118,9 +120,51 @@ static double counted(int i, const char* name) {
 }
 static void said(const char* what) { CHECK_THAT(strstr(output, what) != NULL, "no '%s' in: %.600s", what, output); }
 
+// What the kernel writes of an event; false where it is no such thing.
+static void test_config(void) {
+    static const struct {
+        const char* text;
+        int good;
+        uint64_t event;
+    } rows[] = { { "event=0x00,umask=0x83", 1, 0x8300 },
+                 { "event=0x3c", 1, 0x3c },
+                 { "umask=0x1,event=0xa2", 1, 0x1a2 },
+                 { "event=0xff,umask=0xff", 1, 0xffff },
+                 { "event=0x100", 0, 0 },
+                 { "event=0x1,umask=0x100", 0, 0 },
+                 { "umask=0x1", 0, 0 },
+                 { "event=?,umask=0x1", 0, 0 },
+                 { "event=0x1,umask=?", 0, 0 },
+                 { "", 0, 0 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t event = 0;
+        CHECK_THAT(kbi_perf_config(rows[i].text, &event) == rows[i].good, "row %d", (int)i);
+        if (rows[i].good) CHECK_INT(event, rows[i].event);
+    }
+    // as many runs as take a millisecond, 8 times as many each time
+    static kbi_run run;
+    static const struct {
+        int64_t runs;
+        int sampled, late, again;
+    } ends[] = { { 1, 0, 0, 1 }, { 64, 0, 0, 1 },      { 1, 1, 0, 0 },
+                 { 1, 0, 1, 0 }, { 1 << 24, 0, 0, 0 }, { (1 << 24) - 8, 0, 0, 1 } };
+    for (int i = 0; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        kbi_perf.runs = ends[i].runs, run.call.sampled = ends[i].sampled;
+        kbi_perf.began = kbi_now() + (ends[i].late ? -1000001 : 1000000000);
+        CHECK_THAT(kbi_perf_end(&run) == ends[i].again, "end %d", (int)i);
+        CHECK_INT(kbi_perf.runs, ends[i].again ? 8 * ends[i].runs : ends[i].runs);
+    }
+    run.call.sampled = false, kbi_perf.runs = 64;
+    CHECK(kbi_perf_begin(&run) == 64);
+    run.call.sampled = true;
+    CHECK(kbi_perf_begin(&run) == 1);
+}
+
 int main(int argc, char** argv) {
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];
+    test_config();
     run("good", "--counters");
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++) { // a run of the block, and as if nobody else had wanted the counters
@@ -128,6 +172,8 @@ int main(int argc, char** argv) {
         CHECK_REAL(counted(i, "instructions"), 202, 1e-9);
         CHECK_REAL(counted(i, "branch_misses"), 210, 1e-9);
         CHECK_REAL(counted(i, "cache_misses"), 206, 1e-9);
+        CHECK_REAL(counted(i, "branches"), 208, 1e-9), CHECK_REAL(counted(i, "cache_references"), 204, 1e-9);
+        CHECK_REAL(counted(i, "page_faults"), 200, 1e-9);
         CHECK(isnan(counted(i, "stalled_cycles")));
         CHECK(strtod(json_get(&file, i, "time_ms"), NULL) > 0);
     }

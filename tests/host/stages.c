@@ -430,6 +430,888 @@ static void test_guards(void) {
     }
 }
 
+// --- contests: order, room, what is packed ---
+
+// Over a cycle everybody stands at every place equally often, and behind everybody else.
+static void test_order(void) {
+    for (int n = 1; n <= 9; n++) {
+        int cycle = n % 2 ? 2 * n : n, at[9][9], behind[9][9], first[9], order[KBI_SLOTS], different = 0;
+        memset(at, 0, sizeof at), memset(behind, 0, sizeof behind);
+        for (int round = 0; round < cycle; round++) {
+            int seen = 0;
+            kbi_slot_order(order, n, round, 7);
+            for (int k = 0; k < n; k++) {
+                CHECK(order[k] >= 0 && order[k] < n);
+                seen |= 1 << order[k], at[order[k]][k]++;
+                if (k) behind[order[k]][order[k - 1]]++;
+                if (round == 0) first[k] = order[k];
+            }
+            CHECK_INT(seen, (1 << n) - 1);
+        }
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < n; k++) {
+                CHECK_THAT(at[i][k] == cycle / n, "%d of %d is %d times at place %d", i, n, at[i][k], k);
+                if (i != k) CHECK_THAT(behind[i][k] == cycle / n, "%d of %d behind %d: %d", i, n, k, behind[i][k]);
+            }
+        for (int round = 0; round < 20 * cycle; round += cycle) { // drawn anew each time
+            kbi_slot_order(order, n, round, 7);
+            different += memcmp(order, first, sizeof(int) * (size_t)n) != 0;
+        }
+        CHECK(n < 3 || different > 5);
+    }
+}
+
+static kbi_arm arms_of[4], *arm_list[4] = { &arms_of[0], &arms_of[1], &arms_of[2], &arms_of[3] };
+static kbi_contest new_contest(int n) {
+    kbi_contest c;
+    memset(&c, 0, sizeof c), memset(arms_of, 0, sizeof arms_of);
+    kbi_recipe_default(&recipe), kbi_machine_clear(&machine_here, "script");
+    c.arms = arm_list, c.n = n, c.recipe = &recipe;
+    for (int i = 0; i < 4; i++) {
+        kbi_run* run = &arms_of[i].run;
+        kbi_measured_clear(&run->m);
+        run->recipe = &recipe, run->machine = &machine_here, run->backend = &kbi_scripted;
+        arms_of[i].index = 10 + i;
+    }
+    return c;
+}
+
+static void test_contest_enough(void) {
+    static const struct {
+        int rounds_done, rounds, max_rounds, samples, apart, have;
+        double seconds;
+        int want;
+    } rows[] = { { 16, 0, 64, 0, 0, 40, 1.6, 1 }, { 15, 0, 64, 0, 0, 40, 1.6, 0 }, { 8, 0, 64, 0, 0, 40, 1.6, 0 },
+                 { 17, 0, 64, 0, 0, 40, 1.6, 0 }, { 24, 0, 64, 0, 0, 40, 1.6, 1 }, { 16, 0, 64, 0, 1, 40, 1.6, 0 },
+                 { 64, 0, 64, 0, 1, 40, 1.6, 1 }, { 63, 0, 64, 0, 1, 40, 1.6, 0 }, { 56, 0, 64, 0, 1, 40, 1.6, 0 },
+                 { 16, 0, 64, 0, 0, 20, 1.6, 0 }, { 5, 5, 64, 0, 1, 20, 0, 1 },    { 4, 5, 64, 0, 0, 40, 9.0, 0 },
+                 { 6, 5, 64, 0, 1, 20, 0, 1 },    { 3, 0, 64, 0, 1, 40, 3.0, 1 },  { 3, 0, 64, 0, 1, 40, 2.99, 0 },
+                 { 3, 0, 64, 0, 1, 6, 3.0, 0 },   { 3, 0, 64, 40, 1, 40, 0, 1 },   { 3, 0, 64, 41, 0, 40, 9.0, 0 },
+                 { 512, 600, 64, 0, 1, 1, 0, 1 } };
+    static double samples[64];
+    for (int i = 0; i < 64; i++) samples[i] = 1000 + i % 2;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_contest c = new_contest(2);
+        c.rounds = rows[i].rounds_done;
+        recipe.rounds = rows[i].rounds, recipe.max_rounds = rows[i].max_rounds, recipe.samples = rows[i].samples;
+        for (int k = 0; k < 2; k++) {
+            arms_of[k].run.m.n = rows[i].have, arms_of[k].run.sampling.samples = samples;
+            for (int r = 0; r < KBI_ROUNDS_LIMIT; r++)
+                arms_of[k].ns[r] = 1000 + (rows[i].apart && k ? 100 * (r % 7) : r % 2);
+        }
+        CHECK_THAT(kbi_contest_enough(&c, rows[i].seconds) == rows[i].want, "row %d", (int)i);
+        for (int k = 0; k < 2; k++)
+            CHECK((arms_of[k].run.sampling.next_look == INT64_MAX) == (rows[i].rounds_done % 8 != 0));
+    }
+    // who is over is waited for no longer
+    kbi_contest c = new_contest(2);
+    recipe.samples = 40, arms_of[0].run.m.n = 40, arms_of[1].run.m.n = 3;
+    CHECK(!kbi_contest_enough(&c, 0));
+    arms_of[1].over = true;
+    CHECK(kbi_contest_enough(&c, 0));
+    c.equal = &arms_of[2];
+    CHECK_INT(kbi_contest_slots(&c), 3), CHECK(kbi_contest_arm(&c, 2) == &arms_of[2]);
+    CHECK(kbi_contest_arm(&c, 1) == &arms_of[1]);
+}
+
+// What a contest needs of memory.
+static void test_room(void) {
+    kbi_contest c = new_contest(2);
+    (void)c;
+    for (int i = 0; i < 2; i++) {
+        kbi_run* run = &arms_of[i].run;
+        run->memory.most = i ? 700 : 5000, run->m.memory = i ? 600 : 4000, run->m.host_memory = 30 + i;
+        run->memory.read_bytes = 7 + i;
+    }
+    kbi_room r = kbi_room_of(arm_list, 2, false);
+    CHECK_INT(r.device, 4600 + 15), CHECK_INT(r.host, 61), CHECK_INT(r.largest, 5000);
+    r = kbi_room_of(arm_list, 2, true); // the baseline once more
+    CHECK_INT(r.device, 8600 + 22), CHECK_INT(r.host, 91), CHECK_INT(r.largest, 5000);
+    arms_of[1].run.memory.copies = 3; // 512 is the boundary: strides of 5120
+    r = kbi_room_of(arm_list, 2, false);
+    CHECK_INT(r.largest, 2 * 5120 + 700), CHECK_INT(r.device, 4000 + 2 * 5120 + 700 + 15), CHECK_INT(r.host, 30 + 93);
+    arms_of[1].run.m.memory = 9000;
+    CHECK_INT(kbi_room_of(arm_list, 2, false).device, 4000 + 27000 + 15);
+    kbi_memory m;
+    memset(&m, 0, sizeof m);
+    CHECK_INT(kbi_stage_span(&m, 512), 0);
+    m.most = 100;
+    CHECK_INT(kbi_stage_span(&m, 512), 100);
+    m.copies = 1;
+    CHECK_INT(kbi_stage_span(&m, 512), 100);
+    m.copies = 4;
+    CHECK_INT(kbi_stage_span(&m, 512), 3 * 512 + 100);
+    // a stage, unless it is none, too large, or a tool wants blocks
+    kbi_run* run = new_run();
+    kbi_backend gpu = kbi_cpu;
+    gpu.gpu = true, run->backend = &kbi_cpu;
+    const bool stages = KBI_STAGES;
+    CHECK(!kbi_stage_wanted(run, 0)), CHECK(kbi_stage_wanted(run, 1) == stages);
+    CHECK(kbi_stage_wanted(run, 64 << 20) == stages), CHECK(!kbi_stage_wanted(run, (64 << 20) + 1));
+    run->backend = &gpu;
+    CHECK(kbi_stage_wanted(run, (int64_t)4 << 30) == stages), CHECK(!kbi_stage_wanted(run, ((int64_t)4 << 30) + 1));
+    machine_here.tool[0] = 'x';
+    CHECK(!kbi_stage_wanted(run, 100));
+    // --rotate: copies that together exceed L2 twice
+    machine_here.l2 = 1000, machine_here.tool[0] = 0;
+    static const int64_t bytes[] = { 0, 1, 500, 2000, 2001, -1 }, copies[] = { 0, 2002, 6, 3, 2, 0 };
+    for (int i = 0; i < 6; i++) CHECK_INT(kbi_copies_of(run, bytes[i]), copies[i]);
+    static const struct {
+        int64_t bytes;
+        int mode, repeats, audit, want;
+    } rows[] = { { 500, KBI_ROTATE, 1, 1, 6 }, { 500, KBI_COLD, 1, 1, 1 },   { 500, KBI_ROTATE, 0, 1, 1 },
+                 { 500, KBI_ROTATE, 1, 0, 1 }, { 32, KBI_ROTATE, 1, 1, 64 }, { 31, KBI_ROTATE, 1, 1, 1 },
+                 { 0, KBI_ROTATE, 1, 1, 1 },   { 9999, KBI_ROTATE, 1, 1, 2 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        gpu.capture.repeats = rows[i].repeats ? (int64_t(*)(kbi_run*, int))abort : NULL;
+        gpu.capture.begin = (void (*)(kbi_run*))abort;
+        recipe.mode = (kbi_mode)rows[i].mode, recipe.audit = rows[i].audit, run->memory.device_peak = rows[i].bytes;
+        CHECK_INT(kbi_copies_planned(run), rows[i].want);
+    }
+    // a copy's place
+    kbi_arm* a = &arms_of[0];
+    kbi_stage s;
+    kbi_memory copy;
+    memset(&copy, 0, sizeof copy), memset(&s, 0, sizeof s), memset(&a->run.memory, 0, sizeof copy);
+    kbi_copy_place(a, &copy, 1);
+    CHECK(!copy.first && !copy.stage && !a->run.memory.strayed);
+    s.stride = 4096, a->run.memory.stage = &s, a->run.memory.copies = 3, a->run.memory.most = 77;
+    for (int which = 1; which < 3; which++) {
+        kbi_copy_place(a, &copy, which);
+        CHECK(copy.first == &a->run.memory && copy.stage == &s), CHECK_INT(copy.at, which * 4096),
+            CHECK_INT(copy.most, 77);
+        CHECK(!a->run.memory.strayed);
+    }
+    memset(&copy, 0, sizeof copy);
+    kbi_copy_place(a, &copy, 3);
+    CHECK(!copy.stage && a->run.memory.strayed);
+}
+
+static void test_pack(void) {
+    for (int how = 0; how < 5; how++) {
+        kbi_contest c = new_contest(how == 1 ? 1 : 2);
+        kbi_stage s;
+        memset(&s, 0, sizeof s);
+        c.rounds = 3, c.equal = how == 2 ? NULL : &arms_of[2], c.stage = how == 3 ? NULL : &s;
+        for (int i = 0; i < 3; i++)
+            for (int r = 0; r < 3; r++) arms_of[i].ns[r] = 100 * i + r;
+        for (int i = 0; i < 2; i++) {
+            kbi_run* run = &arms_of[i].run;
+            run->sampling.samples = (double*)kbi_grow(NULL, sizeof(double) * 2);
+            run->sampling.samples[0] = 5, run->sampling.samples[1] = 6;
+            run->m.n = 2, run->memory.most = 1, run->m.rounds = run->m.again = run->m.stage = run->m.contest = -7;
+            if (how == 4) run->m.status = KB_FAILED;
+            kbi_arm_pack(&c, &arms_of[i]);
+            const double* at = run->sampling.samples;
+            CHECK(at[0] == 5 && at[1] == 6);
+            if (how == 1 || how == 4) {
+                CHECK_INT(run->m.rounds, -7), CHECK_INT(run->m.contest, -7);
+                continue;
+            }
+            CHECK_INT(run->m.rounds, 3), CHECK_INT(run->m.arms, 2), CHECK_INT(run->m.contest, 10);
+            CHECK_INT(run->m.stage, how != 3), CHECK_INT(run->m.again, i == 0 && how != 2 ? 3 : 0);
+            for (int r = 0; r < 3; r++) CHECK_REAL(at[2 + r], 100 * i + r, 0);
+            for (int r = 0; r < run->m.again; r++) CHECK_REAL(at[5 + r], 200 + r, 0);
+        }
+        for (int i = 0; i < 2; i++) KBENCH_FREE(arms_of[i].run.sampling.samples);
+    }
+    kbi_contest c = new_contest(2); // without a block there, or with one beside, nothing is shared
+    kbi_stage s;
+    c.stage = &s, c.rounds = 1;
+    for (int i = 0; i < 2; i++) {
+        kbi_run* run = &arms_of[i].run;
+        run->memory.strayed = i, run->memory.most = i;
+        kbi_arm_pack(&c, &arms_of[i]);
+        CHECK_INT(run->m.stage, 0);
+        KBENCH_FREE(run->sampling.samples);
+    }
+}
+
+// --- samples as they come ---
+
+static void test_samples(void) {
+    kbi_run* run = new_run();
+    double settled[3] = { 0, 0, 7 };
+    run->call.unit = KBI_SAMPLE;
+    for (int i = 0; i < 1000; i++) {
+        kbi_add_sample(run, i);
+        CHECK_INT(run->m.n, i + 1), CHECK_INT(run->sampling.capacity, i < 256 ? 256 : i < 512 ? 512 : 1024);
+    }
+    for (int i = 0; i < 1000; i++) CHECK(run->sampling.samples[i] == i);
+    run->place.settling = 3, run->place.settled = settled;
+    kbi_add_sample(run, 11), kbi_add_sample(run, 12);
+    CHECK_INT(run->place.settling, 1), CHECK_INT(run->m.n, 1000);
+    CHECK(settled[0] == 11 && settled[1] == 12 && settled[2] == 7 && run->place.settled == settled + 2);
+    run->place.settled = NULL;
+    kbi_add_sample(run, 13), CHECK_INT(run->place.settling, 0), CHECK_INT(run->m.n, 1000);
+    kbi_add_sample(run, 14), CHECK_INT(run->m.n, 1001);
+    run->call.unit = KBI_WARM, run->work.estimate_ns = 500;
+    static const double ns[] = { 600, 500, 400, 450, 300, 350 };
+    static const int64_t least[] = { 500, 500, 400, 400, 300, 300 };
+    run->place.settling = 2;
+    for (int i = 0; i < 6; i++) {
+        kbi_add_sample(run, ns[i]);
+        CHECK_INT(run->work.estimate_ns, least[i]), CHECK_INT(run->alike.n, KBI_MIN(i + 1, 4));
+        CHECK_INT(run->call.window.n, i + 1), CHECK(run->call.window.ns[i] == ns[i]);
+    }
+    for (int i = 0; i < 4; i++) CHECK(run->alike.early[i] == ns[i]);
+    CHECK_INT(run->m.n, 1001), CHECK_INT(run->place.settling, 2);
+    run->call.window.n = KBI_WINDOW - 1;
+    kbi_add_sample(run, 21), kbi_add_sample(run, 22);
+    CHECK(run->call.window.ns[KBI_WINDOW - 1] == 21 && run->call.window.ns[0] == 22);
+    CHECK_INT(run->call.window.n, KBI_WINDOW + 1);
+    KBENCH_FREE(run->sampling.samples);
+}
+
+// --- the engine: what comes next ---
+
+static void test_units(void) {
+    kbi_run* run = new_run();
+    static kbi_timer timer;
+    kbi_backend b = kbi_scripted;
+    run->backend = &b, run->sampling.timer = &timer;
+    static const struct {
+        int order, settling, open, n, full;
+    } slots[] = { { KBI_SLOT, 0, 0, 8, 1 }, { KBI_SLOT, 0, 0, 9, 1 },  { KBI_SLOT, 0, 0, 7, 0 },
+                  { KBI_SLOT, 1, 0, 8, 0 }, { KBI_SLOT, 0, 1, 8, 0 },  { KBI_BY_ITSELF, 0, 0, 8, 0 },
+                  { KBI_HOLD, 0, 0, 8, 0 }, { KBI_FINISH, 0, 0, 8, 0 } };
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        run->place.order = (kbi_order)slots[i].order, run->place.settling = slots[i].settling;
+        run->sampling.open = slots[i].open, run->m.n = slots[i].n, run->place.slot_end = 8;
+        CHECK_INT(kbi_slot_is_full(run), slots[i].full);
+        if (slots[i].order) CHECK_INT(kbi_wants_sample(run), slots[i].order != KBI_FINISH);
+    }
+    run->place.order = KBI_BY_ITSELF, recipe.samples = 8, run->place.settling = 0, run->sampling.open = false;
+    for (run->m.n = 7; run->m.n < 10; run->m.n++) CHECK_INT(kbi_wants_sample(run), run->m.n < 8);
+    static const struct {
+        int begin, host, audit, want;
+        unsigned expect;
+    } audits[] = { { 1, 0, 1, 1, 0 },
+                   { 0, 0, 1, 0, 0 },
+                   { 1, 1, 1, 0, 0 },
+                   { 1, 0, 0, 0, 0 },
+                   { 1, 0, 1, 0, KB_EXPECT_SYNC },
+                   { 1, 0, 1, 0, KB_EXPECT_ALLOC },
+                   { 1, 0, 1, 1, KB_EXPECT_TRANSFER } };
+    for (size_t i = 0; i < sizeof audits / sizeof *audits; i++) {
+        b.capture.begin = audits[i].begin ? (void (*)(kbi_run*))abort : NULL;
+        run->work.host = audits[i].host, recipe.audit = audits[i].audit, run->work.expect = audits[i].expect;
+        CHECK_INT(kbi_wants_audit(run), audits[i].want);
+    }
+    run->work.host = false, run->work.expect = 0;
+    for (int i = 0; i < 16; i++) { // comparing wants all of these
+        b.capture.compare = i & 1 ? (void (*)(kbi_run*))abort : NULL;
+        run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->place.stand_in = !(i >> 3);
+        CHECK_INT(kbi_compares(run), i == 15);
+    }
+    machine_here.simulated = false, run->place.stand_in = false;
+    for (int i = 0; i < 8; i++) { // under a tool every kernel is only run
+        machine_here.tool[0] = i & 1 ? 'x' : 0, b.gpu = i >> 1 & 1, run->work.host = !(i >> 2);
+        CHECK_INT(kbi_only_checked(run), i == 7);
+    }
+    machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
+    run->work.called = true, run->alike.compared = 0;
+    CHECK(!kbi_left_unrun(run));
+    run->alike.compared = 1;
+    CHECK(kbi_left_unrun(run));
+    run->work.called = false;
+    CHECK(!kbi_left_unrun(run));
+    run->call.last = KBI_PHASE_INSIDE;
+    CHECK_INT(kbi_after_audit(run), KBI_PHASE_INSIDE);
+    run->call.last = KBI_PHASE_PROVE;
+    CHECK_INT(kbi_after_audit(run), KBI_PHASE_WARM);
+    for (int looks = 0; looks < 3; looks++) { // only the last run of several stands between marks
+        run->call.looks = looks;
+        kbi_mark(run, true), CHECK_INT(run->call.looks, looks);
+        kbi_mark(run, false), CHECK_INT(run->call.looks, KBI_MAX(looks - 1, 0));
+    }
+}
+
+// What a timer takes by itself counts as the unit that it is.
+static void sample_of_its_own(kbi_run* run) { kbi_add_sample(run, run->call.unit == KBI_WARM ? 100 : 200); }
+static void test_alone(void) {
+    static kbi_timer timer;
+    kbi_run* run = new_run();
+    timer.alone = sample_of_its_own, run->sampling.timer = &timer;
+    for (int i = 0; i < 3; i++) {
+        kbi_sample_alone(run, KBI_WARM), CHECK_INT(run->call.warm_units, i + 1), CHECK_INT(run->call.window.n, i + 1);
+        CHECK_INT(run->call.unit, KBI_NO_UNIT), CHECK_INT(run->m.n, 0);
+    }
+    kbi_sample_alone(run, KBI_SAMPLE);
+    CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->m.n, 1), CHECK_REAL(run->sampling.samples[0], 200, 0);
+    KBENCH_FREE(run->sampling.samples);
+}
+
+// Launches in a row behind the samples: which of them are timed for it.
+static void test_turns(void) {
+    static const struct {
+        int steady, by_clock, stand_in, launches, order, n;
+        int64_t estimate;
+        int settling;
+    } rows[] = { { 0, 0, 0, 8, KBI_BY_ITSELF, 30, 1000, 24 },  { 1, 0, 0, 8, KBI_BY_ITSELF, 30, 1000, 0 },
+                 { 0, 0, 1, 8, KBI_BY_ITSELF, 30, 1000, 0 },   { 0, 0, 0, 1, KBI_BY_ITSELF, 24, 1000, 0 },
+                 { 0, 0, 0, 1, KBI_BY_ITSELF, 23, 1000, 24 },  { 0, 0, 0, 1, KBI_FINISH, 30, 1000, 24 },
+                 { 0, 1, 0, 1, KBI_BY_ITSELF, 30, 1000, 24 },  { 0, 0, 0, 8, KBI_BY_ITSELF, 30, 8333333, 24 },
+                 { 0, 0, 0, 8, KBI_BY_ITSELF, 30, 8333334, 0 } };
+    static double ns[30];
+    for (int i = 0; i < 30; i++) ns[i] = 1000;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        static kb_entry entry;
+        kbi_case c = case_of(&entry);
+        kbi_run* run = new_run();
+        kbi_timer timer;
+        memset(&timer, 0, sizeof timer);
+        timer.steady = rows[i].steady, timer.by_clock = rows[i].by_clock;
+        run->of = &c, run->sampling.timer = &timer, run->sampling.samples = ns, run->call.phase = KBI_PHASE_TURNS;
+        run->place.stand_in = rows[i].stand_in, run->m.launches = rows[i].launches, run->m.n = rows[i].n;
+        run->place.order = (kbi_order)rows[i].order, run->work.estimate_ns = rows[i].estimate;
+        kbi_unit unit = kbi_choose_turn(run);
+        CHECK_THAT(run->place.settling == rows[i].settling, "row %d: %d turns", (int)i, run->place.settling);
+        CHECK_INT(unit, rows[i].settling ? KBI_SAMPLE : KBI_NO_UNIT);
+        CHECK_INT(run->call.phase, rows[i].settling ? KBI_PHASE_TURNS : KBI_PHASE_COMPARE);
+        CHECK(run->place.settled == (rows[i].settling ? run->alike.turns : NULL));
+    }
+}
+
+// --- memory: what a body may do, what is held, put back and proven ---
+
+static kb_state* new_state(kbi_run* run) {
+    run->kb.run = run, run->kb.seed = 42;
+    run->memory.free_before = run->memory.free_lowest = KB_NONE;
+    return &run->kb;
+}
+
+static void test_may(void) {
+    kbi_run* run = new_run();
+    kb_state* kb = new_state(run);
+    char* p = (char*)kb_alloc(kb, KB_DEVICE, 4, 25);
+    static char other[8];
+    const struct {
+        const void* p;
+        int64_t n;
+        size_t size;
+        const char* message; // "": it may
+    } rows[] = { { p, 100, 1, "" },
+                 { p, 101, 1, "fill of 101 words in a block of 100 bytes" },
+                 { p + 1, 99, 1, "" },
+                 { p + 1, 100, 1, "fill of 100 words in a block of 100 bytes" },
+                 { p, 25, 4, "" },
+                 { p, 26, 4, "fill of 26 words in a block of 100 bytes" },
+                 { p, 12, 8, "" },
+                 { p, 13, 8, "fill of 13 words in a block of 100 bytes" },
+                 { p + 99, 1, 1, "" },
+                 { p + 99, 2, 1, "fill of 2 words in a block of 100 bytes" },
+                 { p + 100, 9, 1, "" },
+                 { p - 1, 9, 1, "" },
+                 { other, 999, 1, "" },
+                 { p, -1, 1, "fill of -1 words" },
+                 { NULL, 0, 1, "" },
+                 { NULL, 1, 1, "fill of a NULL pointer" },
+                 { p, 1, 0, "fill of words without a type" } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        run->m.status = KB_OK, run->m.message[0] = 0;
+        CHECK_THAT(kbi_may(run, "fill", rows[i].p, rows[i].n, rows[i].size, "words") == !rows[i].message[0], "row %d",
+                   (int)i);
+        CHECK_STR(run->m.message, rows[i].message);
+    }
+    CHECK(kbi_failed(run) && !kbi_may(run, "fill", p, 1, 1, "words"));
+    run->m.status = KB_OK, run->m.message[0] = 0;
+    CHECK(kbi_block_of(run, p) == run->memory.blocks && kbi_block_of(run, p + 99) == run->memory.blocks);
+    CHECK(!kbi_block_of(run, p - 1) && !kbi_block_of(run, p + 100));
+    // what cannot be allocated
+    static const struct {
+        int place;
+        size_t size;
+        int64_t count;
+        const char* message;
+    } none[] = { { KB_DEVICE, 4, -1, "kb_alloc of -1 elements of 4 bytes" },
+                 { KB_DEVICE, 8, INT64_MAX / 8 + 1, "kb_alloc of 1152921504606846976 elements of 8 bytes" },
+                 { KB_DEVICE, 8, INT64_MAX / 8, "no room for " },
+                 { KB_DEVICE - 1, 4, 1, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED" },
+                 { KB_PINNED + 1, 4, 1, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED" } };
+    for (int i = 0; i < 5; i++) {
+        run->m.status = KB_OK, run->m.message[0] = 0, run->m.flags = 0;
+        CHECK(!kb_alloc(kb, (kb_place)none[i].place, none[i].size, none[i].count));
+        CHECK_HAS(run->m.message, none[i].message);
+        CHECK(run->m.flags == (uint64_t)1 << (i == 2 ? KB_FLAG_OOM : KB_FLAG_BAD_CASE));
+        CHECK(!kb_alloc(kb, KB_HOST, 1, 1)); // the case has failed
+    }
+    run->m.status = KB_OK, run->m.message[0] = 0;
+    CHECK(kb_alloc(kb, KB_PINNED, 1, 1) && kb_alloc(kb, KB_HOST, 0, 5) && kb_alloc(kb, KB_HOST, 5, 0));
+    CHECK_INT(run->memory.taken, 4);
+    kbi_memory_free(run->backend, &run->memory, false);
+    CHECK_INT(run->memory.device, 0), CHECK_INT(run->memory.host, 0), CHECK(!run->memory.blocks);
+    CHECK_INT(run->memory.device_peak, 100), CHECK_INT(run->memory.host_peak, 1);
+}
+
+// Kinds of a fill, one number further for each, and zeros that are counted.
+static void test_fills(void) {
+    kbi_run* run = new_run();
+    kb_state* kb = new_state(run);
+    float *p = (float*)kb_alloc(kb, KB_HOST, 4, 16), want[16];
+    for (uint32_t i = 0; i < 3; i++) {
+        kbi_fill(kb, p, KB_F32, 16, i == 1 ? KB_ZERO : KB_NORMAL);
+        kbi_fill_host(want, 0, 16, (int)KB_F32, (int)(i == 1 ? KB_ZERO : KB_NORMAL), 42, i);
+        CHECK(memcmp(p, want, sizeof want) == 0);
+        CHECK_INT(run->call.fills, i + 1), CHECK_INT(run->call.zeros, i > 0);
+    }
+    kbi_fill(kb, p, KB_F32, 0, KB_IOTA), kbi_fill(kb, p, KB_F32, 16, KB_IOTA);
+    CHECK(p[15] == 15 && run->m.status == KB_OK && run->call.fills == 5);
+    for (int i = 0; i < 2; i++) {
+        run->m.status = KB_OK;
+        kbi_fill(kb, p, KB_F32, 16, (kb_kind)(i ? KB_IOTA + 1 : KB_ZERO - 1));
+        CHECK(kbi_failed(run));
+    }
+    CHECK_HAS(run->m.message, "kb_fill takes KB_ZERO");
+    kbi_memory_free(run->backend, &run->memory, false);
+    // to and from the host, and what that says of an output
+    run = new_run(), kb = new_state(run);
+    char *a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10), *b = (char*)kb_alloc(kb, KB_DEVICE, 1, 20), host[20];
+    memset(host, 7, sizeof host);
+    kb_from_host(kb, a, host, 10);
+    CHECK(a[0] == 7 && a[9] == 7);
+    run->call.last = KBI_PHASE_CHECK;
+    kb_to_host(kb, host, b, 20); // before the loop
+    CHECK_INT(run->memory.read[0], 0), CHECK_INT((unsigned char)host[19], KBI_POISON);
+    run->call.looped = true, run->call.last = KBI_PHASE_PROVE;
+    kb_to_host(kb, host, b, 20); // not in the first call
+    CHECK_INT(run->memory.read[0], 0);
+    run->call.last = KBI_PHASE_CHECK;
+    for (int i = 0; i < 2; i++) kb_to_host(kb, host, b, 20);
+    CHECK_INT(run->memory.read[0], 2), CHECK_INT(run->memory.read_bytes, 20);
+    CHECK(kbi_read_later(&run->memory, run->memory.blocks) &&
+          !kbi_read_later(&run->memory, run->memory.blocks->next));
+    kb_to_host(kb, host, a + 9, 1);
+    CHECK_INT(run->memory.read[0], 3), CHECK_INT(run->memory.read_bytes, 30);
+    kbi_block far = *run->memory.blocks;
+    static const int ordinals[] = { 63, 64, 65, 64 * KBI_READ_WORDS - 1, 64 * KBI_READ_WORDS };
+    for (int i = 0; i < 5; i++) {
+        kbi_block* block = run->memory.blocks;
+        int64_t bytes = run->memory.read_bytes;
+        block->ordinal = far.ordinal = ordinals[i];
+        CHECK(!kbi_read_later(&run->memory, &far));
+        kbi_mark_read(run, b);
+        CHECK_INT(kbi_read_later(&run->memory, &far), i < 4),
+            CHECK_INT(run->memory.read_bytes - bytes, i < 4 ? 20 : 0);
+    }
+    kb_to_host(kb, host, a, 11);
+    CHECK_HAS(run->m.message, "kb_to_host of 11 bytes in a block of 10 bytes");
+    run->m.status = KB_OK, run->m.message[0] = 0, kb_from_host(kb, a, host, 11);
+    CHECK_HAS(run->m.message, "kb_from_host of 11 bytes in a block of 10 bytes");
+    run->m.status = KB_OK, run->m.message[0] = 0, kb_to_host(kb, NULL, a, 1);
+    CHECK_HAS(run->m.message, "kb_to_host of a NULL pointer");
+    run->m.status = KB_OK, run->m.message[0] = 0, kb_from_host(kb, a, NULL, 1);
+    CHECK_HAS(run->m.message, "kb_from_host of a NULL pointer");
+    kbi_memory_free(run->backend, &run->memory, false);
+}
+
+// What outputs held is put back for the last run: only that can have written them then.
+static void test_held(void) {
+    static const size_t sizes[] = { 1, 64, 79, 1009, 100024 }; // the last of 16 looks ends with them
+    for (int i = 0; i < 5; i++) {
+        kbi_run* run = new_run();
+        kb_state* kb = new_state(run);
+        size_t n = sizes[i];
+        char *out = (char*)kb_alloc(kb, KB_DEVICE, 1, (int64_t)n), *in = (char*)kb_alloc(kb, KB_HOST, 1, 50);
+        run->memory.read[0] = 1, run->call.last = KBI_PHASE_PROVE, run->work.checked = true;
+        CHECK(!kbi_put_back(run)); // nothing is held
+        memset(out, 1, n);
+        kbi_hold(run);
+        CHECK(run->memory.blocks->next->held && !run->memory.blocks->held), CHECK_INT(run->memory.held, n);
+        CHECK(!run->memory.blocks->next->changed);
+        out[n - 1] = 2; // the last byte is looked at
+        CHECK(kbi_put_back(run)), CHECK(run->memory.blocks->next->changed), CHECK_INT(out[n - 1], 1);
+        CHECK(!kbi_proven(run) && !kbi_stale(run));
+        run->call.proved = true;
+        CHECK(!kbi_proven(run) && kbi_stale(run)); // as it was, though it had been written
+        out[0] = 3;
+        CHECK(kbi_proven(run) && !kbi_stale(run));
+        kbi_put_back(run);
+        run->memory.blocks->next->changed = false;
+        CHECK(!kbi_proven(run) && !kbi_stale(run));
+        // held once more: what still is as it was kept is an output that changes
+        memset(out, 5, n);
+        kbi_hold(run);
+        CHECK(!run->memory.blocks->next->changed), CHECK_INT(run->memory.blocks->next->held[0], 5);
+        CHECK_INT(run->memory.held, n);
+        kbi_hold(run);
+        CHECK(run->memory.blocks->next->changed);
+        // kept for the next call, in its order, with what it left
+        out[n - 1] = 9, in[0] = 4;
+        kbi_memory_keep(run);
+        CHECK(!run->memory.blocks && run->memory.kept && run->memory.taken == 0 && run->memory.laid == 0);
+        CHECK_INT(run->memory.kept->held[n - 1], 9);
+        CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n) == out && out[n - 1] == 9 && run->memory.taken == 1);
+        CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && !run->memory.kept);
+        CHECK_INT(run->memory.device, n), CHECK_INT(run->memory.host, 50);
+        kbi_memory_keep(run);
+        CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.kept); // another: all are new
+        CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
+        kbi_memory_free(run->backend, &run->memory, false);
+        CHECK_INT(run->memory.device, 0), CHECK_INT(run->memory.held, 0);
+    }
+}
+
+// Whether all of a call's data is zeros.
+static void test_constant(void) {
+    for (int how = 0; how < 9; how++) {
+        kbi_run* run = new_run();
+        kb_state* kb = new_state(run);
+        char *a = (char*)kb_alloc(kb, KB_DEVICE, 1, 6400), *b = (char*)kb_alloc(kb, KB_HOST, 1, 63);
+        char* c = (char*)kb_alloc(kb, KB_DEVICE, 1, 64);
+        run->call.zeros = how == 1 ? 0 : 2, run->call.fills = how == 2 ? 3 : how == 1 ? 0 : 2;
+        memset(a, how == 8 ? 0xff : 0, 6400), memset(b, how, 63), b[5] = 77;
+        if (how == 3) a[20] = 1;
+        if (how == 4) a[6399] = 1;
+        if (how == 5) a[(6400 - 64) / 3 + 17] = 1;
+        if (how == 6) memset(c, 0, 64), c[63] = 1;
+        if (how == 7) memset(c, 0, 64);
+        CHECK_THAT(kbi_all_constant(run) == (how == 0 || how == 7), "how %d", how);
+        kbi_memory_free(run->backend, &run->memory, false);
+    }
+    for (int k = 0; k < 4; k++) { // guards, in words
+        static const char* const want[] = { "a byte 1 before a block of 10 bytes",
+                                            "a byte 4096 before a block of 10 bytes",
+                                            "a byte 1 behind the end of a block of 10 bytes",
+                                            "a byte 246 behind the end of a block of 10 bytes" };
+        static const int at[] = { -1, -4096, 10, 255 };
+        kbi_run* run = new_run();
+        kb_state* kb = new_state(run);
+        char* p = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
+        kbi_check_guards(run), CHECK_INT(run->m.status, KB_OK);
+        p[at[k]] = 1;
+        kbi_check_guards(run), CHECK_HAS(run->m.message, want[k]);
+        CHECK(run->m.flags == (uint64_t)1 << KB_FLAG_OVERRUN);
+        kbi_memory_free(run->backend, &run->memory, false);
+    }
+}
+
+// What a call took: of what is tracked, of the pool, or by how much the device's free memory fell.
+static int64_t free_is, pool_is;
+static int64_t free_now(void) { return free_is; }
+static int64_t pool_now(bool reset) { return reset ? 5 : pool_is; }
+static void test_taken(void) {
+    static const struct {
+        int64_t peak, pool_before, pool, before, lowest, now, held, had, want;
+    } rows[] = { { 100, 0, 0, KB_NONE, KB_NONE, 0, 0, 0, 100 },   { 100, 0, 30, KB_NONE, KB_NONE, 0, 0, 0, 130 },
+                 { 100, 10, 30, KB_NONE, KB_NONE, 0, 0, 0, 120 }, { 100, 40, 30, KB_NONE, KB_NONE, 0, 0, 0, 100 },
+                 { 100, 0, 0, 1000, 800, 900, 0, 0, 200 },        { 100, 0, 0, 1000, 800, 700, 0, 0, 300 },
+                 { 100, 0, 0, 1000, 800, 700, 50, 0, 250 },       { 100, 0, 0, 1000, 950, 960, 0, 0, 100 },
+                 { 100, 0, 0, 1000, 800, 900, 0, 777, 777 } };
+    kbi_backend b = kbi_scripted;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_run* run = new_run();
+        new_state(run);
+        run->backend = &b;
+        b.memory.free_bytes = rows[i].before == KB_NONE ? NULL : free_now, b.memory.pool_peak = pool_now;
+        free_is = rows[i].now, pool_is = rows[i].pool;
+        run->memory.device_peak = rows[i].peak, run->memory.pool_before = rows[i].pool_before;
+        run->memory.free_before = rows[i].before, run->memory.free_lowest = rows[i].lowest;
+        run->memory.held = rows[i].held, run->m.memory = rows[i].had, run->memory.host_peak = 9;
+        kbi_memory_facts(run);
+        CHECK_THAT(run->m.memory == rows[i].want, "row %d: %lld", (int)i, (long long)run->m.memory);
+        CHECK_INT(run->m.host_memory, 9);
+        run->memory.host_peak = 8, kbi_memory_facts(run), CHECK_INT(run->m.host_memory, 9);
+    }
+    // where memory is moved to: 0 for the first process, and multiples of what is promised
+    int64_t different = 0;
+    kbi_backend gpu = kbi_cpu;
+    gpu.gpu = true;
+    recipe.placement = 0;
+    CHECK(kbi_placement(&recipe) == 0);
+    for (int i = 1; i < 20; i++) {
+        uint64_t last = recipe.placement ? kbi_placement(&recipe) : 0;
+        recipe.placement = i;
+        uint64_t p = kbi_placement(&recipe);
+        different += p != last;
+        CHECK_INT(kbi_shift(&kbi_cpu, p, false), p % 256 * 256),
+            CHECK_INT(kbi_shift(&kbi_cpu, p, true), p % 256 * 256);
+        CHECK_INT(kbi_shift(&gpu, p, true), p % 4096 * 512), CHECK_INT(kbi_shift(&gpu, p, false), 0);
+        CHECK(p == kbi_placement(&recipe) && p >> 32 && (uint32_t)p);
+    }
+    CHECK_INT(different, 19);
+    uint64_t one = kbi_placement(&recipe);
+    recipe.seed++;
+    CHECK(kbi_placement(&recipe) != one);
+    recipe.seed += (uint64_t)1 << 32;
+    uint64_t two = kbi_placement(&recipe);
+    recipe.seed -= (uint64_t)1 << 32;
+    CHECK(kbi_placement(&recipe) != two);
+    static const int64_t sizes[] = { 0, 1, 256, 257 }, totals[] = { 8192, 8448, 8448, 8704 };
+    for (int i = 0; i < 4; i++) CHECK_INT(kbi_block_total((size_t)sizes[i]), totals[i]);
+}
+
+// A stage for which there is no room leaves nothing behind.
+static int alive, allowed;
+static void* alloc_some(kb_place place, size_t bytes) {
+    return (void)place, alive >= allowed ? NULL : (alive++, malloc(bytes));
+}
+static void release_some(kb_place place, void* p) { (void)place, alive--, free(p); }
+static void test_no_room(void) {
+    kbi_backend b = kbi_cpu;
+    b.memory.alloc = alloc_some, b.memory.release = release_some;
+    for (allowed = 0; allowed <= 4; allowed++) {
+        kbi_memory m[3], *all[] = { &m[0], &m[1], &m[2] };
+        kbi_stage s;
+        memset(m, 0, sizeof m);
+        m[0].most = 100, m[1].most = 5000, m[2].most = 0, m[1].copies = 2;
+        bool good = kbi_stage_open(&s, &b, all, 3);
+        CHECK_INT(good, allowed >= 3), CHECK_INT(alive, good ? 3 : 0), CHECK_INT(s.size, 5120 + 5000),
+            CHECK_INT(s.stride, 5120);
+        for (int i = 0; i < 3; i++)
+            CHECK(m[i].stage == (good ? &s : NULL) && (m[i].wings != NULL) == (good && i < 2));
+        if (good) kbi_stage_close(&s, all, 3);
+        CHECK_INT(alive, 0);
+        for (int i = 0; i < 3; i++) CHECK(!m[i].stage && !m[i].wings);
+    }
+    kbi_memory m, *one[] = { &m };
+    kbi_stage s;
+    memset(&m, 0, sizeof m), allowed = 1;
+    CHECK(!kbi_stage_open(&s, &b, one, 1)), CHECK_INT(alive, 0); // nothing to lie there
+    m.most = 8;
+    CHECK(kbi_stage_open(&s, &b, one, 1)), CHECK(!m.wings), CHECK_INT(alive, 1); // alone it needs no wings
+    kbi_stage_close(&s, one, 1);
+    CHECK_INT(alive, 0);
+}
+
+// --- what profilers are told ---
+
+static struct {
+    kbi_nvtx_event e;
+    char text[600];
+    uint64_t ended;
+    int starts, ends;
+} heard;
+static int here;
+static uint64_t hear_start(void* domain, const kbi_nvtx_event* e) {
+    CHECK(domain == &here);
+    heard.e = *e, heard.starts++;
+    snprintf(heard.text, sizeof heard.text, "%s", (const char*)e->message);
+    return 90 + (uint64_t)heard.starts;
+}
+static void hear_end(void* domain, uint64_t range) { CHECK(domain == &here), heard.ended = range, heard.ends++; }
+static void* hear_name(void* domain, const char* name) {
+    static char kept[600];
+    CHECK(domain == &here);
+    return snprintf(kept, sizeof kept, "%s", name), kept;
+}
+static void test_nvtx(void) {
+    static const unsigned sizes[] = { 0, 16, 9, 15, 7, 16, 7 };
+    kbi_nvtx_function** table = NULL;
+    unsigned size = 99;
+    CHECK(!kbi_nvtx_module(0, &table, &size) && !kbi_nvtx_module(7, &table, &size) &&
+          !kbi_nvtx_module(-1, &table, &size));
+    CHECK(!table && size == 99);
+    for (int i = 1; i < 7; i++) {
+        CHECK(kbi_nvtx_module(i, &table, &size) == 1), CHECK_INT(size, sizes[i]);
+        CHECK(kbi_nvtx_module(i, &table, NULL) == 1);
+        for (int k = 0; k < 16; k++) CHECK(table[k] == &kbi_lab.nvtx.slots[i][k]);
+        CHECK(!table[16]); // the end of a table
+    }
+    CHECK(kbi_nvtx_export(1) && kbi_nvtx_export(3) && !kbi_nvtx_export(0) && !kbi_nvtx_export(2));
+    uint64_t range = kbi_nvtx_begin("nobody listens", "op");
+    CHECK(range == 0 && kbi_lab.nvtx.asked);
+    uint64_t (*start)(void*, const kbi_nvtx_event*) = hear_start;
+    void (*end)(void*, uint64_t) = hear_end;
+    void* (*enlist)(void*, const char*) = hear_name;
+    memcpy(&kbi_lab.nvtx.slots[5][2], &start, sizeof start), memcpy(&kbi_lab.nvtx.slots[5][3], &end, sizeof end);
+    CHECK(kbi_nvtx_begin("x", "op") == 0); // no domain yet
+    kbi_lab.nvtx.domain = &here;
+    for (int named = 0; named < 2; named++) {
+        if (named) memcpy(&kbi_lab.nvtx.slots[5][10], &enlist, sizeof enlist);
+        range = kbi_nvtx_begin("a/b@c[1]*2+3,d-e", "op");
+        CHECK_INT(range, 91 + named), CHECK_STR(heard.text, "a b c 1  2 3 d-e");
+        CHECK_INT(heard.e.version, 3), CHECK_INT(heard.e.size, sizeof heard.e), CHECK_INT(heard.e.colour_is, 1);
+        CHECK_INT(heard.e.message_is, named ? 3 : 1), CHECK_INT(heard.e.payload_is, 0),
+            CHECK_INT(heard.e.category, 0);
+        CHECK((heard.e.colour & 0xff404040u) == 0xff404040u);
+        uint32_t colour = heard.e.colour;
+        kbi_nvtx_begin("other", "op"), CHECK(heard.e.colour == colour); // by operation
+        kbi_nvtx_begin("other", "op2"), CHECK(heard.e.colour != colour);
+        heard.starts = 1 + named;
+        kbi_nvtx_end(&range), CHECK_INT(heard.ended, 91 + named), CHECK_INT(range, 0),
+            CHECK_INT(heard.ends, named + 1);
+        kbi_nvtx_end(&range), CHECK_INT(heard.ends, named + 1);
+    }
+    // the phases of a case, one behind the other, inside of its own range; nothing of a copy's
+    static const struct {
+        kbi_phase phase;
+        const char* name;
+    } phases[] = { { KBI_PHASE_CHECK, "check" },  { KBI_PHASE_AUDIT, "audit" },
+                   { KBI_PHASE_WARM, "warm-up" }, { KBI_PHASE_SAMPLE, "samples" },
+                   { KBI_PHASE_TURNS, "turns" },  { KBI_PHASE_COMPARE, "compare" },
+                   { KBI_PHASE_PROVE, "prove" },  { KBI_PHASE_INSIDE, "look inside" },
+                   { KBI_PHASE_DONE, "" } };
+    static kb_entry entry;
+    kbi_case c = case_of(&entry);
+    kbi_run* run = new_run();
+    run->of = &c, heard.ends = heard.starts = 0;
+    for (int i = 0; i < 9; i++) {
+        heard.text[0] = 0;
+        CHECK(i == 0 || phases[i].phase > phases[i - 1].phase);
+        kbi_phase_enter(run, phases[i].phase);
+        CHECK_STR(heard.text, phases[i].name), CHECK_INT(heard.ends, i), CHECK_INT(run->call.phase, phases[i].phase);
+        CHECK_INT(heard.starts, i < 8 ? i + 2 : 9), CHECK_INT(run->range, 91),
+            CHECK((run->call.shown != 0) == (i < 8));
+    }
+    run->place.stand_in = true;
+    kbi_phase_enter(run, KBI_PHASE_CHECK), CHECK_INT(heard.starts, 9);
+    memset(&kbi_lab.nvtx, 0, sizeof kbi_lab.nvtx), kbi_lab.nvtx.asked = true;
+}
+
+// What a look inside gathers: texts and counters once each, and reasons one behind the other.
+static void test_insight(void) {
+    kbi_insight* in = &kbi_lab.insight;
+    int32_t a = kbi_insight_text(1, "first"), b = kbi_insight_text(2, "second");
+    CHECK_INT(a, 0), CHECK_INT(b, 6), CHECK_INT(kbi_insight_text(1, "else"), 0), CHECK_STR(in->texts.s + b, "second");
+    kbi_insight_count("n", "B", 3), kbi_insight_count("m", "%", NAN), kbi_insight_count("n", "s", 4),
+        kbi_insight_count("m", "%", 5);
+    const kbi_counter* c = (const kbi_counter*)(void*)in->counters.s;
+    CHECK_INT(in->counters.n, 2 * sizeof *c);
+    CHECK_STR(c[0].name, "n"), CHECK_STR(c[0].unit, "B"), CHECK_REAL(c[0].value, 3, 0), CHECK_REAL(c[1].value, 5, 0);
+    kbi_insight_say("%s", "one"), CHECK_STR(in->message, "one");
+    kbi_insight_say("%d", 2), CHECK_STR(in->message, "one; 2");
+    for (int i = 0; i < 200; i++) kbi_insight_say("again");
+    CHECK(strlen(in->message) < sizeof in->message);
+    kbi_run* run = new_run();
+    run->machine->device = 3;
+    in->runs = 4, in->dropped = 5, in->energy_mj = 6, in->idle_w = 7;
+    kbi_event e[2];
+    kbi_gauge g[3];
+    memset(e, 0, sizeof e), memset(g, 0, sizeof g), e[1].start = 11, g[2].at = 12;
+    kbi_put(&in->events, (const char*)e, sizeof e), kbi_put(&in->gauges, (const char*)g, sizeof g);
+    kbi_inside* all = kbi_inside_take(run);
+    CHECK_INT(all->runs, 4), CHECK_INT(all->device, 3), CHECK_INT(all->events, 2), CHECK_INT(all->gauges, 3);
+    CHECK_INT(all->counters, 2), CHECK_INT(all->texts, 13), CHECK_INT(all->dropped, 5),
+        CHECK_REAL(all->energy_mj, 6, 0);
+    CHECK_REAL(all->idle_w, 7, 0), CHECK_HAS(all->message, "one; 2; again");
+    CHECK_INT(kbi_events_of(all)[1].start, 11), CHECK_STR(kbi_counters_of(all)[1].name, "m");
+    CHECK(!in->events.s && !in->texts.s && !in->runs && !in->message[0]);
+    KBENCH_FREE(all);
+    in->runs = -1, run->m.status = KB_FAILED, snprintf(run->m.message, sizeof run->m.message, "it broke");
+    all = kbi_inside_take(run);
+    CHECK_INT(all->runs, 0), CHECK_STR(all->message, "it broke");
+    KBENCH_FREE(all);
+}
+
+// --- host work ---
+
+static void test_wall(void) {
+    kbi_run* run = new_run();
+    run->sampling.batch = 7, run->alike.n = KBI_EARLY;
+    CHECK_INT(kbi_wall_runs(run), 7);
+    recipe.launches = 3, CHECK_INT(kbi_wall_runs(run), 3);
+    run->call.sampled = true, CHECK_INT(kbi_wall_runs(run), 1);
+    run->call.sampled = false, run->call.phase = KBI_PHASE_TURNS, CHECK_INT(kbi_wall_runs(run), 1);
+    run->call.phase = KBI_PHASE_WARM, run->call.unit = KBI_WARM, CHECK_INT(kbi_wall_runs(run), 3);
+    run->alike.n = 3, CHECK_INT(kbi_wall_runs(run), 1);
+    recipe.launches = 0;
+    CHECK(kbi_measure_wall_bias() >= 1e-3);
+    int64_t turns = 9, first = kbi_loop_turns(&turns), then = kbi_loop_turns(&turns);
+    CHECK(first == 9 && turns == 0 && then == 0);
+    // a sample in which somebody else had the processor: at most a third of them, and 8
+    kbi_turn here_now = kbi_turn_now();
+    if (here_now.waits < 0 || here_now.ran <= 0) return; // no such clock
+    for (int kind = 0; kind < 4; kind++) {
+        run = new_run();
+        run->call.unit = kind == 1 ? KBI_WARM : KBI_SAMPLE;
+        kbi_lab.coarse = kind == 2, kbi_lab.kept = kbi_lab.lost = 0;
+        for (int i = 0; i < 6; i++) {
+            int lost = 0;
+            for (int again = 0; again < 5 && !lost; again++) { // unless it was so in truth
+                kbi_lab.turn = kbi_turn_now(), kbi_lab.turn.ran -= 1000000;
+                int64_t was = kbi_lab.lost;
+                bool said = kbi_wall_lost(run, kind == 3 ? 1e6 : 5e6);
+                lost = kbi_lab.lost > was;
+                if (kind) CHECK(!said && !lost);
+                if (lost) CHECK_THAT(said == (i < 4), "loss %d of no kept ones", i);
+                if (kind) break;
+            }
+        }
+        if (kind == 0) CHECK_INT(kbi_lab.lost, 6);
+    }
+    kbi_lab.kept = kbi_lab.lost = 0, kbi_lab.coarse = false;
+}
+
+// --- what a body says ---
+
+static void test_amounts(void) {
+    kbi_run* run = new_run();
+    kb_state* kb = new_state(run);
+    run->m.traffic = run->m.arithmetic = 9;
+    kb_bytes(kb, 5), kb_flops(kb, 6), kb_items(kb, 7);
+    CHECK_REAL(run->m.bytes, 5, 0), CHECK_REAL(run->m.flops, 6, 0), CHECK_REAL(run->m.items, 7, 0);
+    CHECK_INT(run->m.traffic, 0), CHECK_INT(run->m.arithmetic, 0), CHECK_INT(run->m.queries, 0);
+    kb_queries(kb, 8), CHECK_REAL(run->m.items, 8, 0), CHECK_INT(run->m.queries, 1);
+    kb_bytes_as(kb, 0, KB_WRITE), CHECK_INT(run->m.traffic, KB_WRITE), CHECK_REAL(run->m.bytes, 0, 0);
+    kb_bytes_as(kb, 1, KB_COPY), CHECK_INT(run->m.traffic, KB_COPY);
+    kb_flops_as(kb, 2, KB_F16), CHECK_INT(run->m.arithmetic, KB_F16), CHECK_REAL(run->m.flops, 2, 0);
+    CHECK_INT(run->m.status, KB_OK);
+    for (int i = 0; i < 6; i++) {
+        run->m.status = KB_OK, run->m.message[0] = 0;
+        if (i == 0) kb_bytes(kb, -1);
+        if (i == 1) kb_flops(kb, NAN);
+        if (i == 2) kb_items(kb, INFINITY);
+        if (i == 3) kb_bytes_as(kb, 1, (kb_traffic)(KB_COPY + 1));
+        if (i == 4) kb_bytes_as(kb, 1, (kb_traffic)(KB_ANY_TRAFFIC - 1));
+        if (i == 5) kb_flops_as(kb, 2, KB_I64);
+        CHECK_THAT(kbi_failed(run), "amount %d", i);
+    }
+    CHECK_REAL(run->m.items, 8, 0);
+    // counters of its own
+    char name[70], unit[40];
+    memset(name, 'a', sizeof name), memset(unit, 'b', sizeof unit);
+    run = new_run(), kb = new_state(run);
+    name[63] = 0, unit[31] = 0;
+    kb_count(kb, name, 1, unit);
+    CHECK_INT(run->m.n_counters, 1), CHECK_STR(run->m.counters[0].name, name),
+        CHECK_STR(run->m.counters[0].unit, unit);
+    kb_count(kb, name, 2, NULL); // of one name the last one counts
+    CHECK_INT(run->m.n_counters, 1), CHECK_REAL(run->m.counters[0].value, 2, 0),
+        CHECK_STR(run->m.counters[0].unit, "");
+    for (int i = 1; i < KBI_COUNTERS; i++) {
+        char of[8];
+        snprintf(of, sizeof of, "n_%d", i), kb_count(kb, of, i, "");
+        CHECK_INT(run->m.n_counters, i + 1), CHECK_REAL(run->m.counters[i].value, i, 0),
+            CHECK_STR(run->m.counters[i].name, of);
+    }
+    kb_count(kb, "n_3", 33, ""), CHECK_REAL(run->m.counters[3].value, 33, 0), CHECK_INT(run->m.status, KB_OK);
+    name[63] = 'a', name[64] = 0, unit[31] = 'b', unit[32] = 0;
+    const struct {
+        const char *name, *unit, *message;
+        double value;
+    } wrong[] = { { "one_more", "", "a case has 16 at most", 1 },
+                  { "", "", "a name has", 1 },
+                  { NULL, "", "a name has", 1 },
+                  { name, "", "a name has", 1 },
+                  { "A", "", "a name has", 1 },
+                  { "a b", "", "a name has", 1 },
+                  { "n_1", unit, "a unit has", 1 },
+                  { "n_1", "a b", "a unit has", 1 },
+                  { "n_1", "", "no finite number", NAN },
+                  { "n_1", "", "no finite number", INFINITY } };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        run->m.status = KB_OK, run->m.message[0] = 0;
+        kb_count(kb, wrong[i].name, wrong[i].value, wrong[i].unit);
+        CHECK_HAS(run->m.message, wrong[i].message), CHECK_INT(run->m.n_counters, KBI_COUNTERS);
+    }
+    CHECK_REAL(run->m.counters[1].value, 1, 0);
+    // checks: passed while all of them pass; the largest error, the last tolerance
+    run = new_run(), kb = new_state(run);
+    static const double errors[] = { 0.1, 0.3, 0.2 };
+    for (int i = 0; i < 3; i++) {
+        CHECK(kbi_check_done(run, i != 1, errors[i], 0.5 + i) == (i != 1));
+        CHECK_INT(run->m.verified, i == 0), CHECK_REAL(run->m.max_error, i ? 0.3 : 0.1, 0),
+            CHECK_REAL(run->m.tolerance, 0.5 + i, 0);
+    }
+    kb_note(kb, "one"), kb_note(kb, "two"), kb_note(kb, "one"), kb_note(kb, "on"), kb_note(kb, "two");
+    CHECK_STR(run->m.message, "one; two; on");
+    kb_expect(kb, KB_EXPECT_SYNC), kb_expect(kb, KB_EXPECT_ALLOC);
+    CHECK_INT(run->work.expect, KB_EXPECT_SYNC | KB_EXPECT_ALLOC), CHECK_INT(run->m.status, KB_OK);
+    kb_expect(kb, 64 | KB_EXPECT_TRANSFER);
+    CHECK_HAS(run->m.message, "not 0x40"), CHECK_INT(run->work.expect & 64, 0);
+}
+
 int main(void) {
     test_record();
     test_remarks();
@@ -445,5 +1327,23 @@ int main(void) {
     test_stage();
     test_no_room();
     test_guards();
+    test_order();
+    test_contest_enough();
+    test_room();
+    test_pack();
+    test_samples();
+    test_units();
+    test_alone();
+    test_turns();
+    test_may();
+    test_fills();
+    test_held();
+    test_constant();
+    test_taken();
+    test_no_room();
+    test_nvtx();
+    test_insight();
+    test_wall();
+    test_amounts();
     return test_end();
 }

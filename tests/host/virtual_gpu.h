@@ -845,7 +845,7 @@ static int get_function(void** f, void* module, const char* name) {
 }
 // A read of a part of what is cached is fast; what is larger than L2 takes its place, but of what persists an eighth.
 static double read_ns(const char* p, size_t bytes, bool one_warp) {
-    bool hit = p >= gpu.cached.p && p + bytes <= gpu.cached.p + gpu.cached.bytes;
+    bool hit = gpu.cached.p && p >= gpu.cached.p && p + bytes <= gpu.cached.p + gpu.cached.bytes;
     if (ranging.pushed) ranging.read += (double)bytes, ranging.missed += hit ? 0 : (double)bytes;
     if (bytes > (size_t)60 << 20) gpu.cached.bytes = gpu.persists ? KBI_MIN(gpu.cached.bytes, gpu.limit / 8) : 0;
     if (bytes <= (size_t)60 << 20 && !hit) {
