@@ -7363,7 +7363,7 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
 
 // Time in which the thread was not busy is somebody else's.
 static void kbi_wall_add_alone(kbi_run* run, double ns) {
-    double busy = KBI_MIN(ns, (double)(kbi_turn_now().ran - kbi_lab.turn.ran));
+    double ran = (double)(kbi_turn_now().ran - kbi_lab.turn.ran), busy = KBI_MIN(ns, ran);
     bool warm = run->call.unit == KBI_WARM;
     kbi_add_sample(run, warm ? ns : busy);
     if (warm) run->alike.early[run->alike.n - 1] = busy;
@@ -11244,7 +11244,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
 static void kbi_memory_facts(kbi_run* run) {
     kbi_memory* m = &run->memory;
     kbi_memory_look(run->backend, m);
-    int64_t tracked = m->device_peak + KBI_MAX(kbi_pool_peak(run->backend, false) - m->pool_before, (int64_t)0);
+    int64_t pool = kbi_pool_peak(run->backend, false) - m->pool_before, tracked = m->device_peak + KBI_MAX(pool, 0);
     int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest - m->held;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
@@ -22552,7 +22552,10 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         cases += here;
         kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
-    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
+    if (s->budget.until) {
+        allowed = (double)(s->budget.until - kbi_now()) * 1e-9 / devices;
+        allowed = KBI_MAX(allowed, 0.0);
+    }
     kbi_say_begin(s, cases, allowed);
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
