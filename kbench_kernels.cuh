@@ -11175,7 +11175,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
     if constexpr (sizeof(T) == 2) {
         const kbk_shape* s = &a->s;
         bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->depth >= 1024 &&
-                    s->cols < (INT64_C(1) << 31) / s->depth;
+                    s->cols < ((int64_t)1 << 31) / s->depth;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->depth) && kbki_mm_wide((const T*)a->in[1], s->depth);
         if (thin && wide) return kbki_mm_thin<T>(a, st);
     }

@@ -1047,7 +1047,7 @@ static void* alloc_some(kb_place place, size_t bytes) {
     return (void)place, alive >= allowed ? NULL : (alive++, malloc(bytes));
 }
 static void release_some(kb_place place, void* p) { (void)place, alive--, free(p); }
-static void test_no_room(void) {
+static void test_stage_fails(void) {
     kbi_backend b = kbi_cpu;
     b.memory.alloc = alloc_some, b.memory.release = release_some;
     for (allowed = 0; allowed <= 4; allowed++) {
@@ -1340,7 +1340,7 @@ int main(void) {
     test_held();
     test_constant();
     test_taken();
-    test_no_room();
+    test_stage_fails();
     test_nvtx();
     test_insight();
     test_wall();
