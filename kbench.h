@@ -365,11 +365,11 @@ typedef enum kb_place { KB_DEVICE, KB_HOST, KB_PINNED } kb_place;
 // What a launch does to memory, and so what its bytes are held against: see kb_bytes_as.
 typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffic;
 
-// What a timed block is allowed to do because it is the thing being measured; see kb_expect.
-typedef enum kb_expectation {
-    KB_EXPECT_TRANSFER = 1, // copies
-    KB_EXPECT_ALLOC = 2,    // allocation and release: timed by the host clock, mode wall
-    KB_EXPECT_SYNC = 4      // synchronisation: timed by the host clock, mode wall
+typedef enum kb_expectation { // what a timed block may do because it is the thing being measured; see kb_expect
+    KB_EXPECT_TRANSFER = 1,   // copies
+    KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock, mode wall
+    KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock, mode wall
+    KB_EXPECT_NO_CAPTURE = 8  // refusal of stream capture: timed without a look into it, and a note says so
 } kb_expectation;
 
 // Which machine an implementation can run on; see kb_entry.
@@ -9223,9 +9223,10 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     seen.has_kernel = false;
     seen.function = NULL;
     seen.node = NULL;
+    bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
     if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
         kbi_audit_refused(run, inside, end);
-    } else {
+    } else if (looks) {
         cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
         if (!run->machine->tool[0]) run->work.shape = kbi_shape_of(nodes, n);
@@ -9235,7 +9236,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     cudaGetLastError();
     if (!graph) return;
-    if (kbi_failed(run)) {
+    if (kbi_failed(run) || !looks) {
         cudaGraphDestroy(graph);
     } else { // kept for --hot and --rotate
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
@@ -10894,6 +10895,7 @@ static void kbi_warm_begin(kbi_run* run) {
     snprintf(run->m.mode, sizeof run->m.mode, "%s", run->sampling.timer->mode);
     run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
     run->call.phase_began = run->call.window.begin = kbi_now();
+    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE)) kb_note(&run->kb, "not looked into");
 }
 
 // For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.
@@ -10917,8 +10919,8 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
 }
 
 static bool kbi_wants_audit(const kbi_run* run) {
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    return run->backend->capture.begin && !run->work.host && !waits && run->recipe->audit;
+    bool unseen = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE)) != 0;
+    return run->backend->capture.begin && !run->work.host && !unseen && run->recipe->audit;
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
@@ -11674,11 +11676,11 @@ void kb_note(kb_state* kb, const char* format, ...) {
 }
 
 void kb_expect(kb_state* kb, unsigned expectations) {
-    const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC;
+    const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC | KB_EXPECT_NO_CAPTURE;
     kb->run->work.expect |= expectations & known;
     if (expectations & ~known)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_expect knows KB_EXPECT_TRANSFER, _ALLOC and _SYNC, not %#x",
-                 expectations & ~known);
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE,
+                 "kb_expect knows KB_EXPECT_TRANSFER, _ALLOC, _SYNC and _NO_CAPTURE, not %#x", expectations & ~known);
 }
 
 /*---------------------------------------------------------------------------------------------------------------

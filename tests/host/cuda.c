@@ -56,6 +56,17 @@ KBENCH(waits) {
         cudaStreamSynchronize(kb->stream);
     }
 }
+// What refuses capture says so before its block, or, since it cannot know, when it is captured; but what waits there is
+// told nevertheless.
+KBENCH(refuses, KB_AXIS("at", 0, 1, 2)) {
+    int64_t at = kb_int(kb, "at");
+    if (!at) kb_expect(kb, KB_EXPECT_NO_CAPTURE);
+    KB_TIME(kb) {
+        if (!at || kb->run->call.unit != KBI_AUDITED) kernel(5000, 24, kb->stream);
+        if (at && kb->run->call.unit == KBI_AUDITED) kb_expect(kb, KB_EXPECT_NO_CAPTURE);
+        if (at == 2) cudaStreamSynchronize(kb->stream);
+    }
+}
 static void stop_for(unsigned milliseconds) {
     pid_t self = getpid(), child = fork();
     if (!child) {
@@ -1242,6 +1253,18 @@ int main(int argc, char** argv) {
     CHECK_HAS(text(0, "flags"), "UNGATED");
     CHECK_INT(number(0, "samples"), 60);
     CHECK_THAT(number(0, "samples_retaken") > 30, "waits_late: %s taken again", text(0, "samples_retaken"));
+    // what refuses capture is timed as right, gated, and a note tells that nobody looked; what waits there is told
+    run("--op refuses --fast");
+    CHECK_INT(file.n, 3);
+    for (int i = 0; i < file.n; i++) {
+        bool fine = !strstr(text(i, "name"), "at=2");
+        CHECK_HAS(text(i, "message"), "not looked into");
+        CHECK_INT(strstr(text(i, "flags"), "SYNC_INSIDE") == NULL, fine);
+        CHECK(!strstr(text(i, "flags"), "UNGATED") && !strstr(text(i, "flags"), "NO_WORK"));
+        CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
+        if (fine) CHECK_REAL(number(i, "time_ms"), 0.005, 0.04); // to the plainest empty kernel's overhead
+        CHECK_STR(text(i, "kernel"), "null");
+    }
     // a process that was stopped is no such block: what was timed meanwhile is timed again, and the gate stays
     run("--op stops --iters 80");
     CHECK_INT(file.n, 1);

@@ -11,3 +11,9 @@ void launch_known(double ns, kb_stream stream) {
     operation o = { KERNEL, &of, ns, NULL, NULL, NULL };
     submit(stream, o);
 }
+
+bool captures_known(kb_stream stream);
+bool captures_known(kb_stream stream) {
+    enum cudaStreamCaptureStatus status;
+    return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusActive;
+}

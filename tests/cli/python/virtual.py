@@ -18,10 +18,15 @@ def check(what, good, said=""):
         print(f"FAIL: {what}: {said}")
 
 
-def known(ns):
+def loaded():
     library = kbench._library()
     library.launch_known = library.handle.launch_known
     library.launch_known.argtypes = [ctypes.c_double, ctypes.c_void_p]
+    return library
+
+
+def known(ns):
+    library = loaded()
     record = kbench.time(lambda stream: library.launch_known(ns, stream), samples=30)
     return 1e6 * record.time_ms, 1e6 * (record.floor_ms - record.bias_ms)
 
@@ -50,7 +55,48 @@ check("without CUPTI: an empty kernel", abs(empty - 576) > FAR / 2, empty)
 check("without CUPTI: a kernel of 2 us", abs(time - 2000) > FAR / 2, time)
 time, empty = in_a_process_of_its_own(NSYS_PROFILING_SESSION_ID="1", **with_cupti)
 check("under a profiler nobody asks CUPTI", abs(empty - 576) > FAR / 2, empty)
-library = kbench._library()
+library = loaded()
+
+# what a library refuses under capture for its own state's sake is timed without that look; what it refuses because it
+# waits or copies is not, and a judge's candidate has no say in it
+library.captures_known = library.handle.captures_known
+library.captures_known.argtypes, library.captures_known.restype = [ctypes.c_void_p], ctypes.c_bool
+
+
+def refusing(text):
+    def function(stream):
+        if library.captures_known(stream):
+            raise RuntimeError(text)
+        library.launch_known(5000, stream)
+        return 1
+
+    return function
+
+
+def plain(stream):
+    library.launch_known(5000, stream)
+    return 1
+
+
+STATE = "Attempt to increase offset for a CUDA generator not in capture mode."
+COPY = "Cannot copy between CPU and CUDA tensors during CUDA graph capture"
+records = kbench.compare({"plain": plain, "random": refusing(STATE), "copies": refusing(COPY)}, check=lambda got: got == 1, samples=30)
+random, copies = records[1], records[2]
+check("refuses: status", (random.status, random.verified) == ("ok", True), (random.status, random.message))
+check("refuses: time", abs(random.time_ms / records[0].time_ms - 1) < 0.05, (random.time_ms, records[0].time_ms))
+check("refuses: a note", random.message == "not looked into" and random.exception is None, random.message)
+check("copies: no time", copies.status == "failed" and "BAD_CASE" in copies.flags, copies.to_dict())
+check("copies: what was raised", str(copies.exception) == COPY, copies.exception)
+said = kbench.compare({"plain": plain, "said": plain}, expect=["no_capture"], samples=30)
+check("no_capture", [r.message for r in said] == ["not looked into"] * 2 and said[1].time_ms, said[0].message)
+
+
+def always(stream):
+    raise RuntimeError(STATE)
+
+
+(never,) = kbench.compare({"always": always}, samples=30)
+check("never ran", never.status == "failed" and STATE in never.message, never.message)
 for bad in (b"", b"1" * 192, b"\0" * 192, b"\0" * 191):
     check(f"{bad[:1]!r} x {len(bad)}", not library.kbi_calibrate_from(bad, len(bad)))
 print(f"{passed} passed, {failed} failed")
