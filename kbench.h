@@ -25056,11 +25056,20 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
+// Why stdout did not take all of it, or NULL. A write that failed on the way took its reason with it: one byte more is
+// refused for the same, unless there is room again.
+static const char* kbi_stdout_refused(void) {
+    if (fflush(stdout)) return strerror(errno);
+    if (!ferror(stdout)) return NULL;
+    clearerr(stdout);
+    return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
+}
+
 int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
-    const char* why = fflush(stdout) ? strerror(errno) : ferror(stdout) ? "a part of it was refused" : NULL;
+    const char* why = kbi_stdout_refused();
     if (why && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
         kbi_error("writing to stdout failed: %s", why);
         code = KBI_EXIT_FAILED;

@@ -2385,12 +2385,12 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     check  f32 bit-exact (double rounded once is the same, division is IEEE); f16, bf16 1 ulp, norm-wise 3e-4,
            2.5e-3; div 5e-4, 4e-3, one rounding at its worst, since one large quotient can be the whole norm
     ladder as above; bulk: add only */
-/*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         364.1 us  104 %      -  16-byte accesses
+     3 vec         363.7 us  104 %      -  16-byte accesses
      4 unroll      365.3 us  104 % 1.00 x  two 16-byte packs of each input in flight
-     5 bulk        372.8 us  102 % 0.98 x  bulk copies keep a ring of tiles full
+     5 bulk        372.6 us  102 % 0.98 x  bulk copies keep a ring of tiles full
                  loses at bf16 32768 x 4096 (0.97 x) and all of 1 more
     end of measured */
 /*  measured mul fwd: f32 32768 x 4096
@@ -2499,31 +2499,31 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     check  2 ulp
     ladder as every element-wise operation
     bound by   memory */
-/*  measured copy run: f32 268435456, NVIDIA H200, 2026-11-21
+/*  measured copy run: f32 268435456, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         496.6 us  101 %      -  16-byte accesses
-     4 unroll      500.6 us  100 % 0.99 x  two 16-byte packs in flight
-                 loses at f32 67108864 (0.99 x) alone of 8 shapes; gains at f32 2097152 (1.05 x)
-     5 bulk        528.2 us   95 % 0.95 x  bulk copies in and out
-                 loses at f32 2097152 (0.94 x) and all of 7 more
-    99 cudart      500.0 us  101 %      -  cudaMemcpyAsync
+     3 vec         497.4 us  102 %      -  16-byte accesses
+     4 unroll      499.7 us  101 % 1.00 x  two 16-byte packs in flight
+                 loses at f32 4194304 (0.98 x) alone of 8 shapes; gains at f32 2097152 (1.04 x)
+     5 bulk        526.1 us   96 % 0.95 x  bulk copies in and out
+                 loses at f32 268435456 (0.95 x) and all of 7 more
+    99 cudart      500.2 us  101 %      -  cudaMemcpyAsync
     end of measured */
-/*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-21
+/*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-23
      1 naive              -      - -  one element per thread
      2 unroll      228.6 us  110 % -  two 16-byte stores per thread
-    99 cudart      232.8 us  108 % -  the driver's memset of words
+    99 cudart      232.9 us  108 % -  the driver's memset of words
     end of measured */
-/*  measured read run: f32 268435456, NVIDIA H200, 2026-11-21
-     1 vec         246.3 us  102 %      -  16-byte accesses, the last CTA folds
-     2 unroll      239.2 us  105 % 1.03 x  four 16-byte packs in flight
+/*  measured read run: f32 268435456, NVIDIA H200, 2026-11-23
+     1 vec         245.8 us  103 %      -  16-byte accesses, the last CTA folds
+     2 unroll      238.9 us  106 % 1.03 x  four 16-byte packs in flight
     end of measured */
-/*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-21
+/*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         729.9 us  103 %      -  16-byte accesses
-     4 unroll      732.5 us  103 % 1.00 x  two packs of each input in flight
-     5 bulk        749.0 us  101 % 0.98 x  bulk copies keep a ring of tiles full
+     3 vec         730.6 us  104 %      -  16-byte accesses
+     4 unroll      732.7 us  103 % 1.00 x  two packs of each input in flight
+     5 bulk        749.1 us  101 % 0.98 x  bulk copies keep a ring of tiles full
                  loses at f32 268435456 (0.98 x)
     end of measured */
 #define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -3291,11 +3291,11 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     bytes  2*n*s
     check  bit-exact
     ladder as every element-wise operation; unroll has two packs in flight */
-/*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         247.9 us  102 %      -  16-byte accesses
-     4 unroll      249.2 us  102 % 0.99 x  two 16-byte packs in flight
+     3 vec         247.8 us  102 %      -  16-byte accesses
+     4 unroll      249.8 us  101 % 0.99 x  two 16-byte packs in flight
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_relu_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
@@ -3333,26 +3333,27 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
                the tail or an exact division takes more. The tanh instruction is off by up to 2e-4 near 1,
                which the tail cannot bear
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
-/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread, exp2 and polynomial
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         147.5 us   86 %      -  16-byte accesses
-     4 unroll      137.2 us   92 % 1.08 x  two 16-byte packs in flight
-     6 approx      124.3 us  102 % 1.10 x  logistic of a short polynomial
+     3 vec         149.8 us   84 %      -  16-byte accesses
+     4 unroll      138.7 us   91 % 1.08 x  two 16-byte packs in flight
+     6 approx      123.9 us  102 % 1.12 x  logistic of a short polynomial
     end of measured */
-/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread, exp and divide
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         139.5 us   91 %      -  16-byte accesses
-     4 unroll      140.7 us   90 % 0.99 x  two 16-byte packs in flight
-     6 approx      124.2 us  102 % 1.13 x  hardware exp2 and reciprocal
+     3 vec         141.0 us   90 %      -  16-byte accesses
+     4 unroll      142.9 us   88 % 0.99 x  two 16-byte packs in flight
+                 loses at bf16 32768 x 4096 (0.99 x) alone of 2 shapes
+     6 approx      124.0 us  102 % 1.15 x  hardware exp2 and reciprocal
     end of measured */
-/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread, exp and divide
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         133.5 us   95 %      -  16-byte accesses
-     4 unroll      129.1 us   98 % 1.03 x  two 16-byte packs in flight
-     6 approx      124.3 us  102 % 1.04 x  hardware exp2 and reciprocal
+     3 vec         134.1 us   94 %      -  16-byte accesses
+     4 unroll      131.0 us   96 % 1.02 x  two 16-byte packs in flight
+     6 approx      124.0 us  102 % 1.06 x  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBK_CHECK_gelu_erf_fwd KBKI_CHECK_ACTIVATION
@@ -3485,26 +3486,26 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
-/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread, exp2 and polynomial
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         183.0 us  104 %      -  16-byte accesses
-     4 unroll      182.5 us  104 % 1.00 x  two packs of each input in flight
-     6 approx      181.7 us  105 % 1.00 x  a polynomial of half the length
+     3 vec         184.1 us  103 %      -  16-byte accesses
+     4 unroll      182.7 us  104 % 1.01 x  two packs of each input in flight
+     6 approx      181.7 us  104 % 1.01 x  a polynomial of half the length
     end of measured */
-/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread, exp and divide
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         210.0 us   90 %      -  16-byte accesses
-     4 unroll      198.3 us   96 % 1.06 x  two packs of each input in flight
-     6 approx      181.7 us  105 % 1.09 x  hardware exp2 and reciprocal
+     3 vec         211.8 us   89 %      -  16-byte accesses
+     4 unroll      200.1 us   95 % 1.06 x  two packs of each input in flight
+     6 approx      181.5 us  104 % 1.10 x  hardware exp2 and reciprocal
     end of measured */
-/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread, exp and divide
      2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         186.3 us  102 %      -  16-byte accesses
-     4 unroll      181.4 us  105 % 1.03 x  two packs of each input in flight
-     6 approx      181.4 us  105 % 1.00 x  hardware exp2 and reciprocal
+     3 vec         188.5 us  100 %      -  16-byte accesses
+     4 unroll      181.5 us  104 % 1.04 x  two packs of each input in flight
+     6 approx      181.7 us  104 % 1.00 x  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
 #define KBK_CHECK_gelu_erf_bwd KBKI_CHECK_ACTIVATION_BWD
@@ -3658,15 +3659,15 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
     3 unroll   two packs before first use        <- the second pack's generator runs while memory answers the
                first
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
-/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one Philox call per element
      2 vec         132.8 us   95 %      -  16-byte accesses, a Philox call per pack
-     3 unroll      123.8 us  102 % 1.07 x  two packs in flight
+     3 unroll      123.7 us  102 % 1.07 x  two packs in flight
     end of measured */
-/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one Philox call per element
-     2 vec         132.8 us   95 %      -  16-byte accesses, a Philox call per pack
-     3 unroll      124.0 us  102 % 1.07 x  two packs in flight
+     2 vec         132.9 us   95 %      -  16-byte accesses, a Philox call per pack
+     3 unroll      123.8 us  102 % 1.07 x  two packs in flight
     end of measured */
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
@@ -4192,12 +4193,12 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
      1 naive        1502 us    4 %      -  thread per row, three uncoalesced passes
      2 block        78.9 us   80 % 19.0 x  CTA per row, shared-memory tree, three reads
      3 online      129.7 us   49 % 0.61 x  warp per row, running (max, sum), two reads
-                 loses at f32 512 x 131072 (0.22 x) and 3 of 4 more; gains at bf16 65536 x 64 (6.44 x)
+                 loses at f32 512 x 131072 (0.19 x) and 3 of 4 more; gains at bf16 65536 x 64 (4.84 x)
      4 onepass      61.4 us  103 % 2.11 x  16-byte loads, row in registers, one read
      5 shared       63.6 us  100 % 0.97 x  next rows on their way into shared memory
                  loses at bf16 65536 x 64 (0.16 x) and 3 of 4 more
      6 cluster     116.9 us   54 % 0.54 x  row split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.41 x)
+                 loses at bf16 65536 x 64 (0.03 x) and 3 of 4 more; gains at f32 512 x 131072 (1.39 x)
     end of measured */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -4686,9 +4687,9 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
      2 warp        181.9 us   52 % 9.11 x  warp per row, shuffles, two reads
      3 onepass      90.0 us  106 % 2.02 x  16-byte loads, rows in registers, one read
      4 shared       92.3 us  103 % 0.97 x  next rows on their way into shared memory
-                 loses at bf16 65536 x 64 (0.19 x) and 3 of 4 more
+                 loses at bf16 65536 x 64 (0.18 x) and 2 of 4 more
      5 cluster     115.9 us   82 % 0.80 x  rows split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.62 x)
+                 loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.60 x)
     end of measured */
 #define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -5107,9 +5108,9 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
      2 warp        190.9 us   33 % 7.86 x  warp per row, shuffles, re-reads from cache
      3 onepass      62.6 us  101 % 3.05 x  16-byte loads, row in registers, one read
      4 persist      66.1 us   96 % 0.95 x  w and b in registers, next rows on their way
-                 loses at f32 8192 x 4096 (0.95 x) and 2 of 4 more
+                 loses at f32 8192 x 4096 (0.95 x) alone of 5 shapes; gains at bf16 8192 x 1024 (1.03 x)
      5 cluster     165.4 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.01 x) and all of 4 more
+                 loses at bf16 65536 x 64 (0.00 x) and all of 4 more
     end of measured */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6443,13 +6444,13 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
                                                             16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
-/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  thread per row, two uncoalesced passes
-     2 warp        125.8 us   50 %      -  warp per row, shuffles, re-reads from cache
-     3 onepass      61.9 us  102 % 2.03 x  16-byte loads, row in registers, one read
-     4 persist      63.9 us   99 % 0.97 x  w in registers, next rows on their way
-                 loses at bf16 4096 x 16384 (0.95 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.03 x)
-     5 cluster     107.9 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
+     2 warp        123.8 us   51 %      -  warp per row, shuffles, re-reads from cache
+     3 onepass      61.9 us  102 % 2.00 x  16-byte loads, row in registers, one read
+     4 persist      65.0 us   97 % 0.95 x  w in registers, next rows on their way
+                 loses at bf16 4096 x 16384 (0.89 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.01 x)
+     5 cluster     107.4 us   59 % 0.61 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.01 x) and all of 4 more
     end of measured */
 #define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
@@ -6491,11 +6492,11 @@ KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, dou
     4 onepass  rows and column sums in registers, the next rows on their way into shared memory
                <- one read, and the memory never waits; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-21
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-23
      1 atomic             -      -      -  an atomic per element
      2 split              -      -      -  dx, then column sums: two reads
-     3 ticket      147.1 us   64 %      -  column sums per CTA, added in index order
-     4 onepass      93.4 us  101 % 1.58 x  one read, rows and sums in registers
+     3 ticket      147.7 us   64 %      -  column sums per CTA, added in index order
+     4 onepass      93.7 us  101 % 1.58 x  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_rmsnorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6560,12 +6561,12 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-21
+/*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-23
      1 atomic             -      -      -  one atomic per thread
-     2 shared      249.7 us  101 %      -  tree per CTA, an atomic each
-     3 warp        254.2 us  100 % 0.98 x  shuffles, an atomic per warp
+     2 shared      248.2 us  102 %      -  tree per CTA, an atomic each
+     3 warp        252.4 us  100 % 0.98 x  shuffles, an atomic per warp
                  loses at f32 65536 x 4096 (0.98 x)
-     4 ticket      241.3 us  105 % 1.05 x  16-byte loads, last CTA finishes in order
+     4 ticket      240.9 us  105 % 1.05 x  16-byte loads, last CTA finishes in order
     end of measured */
 #define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_SUM_CTAS 4096 // most partial sums
@@ -6727,10 +6728,10 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 atomic             -      -      -  one atomic per thread
-     2 block       239.0 us   53 %      -  sum per CTA, an atomic each
-     3 ticket      121.4 us  104 % 1.97 x  16-byte loads, last CTA finishes
+     2 block       237.9 us   53 %      -  sum per CTA, an atomic each
+     3 ticket      121.7 us  104 % 1.95 x  16-byte loads, last CTA finishes
     end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_MSE_CTAS 4096 // most partial sums
@@ -6875,9 +6876,9 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
                packs, so that stores of one overlap loads of the next
     bound by   memory: compare with bytes / copy bandwidth. Inputs and dx that reach a 16-byte boundary at
                different elements are taken one element at a time */
-/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-21
+/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      - -  one element per thread
-     2 unroll      182.3 us  104 % -  two 16-byte packs of each input in flight
+     2 unroll      182.8 us  104 % -  two 16-byte packs of each input in flight
     end of measured */
 #define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6989,13 +6990,12 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     5 vec      16-byte loads of several rows before the first use, each pack of w serves them all; short
                rows share a warp                      <- enough bytes in flight, few instructions
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-21
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  thread per row, uncoalesced
      2 split              -      -      -  two kernels: products to memory, row sums
      3 matmul             -      -      -  a GEMM with one column, mostly padding
-     4 warp        242.2 us  104 %      -  warp per row, shuffles, one read
-     5 vec         245.8 us  103 % 0.99 x  16-byte loads, several rows in flight
-                 loses at f32 65536 x 4096 (0.99 x)
+     4 warp        242.9 us  104 %      -  warp per row, shuffles, one read
+     5 vec         244.7 us  103 % 0.99 x  16-byte loads, several rows in flight
     end of measured */
 #define KBK_CHECK_weighted_sum_fwd KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7034,12 +7034,12 @@ KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in
     5 fused    16-byte accesses, dx and dw from one read of x   <- reads of x and writes of dx overlap; where there
                is much to read, the next rows are on their way meanwhile, and all SMs add the CTAs' sums
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-21
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  thread per element of dx, per column of dw
      2 split              -      -      -  product to memory, its column sums, dx
      3 matmul             -      -      -  two GEMMs, K = 1 and M = 1
-     4 ticket      926.8 us   55 %      -  column sums per CTA, added in order; dx
-     5 fused       513.1 us   99 % 1.81 x  dx and dw from one read, 16-byte accesses
+     4 ticket      923.4 us   55 %      -  column sums per CTA, added in order; dx
+     5 fused       509.6 us   99 % 1.81 x  dx and dw from one read, 16-byte accesses
     end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7470,11 +7470,11 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
                accesses, 64 or 128 bytes in flight per thread, 256-byte pieces of rows on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs rows of x and of y that are multiples of
                16 bytes, and addresses as well; it goes the way of padded otherwise */
-/*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-21
+/*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread, strided writes
      2 shared      715.8 us   35 %      -  32 x 32 tile in shared memory, bank conflicts
-     3 padded      422.7 us   60 % 1.69 x  32 x 33 tile, no conflicts
-     4 vec         255.8 us   99 % 1.65 x  4 x 4 or 8 x 8 per thread, 16-byte accesses
+     3 padded      422.3 us   60 % 1.69 x  32 x 33 tile, no conflicts
+     4 vec         256.2 us   99 % 1.65 x  4 x 4 or 8 x 8 per thread, 16-byte accesses
     end of measured */
 #define KBK_CHECK_transpose_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7640,10 +7640,10 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     3 unroll   four 16-byte packs in flight          <- 64 bytes in flight per thread, one rescaling for 16 or
                32 logits. Rows of odd length: alignment is peeled row by row
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-21
+/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-23
      1 split              -      -      -  log-softmax to memory in f32, then a gather
-     2 online      290.2 us   67 %      -  CTA per row, running (max, sum), one read
-     3 unroll      192.2 us  101 % 1.51 x  16-byte packs, four in flight per thread
+     2 online      364.7 us   53 %      -  CTA per row, running (max, sum), one read
+     3 unroll      194.3 us  100 % 1.88 x  16-byte packs, four in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_fwd KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)
 KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7791,9 +7791,9 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
                elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
                log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
-/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-21
+/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-23
      1 naive              -      - -  one element per thread
-     2 unroll      391.6 us   99 % -  16-byte packs, two in flight per thread
+     2 unroll      391.0 us   99 % -  16-byte packs, two in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7986,12 +7986,12 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
                boundary at different elements, take the way of rung 2 */
-/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-21
+/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-23
      1 split              -      -      -  fwd unroll, then bwd unroll: three streams
-     2 fused       481.4 us   80 %      -  CTA per row, second read backwards
-     3 shared      424.8 us   91 % 1.13 x  row in shared memory, one read
-     4 cluster     456.0 us   85 % 0.93 x  row over 2 to 8 CTAs, sums through DSMEM
-                 loses at bf16 8192 x 50304 (0.93 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.26 x)
+     2 fused       490.6 us   79 %      -  CTA per row, second read backwards
+     3 shared      422.5 us   92 % 1.16 x  row in shared memory, one read
+     4 cluster     460.7 us   84 % 0.92 x  row over 2 to 8 CTAs, sums through DSMEM
+                 loses at bf16 8192 x 50304 (0.92 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.23 x)
     end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
 KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8443,10 +8443,10 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                rows need more of them outstanding than a copy does
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
                not multiples of 16 bytes, or W or y is not aligned to 16 */
-/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-21
+/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  one element per thread
-     2 vec          23.5 us   93 %      -  warp per token, 16-byte accesses
-     3 unroll       23.6 us   93 % 1.00 x  two packs per thread, ids first
+     2 vec          23.5 us   94 %      -  warp per token, 16-byte accesses
+     3 unroll       23.4 us   94 % 1.00 x  two packs per thread, ids first
     end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8603,10 +8603,10 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                the first kernel, and have their rows of dy when the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
-/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-21
+/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-23
      1 atomic             -      -      -  an atomic per element
-     2 vec          79.0 us   61 %      -  red.global.add.v4.f32
-     3 sorted       51.0 us   94 % 1.55 x  ids in order, one owner per row of dW
+     2 vec          78.3 us   62 %      -  red.global.add.v4.f32
+     3 sorted       50.6 us   95 % 1.55 x  ids in order, one owner per row of dW
     end of measured */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
 #define KBKI_EMB_TH 1024   // threads of a CTA that orders
@@ -9692,7 +9692,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                  x)
      8 mmapipe     279.8 us   62 % 1.66 x  mma.sync and a cp.async ring; any alignment
      9 wgmma       211.1 us   82 % 1.33 x  TMA, two buffers, wgmma from shared memory
-                 loses at bf16 256 x 256 x 131072 NT (0.05 x) and 7 of 45 more; gains at bf16 16 x 4096 x 1021 TN
+                 loses at bf16 256 x 256 x 131072 NT (0.05 x) and 7 of 46 more; gains at bf16 16 x 4096 x 1021 TN
                  (2.07 x)
     10 ws          195.6 us   88 % 1.08 x  one warp loads a ring, four multiply
                  loses at bf16 8192 x 50304 x 768 NT (0.75 x) and 22 of 46 more; gains at bf16 256 x 256 x 131072 NT
