@@ -7618,10 +7618,11 @@ static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
     const kbi_backend* b = kbi_block_home(run, block);
-    size_t n = KBI_MIN(sizeof now, block->bytes), step = (block->bytes - n) / (KBI_LOOKS - 1);
+    size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < KBI_LOOKS; i++) {
-        b->memory.copy(now, block->base + KBI_GUARD + i * step, n);
-        b->memory.copy(then, block->held + i * step, n);
+        size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
+        b->memory.copy(now, block->base + KBI_GUARD + at, n);
+        b->memory.copy(then, block->held + at, n);
         if (memcmp(now, then, n) != 0) return false;
     }
     return true;

@@ -46,6 +46,10 @@ TEST_UNUSED static int test_check(int fine, const char* file, int line, const ch
     return 0;
 }
 
+TEST_UNUSED static int test_check_int(long long got, long long want, const char* file, int line, const char* text) {
+    return test_check(got == want, file, line, "%s is %lld, not %lld", text, got, want);
+}
+
 TEST_UNUSED static int test_check_real(double got, double want, double relative, const char* file, int line,
                                        const char* text) {
     double scale = fabs(want) > 0 ? fabs(want) : 1;
@@ -83,9 +87,7 @@ TEST_UNUSED static int test_end(void) {
 }
 
 #define CHECK(condition) test_check(!!(condition), __FILE__, __LINE__, "%s", #condition)
-#define CHECK_INT(got, want)                                                                            \
-    test_check((long long)(got) == (long long)(want), __FILE__, __LINE__, "%s is %lld, not %lld", #got, \
-               (long long)(got), (long long)(want))
+#define CHECK_INT(got, want) test_check_int((long long)(got), (long long)(want), __FILE__, __LINE__, #got)
 #define CHECK_REAL(got, want, relative) test_check_real((got), (want), (relative), __FILE__, __LINE__, #got)
 #define CHECK_STR(got, want) test_check_str((got), (want), __FILE__, __LINE__, #got)
 #define CHECK_HAS(text, part) test_check_has((text), (part), __FILE__, __LINE__)
