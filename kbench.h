@@ -369,7 +369,7 @@ typedef enum kb_expectation { // what a timed block may do because it is the thi
     KB_EXPECT_TRANSFER = 1,   // copies
     KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock, mode wall
     KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock, mode wall
-    KB_EXPECT_NO_CAPTURE = 8  // refusal of stream capture: timed without a look into it, and a note says so
+    KB_EXPECT_NO_CAPTURE = 8  // refusal of stream capture: timed without the audit, and a note says so
 } kb_expectation;
 
 // Which machine an implementation can run on; see kb_entry.
@@ -10896,7 +10896,8 @@ static void kbi_warm_begin(kbi_run* run) {
     snprintf(run->m.mode, sizeof run->m.mode, "%s", run->sampling.timer->mode);
     run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
     run->call.phase_began = run->call.window.begin = kbi_now();
-    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE)) kb_note(&run->kb, "not looked into");
+    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE))
+        kb_note(&run->kb, "not audited: cannot be captured");
 }
 
 // For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.

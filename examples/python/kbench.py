@@ -1109,7 +1109,7 @@ def compare(
     precision: half the interval over the median to stop at (0.005). max_time: seconds of samples (1).
     samples: exactly so many.
     expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured;
-        "no_capture" for what cannot be captured into a graph: it is not looked into. Random numbers of
+        "no_capture" for what cannot be captured into a graph: it is not audited. Random numbers of
         PyTorch, and cuBLAS in CuPy, are told without.
 
     What a function raised is its record's exception, and the others go on. Ctrl-C ends the contest.

@@ -84,11 +84,11 @@ records = kbench.compare({"plain": plain, "random": refusing(STATE), "copies": r
 random, copies = records[1], records[2]
 check("refuses: status", (random.status, random.verified) == ("ok", True), (random.status, random.message))
 check("refuses: time", abs(random.time_ms / records[0].time_ms - 1) < 0.05, (random.time_ms, records[0].time_ms))
-check("refuses: a note", random.message == "not looked into" and random.exception is None, random.message)
+check("refuses: a note", random.message == "not audited: cannot be captured" and random.exception is None, random.message)
 check("copies: no time", copies.status == "failed" and "BAD_CASE" in copies.flags, copies.to_dict())
 check("copies: what was raised", str(copies.exception) == COPY, copies.exception)
 said = kbench.compare({"plain": plain, "said": plain}, expect=["no_capture"], samples=30)
-check("no_capture", [r.message for r in said] == ["not looked into"] * 2 and said[1].time_ms, said[0].message)
+check("no_capture", [r.message for r in said] == ["not audited: cannot be captured"] * 2 and said[1].time_ms, said[0].message)
 
 
 def always(stream):
