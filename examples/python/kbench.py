@@ -720,14 +720,14 @@ class _Job:
                 interrupts.inside = False
             except BaseException as error:
                 interrupts.inside = False
-                self.fail(error)
+                self.fail(error, keeps)
 
         return run
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException, timed: bool = False) -> None:
         library = _library()
         kb = self.state or library.kb_current()
-        believed = self.trusted and self.ran and not self.error
+        believed = timed and self.trusted and self.ran and not self.error
         if kb and believed and any(text in str(error) for text in _REFUSALS):
             library.kb_expect(kb, _EXPECT["no_capture"])
             return
