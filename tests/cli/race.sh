@@ -108,6 +108,13 @@ chmod +x "$tmp/garbled"
 run "$old" --race "$old" "$tmp/garbled" -- $quick
 check_rc "a program whose records are none" 1
 check_err "a program whose records are none" "this is no file that --json"
+mkdir -p "$tmp/folder"
+: > "$tmp/file"
+for none in folder file; do
+    run "$old" --race "$old" "$tmp/$none" -- $quick
+    check_rc "a $none as a program" 2
+    check_err "a $none as a program" "$none is no program that can be started"
+done
 run "$old" --race "$old" "$tmp/slow3" -- $quick --bogus
 check_rc "options that the programs refuse" 2
 check_err "options that the programs refuse" "unknown option --bogus"

@@ -485,6 +485,12 @@ static void test_severity(void) {
         c.regressed = false, c.memory = 1 + 0.1 * rows[i].times;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
     }
+    kbi_change c; // so many of them are the next word
+    memset(&c, 0, sizeof c);
+    c.more = true;
+    c.memory = 1.25, CHECK_STR(kbi_severity(&c, 0.0625), "moderate");
+    c.memory = 1.625, CHECK_STR(kbi_severity(&c, 0.0625), "severe");
+    c.memory = 3.5, CHECK_STR(kbi_severity(&c, 0.0625), "critical");
 }
 
 int main(int argc, char** argv) {

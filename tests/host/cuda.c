@@ -645,8 +645,8 @@ static void test_nothing(void) {
     CHECK_INT(code, 1);
 }
 static void test_devices(void) {
-    run("VIRTUAL_DEVICES=2 --device all --op known --fast -a bytes=24 -a ns=2000,20000");
-    CHECK_INT(file.n, 4);
+    run("VIRTUAL_DEVICES=3 --device all --op known --fast -a bytes=24 -a ns=2000,20000");
+    CHECK_INT(file.n, 6);
     for (int i = 0; i < file.n; i++) {
         CHECK_INT(number(i, "device"), i / 2);
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i % 2 ? 20000 : 2000)) < 60, "device %d: %g ms", i / 2,

@@ -332,6 +332,25 @@ static void test_record(void) {
     kb_result_free(&r);
 }
 
+// A column stands where any of the looks has its number, be it the first or the last one alone.
+static void test_shown(void) {
+    kbi_metric registers = { "launch__registers_per_thread", "", 40, 0 };
+    for (int has = 0; has < 3; has++) {
+        kbi_look of[4];
+        kbi_looks some;
+        kbi_plan plan;
+        kbi_table t;
+        memset(of, 0, sizeof of), memset(&some, 0, sizeof some), memset(&plan, 0, sizeof plan);
+        memset(&t, 0, sizeof t);
+        of[has].of = &registers, of[has].n = 1;
+        some.of = of, some.n = 3;
+        kbi_looks_show(&t, &plan, &some, "ncu");
+        CHECK_HAS(t.text.s, "registers");
+        CHECK(!strstr(t.text.s, "copied MB") && strstr(t.text.s, "0 of 0 cases"));
+        kbi_text_free(&t.text);
+    }
+}
+
 int main(void) {
     test_ncu_raw();
     test_ncu_details();
@@ -343,6 +362,7 @@ int main(void) {
     test_units();
     test_added();
     test_record();
+    test_shown();
     kbi_looks_free(&looks);
     return test_end();
 }
