@@ -19,10 +19,7 @@ grep -v KBENCH_IMPLEMENTATION tests/compile/five_lines.cu > "$tmp/edited.cu"
 cp tests/compile/plain.c "$tmp/full.c"
 cp tests/compile/plain.c "$tmp/plain_O0.c"
 : "${GENCODE:=-arch=sm_90}"
-include=
-for folder in "$(dirname "$(command -v "${NVCC:-none}" || echo /none/nvcc)")/../include" "${CUDA_HOME:-/usr/local/cuda}/include"; do
-    [ -z "$include" ] && [ -f "$folder/cuda_runtime_api.h" ] && include=$folder
-done
+include=$(cuda_headers)
 compile() {
     case $1 in
     kbench.o) $CC -O2 -x c -DKBENCH_IMPLEMENTATION -DKBENCH_CUDA -I"$include" -c kbench.h -o "$tmp/kbench.o" ;;

@@ -18,6 +18,12 @@ finish() {
     exit
 }
 have() { command -v "$1" > /dev/null 2>&1; }
+# the folder of CUDA's headers, or nothing
+cuda_headers() {
+    for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
+        [ -f "$folder/cuda_runtime_api.h" ] && echo "$folder" && return
+    done
+}
 
 # run COMMAND...: leaves $out $err (file names) and $rc
 run() {

@@ -36,10 +36,7 @@ recorded() {
 recorded script 1 "$tmp/script" --device script --iters 40 --warmup 3
 recorded script_procs 0 "$tmp/script" --device script --op sure,unsure,bare --iters 30 --warmup 3 --procs 3
 
-include=
-for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
-    [ -z "$include" ] && [ -f "$folder/cuda_runtime_api.h" ] && include=$folder
-done
+include=$(cuda_headers)
 if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda): nothing runs on the virtual GPU"
     finish

@@ -17,10 +17,7 @@ run "$PYTHON" tests/cli/python/api.py "$PWD/$tmp/scratch"
 counted "api.py"
 
 # --- GPU work on the virtual GPU: what CUPTI says of empty kernels comes from a process of its own
-include=
-for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
-    [ -z "$include" ] && [ -f "$folder/cuda_runtime_api.h" ] && include=$folder
-done
+include=$(cuda_headers)
 if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda)"
 else

@@ -299,10 +299,7 @@ check_rc "KBENCH_NO_REPORT" 2
 check_err "KBENCH_NO_REPORT" '--ncu is not in this program'
 
 # --- with a virtual GPU
-include=
-for home in "$(dirname "$(command -v "${NVCC:-nvcc}" || echo /none/nvcc)")/.." /usr/local/cuda; do
-    [ -z "$include" ] && [ -f "$home/include/cuda_runtime_api.h" ] && include=$home/include
-done
+include=$(cuda_headers)
 if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h: nothing with a virtual GPU"
     finish

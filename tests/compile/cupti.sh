@@ -3,10 +3,7 @@
 # CUPTI's structures, as kbench.h knows them, against its headers where these are.
 . tests/lib.sh
 
-include=
-for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
-    [ -z "$include" ] && [ -f "$folder/cuda_runtime_api.h" ] && include=$folder
-done
+include=$(cuda_headers)
 cupti=
 for folder in "$include" "$include/../extras/CUPTI/include"; do
     [ -z "$cupti" ] && [ -n "$include" ] && [ -f "$folder/cupti.h" ] && cupti=$folder

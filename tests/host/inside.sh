@@ -3,10 +3,7 @@
 # Looks inside against a virtual GPU: needs CUDA's headers, no library of CUDA's and no GPU.
 . tests/lib.sh
 
-include=
-for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
-    [ -z "$include" ] && [ -f "$folder/cuda_runtime_api.h" ] && include=$folder
-done
+include=$(cuda_headers)
 if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda)"
     finish
