@@ -89,20 +89,21 @@ cp "$out" "$tmp/whole.txt"
 "$tmp/sweep" --list > "$tmp/list"
 
 # --- as a job array: one task is killed after its first group, and goes on when it is requeued
+export HELD="$RESULTS/5-of-8.jsonl" HELD_TASK=5
 run sbatch --array=3-17:2 --output="$tmp/task.%a" examples/slurm/sweep.sbatch "$tmp/sweep" $options
 check_rc "sbatch" 0
 job=$(tr -dc 0-9 < "$out")
-lines="$RESULTS/5-of-8.jsonl"
+lines=$HELD
 i=0
-while [ ! -s "$lines" ] && [ $i -lt 300 ]; do sleep 0.02 && i=$((i + 1)); done
+while [ ! -s "$lines" ] && [ $i -lt 300 ]; do sleep 0.1 && i=$((i + 1)); done
 scancel --signal=KILL "${job}_5.0"
 i=0
-while squeue -h -r -j "${job}_5" -o %T 2> /dev/null | grep -q RUNNING && [ $i -lt 100 ]; do sleep 0.05 && i=$((i + 1)); done
+while squeue -h -r -j "${job}_5" -o %T 2> /dev/null | grep -q RUNNING && [ $i -lt 300 ]; do sleep 0.1 && i=$((i + 1)); done
 cp "$lines" "$tmp/killed.jsonl"
 run scontrol requeue "${job}_5"
 check_rc "requeue" 0
 i=0
-while [ -n "$(squeue -h -r -j "$job" -o %T 2> /dev/null)" ] && [ $i -lt 250 ]; do sleep 0.2 && i=$((i + 1)); done
+while [ -n "$(squeue -h -r -j "$job" -o %T 2> /dev/null)" ] && [ $i -lt 600 ]; do sleep 0.2 && i=$((i + 1)); done
 check_same "all tasks have ended" "$(squeue -h -r -j "$job" -o %T 2> /dev/null)" ""
 grep '}$' "$tmp/killed.jsonl" > "$tmp/finished"
 kept=$(wc -l < "$tmp/finished" | tr -d ' ') all=$(wc -l < "$lines" | tr -d ' ')
