@@ -152,6 +152,8 @@ drawn_odd() {
 }
 code=0
 for kind in time fits heat rivals roofline samples; do drawn_odd $kind.svg --svg $kind.svg --plot $kind; done
+sed 's/"run_id":"a\([12]\)"/"run_id":"b\1"/' odd.json > runs.json
+drawn_odd two_runs.svg --load runs.json --svg two_runs.svg --plot time --where op=together
 for kind in speed gbps gflops efficiency; do drawn_odd $kind.svg --svg $kind.svg --plot $kind --where backend=cuda; done
 code=1
 drawn_odd changes.svg --baseline later.json --fail-on never --svg changes.svg --plot changes --where op=many
