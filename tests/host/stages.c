@@ -3,6 +3,25 @@
 // of samples whose median is known by hand, when a run has warmed up and when it has enough, where data goes on a stage.
 #include "test.h"
 #include "guarded.h"
+#include <stdbool.h>
+#include <time.h>
+
+// The host's clock as a test has it: a sample, or a part of the empty loops behind one, lasts as long as it says.
+static struct {
+    bool on;
+    int readings;                    // since a sample began
+    double now, sample, first, loop; // ns; first: of eight parts, the first loop
+} played;
+int played_gettime(int clock, struct timespec* out);
+int played_gettime(int clock, struct timespec* out) {
+    if (!played.on || clock != CLOCK_MONOTONIC) return clock_gettime(clock, out);
+    if (played.readings % 2)
+        played.now += played.readings == 1 ? played.sample : played.readings < 18 ? played.first : played.loop;
+    played.readings++;
+    out->tv_sec = (time_t)(played.now / 1e9), out->tv_nsec = (long)(played.now - 1e9 * (double)out->tv_sec);
+    return 0;
+}
+#define clock_gettime played_gettime
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
@@ -1233,6 +1252,54 @@ static void test_wall(void) {
     kbi_lab.kept = kbi_lab.lost = 0, kbi_lab.coarse = false;
 }
 
+// A block is empty where most of its samples took no longer than 1.5 times the empty loops beside them, on whatever a
+// machine: `slow` is what neighbours make of a turn, in the sample and in the loops. It is work where it takes twice as
+// long as they.
+static void test_empty_loops(void) {
+    static const struct {
+        double turn, slow[2], odd[2]; // ns of the block's turn, where nothing slows it; in every `each`th sample: odd
+        int each, idle, empty;
+        double first; // what the first of three loops takes of it, 0: as the others
+    } machines[] = {
+        { 0.5, { 1, 1 }, { 1, 1 }, 1, 100, 1, 0 }, // nobody else is there
+        { 1.0, { 1, 1 }, { 1, 1 }, 1, 0, 0, 0 },
+        { 0.5, { 4, 4 }, { 4, 4 }, 1, 100, 1, 0 }, // a neighbour all the time
+        { 0.5, { 4, 4 }, { 4, 1 }, 50, 98, 1, 0 }, // who rests during some loops: their least is no measure
+        { 0.5, { 4, 4 }, { 4, 4 }, 1, 100, 1, 1 }, // during one of three
+        { 0.5, { 1, 1 }, { 4, 1 }, 3, 66, 1, 0 },  // who comes now and then, in the samples
+        { 1.0, { 1, 1 }, { 1, 4 }, 3, 34, 0, 0 },  // or in the loops
+        { 1.0, { 2, 2 }, { 1, 2 }, 50, 2, 0, 0 },  // a sample that nothing slowed beside loops that were
+        { 0.76, { 1, 1 }, { 1, 1 }, 1, 0, 0, 0 },  // more than 1.5 times
+        { 0.74, { 1, 1 }, { 1, 1 }, 1, 100, 1, 0 },
+        { 3.1, { 1, 1 }, { 1, 9 }, 1, 0, 0, 0 } // no empty loop takes that long: none is timed
+    };
+    for (int k = 0; k < KBI_COUNT(machines); k++) {
+        kbi_run* run = new_run();
+        double bias = kbi_lab.wall_bias;
+        int64_t step = kbi_lab.wall_step;
+        kbi_lab.wall_bias = 1, kbi_lab.wall_step = 20, kbi_lab.coarse = true;
+        run->work.host = true, run->sampling.batch = 8000, run->call.unit = KBI_SAMPLE;
+        run->work.line = 1 << 20; // behind all of this file
+        for (int i = 0; i < 100; i++) {
+            const double* slow = i % machines[k].each ? machines[k].slow : machines[k].odd;
+            played.on = true, played.readings = 0, played.now = 1e9 * (i + 1);
+            played.sample = machines[k].turn * slow[0] * 8000, played.loop = 0.5 * slow[1] * 1000;
+            played.first = machines[k].first > 0 ? 0.5 * machines[k].first * 1000 : played.loop;
+            kbi_wall_begin(run), kbi_wall_end(run);
+            played.on = false;
+        }
+        kbi_lab.wall_bias = bias, kbi_lab.wall_step = step, kbi_lab.coarse = false;
+        CHECK_INT(run->m.n, 100), CHECK_INT(run->m.loops, machines[k].turn > 3 ? 0 : 100);
+        CHECK_THAT(run->m.idle == machines[k].idle, "machine %d: %d idle of 100", k, (int)run->m.idle);
+        kb_result r;
+        kbi_result_clear(&r);
+        kbi_judge(&r, &run->m, run->sampling.samples, &machine_here);
+        CHECK_THAT(RAISED(r, NO_WORK) == machines[k].empty, "machine %d: NO_WORK %d", k, RAISED(r, NO_WORK));
+        kb_result_free(&r);
+        KBENCH_FREE(run->sampling.samples);
+    }
+}
+
 // --- what a body says ---
 
 static void test_amounts(void) {
@@ -1344,6 +1411,7 @@ int main(void) {
     test_nvtx();
     test_insight();
     test_wall();
+    test_empty_loops();
     test_amounts();
     return test_end();
 }
