@@ -1142,6 +1142,12 @@ extern int pclose(FILE* f);
 #pragma nv_diag_suppress 1675 // cudafe does not know the pragma, the compiler behind it does
 #endif
 #pragma GCC push_options
+#ifndef __cplusplus // in C gcc forgets what the file is compiled with behind a function that is not optimised
+#pragma push_macro("__OPTIMIZE__")
+#pragma push_macro("__OPTIMIZE_SIZE__")
+#pragma push_macro("__FAST_MATH__")
+#pragma push_macro("__FINITE_MATH_ONLY__")
+#endif
 #define KBI_SLOW_BEGIN _Pragma("GCC optimize(\"O0\")")
 #define KBI_SLOW_END _Pragma("GCC optimize(\"Og\")")
 #define KBI_OPTIMISE __attribute__((noinline, optimize("O2"))) // whatever the file is compiled with
@@ -26170,6 +26176,12 @@ static void kbi_ptx_put(kbi_text* to, bool proving) {
 KBI_SLOW_END
 #else
 #pragma GCC pop_options
+#ifndef __cplusplus
+#pragma pop_macro("__OPTIMIZE__")
+#pragma pop_macro("__OPTIMIZE_SIZE__")
+#pragma pop_macro("__FAST_MATH__")
+#pragma pop_macro("__FINITE_MATH_ONLY__")
+#endif
 #endif
 #endif // KBENCH_IMPLEMENTATION
 

@@ -22,6 +22,9 @@ for c in g++ clang++; do
 done
 for c in gcc clang; do
     if ! have $c; then skip "no $c on this machine" && continue; fi
+    for options in -O0 -Os -Ofast; do # with code: gcc forgets only where it makes some
+        check "$c $options is remembered" $c -std=c11 $options -Wall -Wextra -Werror -I. -c $here/remembers.c -o "$tmp/remembers.o"
+    done
     [ -z "$cuda" ] || check "$c, CUDA" $c -std=c11 $strict -isystem "$cuda" -DKBENCH_CUDA -fsyntax-only $here/impl.c
 done
 if [ -n "$NVCC" ]; then

@@ -68,9 +68,6 @@ static ssize_t played_read(int file, void* to, size_t n) {
 #define localeconv played_localeconv
 #define snprintf played_snprintf
 #define strtod played_strtod
-#ifdef __OPTIMIZE__ // which gcc forgets behind the header's pragmas
-#define OPTIMISED
-#endif
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #undef localeconv
@@ -161,7 +158,7 @@ static void test_cost(void) {
     for (int i = 0; i < 200; ++i) samples[i] = (double)(next() >> 11) * 1e-15;
     for (int attempt = 0; attempt < 8 && !(best[1] < best[0] && best[3] < 1.3 * best[2]); attempt++)
         cost(best, samples, texts);
-#if defined(OPTIMISED) && !defined(TEST_SANITIZE)
+#if defined(__OPTIMIZE__) && !defined(TEST_SANITIZE)
     CHECK_THAT(best[1] < best[0], "a number takes %.0f ns to write, printf %.0f", best[1], best[0]);
     CHECK_THAT(best[3] < 1.3 * best[2], "a number takes %.0f ns to read, strtod %.0f", best[3], best[2]);
 #endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// What the compiler says of its options is the same before and behind the header: what follows it may depend on that, as
+// glibc's own headers do.
+#ifdef __OPTIMIZE__
+#define OPTIMIZE
+#endif
+#ifdef __OPTIMIZE_SIZE__
+#define OPTIMIZE_SIZE
+#endif
+#ifdef __FAST_MATH__
+#define FAST_MATH
+#endif
+#ifdef __NO_INLINE__
+#define NO_INLINE
+#endif
+enum { finite_before = __FINITE_MATH_ONLY__ };
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#if defined(OPTIMIZE) != defined(__OPTIMIZE__) || defined(OPTIMIZE_SIZE) != defined(__OPTIMIZE_SIZE__)
+#error "whether the file is optimised is forgotten"
+#endif
+#if defined(FAST_MATH) != defined(__FAST_MATH__) || defined(NO_INLINE) != defined(__NO_INLINE__)
+#error "how the file is optimised is forgotten"
+#endif
+_Static_assert(finite_before == __FINITE_MATH_ONLY__, "another arithmetic");
