@@ -8650,7 +8650,12 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
-    return g->launches = (n + copies - 1) / copies * copies;
+    g->launches = (n + copies - 1) / copies * copies;
+    if (kbi_lab.cupti.open) return g->launches; // each is a sample of its own
+    run->m.launches = (int32_t)g->launches;
+    // a long one is a slot by itself: rounds are what a contest is known by
+    if ((double)g->launches * each > 2000000) run->sampling.launches = run->m.launches;
+    return g->launches;
 }
 
 static void kbi_graph_capture_begin(void) {
@@ -8701,7 +8706,6 @@ static void kbi_graph_alone(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
     run->m.floor_ns = kbi_lab.calibration.graph_floor;
-    run->m.launches = (int32_t)g->launches;
     if (!kbi_failed(run)) kbi_add_sample(run, ns);
 }
 
@@ -11881,15 +11885,16 @@ static double kbi_contest_width(const kbi_contest* c) {
 
 static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     const kbi_recipe* r = c->recipe;
+    double time = seconds / (c->n + 1);
     bool each = true;
     for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
         c->arms[i]->run.sampling.next_look = c->rounds % 8 ? INT64_MAX : 0;
     for (int i = 0; i < c->n; i++)
-        if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, seconds / (c->n + 1))) each = false;
+        if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
     if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
-    if (seconds >= r->max_time * (c->n + 1)) return each;
+    if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
     bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }

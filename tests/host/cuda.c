@@ -120,7 +120,7 @@ KBENCH(turns) {
 }
 // Each instance of an implementation, copies for --rotate among them, has a mark of its own in its data, and a counter
 // that all of its launches add to; in the end it says where that lay and whether the mark still stands.
-static void in_turn(kb_state* kb, int64_t bytes, int64_t later) {
+static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
     static const function of = { "known", 24, 0, 0, 0, 0, false };
     static int instances;
     int mark = ++instances, *x = KB_ALLOC(kb, int, bytes / 4), *more = later ? KB_ALLOC(kb, int, later / 4) : NULL;
@@ -129,7 +129,7 @@ static void in_turn(kb_state* kb, int64_t bytes, int64_t later) {
     x[0] = 0;
     gpu.preempted = kb->run->place.stand_in && getenv("VIRTUAL_PREEMPTED");
     KB_TIME(kb) {
-        operation o = { KERNEL, &of, 5000, NULL, NULL, x };
+        operation o = { KERNEL, &of, ns, NULL, NULL, x };
         submit(kb->stream, o);
     }
     bool stands = !more || (unsigned char)more[0] == 0xFF;
@@ -138,6 +138,9 @@ static void in_turn(kb_state* kb, int64_t bytes, int64_t later) {
     fprintf(stderr, "%s/%s copy %d at %llx counts %d %s\n", kb->operation, kb->implementation,
             kb->run->place.stand_in, (unsigned long long)(uintptr_t)x, x[0], stands ? "stands" : "is gone");
 }
+static void in_turn(kb_state* kb, int64_t bytes, int64_t later) { in_turn_for(kb, bytes, later, 5000); }
+KBENCH_IMPL(long_in_turn, one) { in_turn_for(kb, 1 << 20, 0, 300000); }
+KBENCH_IMPL(long_in_turn, two) { in_turn_for(kb, 1 << 20, 0, 300000); }
 KBENCH_IMPL(in_turn, one) { in_turn(kb, 1 << 20, 0); }
 KBENCH_IMPL(in_turn, two) { in_turn(kb, 1 << 20, 0); }
 KBENCH_IMPL(in_turn, more) { in_turn(kb, 1 << 20, 1 << 18); }
@@ -974,6 +977,11 @@ static void test_rotation(void) {
     CHECK_INT(all.gone, 0);
     CHECK_INT(two.least, two.most); // each copy as often as any other
     CHECK_THAT(two.least > 100, "a copy was launched %d times", two.least);
+    // a sample that all copies are in may take long: then it is a slot by itself, or there would be too few rounds
+    run("VIRTUAL_L2=4 --op long_in_turn --fast --rotate --rounds 7");
+    for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7);
+    run("VIRTUAL_L2=4 --op in_turn --fast --rotate --rounds 7");
+    for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7 * 8);
     run("VIRTUAL_L2=4 --op in_turn --impl two --fast --rotate"); // alone
     CHECK_STR(text(0, "stage_shared"), "null");
     two = ends_of("in_turn", "two");
