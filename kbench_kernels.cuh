@@ -143,6 +143,7 @@
        >>reduction      the sum of many numbers
        >>mse            mean squared error
        >>wsum           weighted sum of each row: a matrix-vector product
+       >>wsum_bwd       weighted sum, backward
        >>transpose      rows to columns
        >>cross_entropy  loss and log-sum-exp of logits and targets; gradient
        >>cross_entropy_both loss and gradient of logits at once
@@ -555,7 +556,8 @@
     row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "product to memory, its column sums, dx")        \
     row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                    \
     row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; dx")       \
-    row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one read, 16-byte accesses")
+    row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses")    \
+    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "much data: one kernel reads, another writes")
 #else
 #define KBK_OPS_WSUM(row)
 #define KBK_TABLE_WSUM(row)
@@ -6971,8 +6973,8 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>wsum     Weighted sum of each row: a matrix-vector product, and its gradients.
-             Public: kbk_weighted_sum_fwd_*, kbk_weighted_sum_bwd_*      Used by: the table
+  >>wsum     Weighted sum of each row: a matrix-vector product.
+             Public: kbk_weighted_sum_fwd_*      Used by: the table, >>wsum_bwd
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  weighted_sum fwd -----------------------------------------------------------------------------------------
@@ -6988,7 +6990,8 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                padding: a GEMM is the wrong tool for a matrix-vector product
     4 warp     warp per row, shuffles                 <- one read of x, coalesced; nothing else moves
     5 vec      16-byte loads of several rows before the first use, each pack of w serves them all; short
-               rows share a warp                      <- enough bytes in flight, few instructions
+               rows share a warp                      <- enough bytes in flight, few instructions; of long rows a
+               CTA takes one and ends with it: what all CTAs read at a time is one narrow stretch of memory
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-23
      1 naive              -      -      -  thread per row, uncoalesced
@@ -7020,69 +7023,9 @@ KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in
     }
 }
 
-/*  weighted_sum bwd -----------------------------------------------------------------------------------------
-    dx[r,c] = dy[r] * w[c]     dw[c] = sum_r dy[r] * x[r,c]      dy: R   x, dx: R x C   w, dw: C
-    flops  3*R*C     dx 1, dw 2 per element
-    bytes  (2*R*C + R + 2*C)*s
-    check  dx rounded once; dw f32 1e-5 of sum_r |dy x|, 16 bits: 2 ulp more
-    1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
-    2 split    product to memory, column sums of it, dx by itself      <- many readers, twice the traffic
-               (16 bits: three times, since products are kept in f32)
-    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                 <- no intermediate, tiles mostly padding
-    4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
-               index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
-    5 fused    16-byte accesses, dx and dw from one read of x   <- reads of x and writes of dx overlap; where there
-               is much to read, the next rows are on their way meanwhile, and all SMs add the CTAs' sums
-    bound by   memory: compare with bytes / copy bandwidth */
-/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  thread per element of dx, per column of dw
-     2 split              -      -      -  product to memory, its column sums, dx
-     3 matmul             -      -      -  two GEMMs, K = 1 and M = 1
-     4 ticket      923.4 us   55 %      -  column sums per CTA, added in order; dx
-     5 fused       509.6 us   99 % 1.81 x  dx and dw from one read, 16-byte accesses
-    end of measured */
-#define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
-KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("dy", s->rows, 1);
-    t[1] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[2] = kbki_in("w", s->cols, 0);
-    t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 0);
-    t[4] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
-    return 5;
-}
-KBK_FN int64_t kbk_weighted_sum_bwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_weighted_sum_bwd_flops(const kbk_shape* s) { return 3 * kbki_n(s); }
-KBK_FN double kbk_weighted_sum_bwd_bytes(const kbk_shape* s) {
-    return (2 * kbki_n(s) + (double)s->rows + 2 * (double)s->cols) * s->elem;
-}
-KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                     int64_t u1) {
-    int64_t n = s->cols;
-    double *dw = out[1], *size = out[KBK_OUTS + 1];
-    for (int64_t r = u0; out[0] && r < u1; r++)
-        for (int64_t c = 0; c < n; c++) out[0][(r - u0) * n + c] = in[0][r] * in[2][c];
-    for (int64_t c = 0; c < n; c++) {
-        if (dw) dw[c] = 0;
-        if (size) size[c] = 0;
-    }
-    for (int64_t r = 0; (dw || size) && r < s->rows; r++)
-        for (int64_t c = 0; c < n; c++) {
-            double term = in[0][r] * in[1][r * n + c];
-            if (dw) dw[c] += term;
-            if (size) size[c] += fabs(term) * (s->elem == 4 ? 1 : 0.01);
-        }
-}
-
 KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, int word) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
-KBK_FN size_t kbki_scratch_weighted_sum_bwd(const kbk_shape* s, int word) {
-    int split = word == KBKI_WORD_split, parts = word == KBKI_WORD_ticket || word == KBKI_WORD_fused;
-    return split   ? (kbki_part_bytes(s->cols) + 255) / 256 * 256 + (size_t)s->rows * (size_t)s->cols * 4
-           : parts ? kbki_part_bytes(s->cols)
-                   : 0;
-}
-
 #ifdef __CUDACC__
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
@@ -7177,6 +7120,174 @@ __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> i
         kbki_wsum_rows<T, Width, Lanes, Rows, U>(io, first + threadIdx.x % 32 / Lanes * Rows, threadIdx.x % Lanes);
 }
 
+// A row of U packs a thread, or of several times as many.
+template <class T, int Threads, int U>
+__global__ void __launch_bounds__(Threads) kbk_weighted_sum_fwd_vec_long_k(kbki_wsum<T> io) {
+    constexpr int Width = KBKI_WIDTH(T);
+    __shared__ float slots[32];
+    const int64_t packs = io.cols / Width;
+    const T* x = io.x + blockIdx.x * io.cols;
+    float sum = 0, f[Width], g[Width];
+    for (int64_t i = threadIdx.x; i < packs; i += U * Threads) {
+        kbki_pack<T, Width> v[U], w;
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            if (i + u * Threads < packs) v[u].load(x + (i + u * Threads) * Width);
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            if (i + u * Threads >= packs) continue;
+            w.load_cached(io.w + (i + u * Threads) * Width);
+            v[u].get(f), w.get(g);
+#pragma unroll
+            for (int k = 0; k < Width; k++) sum = fmaf(f[k], g[k], sum);
+        }
+    }
+    sum = kbki_all<kbki_sum<float>, Threads>(sum, slots);
+    if (threadIdx.x == 0) io.y[blockIdx.x] = kbki_type<T>::from(sum);
+}
+
+template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
+
+template <class T> const char* kbki_wsum_args(const kbk_args* a, bool bwd, size_t scratch, kbki_wsum<T>* io) {
+    char* work = (char*)a->workspace;
+    const void* const* in = a->in + (bwd ? 1 : 0);
+    *io = {};
+    io->x = (const T*)in[0], io->w = (const T*)in[1], io->dy = bwd ? (const T*)a->in[0] : NULL;
+    (bwd ? io->dx : io->y) = (T*)a->out[0];
+    io->dw = bwd ? (T*)a->out[1] : NULL;
+    io->rows = a->s.rows, io->cols = a->s.cols, io->counters = (unsigned*)work;
+    io->part = (float*)(work + KBK_TICKETS);
+    io->product = (float*)(work + (bwd ? (kbki_part_bytes(io->cols) + 255) / 256 * 256 : KBK_TICKETS));
+    for (int k = 0; k < 3; k++)
+        if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(io->rows) || !kbki_grid_ok(io->cols)) return KBKI_TEXT_GRID;
+    const char* why = kbki_check_dims(&a->s);
+    return why || !scratch || io->rows * io->cols == 0 ? why : kbki_check_workspace(a, scratch);
+}
+// A grid that fills the device for a grid-stride loop over n elements.
+KBK_FN unsigned kbki_wsum_grid(int64_t n) {
+    int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
+    return (unsigned)(ctas < most ? ctas : most);
+}
+template <class T>
+const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_wsum<T>), int rows_per_cta) {
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, false, 0, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_naive_k<T>, 128);
+}
+template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, KBKI_WORD_split), &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
+    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
+}
+template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
+    kbk_args m = *a;
+    const char* why = kbki_check_dims(&a->s);
+    if (why || a->s.rows * a->s.cols == 0) return why;
+    m.s.cols = 1, m.s.depth = a->s.cols, m.s.layout = KBK_NN;
+    return kbk_matmul_fwd_shared<T>(&m, st);
+}
+template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
+    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
+}
+template <class T, int Width, int Lanes, int Rows, int U>
+const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
+    int64_t ctas = kbki_ceil(io.rows, 128 / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
+    if (U == 1 && ctas > most) ctas = most; // short rows: a CTA that began for each few would wait more than read
+    kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U><<<(unsigned)ctas, 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, false, 0, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    if (io.cols % Width || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
+        return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
+    if (io.cols / Width <= 8) return kbki_wsum_vec<T, Width, 8, 8, 1>(io, st);
+    if (io.cols / Width < 64) return kbki_wsum_vec<T, Width, 32, 32 / Width, 1>(io, st);
+    if (io.cols / Width < 512) return kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
+    kbk_weighted_sum_fwd_vec_long_k<T, 256, 4><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>wsum_bwd     Weighted sum of each row, backward: an outer product, and sums along columns.
+                 Public: kbk_weighted_sum_bwd_*      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  weighted_sum bwd -----------------------------------------------------------------------------------------
+    dx[r,c] = dy[r] * w[c]     dw[c] = sum_r dy[r] * x[r,c]      dy: R   x, dx: R x C   w, dw: C
+    flops  3*R*C     dx 1, dw 2 per element
+    bytes  (2*R*C + R + 2*C)*s
+    check  dx rounded once; dw f32 1e-5 of sum_r |dy x|, 16 bits: 2 ulp more
+    1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
+    2 split    product to memory, column sums of it, dx by itself      <- many readers, twice the traffic
+               (16 bits: three times, since products are kept in f32)
+    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                 <- no intermediate, tiles mostly padding
+    4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
+               index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
+    5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
+    6 vec      dx needs nothing of x: where both exceed the caches, one kernel reads all of x, then another
+               writes all of dx     <- memory that reads and writes in turn loses time at each change
+    bound by   memory: compare with bytes / copy bandwidth */
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-23
+     1 naive              -      -      -  thread per element of dx, per column of dw
+     2 split              -      -      -  product to memory, its column sums, dx
+     3 matmul             -      -      -  two GEMMs, K = 1 and M = 1
+     4 ticket      923.4 us   55 %      -  column sums per CTA, added in order; dx
+     5 fused       509.6 us   99 % 1.81 x  dx and dw from one read, 16-byte accesses
+    end of measured */
+#define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
+KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("dy", s->rows, 1);
+    t[1] = kbki_in("x", s->rows * s->cols, s->cols);
+    t[2] = kbki_in("w", s->cols, 0);
+    t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 0);
+    t[4] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
+    return 5;
+}
+KBK_FN int64_t kbk_weighted_sum_bwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN double kbk_weighted_sum_bwd_flops(const kbk_shape* s) { return 3 * kbki_n(s); }
+KBK_FN double kbk_weighted_sum_bwd_bytes(const kbk_shape* s) {
+    return (2 * kbki_n(s) + (double)s->rows + 2 * (double)s->cols) * s->elem;
+}
+KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                     int64_t u1) {
+    int64_t n = s->cols;
+    double *dw = out[1], *size = out[KBK_OUTS + 1];
+    for (int64_t r = u0; out[0] && r < u1; r++)
+        for (int64_t c = 0; c < n; c++) out[0][(r - u0) * n + c] = in[0][r] * in[2][c];
+    for (int64_t c = 0; c < n; c++) {
+        if (dw) dw[c] = 0;
+        if (size) size[c] = 0;
+    }
+    for (int64_t r = 0; (dw || size) && r < s->rows; r++)
+        for (int64_t c = 0; c < n; c++) {
+            double term = in[0][r] * in[1][r * n + c];
+            if (dw) dw[c] += term;
+            if (size) size[c] += fabs(term) * (s->elem == 4 ? 1 : 0.01);
+        }
+}
+
+KBK_FN size_t kbki_scratch_weighted_sum_bwd(const kbk_shape* s, int word) {
+    int split = word == KBKI_WORD_split,
+        parts = word == KBKI_WORD_ticket || word == KBKI_WORD_fused || word == KBKI_WORD_vec;
+    return split   ? (kbki_part_bytes(s->cols) + 255) / 256 * 256 + (size_t)s->rows * (size_t)s->cols * 4
+           : parts ? kbki_part_bytes(s->cols)
+                   : 0;
+}
+
+#ifdef __CUDACC__
 template <class T> __global__ void kbki_wsum_dx_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
     kbki_follow_me();
@@ -7256,118 +7367,50 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     kbki_part_finish(io.part, io.counters, io.cols, [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
 }
 
-/*  The same for rows of many packs: the packs of the next rows (Ahead of them) are on their way while this one is at
-    work. The factor of a row is asked for when the row is there: the short wait keeps the writes from crowding out
-    the reads, which would cost 8 %. The CTAs' sums are left to kbki_part_add_k. */
-template <class T, int Across, int Ahead>
-__global__ void __launch_bounds__(Across, 2) kbk_weighted_sum_bwd_fused_k(kbki_wsum<T> io) {
+/*  A thread owns a pack of columns, and has U rows on their way: all that the CTAs read at a time lies close together.
+    Nothing is written but the CTAs' sums, which are left to kbki_part_add_k. */
+template <class T, int Threads, int U>
+__global__ void __launch_bounds__(Threads, 1024 / Threads) kbki_wsum_dw_k(kbki_wsum<T> io) {
     constexpr int Width = KBKI_WIDTH(T);
-    extern __shared__ uint4 kbki_wsum_ring[];
-    uint4* ring = kbki_wsum_ring + threadIdx.x;
+    const int64_t c = ((int64_t)blockIdx.y * Threads + threadIdx.x) * Width;
+    float sum[Width] = {}, f[Width];
     kbki_follow_me();
-    const int64_t c = ((int64_t)blockIdx.y * Across + threadIdx.x) * Width, step = (int64_t)gridDim.x * io.cols;
-    if (c >= io.cols) return;
-    const int64_t rows = (io.rows - 1 - blockIdx.x) / gridDim.x + 1; // of this CTA: there are as many rows as CTAs
-    const T *x = io.x + blockIdx.x * io.cols + c, *dy_at = io.dy + blockIdx.x;
-    T* dx = io.dx + blockIdx.x * io.cols + c;
-    float sum[Width] = {}, f[Width], g[Width];
-    kbki_pack<T, Width> v, w;
-    w.load_cached(io.w + c);
+    for (int64_t row = blockIdx.x; c < io.cols && row < io.rows; row += (int64_t)gridDim.x * U) {
+        kbki_pack<T, Width> v[U];
+        float dy[U];
 #pragma unroll
-    for (int s = 0; s < Ahead; s++) {
-        if (s < rows) kbki_ahead(ring + s * Across, x + s * step);
-        kbki_ahead_close();
-    }
-    x += Ahead * step;
-    for (int64_t k = 0; k < rows; k += Ahead) {
+        for (int u = 0; u < U; u++) {
+            const int64_t at = row + (int64_t)u * gridDim.x;
+            v[u].fill(0);
+            dy[u] = 0;
+            if (at < io.rows) v[u].load(io.x + at * io.cols + c), dy[u] = kbki_float(__ldg(io.dy + at));
+        }
 #pragma unroll
-        for (int s = 0; s < Ahead; s++, x += step, dx += step, dy_at += gridDim.x) {
-            kbki_ahead_wait<Ahead - 1>();
-            if (k + s < rows) {
-                float dy = kbki_float(*dy_at);
-                v.q = ring[s * Across];
-                v.get(f), w.forget(), w.get(g);
+        for (int u = 0; u < U; u++) {
+            v[u].get(f);
 #pragma unroll
-                for (int j = 0; j < Width; j++) sum[j] = fmaf(dy, f[j], sum[j]), g[j] *= dy;
-                v.set(g);
-                v.store(dx);
-            }
-            if (k + s + Ahead < rows) kbki_ahead(ring + s * Across, x);
-            kbki_ahead_close();
+            for (int k = 0; k < Width; k++) sum[k] = fmaf(dy[u], f[k], sum[k]);
         }
     }
 #pragma unroll
-    for (int j = 0; j < Width; j++) io.part[blockIdx.x * io.cols + c + j] = sum[j];
+    for (int k = 0; k < Width; k++)
+        if (c < io.cols) io.part[blockIdx.x * io.cols + c + k] = sum[k];
 }
-
-template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
-
-template <class T> const char* kbki_wsum_args(const kbk_args* a, bool bwd, size_t scratch, kbki_wsum<T>* io) {
-    char* work = (char*)a->workspace;
-    const void* const* in = a->in + (bwd ? 1 : 0);
-    *io = {};
-    io->x = (const T*)in[0], io->w = (const T*)in[1], io->dy = bwd ? (const T*)a->in[0] : NULL;
-    (bwd ? io->dx : io->y) = (T*)a->out[0];
-    io->dw = bwd ? (T*)a->out[1] : NULL;
-    io->rows = a->s.rows, io->cols = a->s.cols, io->counters = (unsigned*)work;
-    io->part = (float*)(work + KBK_TICKETS);
-    io->product = (float*)(work + (bwd ? (kbki_part_bytes(io->cols) + 255) / 256 * 256 : KBK_TICKETS));
-    for (int k = 0; k < 3; k++)
-        if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(io->rows) || !kbki_grid_ok(io->cols)) return KBKI_TEXT_GRID;
-    const char* why = kbki_check_dims(&a->s);
-    return why || !scratch || io->rows * io->cols == 0 ? why : kbki_check_workspace(a, scratch);
-}
-// A grid that fills the device for a grid-stride loop over n elements.
-KBK_FN unsigned kbki_wsum_grid(int64_t n) {
-    int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
-    return (unsigned)(ctas < most ? ctas : most);
-}
-template <class T>
-const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_wsum<T>), int rows_per_cta) {
-    kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_naive_k<T>, 128);
-}
-template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, KBKI_WORD_split), &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
-}
-template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
-    kbk_args m = *a;
-    const char* why = kbki_check_dims(&a->s);
-    if (why || a->s.rows * a->s.cols == 0) return why;
-    m.s.cols = 1, m.s.depth = a->s.cols, m.s.layout = KBK_NN;
-    return kbk_matmul_fwd_shared<T>(&m, st);
-}
-template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
-}
-template <class T, int Width, int Lanes, int Rows, int U>
-const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
-    int64_t ctas = kbki_ceil(io.rows, 128 / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
-    if (U == 1 && ctas > most) ctas = most; // short rows: a CTA that began for each few would wait more than read
-    kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U><<<(unsigned)ctas, 128, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_stream st) {
+// A row of dx.
+template <class T, int Threads>
+__global__ void __launch_bounds__(Threads) kbk_weighted_sum_bwd_vec_k(kbki_wsum<T> io) {
     constexpr int Width = KBKI_WIDTH(T);
-    kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    if (io.cols % Width || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
-        return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
-    if (io.cols / Width <= 8) return kbki_wsum_vec<T, Width, 8, 8, 1>(io, st);
-    return io.cols / Width <= 64 ? kbki_wsum_vec<T, Width, 32, 32 / Width, 1>(io, st)
-                                 : kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
+    const float dy = kbki_float(io.dy[blockIdx.x]);
+    for (int64_t c = threadIdx.x * Width; c < io.cols; c += Threads * Width) {
+        kbki_pack<T, Width> w;
+        float g[Width];
+        w.load_cached(io.w + c);
+        w.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) g[k] *= dy;
+        w.set(g);
+        w.store(io.dx + blockIdx.x * io.cols + c);
+    }
 }
 
 template <class T> const char* kbki_wsum_by_column(const kbki_wsum<T>& io, kbk_stream st) {
@@ -7423,30 +7466,34 @@ template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kb
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
 }
-// Two CTAs per SM, as many rows at a time; a second launch is little beside 64 MiB.
-template <class T> const char* kbki_wsum_fused(const kbki_wsum<T>& io, kbk_stream st) {
-    constexpr int Ahead = 6, Across = 512;
-    int64_t y = kbki_ceil(io.cols, Across * KBKI_WIDTH(T)), x = 2 * kbki_sms() / y;
-    size_t bytes = (size_t)Ahead * Across * 16;
-    const char* why = kbki_want_shared(kbk_weighted_sum_bwd_fused_k<T, Across, Ahead>, &bytes);
-    if (x > io.rows) x = io.rows;
-    if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
-    if (x < 1 || (!why && !bytes)) return kbki_wsum_bwd<T, KBKI_WIDTH(T), 512, 4, true>(io, st);
-    if (why) return why;
-    kbki_wsum_columns<T> f = { NULL, io.dw, io.cols };
-    kbk_weighted_sum_bwd_fused_k<T, Across, Ahead><<<dim3((unsigned)x, (unsigned)y), Across, bytes, st>>>(io);
-    return kbki_part_add(f, io.part, (unsigned)x, io.cols, st);
+template <class T> bool kbki_wsum_packs(const kbki_wsum<T>& io) {
+    return io.cols % KBKI_WIDTH(T) == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) &&
+           kbki_aligned(io.w, 16);
 }
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_fused), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
-    bool vector = io.cols % Width == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) && kbki_aligned(io.w, 16);
-    if (!vector) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
+    if (!kbki_wsum_packs(io)) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
     if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(io, st);
-    bool much = io.cols / Width > 256 && io.rows * io.cols * (int64_t)sizeof(T) >= (64 << 20);
-    return much ? kbki_wsum_fused<T>(io, st) : kbki_wsum_bwd<T, Width, 512, 4, true>(io, st);
+    return kbki_wsum_bwd<T, Width, 512, 4, true>(io, st);
+}
+template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_stream st) {
+    constexpr int Threads = 256, U = 8;
+    kbki_wsum<T> io;
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_vec), &io);
+    if (why) return why;
+    int64_t y = kbki_ceil(io.cols, Threads * KBKI_WIDTH(T)), x = y ? 1024 / Threads * kbki_sms() / y : 0;
+    if (x > io.rows) x = io.rows;
+    if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
+    bool much = io.cols > Threads * KBKI_WIDTH(T) && io.rows * io.cols * (int64_t)sizeof(T) >= (64 << 20);
+    if (x < 1 || !much || !kbki_wsum_packs(io)) return kbk_weighted_sum_bwd_fused<T>(a, st);
+    kbki_wsum_columns<T> f = { NULL, io.dw, io.cols };
+    kbki_wsum_dw_k<T, Threads, U><<<dim3((unsigned)x, (unsigned)y), Threads, 0, st>>>(io);
+    why = kbki_part_add(f, io.part, (unsigned)x, io.cols, st);
+    if (!why) kbk_weighted_sum_bwd_vec_k<T, Threads><<<(unsigned)io.rows, Threads, 0, st>>>(io);
+    return why ? why : kbki_launched();
 }
 #endif // __CUDACC__
 
