@@ -318,6 +318,10 @@ for o in --hot --rotate "--timer Events"; do
     check_rc "$o without a GPU" 0
     check_err "$o without a GPU" "${o%% *} is without effect: there is no GPU"
 done
+for o in "--precision 1%" "--min-time 1ms"; do
+    run $prog $quick --op mse $o
+    check_err "$o with --iters" "${o%% *} is without effect: --iters"
+done
 run $prog $quick --op mse --timer Wall
 check_not_err "--timer Wall without a GPU" "without effect"
 run $prog --selftest --fast --device 0

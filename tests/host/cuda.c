@@ -1307,6 +1307,9 @@ int main(int argc, char** argv) {
     // without CUPTI an empty kernel's own duration is fitted, and as right
     start("--env");
     check_output("fitted to %globaltimer");
+    check_output("ECC on, MIG off, clocks not locked");
+    start("VIRTUAL_SHARED=1 --env");
+    check_output("ECC on, MIG on, clocks not locked");
     test_moved();
     test_errors();
     test_nothing();

@@ -708,6 +708,18 @@ static void test_pooled(void) {
     CLOSE(kbi_spread_reach(&known, 0.05, 0.75), 2 * 3.182446305284263, 1e-8);
     CLOSE(kbi_spread_reach(&known, 0.1, 0), 2.353363434801824, 1e-8);
     CHECK(is_nan(kbi_spread_reach(&one, 0.05, 0)));
+    // a case whose processes agree to the bit says nothing of how much others scatter, wherever it stands
+    kbi_spread agreed[5], without[4];
+    for (int c = 0; c < 4; c++) {
+        const double some[3] = { 0, 0.01 * (1 + c * c), -0.02 };
+        kbi_spread_own(some, 3, 8, &without[c]);
+    }
+    for (int at = 0; at < 5; at++) {
+        const double same[3] = { 1, 1, 1 };
+        kbi_spread_own(same, 3, 8, &agreed[at]);
+        for (int c = 0; c < 4; c++) agreed[c + (c >= at)] = without[c];
+        CHECK_REAL(kbi_spread_prior(agreed, 5), kbi_spread_prior(without, 4), 0);
+    }
     for (int turn = 0; turn < 40; turn++) {
         for (int c = 0; c < CASES; c++) {
             times[c] = pow(2, 3 * uniform()) * (c == 6 && turn % 2 ? 1e9 : 1);

@@ -37,6 +37,28 @@ static const char* unit(const kbi_look* l, const char* name) {
 }
 #define VALUE(number, kernel, name) kbi_look_value(look(number, kernel), name)
 
+// A second table behind the first, with a column more: what stands in it is that table's.
+static void test_ncu_tables(void) {
+    kbi_text whole = KBI_BLANK, text = KBI_BLANK;
+    int line = 0;
+    CHECK(kbi_file_text("tests/fixtures/ncu_raw.csv", &whole));
+    kbi_putf(&text, "%s\n", whole.s);
+    for (char *at = whole.s, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+        const char* more = ++line == 5 ? ",\"more__bytes.sum\"" : line == 6 ? ",\"Kbyte\"" : ",\"7\"";
+        bool row = line >= 5 && *at == '"';
+        if (row) kbi_putf(&text, "%.*s%s\n", (int)(end - at), at, more);
+    }
+    CHECK(read_text(text.s));
+    CHECK_INT(looks.n, 10); // what was seen whole is seen again
+    if (looks.n == 10) {
+        CHECK_STR(looks.of[6].kernel, look(0, "void scale")->kernel);
+        CHECK_INT(looks.of[6].calls, 2);
+        CHECK_REAL(kbi_look_value(&looks.of[6], "more__bytes.sum"), 2 * 7000, 0);
+        CHECK_STR(unit(&looks.of[6], "more__bytes.sum"), "byte");
+    }
+    kbi_text_free(&whole), kbi_text_free(&text);
+}
+
 static void test_ncu_raw(void) {
     read_file("tests/fixtures/ncu_raw.csv");
     CHECK_INT(looks.n, 5); // two cases, three kernels
@@ -353,6 +375,7 @@ static void test_shown(void) {
 
 int main(void) {
     test_ncu_raw();
+    test_ncu_tables();
     test_ncu_details();
     test_nsys();
     test_api();
