@@ -7245,7 +7245,8 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
      2 split              -      -      -  product to memory, its column sums, dx
      3 matmul             -      -      -  two GEMMs, K = 1 and M = 1
      4 ticket      923.4 us   55 %      -  column sums per CTA, added in order; dx
-     5 fused       509.6 us   99 % 1.81 x  dx and dw from one read, 16-byte accesses
+     5 fused       509.6 us   99 % 1.81 x  dx and dw from one pass, 16-byte accesses
+     6 vec                -      -      -  much data: one kernel reads, another writes
     end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
