@@ -8653,8 +8653,8 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     g->launches = (n + copies - 1) / copies * copies;
     if (kbi_lab.cupti.open) return g->launches; // each is a sample of its own
     run->m.launches = (int32_t)g->launches;
-    // a long one is a slot by itself: rounds are what a contest is known by
-    if ((double)g->launches * each > 2000000) run->sampling.launches = run->m.launches;
+    // one of over 2 ms is a slot by itself: rounds are what a contest is known by
+    if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
     return g->launches;
 }
 

@@ -283,7 +283,9 @@ static void test_graphs(void) {
         double probes = count_of("cudaGraphExecDestroy"), launches = count_of("cudaGraphLaunch");
         int64_t n = kbi_graph_repeats(run, rows[i].copies);
         CHECK_THAT(n >= rows[i].least && n <= rows[i].most, "row %d: %lld repeats", (int)i, (long long)n);
-        CHECK_INT(n % rows[i].copies, 0), CHECK_INT(g->launches, n);
+        CHECK_INT(n % rows[i].copies, 0), CHECK_INT(g->launches, n), CHECK_INT(run->m.launches, n);
+        // 7 of 1 ms: a sample of over 2 ms is a slot by itself
+        CHECK_INT(run->sampling.launches, n * rows[i].ns * rows[i].nodes > 2e6 ? n : 0);
         CHECK_INT(count_of("cudaGraphExecDestroy") - probes, 1);
         CHECK_INT(count_of("cudaGraphLaunch") - launches, 2); // the first one loads it
         run->call.sampled = true;
@@ -330,7 +332,7 @@ static void test_graphs(void) {
     kbi_lab.calibration.graph_floor = 1234;
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_REAL(run->sampling.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
-    CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK_INT(run->m.launches, 50);
+    CHECK_REAL(run->m.floor_ns, 1234, 0);
     for (int i = 0; i < 2; i++) cudaGraphExecDestroy(g.many[i]);
 }
 
