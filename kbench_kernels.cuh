@@ -2387,25 +2387,25 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     check  f32 bit-exact (double rounded once is the same, division is IEEE); f16, bf16 1 ulp, norm-wise 3e-4,
            2.5e-3; div 5e-4, 4e-3, one rounding at its worst, since one large quotient can be the whole norm
     ladder as above; bulk: add only */
-/*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         363.7 us  104 %      -  16-byte accesses
-     4 unroll      365.3 us  104 % 1.00 x  two 16-byte packs of each input in flight
-     5 bulk        372.6 us  102 % 0.98 x  bulk copies keep a ring of tiles full
+/*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       457.2 us   83 %      -  one element per thread
+     2 stride      433.6 us   87 % 1.05 x  device-sized grid, grid-stride loop
+     3 vec         364.0 us  104 % 1.19 x  16-byte accesses
+     4 unroll      365.1 us  104 % 1.00 x  two 16-byte packs of each input in flight
+     5 bulk        372.9 us  102 % 0.98 x  bulk copies keep a ring of tiles full
                  loses at bf16 32768 x 4096 (0.97 x) and all of 1 more
     end of measured */
-/*  measured mul fwd: f32 32768 x 4096
-     1 naive              -      - -  one element per thread
-     2 stride             -      - -  device-sized grid, grid-stride loop
-     3 vec                -      - -  16-byte accesses
-     4 unroll             -      - -  two 16-byte packs of each input in flight
+/*  measured mul fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       457.4 us   83 %      -  one element per thread
+     2 stride      433.1 us   88 % 1.06 x  device-sized grid, grid-stride loop
+     3 vec         364.0 us  104 % 1.19 x  16-byte accesses
+     4 unroll      365.2 us  104 % 1.00 x  two 16-byte packs of each input in flight
     end of measured */
-/*  measured div fwd: f32 32768 x 4096
-     1 naive              -      - -  one element per thread
-     2 stride             -      - -  device-sized grid, grid-stride loop
-     3 vec                -      - -  16-byte accesses
-     4 unroll             -      - -  two 16-byte packs of each input in flight
+/*  measured div fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       467.7 us   81 %      -  one element per thread
+     2 stride      439.9 us   86 % 1.06 x  device-sized grid, grid-stride loop
+     3 vec         364.0 us  104 % 1.21 x  16-byte accesses
+     4 unroll      364.6 us  104 % 1.00 x  two 16-byte packs of each input in flight
     end of measured */
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
@@ -2501,31 +2501,31 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     check  2 ulp
     ladder as every element-wise operation
     bound by   memory */
-/*  measured copy run: f32 268435456, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         497.4 us  102 %      -  16-byte accesses
-     4 unroll      499.7 us  101 % 1.00 x  two 16-byte packs in flight
+/*  measured copy run: f32 268435456, NVIDIA H200, 2026-11-24
+     1 naive       781.5 us   65 %      -  one element per thread
+     2 stride      696.4 us   73 % 1.12 x  device-sized grid, grid-stride loop
+     3 vec         496.1 us  102 % 1.40 x  16-byte accesses
+     4 unroll      499.9 us  101 % 0.99 x  two 16-byte packs in flight
                  loses at f32 4194304 (0.98 x) alone of 8 shapes; gains at f32 2097152 (1.04 x)
-     5 bulk        526.1 us   96 % 0.95 x  bulk copies in and out
+     5 bulk        527.8 us   96 % 0.95 x  bulk copies in and out
                  loses at f32 268435456 (0.95 x) and all of 7 more
-    99 cudart      500.2 us  101 %      -  cudaMemcpyAsync
+    99 cudart      499.1 us  102 %      -  cudaMemcpyAsync
     end of measured */
-/*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-23
-     1 naive              -      - -  one element per thread
-     2 unroll      228.6 us  110 % -  two 16-byte stores per thread
-    99 cudart      232.9 us  108 % -  the driver's memset of words
+/*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-24
+     1 naive       631.0 us   38 %      -  one element per thread
+     2 unroll      228.6 us  104 % 2.76 x  two 16-byte stores per thread
+    99 cudart      232.6 us  102 %      -  the driver's memset of words
     end of measured */
-/*  measured read run: f32 268435456, NVIDIA H200, 2026-11-23
-     1 vec         245.8 us  103 %      -  16-byte accesses, the last CTA folds
-     2 unroll      238.9 us  106 % 1.03 x  four 16-byte packs in flight
+/*  measured read run: f32 268435456, NVIDIA H200, 2026-11-24
+     1 vec         245.1 us   98 %      -  16-byte accesses, the last CTA folds
+     2 unroll      239.3 us  101 % 1.02 x  four 16-byte packs in flight
     end of measured */
-/*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         730.6 us  104 %      -  16-byte accesses
-     4 unroll      732.7 us  103 % 1.00 x  two packs of each input in flight
-     5 bulk        749.1 us  101 % 0.98 x  bulk copies keep a ring of tiles full
+/*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-24
+     1 naive       918.0 us   83 %      -  one element per thread
+     2 stride      873.5 us   87 % 1.05 x  device-sized grid, grid-stride loop
+     3 vec         730.0 us  104 % 1.20 x  16-byte accesses
+     4 unroll      732.9 us  104 % 1.00 x  two packs of each input in flight
+     5 bulk        748.9 us  102 % 0.98 x  bulk copies keep a ring of tiles full
                  loses at f32 268435456 (0.98 x)
     end of measured */
 #define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -2908,16 +2908,17 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     1 naive    one thread; a cycle of up to KBKI_CHASE_WARM bytes is read once before, by the whole CTA, and
                so is found in the cache that it fits
     bound by   latency alone: nothing can be in flight beside a dependent load */
-/*  measured strided run: f32 8388608, stride 32
-     1 naive              -      - -  one element per thread
-     2 unroll             -      - -  four independent reads per thread
+/*  measured strided run: f32 8388608, stride 32, NVIDIA H200, 2026-11-24
+     1 naive       147.3 us   11 %      -  one element per thread
+     2 unroll      152.1 us   10 % 0.97 x  four independent reads per thread
+                 loses at f32 8388608, stride 32 (0.97 x)
     end of measured */
-/*  measured gather run: f32 33554432, among 268435456, sequential 0
-     1 naive              -      - -  one element per thread
-     2 unroll             -      - -  eight indices, then eight reads
+/*  measured gather run: f32 33554432, among 268435456, sequential 0, NVIDIA H200, 2026-11-24
+     1 naive       952.0 us   13 %      -  one element per thread
+     2 unroll      957.5 us   13 % 0.99 x  eight indices, then eight reads
     end of measured */
-/*  measured chase run: f32 268435456
-     1 naive              -      - -  one thread, each load waits for the last
+/*  measured chase run: f32 268435456, NVIDIA H200, 2026-11-24
+     1 naive        5509 us    0 % -  one thread, each load waits for the last
     end of measured */
 #define KBK_CHECK_strided_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_gather_run KBK_CHECK_strided_run
@@ -3111,27 +3112,27 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     bytes  0
     check  nothing to check
     1 naive    one warp that does nothing: what is left of a time when the work is taken away */
-/*  measured h2d run: f32 67108864
-     1 pageable           -      - -  by the driver
-     2 pinned             -      - -  direct DMA
-     3 sm                 -      - -  a kernel on mapped memory
+/*  measured h2d run: f32 67108864, NVIDIA H200, 2026-11-24
+     1 pageable    35.28 ms    0 % -  by the driver
+     2 pinned       4841 us    1 % -  direct DMA
+     3 sm           5227 us    1 % -  a kernel on mapped memory
     end of measured */
-/*  measured d2h run: f32 67108864
-     1 pageable           -      - -  by the driver
-     2 pinned             -      - -  direct DMA
-     3 sm                 -      - -  a kernel on mapped memory
+/*  measured d2h run: f32 67108864, NVIDIA H200, 2026-11-24
+     1 pageable    19.97 ms    0 % -  by the driver
+     2 pinned       4860 us    1 % -  direct DMA
+     3 sm           5097 us    1 % -  a kernel on mapped memory
     end of measured */
-/*  measured d2d run: f32 67108864
-     3 sm                 -      - -  the unrolled copy
-    99 cudart             -      - -  cudaMemcpyAsync
+/*  measured d2d run: f32 67108864, NVIDIA H200, 2026-11-24
+     3 sm          124.2 us  102 % -  the unrolled copy
+    99 cudart      123.2 us  102 % -  cudaMemcpyAsync
     end of measured */
-/*  measured alloc run: f32 67108864
-     1 malloc             -      - -  cudaMalloc, cudaFree
-     2 async              -      - -  a pool that gives all back
-     3 pool               -      - -  a pool that keeps all
+/*  measured alloc run: f32 67108864, NVIDIA H200, 2026-11-24
+     1 malloc      296.5 us      - -  cudaMalloc, cudaFree
+     2 async       853.6 us      - -  a pool that gives all back
+     3 pool         1.32 us      - -  a pool that keeps all
     end of measured */
-/*  measured null run: f32 1
-     1 naive              -      - -  an empty kernel
+/*  measured null run: f32 1, NVIDIA H200, 2026-11-24
+     1 naive        0.46 us      - -  an empty kernel
     end of measured */
 #define KBK_CHECK_h2d_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_d2h_run KBK_CHECK_h2d_run
@@ -3293,11 +3294,11 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     bytes  2*n*s
     check  bit-exact
     ladder as every element-wise operation; unroll has two packs in flight */
-/*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         247.8 us  102 %      -  16-byte accesses
-     4 unroll      249.8 us  101 % 0.99 x  two 16-byte packs in flight
+/*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       392.2 us   64 %      -  one element per thread
+     2 stride      344.6 us   73 % 1.14 x  device-sized grid, grid-stride loop
+     3 vec         247.9 us  102 % 1.39 x  16-byte accesses
+     4 unroll      249.1 us  101 % 1.00 x  two 16-byte packs in flight
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_relu_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
@@ -3335,27 +3336,27 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
                the tail or an exact division takes more. The tanh instruction is off by up to 2e-4 near 1,
                which the tail cannot bear
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
-/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread, exp2 and polynomial
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         149.8 us   84 %      -  16-byte accesses
-     4 unroll      138.7 us   91 % 1.08 x  two 16-byte packs in flight
-     6 approx      123.9 us  102 % 1.12 x  logistic of a short polynomial
+/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       370.5 us   34 %      -  one element per thread, exp2 and polynomial
+     2 stride      283.3 us   45 % 1.31 x  device-sized grid, grid-stride loop
+     3 vec         148.5 us   85 % 1.91 x  16-byte accesses
+     4 unroll      138.1 us   91 % 1.08 x  two 16-byte packs in flight
+     6 approx      124.3 us  101 % 1.11 x  logistic of a short polynomial
     end of measured */
-/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread, exp and divide
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         141.0 us   90 %      -  16-byte accesses
-     4 unroll      142.9 us   88 % 0.99 x  two 16-byte packs in flight
+/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       380.6 us   33 %      -  one element per thread, exp and divide
+     2 stride      284.8 us   44 % 1.34 x  device-sized grid, grid-stride loop
+     3 vec         140.6 us   90 % 2.03 x  16-byte accesses
+     4 unroll      142.5 us   89 % 0.99 x  two 16-byte packs in flight
                  loses at bf16 32768 x 4096 (0.99 x) alone of 2 shapes
-     6 approx      124.0 us  102 % 1.15 x  hardware exp2 and reciprocal
+     6 approx      124.3 us  102 % 1.15 x  hardware exp2 and reciprocal
     end of measured */
-/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread, exp and divide
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         134.1 us   94 %      -  16-byte accesses
-     4 unroll      131.0 us   96 % 1.02 x  two 16-byte packs in flight
-     6 approx      124.0 us  102 % 1.06 x  hardware exp2 and reciprocal
+/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       374.9 us   34 %      -  one element per thread, exp and divide
+     2 stride      277.9 us   45 % 1.35 x  device-sized grid, grid-stride loop
+     3 vec         134.2 us   94 % 2.07 x  16-byte accesses
+     4 unroll      130.7 us   97 % 1.03 x  two 16-byte packs in flight
+     6 approx      124.3 us  101 % 1.05 x  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBK_CHECK_gelu_erf_fwd KBKI_CHECK_ACTIVATION
@@ -3488,26 +3489,26 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
-/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread, exp2 and polynomial
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         184.1 us  103 %      -  16-byte accesses
-     4 unroll      182.7 us  104 % 1.01 x  two packs of each input in flight
-     6 approx      181.7 us  104 % 1.01 x  a polynomial of half the length
+/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       402.1 us   47 %      -  one element per thread, exp2 and polynomial
+     2 stride      336.1 us   56 % 1.20 x  device-sized grid, grid-stride loop
+     3 vec         183.4 us  103 % 1.83 x  16-byte accesses
+     4 unroll      182.4 us  104 % 1.01 x  two packs of each input in flight
+     6 approx      181.7 us  104 % 1.00 x  a polynomial of half the length
     end of measured */
-/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread, exp and divide
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         211.8 us   89 %      -  16-byte accesses
+/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       427.3 us   44 %      -  one element per thread, exp and divide
+     2 stride      367.6 us   51 % 1.16 x  device-sized grid, grid-stride loop
+     3 vec         211.2 us   90 % 1.74 x  16-byte accesses
      4 unroll      200.1 us   95 % 1.06 x  two packs of each input in flight
-     6 approx      181.5 us  104 % 1.10 x  hardware exp2 and reciprocal
+     6 approx      181.7 us  104 % 1.10 x  hardware exp2 and reciprocal
     end of measured */
-/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread, exp and divide
-     2 stride             -      -      -  device-sized grid, grid-stride loop
-     3 vec         188.5 us  100 %      -  16-byte accesses
-     4 unroll      181.5 us  104 % 1.04 x  two packs of each input in flight
-     6 approx      181.7 us  104 % 1.00 x  hardware exp2 and reciprocal
+/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       418.5 us   45 %      -  one element per thread, exp and divide
+     2 stride      351.6 us   54 % 1.19 x  device-sized grid, grid-stride loop
+     3 vec         187.5 us  101 % 1.87 x  16-byte accesses
+     4 unroll      181.2 us  104 % 1.04 x  two packs of each input in flight
+     6 approx      181.4 us  104 % 1.00 x  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
 #define KBK_CHECK_gelu_erf_bwd KBKI_CHECK_ACTIVATION_BWD
@@ -3661,15 +3662,15 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
     3 unroll   two packs before first use        <- the second pack's generator runs while memory answers the
                first
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
-/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one Philox call per element
-     2 vec         132.8 us   95 %      -  16-byte accesses, a Philox call per pack
-     3 unroll      123.7 us  102 % 1.07 x  two packs in flight
+/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       688.8 us   18 %      -  one Philox call per element
+     2 vec         133.2 us   95 % 5.17 x  16-byte accesses, a Philox call per pack
+     3 unroll      123.9 us  102 % 1.07 x  two packs in flight
     end of measured */
-/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one Philox call per element
-     2 vec         132.9 us   95 %      -  16-byte accesses, a Philox call per pack
-     3 unroll      123.8 us  102 % 1.07 x  two packs in flight
+/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       688.7 us   18 %      -  one Philox call per element
+     2 vec         133.1 us   95 % 5.17 x  16-byte accesses, a Philox call per pack
+     3 unroll      124.0 us  102 % 1.07 x  two packs in flight
     end of measured */
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
@@ -4191,15 +4192,15 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
                formula does; one of equal numbers gives 1/C, be they -1e30 or the greatest there are. x and y
                that reach a 16-byte boundary at different elements are taken one element at a time */
-/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-22
-     1 naive        1502 us    4 %      -  thread per row, three uncoalesced passes
-     2 block        78.9 us   80 % 19.0 x  CTA per row, shared-memory tree, three reads
-     3 online      129.7 us   49 % 0.61 x  warp per row, running (max, sum), two reads
+/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
+     1 naive        1501 us    4 %      -  thread per row, three uncoalesced passes
+     2 block        78.7 us   80 % 19.1 x  CTA per row, shared-memory tree, three reads
+     3 online      129.8 us   49 % 0.61 x  warp per row, running (max, sum), two reads
                  loses at f32 512 x 131072 (0.19 x) and 3 of 4 more; gains at bf16 65536 x 64 (4.84 x)
-     4 onepass      61.4 us  103 % 2.11 x  16-byte loads, row in registers, one read
-     5 shared       63.6 us  100 % 0.97 x  next rows on their way into shared memory
+     4 onepass      61.3 us  103 % 2.12 x  16-byte loads, row in registers, one read
+     5 shared       63.8 us   99 % 0.96 x  next rows on their way into shared memory
                  loses at bf16 65536 x 64 (0.16 x) and 3 of 4 more
-     6 cluster     116.9 us   54 % 0.54 x  row split over a cluster, up to 512 KiB
+     6 cluster     116.9 us   54 % 0.55 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.03 x) and 3 of 4 more; gains at f32 512 x 131072 (1.39 x)
     end of measured */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
@@ -4684,13 +4685,13 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-22
+/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
      1 naive        1657 us    6 %      -  thread per row, two uncoalesced passes
-     2 warp        181.9 us   52 % 9.11 x  warp per row, shuffles, two reads
-     3 onepass      90.0 us  106 % 2.02 x  16-byte loads, rows in registers, one read
-     4 shared       92.3 us  103 % 0.97 x  next rows on their way into shared memory
+     2 warp        182.2 us   52 % 9.09 x  warp per row, shuffles, two reads
+     3 onepass      90.0 us  105 % 2.02 x  16-byte loads, rows in registers, one read
+     4 shared       92.5 us  103 % 0.97 x  next rows on their way into shared memory
                  loses at bf16 65536 x 64 (0.18 x) and 2 of 4 more
-     5 cluster     115.9 us   82 % 0.80 x  rows split over a cluster, up to 512 KiB
+     5 cluster     116.2 us   82 % 0.80 x  rows split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.60 x)
     end of measured */
 #define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
@@ -5105,13 +5106,13 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-22
-     1 naive        1501 us    4 %      -  thread per row, three uncoalesced passes
-     2 warp        190.9 us   33 % 7.86 x  warp per row, shuffles, re-reads from cache
-     3 onepass      62.6 us  101 % 3.05 x  16-byte loads, row in registers, one read
-     4 persist      66.1 us   96 % 0.95 x  w and b in registers, next rows on their way
-                 loses at f32 8192 x 4096 (0.95 x) alone of 5 shapes; gains at bf16 8192 x 1024 (1.03 x)
-     5 cluster     165.4 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
+     1 naive        1502 us    4 %      -  thread per row, three uncoalesced passes
+     2 warp        191.0 us   33 % 7.86 x  warp per row, shuffles, re-reads from cache
+     3 onepass      62.7 us  101 % 3.05 x  16-byte loads, row in registers, one read
+     4 persist      66.3 us   95 % 0.94 x  w and b in registers, next rows on their way
+                 loses at f32 8192 x 4096 (0.94 x) alone of 5 shapes; gains at bf16 8192 x 1024 (1.03 x)
+     5 cluster     165.2 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.00 x) and all of 4 more
     end of measured */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
@@ -5994,12 +5995,12 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
                <- one read, and the memory never waits; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-22
-     1 atomic      245.7 us   39 %      -  an atomic per element
-     2 split       291.9 us   33 % 0.84 x  dx, then column sums: two reads
-                 loses at f32 8192 x 4096 (0.84 x)
-     3 ticket      156.8 us   61 % 1.86 x  column sums per CTA, added in index order
-     4 onepass      95.4 us  100 % 1.64 x  one read, rows and sums in registers
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
+     1 atomic      243.1 us   39 %      -  an atomic per element
+     2 split       291.8 us   33 % 0.83 x  dx, then column sums: two reads
+                 loses at f32 8192 x 4096 (0.83 x)
+     3 ticket      156.8 us   60 % 1.86 x  column sums per CTA, added in index order
+     4 onepass      95.4 us   99 % 1.64 x  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_layernorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6446,13 +6447,13 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
                                                             16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
-/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  thread per row, two uncoalesced passes
-     2 warp        123.8 us   51 %      -  warp per row, shuffles, re-reads from cache
-     3 onepass      61.9 us  102 % 2.00 x  16-byte loads, row in registers, one read
-     4 persist      65.0 us   97 % 0.95 x  w in registers, next rows on their way
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
+     1 naive        1132 us    6 %      -  thread per row, two uncoalesced passes
+     2 warp        126.3 us   50 % 8.96 x  warp per row, shuffles, re-reads from cache
+     3 onepass      61.6 us  103 % 2.05 x  16-byte loads, row in registers, one read
+     4 persist      63.8 us   99 % 0.96 x  w in registers, next rows on their way
                  loses at bf16 4096 x 16384 (0.89 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.01 x)
-     5 cluster     107.4 us   59 % 0.61 x  row split over a cluster, up to 512 KiB
+     5 cluster     107.9 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.01 x) and all of 4 more
     end of measured */
 #define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
@@ -6494,11 +6495,12 @@ KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, dou
     4 onepass  rows and column sums in registers, the next rows on their way into shared memory
                <- one read, and the memory never waits; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-23
-     1 atomic             -      -      -  an atomic per element
-     2 split              -      -      -  dx, then column sums: two reads
-     3 ticket      147.7 us   64 %      -  column sums per CTA, added in index order
-     4 onepass      93.7 us  101 % 1.58 x  one read, rows and sums in registers
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
+     1 atomic      210.3 us   45 %      -  an atomic per element
+     2 split       283.5 us   33 % 0.74 x  dx, then column sums: two reads
+                 loses at f32 8192 x 4096 (0.74 x)
+     3 ticket      147.5 us   64 % 1.92 x  column sums per CTA, added in index order
+     4 onepass      93.7 us  101 % 1.57 x  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_rmsnorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6563,12 +6565,12 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-23
-     1 atomic             -      -      -  one atomic per thread
-     2 shared      248.2 us  102 %      -  tree per CTA, an atomic each
-     3 warp        252.4 us  100 % 0.98 x  shuffles, an atomic per warp
+/*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-24
+     1 atomic      471.0 ms    0 %      -  one atomic per thread
+     2 shared      248.2 us   97 % 1898 x  tree per CTA, an atomic each
+     3 warp        252.3 us   95 % 0.98 x  shuffles, an atomic per warp
                  loses at f32 65536 x 4096 (0.98 x)
-     4 ticket      240.9 us  105 % 1.05 x  16-byte loads, last CTA finishes in order
+     4 ticket      241.4 us   99 % 1.05 x  16-byte loads, last CTA finishes in order
     end of measured */
 #define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_SUM_CTAS 4096 // most partial sums
@@ -6730,10 +6732,10 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 atomic             -      -      -  one atomic per thread
-     2 block       237.9 us   53 %      -  sum per CTA, an atomic each
-     3 ticket      121.7 us  104 % 1.95 x  16-byte loads, last CTA finishes
+/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 atomic      235.7 ms    0 %      -  one atomic per thread
+     2 block       236.6 us   51 %  996 x  sum per CTA, an atomic each
+     3 ticket      122.1 us   98 % 1.94 x  16-byte loads, last CTA finishes
     end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_MSE_CTAS 4096 // most partial sums
@@ -6878,9 +6880,9 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
                packs, so that stores of one overlap loads of the next
     bound by   memory: compare with bytes / copy bandwidth. Inputs and dx that reach a 16-byte boundary at
                different elements are taken one element at a time */
-/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      - -  one element per thread
-     2 unroll      182.8 us  104 % -  two 16-byte packs of each input in flight
+/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+     1 naive       392.2 us   48 %      -  one element per thread
+     2 unroll      182.1 us  104 % 2.15 x  two 16-byte packs of each input in flight
     end of measured */
 #define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6993,12 +6995,13 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                rows share a warp                      <- enough bytes in flight, few instructions; of long rows a
                CTA takes one and ends with it: what all CTAs read at a time is one narrow stretch of memory
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  thread per row, uncoalesced
-     2 split              -      -      -  two kernels: products to memory, row sums
-     3 matmul             -      -      -  a GEMM with one column, mostly padding
-     4 warp        242.9 us  104 %      -  warp per row, shuffles, one read
-     5 vec         244.7 us  103 % 0.99 x  16-byte loads, several rows in flight
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-24
+     1 naive        1112 us   23 %      -  thread per row, uncoalesced
+     2 split       945.1 us   27 % 1.18 x  two kernels: products to memory, row sums
+     3 matmul       2915 us    9 % 0.32 x  a GEMM with one column, mostly padding
+                 loses at f32 65536 x 4096 (0.32 x)
+     4 warp        242.5 us  104 % 12.0 x  warp per row, shuffles, one read
+     5 vec         235.2 us  107 % 1.03 x  16-byte loads, several rows in flight
     end of measured */
 #define KBK_CHECK_weighted_sum_fwd KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7240,13 +7243,14 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     6 vec      dx needs nothing of x: where both exceed the caches, one kernel reads all of x, then another
                writes all of dx     <- memory that reads and writes in turn loses time at each change
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  thread per element of dx, per column of dw
-     2 split              -      -      -  product to memory, its column sums, dx
-     3 matmul             -      -      -  two GEMMs, K = 1 and M = 1
-     4 ticket      923.4 us   55 %      -  column sums per CTA, added in order; dx
-     5 fused       509.6 us   99 % 1.81 x  dx and dw from one pass, 16-byte accesses
-     6 vec                -      -      -  much data: one kernel reads, another writes
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-24
+     1 naive        7962 us    6 %      -  thread per element of dx, per column of dw
+     2 split        1747 us   29 % 4.56 x  product to memory, its column sums, dx
+     3 matmul       5883 us    9 % 0.30 x  two GEMMs, K = 1 and M = 1
+                 loses at f32 65536 x 4096 (0.30 x)
+     4 ticket      923.3 us   54 % 6.37 x  column sums per CTA, added in order; dx
+     5 fused       540.4 us   93 % 1.71 x  dx and dw from one pass, 16-byte accesses
+     6 vec         477.9 us  105 % 1.13 x  much data: one kernel reads, another writes
     end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7518,11 +7522,11 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
                accesses, 64 or 128 bytes in flight per thread, 256-byte pieces of rows on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs rows of x and of y that are multiples of
                16 bytes, and addresses as well; it goes the way of padded otherwise */
-/*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread, strided writes
-     2 shared      715.8 us   35 %      -  32 x 32 tile in shared memory, bank conflicts
+/*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-24
+     1 naive        2052 us   12 %      -  one element per thread, strided writes
+     2 shared      715.6 us   35 % 2.87 x  32 x 32 tile in shared memory, bank conflicts
      3 padded      422.3 us   60 % 1.69 x  32 x 33 tile, no conflicts
-     4 vec         256.2 us   99 % 1.65 x  4 x 4 or 8 x 8 per thread, 16-byte accesses
+     4 vec         255.6 us   99 % 1.65 x  4 x 4 or 8 x 8 per thread, 16-byte accesses
     end of measured */
 #define KBK_CHECK_transpose_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7688,10 +7692,10 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     3 unroll   four 16-byte packs in flight          <- 64 bytes in flight per thread, one rescaling for 16 or
                32 logits. Rows of odd length: alignment is peeled row by row
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-23
-     1 split              -      -      -  log-softmax to memory in f32, then a gather
-     2 online      364.7 us   53 %      -  CTA per row, running (max, sum), one read
-     3 unroll      194.3 us  100 % 1.88 x  16-byte packs, four in flight per thread
+/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
+     1 split        1422 us   14 %      -  log-softmax to memory in f32, then a gather
+     2 online      364.6 us   53 % 3.90 x  CTA per row, running (max, sum), one read
+     3 unroll      194.0 us  100 % 1.88 x  16-byte packs, four in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_fwd KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)
 KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7839,9 +7843,9 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
                elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
                log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
-/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-23
-     1 naive              -      - -  one element per thread
-     2 unroll      391.0 us   99 % -  16-byte packs, two in flight per thread
+/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
+     1 naive        1623 us   24 %      -  one element per thread
+     2 unroll      390.9 us   99 % 4.15 x  16-byte packs, two in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8034,12 +8038,12 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
                boundary at different elements, take the way of rung 2 */
-/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-23
-     1 split              -      -      -  fwd unroll, then bwd unroll: three streams
-     2 fused       490.6 us   79 %      -  CTA per row, second read backwards
-     3 shared      422.5 us   92 % 1.16 x  row in shared memory, one read
-     4 cluster     460.7 us   84 % 0.92 x  row over 2 to 8 CTAs, sums through DSMEM
-                 loses at bf16 8192 x 50304 (0.92 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.23 x)
+/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
+     1 split       587.0 us   66 %      -  fwd unroll, then bwd unroll: three streams
+     2 fused       490.1 us   79 % 1.20 x  CTA per row, second read backwards
+     3 shared      421.2 us   92 % 1.16 x  row in shared memory, one read
+     4 cluster     461.3 us   84 % 0.91 x  row over 2 to 8 CTAs, sums through DSMEM
+                 loses at bf16 8192 x 50304 (0.91 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.23 x)
     end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
 KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8491,9 +8495,9 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                rows need more of them outstanding than a copy does
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
                not multiples of 16 bytes, or W or y is not aligned to 16 */
-/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  one element per thread
-     2 vec          23.5 us   94 %      -  warp per token, 16-byte accesses
+/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
+     1 naive        57.4 us   38 %      -  one element per thread
+     2 vec          23.5 us   94 % 2.45 x  warp per token, 16-byte accesses
      3 unroll       23.4 us   94 % 1.00 x  two packs per thread, ids first
     end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -8651,10 +8655,10 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                the first kernel, and have their rows of dy when the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
-/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-23
-     1 atomic             -      -      -  an atomic per element
-     2 vec          78.3 us   62 %      -  red.global.add.v4.f32
-     3 sorted       50.6 us   95 % 1.55 x  ids in order, one owner per row of dW
+/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
+     1 atomic       97.4 us   50 %      -  an atomic per element
+     2 vec          79.6 us   61 % 1.22 x  red.global.add.v4.f32
+     3 sorted       50.9 us   95 % 1.56 x  ids in order, one owner per row of dW
     end of measured */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
 #define KBKI_EMB_TH 1024   // threads of a CTA that orders
@@ -11610,11 +11614,11 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
                of each
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory where K is small: compare with the larger of the two times */
-/*  measured bmm fwd: bf16 128 times 1024 x 512 x 512
-     1 regblock           -      - -  matmul's kernel, batch in grid.z
-     2 mmapipe            -      - -  matmul's kernel, batch in grid.z
-     3 select             -      - -  by shape, with wgmma; the batch in the order of tiles
-    99 cublas             -      - -  cublasGemmStridedBatchedEx, no TF32
+/*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H200, 2026-11-24
+     1 regblock     3805 us    2 %      -  matmul's kernel, batch in grid.z
+     2 mmapipe     198.1 us   44 % 19.2 x  matmul's kernel, batch in grid.z
+     3 select      115.5 us   75 % 1.72 x  by shape, with wgmma; the batch in the order of tiles
+    99 cublas      114.2 us   76 %      -  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
 KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {

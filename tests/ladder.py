@@ -387,9 +387,8 @@ def run(suite, path, only):
                 new = json.load(f)
         names = {r['name'] for r in new}
         kept = [r for r in kept if r['name'] not in names] + [r for r in new if r['status'] == 'ok']
-        with open(path, 'w') as f:
-            json.dump(kept, f, indent=1)
-            f.write('\n')
+        with open(path, 'w') as f:  # a record a line
+            f.write('[\n' + ',\n'.join(json.dumps(r, separators=(',', ':')) for r in kept) + '\n]\n')
     print('%d records in %s' % (len(kept), path))
     return 0
 
