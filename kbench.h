@@ -10903,7 +10903,8 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 // The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
 static void kbi_warm_begin(kbi_run* run) {
     run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    snprintf(run->m.mode, sizeof run->m.mode, "%s", run->sampling.timer->mode);
+    bool rotates = run->recipe->mode == KBI_ROTATE && kbi_failed(run) && !run->work.host; // or was to
+    snprintf(run->m.mode, sizeof run->m.mode, "%s", rotates ? "rotate" : run->sampling.timer->mode);
     run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
     run->call.phase_began = run->call.window.begin = kbi_now();
     if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE))
@@ -11782,8 +11783,13 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
     int64_t room = a->run.memory.stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (!a->run.work.graph) return; // the timer says why
     if (n < 2 || n > KBI_REPLICAS || n * bytes > room) {
-        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                 n < 2 ? "--rotate needs the data in KB_ALLOC" : "too many copies to exceed L2");
+        if (n < 2)
+            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
+        else if (n > KBI_REPLICAS)
+            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "it takes %lld copies of this data to exceed L2 twice; at most %d rotate",
+                     (long long)n, KBI_REPLICAS);
+        else
+            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for the %lld copies of it that exceed L2 twice", (long long)n);
         return;
     }
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));

@@ -1145,6 +1145,10 @@ static void test_audit(void) {
     check_word("--op beside_unsaid --fast", "SIDE_STREAM");
     check_word("--op several --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
+    CHECK_STR(text(0, "mode"), "\"rotate\"");
+    check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD"); // MiB, and the data is 1
+    CHECK_HAS(text(0, "message"), "it takes 130 copies of this data to exceed L2 twice; at most 64 rotate");
+    CHECK_STR(text(0, "mode"), "\"rotate\"");
     run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");
     CHECK_INT(code, 2);
     check_output("no GPU 2: this machine has 2");
