@@ -11786,10 +11786,12 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         if (n < 2)
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
         else if (n > KBI_REPLICAS)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "it takes %lld copies of this data to exceed L2 twice; at most %d rotate",
-                     (long long)n, KBI_REPLICAS);
+            kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+                     "it takes %lld copies of this data to exceed L2 twice; at most %d rotate", (long long)n,
+                     KBI_REPLICAS);
         else
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for the %lld copies of it that exceed L2 twice", (long long)n);
+            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for the %lld copies of it that exceed L2 twice",
+                     (long long)n);
         return;
     }
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
