@@ -6494,6 +6494,7 @@ typedef struct kbi_backend {
         double (*clock)(void);                         // of the SMs, in MHz; NaN: not known
         void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
         void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
+        void (*throttled)(kbi_measured* m);            // that alone, which takes no time worth a word
     } sensors;
     const kbi_instrument* instruments[5]; // up to the first NULL
 } kbi_backend;
@@ -6663,8 +6664,8 @@ typedef struct kbi_run {
     // wants to know
     void (*progress)(void* to, bool machine);
     void* progress_to;
-    int64_t began, shown;
-    uint64_t range; // of the case, for profilers
+    int64_t began, shown; // shown: when it was, or would have been
+    uint64_t range;       // of the case, for profilers
     kbi_place place;
     kbi_body_call call;
     kbi_work work;
@@ -7509,7 +7510,7 @@ static const kbi_backend kbi_cpu = {
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL },
     { KBI_PERF, NULL, NULL, NULL, NULL }
 };
 // clang-format on
@@ -7554,7 +7555,7 @@ static const kbi_backend kbi_scripted = {
     KBI_HOST_MEMORY,
     { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL }
 };
 // clang-format on
@@ -8286,15 +8287,20 @@ static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
     if (n->power && n->power(n->device, &value) == 0) *power_w = value / 1000.0;
 }
 
+static void kbi_gpu_throttled(kbi_measured* m) {
+    const kbi_nvml* n = &kbi_lab.nvml;
+    unsigned long long mask = 0;
+    if (n->device && n->reasons && n->reasons(n->device, &mask) == 0) kbi_nvml_reasons(m, mask);
+}
+
 static void kbi_gpu_sense(kbi_measured* m) {
     unsigned value = 0;
-    unsigned long long mask = 0;
     if (!kbi_lab.nvml.device) return;
     if (kbi_lab.nvml.clock && kbi_lab.nvml.clock(kbi_lab.nvml.device, 2, &value) == 0) m->memory_clock = value;
     if (kbi_lab.nvml.power && kbi_lab.nvml.power(kbi_lab.nvml.device, &value) == 0) m->power = value / 1000.0;
     if (kbi_lab.nvml.temperature && kbi_lab.nvml.temperature(kbi_lab.nvml.device, 0, &value) == 0)
         m->temperature = value;
-    if (kbi_lab.nvml.reasons && kbi_lab.nvml.reasons(kbi_lab.nvml.device, &mask) == 0) kbi_nvml_reasons(m, mask);
+    kbi_gpu_throttled(m);
     unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
     unsigned count = 64;
     if (kbi_lab.nvml.processes && kbi_lab.nvml.processes(kbi_lab.nvml.device, &count, processes) == 0 && count > 1)
@@ -8495,6 +8501,7 @@ typedef struct kbi_graph { // the block captured once, and many times in a row
     cudaGraph_t one;       // what the audit captured
     cudaGraphExec_t many[2];
     int64_t launches; // N
+    bool ungated;     // the gate did not hold back what was behind it
 } kbi_graph;
 
 static double kbi_sample_mean(int size) {
@@ -8527,11 +8534,8 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Ends a sample; true when its group is complete and its times can be read.
-static bool kbi_sample_complete(kbi_run* run) {
-    if (!kbi_launch_end()) return false;
-    run->sampling.open = false;
-    kbi_lab.gpu.at = 0;
+// Whether a sample that has ended counts; one in which the machine stood still is taken again.
+static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_lab.gpu.alarmed ? run->sampling.alarms + 1 : 0;
     bool spoilt = kbi_lab.gpu.alarmed || run->sampling.stops != kbi_lab.stops;
@@ -8543,6 +8547,14 @@ static bool kbi_sample_complete(kbi_run* run) {
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
+}
+
+// Ends a sample; true when its group is complete and its times can be read.
+static bool kbi_sample_complete(kbi_run* run) {
+    if (!kbi_launch_end()) return false;
+    run->sampling.open = false;
+    kbi_lab.gpu.at = 0;
+    return kbi_sample_counts(run);
 }
 
 // The empty kernels of a shape; a launch that this GPU refuses counts as the plainest.
@@ -8631,8 +8643,8 @@ static void kbi_events_end(kbi_run* run) {
 
 // --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
 
-static double kbi_graph_ns(cudaGraphExec_t exec) {
-    kbi_sample_open(true, 1);
+static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
+    kbi_sample_open(gated, 1);
     kbi_launch_begin(false);
     cudaGraphLaunch(exec, kbi_lab.gpu.stream);
     kbi_launch_end();
@@ -8645,8 +8657,8 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     cudaGraphExec_t probe = NULL;
     if (!g || run->call.sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
         return cudaGetLastError(), 0;
-    kbi_graph_ns(probe);
-    double each = kbi_graph_ns(probe) - 2000; // about; 2 us of it are the events'
+    kbi_graph_ns(probe, true);
+    double each = kbi_graph_ns(probe, true) - 2000; // about; 2 us of it are the events'
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
@@ -8683,9 +8695,13 @@ static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
+// An alarm in either of the two is one of both.
 static double kbi_graph_slope(const kbi_graph* g) {
-    double once = kbi_graph_ns(g->many[0]);
-    return (kbi_graph_ns(g->many[1]) - once) / (double)g->launches;
+    double once = kbi_graph_ns(g->many[0], !g->ungated);
+    bool alarmed = kbi_lab.gpu.alarmed != 0;
+    double twice = kbi_graph_ns(g->many[1], !g->ungated);
+    if (alarmed) kbi_lab.gpu.alarmed = 1;
+    return (twice - once) / (double)g->launches;
 }
 
 static void kbi_graph_alone(kbi_run* run) {
@@ -8702,11 +8718,15 @@ static void kbi_graph_alone(kbi_run* run) {
         run->m.bias_ns = run->m.floor_ns = 0;
         return;
     }
+    run->sampling.stops = kbi_lab.stops;
+    g->ungated = !run->sampling.gated;
     double ns = kbi_graph_slope(g);
-    kbi_stop_on_error(run, "in the timed loop");
+    bool gated = kbi_lab.gpu.gated;
+    if (!kbi_sample_counts(run)) return;
+    run->m.ungated = !gated;
     run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
     run->m.floor_ns = kbi_lab.calibration.graph_floor;
-    if (!kbi_failed(run)) kbi_add_sample(run, ns);
+    kbi_add_sample(run, ns);
 }
 
 static void kbi_graph_forget(kbi_run* run) {
@@ -8794,7 +8814,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     char why[400];
     kbi_look_persisting();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
-    if (kbi_copies_wait(run)) run->sampling.gated = false;
+    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph of them waits as a whole
     if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
     if (recipe->timing == KBI_BY_CUPTI || recipe->timing == KBI_BY_BOTH) {
         bool both = recipe->timing == KBI_BY_BOTH, open = kbi_cupti_open(); // now: opening it takes a while
@@ -10642,7 +10662,7 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
-    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark },
+    { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
     { &kbi_energy_instrument, &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
 };
 // clang-format on
@@ -10945,11 +10965,24 @@ static void kbi_enter_loop(kbi_run* run) {
     run->call.proved = run->call.fresh;
 }
 
+// Between units, some times a second, whatever timed them and whoever wants to know: a clock that fell and came back
+// shows at neither end.
+static void kbi_look_around(kbi_run* run, kbi_unit unit) {
+    int64_t now = kbi_now();
+    if (run->sampling.open || now - run->shown <= 100000000) return;
+    run->shown = now;
+    if (run->progress) run->progress(run->progress_to, false);
+    if (unit != KBI_SAMPLE || run->call.phase != KBI_PHASE_SAMPLE) return;
+    if (run->backend->sensors.throttled) run->backend->sensors.throttled(&run->m);
+    kbi_note_clock(run, kbi_clock_mhz(run));
+}
+
 static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
     run->sampling.timer->alone(run);
     run->call.unit = KBI_NO_UNIT;
+    kbi_look_around(run, unit);
 }
 
 // Rests until the conductor lets it go on. false: the body has to return, and to be called again.
@@ -11120,13 +11153,7 @@ static void kbi_unit_end(kbi_run* run) {
         if (run->work.beside && !run->sampling.open) run->backend->capture.settle(run);
     }
     run->call.unit = KBI_NO_UNIT;
-    int64_t now = kbi_now();
-    if (run->progress && !run->sampling.open && now - run->shown > 100000000) {
-        run->shown = now;
-        run->progress(run->progress_to, false);
-        bool sampled = unit == KBI_SAMPLE && run->call.phase == KBI_PHASE_SAMPLE;
-        if (sampled) kbi_note_clock(run, kbi_clock_mhz(run));
-    }
+    kbi_look_around(run, unit);
 }
 
 // Whether the timed block can run at all on what is there; a case without a GPU is skipped, not wrong.

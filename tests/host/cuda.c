@@ -308,6 +308,33 @@ KBENCH(slows_down) {
     }
     gpu.cycles = 0;
 }
+// In graphs, which launch the block where its function is not: in the middle of the samples the process is stopped, or
+// the clock falls for a while, and is back when they end.
+static kbi_run* in_graphs;
+static double stop_in_graph(void) {
+    static int samples;
+    samples += in_graphs->call.unit == KBI_SAMPLE;
+    if (samples != 41) return 0; // the shorter graph of the 21st
+    samples++;
+    const char* for_ms = getenv("VIRTUAL_STOP");
+    stop_for((unsigned)atoi(for_ms));
+    return 5e6;
+}
+static double slow_in_graph(void) {
+    bool slow = in_graphs->m.n >= 100 && in_graphs->m.n < 200;
+    gpu.cycles = in_graphs->call.unit == KBI_SAMPLE && slow ? 1.5 : 1.98;
+    usleep(in_graphs->call.unit == KBI_SAMPLE ? 1000 : 0);
+    return 0;
+}
+static void in_graph(kb_state* kb, double (*happens)(void)) {
+    KB_ALLOC(kb, char, 4 << 20);
+    if (kb->run->call.last != KBI_PHASE_CHECK && !kb->run->place.stand_in)
+        in_graphs = kb->run, gpu.at_graph = happens;
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+    if (!kb->run->place.stand_in) gpu.at_graph = NULL, gpu.cycles = 0;
+}
+KBENCH(stops_in_graph) { in_graph(kb, stop_in_graph); }
+KBENCH(slows_in_graph) { in_graph(kb, slow_in_graph); }
 // Where a buffer lies decides what a kernel takes: up to 9 % more.
 static void by_place(kb_state* kb) {
     char* p = KB_ALLOC(kb, char, 4 << 20);
@@ -857,6 +884,10 @@ static void test_states(void) {
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_HAS(text(0, "message"), "from 1980 MHz (burst) to 1500 MHz (sustained)");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1500, 0.01);
+    run("--op slows_in_graph --rotate --iters 300"); // seen on the way
+    CHECK_STR(text(0, "mode"), "\"rotate\"");
+    CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
+    CHECK_REAL(number(0, "sm_clock_mhz"), 1980, 0.01);
     // what the program sets aside in L2 is given up before each launch, or it would be warm
     run("VIRTUAL_ASIDE=1 --op known --fast -a bytes=24 -a ns=5600,20000");
     for (int i = 0; i < file.n; i++)
@@ -1289,6 +1320,15 @@ int main(int argc, char** argv) {
     run("--op stops_briefly --iters 80");
     CHECK_INT(number(0, "samples_retaken"), 1);
     CHECK_REAL(number(0, "time_ms"), 0.020, 0.01);
+    for (int i = 0; i < 2; i++) { // nor is a graph: it may have been let go by the watchdog, or not
+        run(i ? "VIRTUAL_STOP=1300 --op stops_in_graph --rotate --iters 60"
+              : "VIRTUAL_STOP=200 --op stops_in_graph --rotate --iters 60");
+        CHECK_STR(text(0, "mode"), "\"rotate\"");
+        CHECK_INT(number(0, "samples"), 60), CHECK_INT(number(0, "samples_retaken"), 1);
+        CHECK_THAT(number(0, "time_ms_min") > 0.0053 && number(0, "time_ms_max") < 0.0055, "%d: %g to %g ms", i,
+                   number(0, "time_ms_min"), number(0, "time_ms_max"));
+        CHECK_THAT(!strstr(text(0, "flags"), "UNGATED"), "stopped: %s", text(0, "flags"));
+    }
     // under a tool that waits for every launch no gate can be used; the times are as right
     check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
     // a tool that is known by its library: everything runs and is checked, little of it, and nothing is timed

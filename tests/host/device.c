@@ -268,6 +268,12 @@ static kbi_graph* kept_graph(int nodes, double ns) {
     return g->one = graph_of(nodes, ns), g;
 }
 
+static double alarm_at_graph(void) { // where something waits behind the gate, in the first of both
+    static int launches;
+    if (kbi_lab.gpu.gated && launches++ % 2 == 0) kbi_lab.gpu.alarmed = 1;
+    return 0;
+}
+
 static void test_graphs(void) {
     static const struct {
         int nodes, copies;
@@ -332,7 +338,17 @@ static void test_graphs(void) {
     kbi_lab.calibration.graph_floor = 1234;
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_REAL(run->sampling.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
-    CHECK_REAL(run->m.floor_ns, 1234, 0);
+    CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK(!run->m.ungated);
+    // one in which the watchdog came is taken again, and after the second in a row without a gate
+    gpu.at_graph = alarm_at_graph;
+    for (int k = 0; k < 2; k++) {
+        kbi_graph_alone(run);
+        CHECK_INT(run->m.n, !k), CHECK_INT(run->m.retaken, k ? 3 : 1), CHECK_INT(run->sampling.gated, !k);
+    }
+    kbi_graph_alone(run);
+    CHECK_INT(run->m.n, 1), CHECK_INT(run->m.retaken, 3), CHECK(run->m.ungated && !kbi_lab.gpu.gated);
+    CHECK_REAL(run->sampling.samples[0], 3400, 0.1);
+    gpu.at_graph = NULL;
     for (int i = 0; i < 2; i++) cudaGraphExecDestroy(g.many[i]);
 }
 
@@ -349,6 +365,7 @@ static void test_choose(void) {
         { 0, KBI_BY_EVENTS, KBI_HOT, 1, 0, &kbi_hot_timer, 0, 1 },
         { 0, KBI_BY_EVENTS, KBI_ROTATE, 1, 0, &kbi_rotate_timer, 0, 1 },
         { 0, KBI_BY_EVENTS, KBI_ROTATE, 0, 0, &kbi_hot_timer, (uint64_t)1 << KB_FLAG_NOT_COLD, 1 },
+        { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_ROTATE, 1, 0, &kbi_rotate_timer, 0, 1 },
         { 0, KBI_BY_WALL, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
         { KB_EXPECT_SYNC, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
         { KB_EXPECT_ALLOC, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
