@@ -860,7 +860,8 @@ KBI_INLINE const kb_build* kbi_build(void) {
 // call; entries of one operation stand together at the place of the first, which is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
 // Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process. NULL only when out
-// of memory; a bad description gives a state whose KB_TIME does not run and whose result says why.
+// of memory; a bad description gives a state whose KB_TIME does not run and whose result says why. SIGCONT is handled
+// meanwhile, to notice stops of the process (a handler of the program's is called, too), and given back afterwards.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Callback form: opens, times fn(stream, user) as the block, closes.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
@@ -24008,6 +24009,45 @@ static kb_result kbi_given_result(const kbi_case* c, kbi_measured* m, const doub
     return r;
 }
 
+// --- stops of the process, while it measures ---
+
+#ifdef SA_RESETHAND
+static struct kbi_watched {
+    struct sigaction before; // what the program itself does when it goes on: that is done as well
+    int times;               // kb_open, kb_compare within each other
+} kbi_watched;
+
+static void kbi_program_went_on(int number, siginfo_t* info, void* context) {
+    const struct sigaction* before = &kbi_watched.before;
+    kbi_lab.stops = kbi_lab.stops + 1;
+    if (before->sa_flags & SA_SIGINFO)
+        before->sa_sigaction(number, info, context);
+    else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)
+        before->sa_handler(number);
+}
+
+static void kbi_watch_begin(void) {
+    if (kbi_watched.times++ || sigaction(SIGCONT, NULL, &kbi_watched.before) != 0) return;
+    struct sigaction ours = kbi_watched.before; // with its mask, and its stack
+    bool none = !(ours.sa_flags & SA_SIGINFO) && (ours.sa_handler == SIG_DFL || ours.sa_handler == SIG_IGN);
+    ours.sa_flags = none ? SA_RESTART : ours.sa_flags & ~(int)SA_RESETHAND;
+    ours.sa_flags |= SA_SIGINFO;
+    ours.sa_sigaction = kbi_program_went_on;
+    sigaction(SIGCONT, &ours, NULL);
+}
+
+// Gives back what was there, unless the program has put something else in its place meanwhile.
+static void kbi_watch_end(void) {
+    struct sigaction now;
+    if (--kbi_watched.times || sigaction(SIGCONT, NULL, &now) != 0) return;
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == kbi_program_went_on)
+        sigaction(SIGCONT, &kbi_watched.before, NULL);
+}
+#else // hidden by strict C11, whose signal() could not give back what it took: nobody watches
+static void kbi_watch_begin(void) {}
+static void kbi_watch_end(void) {}
+#endif
+
 // --- a block between two calls ---
 
 typedef struct kbi_embedded {
@@ -24030,6 +24070,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_run_case(&e->run, &e->of);
     kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
     if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
+    kbi_watch_begin();
     return &e->run.kb;
 }
 
@@ -24042,6 +24083,7 @@ kb_result kb_close(kb_state* kb) {
         return r;
     }
     kbi_embedded* e = (kbi_embedded*)kb->run;
+    kbi_watch_end();
     kbi_body_ended(&e->run);
     kbi_run_finish(&e->run);
     r = kbi_given_result(&e->of, &e->run.m, e->run.sampling.samples, &e->recipe);
@@ -24154,7 +24196,9 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     }
     kbi_recipe_of_desc(&recipe, &given[0].desc);
     kbi_host_program_open(&recipe);
+    kbi_watch_begin();
     kbi_run_cases(cases, &recipe, kbi_host_program.backend, &kbi_host_program.machine, 0, (int)n, wanted, &sink);
+    kbi_watch_end();
     for (int i = 0; i < (int)n; i++) {
         if (!found.samples[i]) kbi_found_lost(&found.m[i]);
         results[i] = kbi_given_result(&cases[i], &found.m[i], found.samples[i], &recipe);

@@ -1215,6 +1215,28 @@ static void test_answers(void) {
     }
 }
 
+// A clock that falls for a while and comes back, and what lowers it, are seen by a program that measures by itself, too.
+static void test_on_the_way(void) {
+    kb_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = "slows", d.samples = 400;
+    setenv("VIRTUAL_THROTTLE", "4", 1);
+    kb_state* kb = kb_open(&d);
+    KB_TIME(kb) {
+        bool slow = kb->run->m.n >= 150 && kb->run->m.n < 250;
+        gpu.idle = !slow; // then nothing throttles
+        kernel(slow ? 7000 : 5000, 24, kb->stream);
+        if (kb->run->call.unit == KBI_SAMPLE && kb->run->call.phase == KBI_PHASE_SAMPLE) usleep(200);
+    }
+    kb_result r = kb_close(kb);
+    gpu.idle = false;
+    unsetenv("VIRTUAL_THROTTLE");
+    CHECK_INT(r.status, KB_OK);
+    CHECK_STR(r.throttle ? r.throttle : "", "power cap");
+    CHECK(r.flags >> KB_FLAG_CLOCK_VARIES & 1);
+    kb_result_free(&r);
+}
+
 static void test_in_process(void) {
     kb_desc d;
     void* kept;
@@ -1237,6 +1259,7 @@ static void test_in_process(void) {
     CHECK_REAL(kbi_lab.calibration.graph_floor, 576 + 400, 1e-3);
     kb_result_free(&r);
     test_answers();
+    test_on_the_way();
     d.device = 1; // one that is not the first one's
     r = kb_run(&d, launch_5us, NULL);
     CHECK_INT(r.status, KB_FAILED);
