@@ -6540,6 +6540,7 @@ typedef struct kbi_memory {
     bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
+    bool unheld;                   // what an output held was not kept, for want of room
     int64_t device, device_peak, host, host_peak;
     int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
     int64_t pool_before;              // in use of the pool when the case began
@@ -7645,7 +7646,10 @@ static void kbi_hold_block(kbi_run* run, kbi_block* block) {
     const kbi_backend* b = kbi_block_home(run, block);
     if (!block->held) {
         block->held = (char*)b->memory.alloc(block->place, block->bytes);
-        if (!block->held) return; // no room to prove it
+        if (!block->held) {
+            run->memory.unheld = true;
+            return;
+        }
         if (block->place == KB_DEVICE) run->memory.held += (int64_t)block->bytes;
     }
     b->memory.copy(block->held, block->base + KBI_GUARD, block->bytes);
@@ -7657,7 +7661,10 @@ static void kbi_hold(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
     int64_t room = kbi_free_bytes(run->backend), all = m->device + m->host;
-    if (embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2))) return;
+    if (embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2))) {
+        m->unheld = true;
+        return;
+    }
     for (kbi_block* block = m->blocks; block; block = block->next) {
         if (!block->bytes || (!embedded && !kbi_read_later(m, block))) continue;
         block->changed = block->held && kbi_block_as_held(run, block);
@@ -7901,6 +7908,7 @@ static void kbi_mark_read(kbi_run* run, const void* p) {
     kbi_memory* m = &run->memory;
     const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
     int i = block ? block->ordinal : 64 * KBI_READ_WORDS;
+    m->unheld |= block && i >= 64 * KBI_READ_WORDS;
     if (i >= 64 * KBI_READ_WORDS || (m->read[i / 64] >> i % 64 & 1) != 0) return;
     m->read[i / 64] |= (uint64_t)1 << i % 64;
     m->read_bytes += (int64_t)block->bytes;
@@ -11342,6 +11350,9 @@ static void kbi_body_ended(kbi_run* run) {
     kbi_stop_on_error(run, "after the timed block");
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), keeps = kbi_wants_fresh(run);
+    if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
+        kb_note(&run->kb,
+                "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
     if (!lost) kbi_check_guards(run);

@@ -911,6 +911,7 @@ static void test_fills(void) {
         block->ordinal = far.ordinal = ordinals[i];
         CHECK(!kbi_read_later(&run->memory, &far));
         kbi_mark_read(run, b);
+        CHECK_INT(run->memory.unheld, i == 4);
         CHECK_INT(kbi_read_later(&run->memory, &far), i < 4),
             CHECK_INT(run->memory.read_bytes - bytes, i < 4 ? 20 : 0);
     }
@@ -969,6 +970,26 @@ static void test_held(void) {
         CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
         kbi_memory_free(run->backend, &run->memory, false);
         CHECK_INT(run->memory.device, 0), CHECK_INT(run->memory.held, 0);
+    }
+}
+
+// What cannot be set back is said, once, of what was checked: nobody knows then who wrote it.
+static void test_unheld(void) {
+    for (int i = 0; i < 6; i++) { // kb_open; large; its result was looked at
+        bool embedded = i > 0, large = i > 1, verified = i != 3;
+        kbi_run* run = new_run();
+        kb_state* kb = new_state(run);
+        kb_alloc(kb, KB_HOST, 1, 50);
+        run->call.last = KBI_PHASE_PROVE, run->work.checked = !embedded, run->call.looped = true;
+        if (large) run->memory.host = ((int64_t)1 << 30) + (i != 5);
+        kbi_hold(run);
+        CHECK_INT(run->memory.unheld, large && i != 5),
+            CHECK_INT(run->memory.blocks->held != NULL, embedded && !run->memory.unheld);
+        run->m.verified = verified ? 1 : -1;
+        if (i == 4) run->call.last = KBI_PHASE_CHECK;
+        kbi_body_ended(run);
+        CHECK_THAT((strstr(run->m.message, "could not be set back") != NULL) == (i == 2), "%d: %s", i,
+                   run->m.message);
     }
 }
 
@@ -1406,6 +1427,7 @@ int main(void) {
     test_may();
     test_fills();
     test_held();
+    test_unheld();
     test_constant();
     test_taken();
     test_stage_fails();
