@@ -908,6 +908,13 @@ static void test_states(void) {
         CHECK_INT(strstr(text(0, "flags"), "THROTTLED") != NULL, strcmp(throttles[i].reasons, "null") != 0);
         CHECK_STR(text(0, "clocks_locked"), i == 6 ? "true" : "false");
     }
+    for (int i = 0; i < 3; i++) { // too little memory to tell a read from L2 by; what is not cold does not claim it
+        run(i == 0   ? "--op several --fast"
+            : i == 1 ? "VIRTUAL_MIB=2000 --op several --fast"
+                     : "VIRTUAL_MIB=2000 --op several --fast --hot");
+        CHECK_STR(text(0, "status"), "\"ok\"");
+        CHECK_THAT((strstr(text(0, "message"), "not proven cold") != NULL) == (i == 1), "%d: %s", i, text(0, "message"));
+    }
     run("--op slows_down --iters 200");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_HAS(text(0, "message"), "from 1980 MHz (burst) to 1500 MHz (sustained)");

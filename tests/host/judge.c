@@ -247,6 +247,12 @@ static void test_cold(void) {
         kbi_judge_cold(&r, &m, &machine);
         CHECK_INT(r.flags >> KB_FLAG_NOT_COLD & 1, i == 1);
         CHECK_INT(r.status, i == 1 ? KB_FAILED : KB_OK);
+        CHECK_THAT((r.message && strstr(r.message, "not proven cold")) == (i == 2), "%d: %s", i, r.message ? r.message : "");
+        kb_result_free(&r);
+        kbi_result_clear(&r);
+        kbi_machine_clear(&machine, "script"); // it has no L2
+        kbi_judge_cold(&r, &m, &machine);
+        CHECK(!r.message), CHECK_INT(r.status, KB_OK);
         kb_result_free(&r);
     }
 }

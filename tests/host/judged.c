@@ -22,6 +22,7 @@ static void fresh(const char* mode) {
     m.status = KB_OK;
     snprintf(m.mode, sizeof m.mode, "%s", mode);
     kbi_machine_clear(&machine, "cuda");
+    machine.cold = 1;
     machine.l2 = 1000;
 }
 
