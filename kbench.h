@@ -25102,6 +25102,28 @@ static void kbi_warn_idle(const kbi_options* o) {
                      kbi_options_table[kbi_choosing_options[i]].name, o->on[KBI_OPTION_env] ? "env" : "selftest");
 }
 
+// Only comparisons have rounds; cases alone go by what else was said.
+static void kbi_warn_rounds(const kbi_options* o, const kbi_plan* plan) {
+    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
+    int alone = 0, compared = 0;
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        if (end - first > 1)
+            compared++;
+        else
+            alone++;
+    }
+    const char* where = alone ? " where a case has a rival" : "";
+    if (!o->rounds || !plan->n) return;
+    if (!compared) kbi_warn("--rounds is without effect: no case has a rival");
+    for (int i = 0; i < KBI_COUNT(known) && compared; i++)
+        if (o->on[known[i]])
+            kbi_warn("--%s is without effect%s: --rounds says how many rounds there are",
+                     kbi_options_table[known[i]].name, where);
+    if (o->on[KBI_OPTION_max_time] && compared)
+        kbi_warn("--max-time bounds the warm-up alone%s: --rounds says how many rounds there are", where);
+}
+
 // A runner that splits a program's tests asks in this way whether the program knows of it.
 static bool kbi_shard_noted(void) {
     const char* path = getenv("GTEST_SHARD_STATUS_FILE");
@@ -25144,6 +25166,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
                  (long long)o->shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o->on, kbi_idle_options, KBI_COUNT(kbi_idle_options));
+    if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
     if (looks && o->on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o->jsonl)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
