@@ -1451,6 +1451,27 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
+_beside: List[bool] = []  # while Triton's do_bench runs: whether it came back here, being kbench's by that name
+_pairs: List[Tuple[float, float]] = []  # of the do_bench calls since Mark last asked: kbench's ms, Triton's
+
+
+def _by_triton(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
+    """What triton.testing.do_bench gives of the same, or None: there is none, or it fails."""
+    if _beside:
+        _beside[0] = True
+        return None
+    _beside.append(False)
+    try:
+        from triton.testing import do_bench as theirs
+
+        got = theirs(fn, **options)
+        return None if _beside[0] else got
+    except Exception:
+        return None
+    finally:
+        _beside.clear()
+
+
 def do_bench(
     fn: Callable[[], Any],
     warmup: float = 25,
@@ -1461,8 +1482,12 @@ def do_bench(
     host: Optional[bool] = None,
 ) -> Any:
     """Takes triton.testing.do_bench's arguments and gives what it gives, in ms: measured by kbench
-    (evicted L2, behind a gate, what events read too much taken off). rep: ms of samples; warmup is without
-    effect: kbench warms up until times have settled. Raises Error where there is no time."""
+    (evicted L2, behind a gate, what events read too much taken off). rep: ms of samples; warmup, in ms, is
+    without effect: kbench warms up until times have settled. Raises Error where there is no time.
+
+    Of GPU work Triton's own do_bench, where it is installed, is asked the same afterwards: do_bench.last is
+    then (kbench's ms, Triton's ms), of quantiles the first, of all samples the median. Else it is None."""
+    do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode is min, max, mean, median or all; not {return_mode}")
     tensors = list(grad_to_none or [])
@@ -1475,17 +1500,29 @@ def do_bench(
     if record.time_ms is None:
         raise Error(repr(record))
     samples = record.samples_ms
+    got: Any
     if quantiles is not None:
-        values = [_quantile(samples, q) for q in quantiles]
-        return values[0] if len(values) == 1 else values
-    if return_mode == "all":
-        return list(samples)
-    return {
-        "min": min(samples),
-        "max": max(samples),
-        "mean": sum(samples) / len(samples),
-        "median": record.time_ms,
-    }[return_mode]
+        got = [_quantile(samples, q) for q in quantiles]
+        got = got[0] if len(got) == 1 else got
+    elif return_mode == "all":
+        got = list(samples)
+    else:
+        got = {
+            "min": min(samples),
+            "max": max(samples),
+            "mean": sum(samples) / len(samples),
+            "median": record.time_ms,
+        }[return_mode]
+    options = dict(warmup=warmup, rep=rep, grad_to_none=tensors or None, quantiles=quantiles, return_mode=return_mode)
+    theirs = None if host else _by_triton(fn, options)
+    if theirs is not None:
+        one = lambda v: float(v if not isinstance(v, list) else v[0] if quantiles is not None else _quantile(v, 0.5))
+        do_bench.last = one(got), one(theirs)  # type: ignore[attr-defined]
+        _pairs.append(do_bench.last)  # type: ignore[attr-defined]
+    return got
+
+
+do_bench.last = None  # type: ignore[attr-defined]
 
 
 class Benchmark:
@@ -1518,7 +1555,11 @@ class Benchmark:
         self.xlabel, self.ylabel, self.x_log, self.y_log, self.styles = xlabel, ylabel, x_log, y_log, styles
 
     def points(self) -> List[Dict[str, Any]]:
+        """What x_names are at each of x_vals. ValueError: a tuple that is not as long as x_names."""
         one = [v if isinstance(v, (list, tuple)) else [v] * len(self.x_names) for v in self.x_vals]
+        for values in one:
+            if len(values) != len(self.x_names):
+                raise ValueError(f"x_vals has {values}, where x_names has {len(self.x_names)}: {self.x_names}")
         return [dict(zip(self.x_names, values)) for values in one]
 
 
@@ -1529,22 +1570,26 @@ class Mark:
         self.fn, self.benchmarks = fn, benchmarks
 
     def _rows(self, b: Benchmark, **given: Any) -> List[Dict[str, Any]]:
+        """A dict a point: of each line its value, NAME-min, NAME-max, and NAME-pair, of its one do_bench."""
         rows = []
         for point in b.points():
             row = dict(point)
             for value, name in zip(b.line_vals, b.line_names):
+                del _pairs[:]
                 got = self.fn(**point, **{b.line_arg: value}, **b.args, **given)
                 y, low, high = got if isinstance(got, (list, tuple)) else (got, None, None)
                 row[name], row[name + "-min"], row[name + "-max"] = y, low, high
+                row[name + "-pair"] = _pairs[0] if len(_pairs) == 1 else None
             rows.append(row)
         return rows
 
-    def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> None:
+    def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> bool:
+        """True: there is a file."""
         try:
             import matplotlib.pyplot as plot
         except ImportError:
             print("kbench: no matplotlib, so no figure", file=sys.stderr)
-            return
+            return False
         plot.figure()
         for i, name in enumerate(b.line_names):
             style = {"color": b.styles[i][0], "ls": b.styles[i][1]} if b.styles else {}
@@ -1564,6 +1609,24 @@ class Mark:
         if show:
             plot.show()
         plot.close()
+        return bool(path)
+
+    def _print(self, b: Benchmark, rows: List[Dict[str, Any]], keys: List[str]) -> None:
+        """The table; beside a line whose function asked do_bench, what Triton's read there, and how far that is
+        from kbench's."""
+        head, columns = [], []
+        for key in keys:
+            head.append(key)
+            columns.append([f"{r[key]:.6g}" if isinstance(r[key], float) else str(r[key]) for r in rows])
+            pairs = [r.get(key + "-pair") for r in rows] if key in b.line_names else []
+            if any(pairs):
+                head += ["triton ms", "off %"]
+                columns.append([f"{p[1]:.6g}" if p else "-" for p in pairs])
+                columns.append([f"{100 * (p[1] / p[0] - 1):+.1f}" if p and p[0] else "-" for p in pairs])
+        widths = [max(map(len, [name, *column])) for name, column in zip(head, columns)]
+        print(b.plot_name + ":")
+        for line in [head, *zip(*columns)]:
+            print("  ".join(text.rjust(w) for text, w in zip(line, widths)))
 
     def run(
         self,
@@ -1571,32 +1634,47 @@ class Mark:
         print_data: bool = False,
         save_path: str = "",
         return_df: bool = False,
+        *,
+        diff_col: bool = False,
+        save_precision: int = 6,
         **given: Any,
     ) -> Any:
-        """save_path: a folder for PLOT_NAME.csv, and PLOT_NAME.png where matplotlib is. return_df: pandas'
-        frames where it is there, else lists of dicts; of one Benchmark the one, of a list a list."""
+        """Measures every point of every line. given goes to the function.
+
+        print_data: a table of each Benchmark; where the function asked do_bench once a point, and Triton is
+            installed, with what Triton's own do_bench read (triton ms) and by how much that is off (off %).
+        save_path: a folder for PLOT_NAME.csv, with save_precision digits behind the point, for PLOT_NAME.png
+            where matplotlib is, and for results.html, a page of both.
+        return_df: x_names and line_names, as pandas' frame where it is there, else as a list of dicts; of one
+            Benchmark the one, of a list a list.
+        diff_col: of two lines, a column Diff: the second less the first."""
         several = isinstance(self.benchmarks, (list, tuple))
-        found = []
-        for b in self.benchmarks if several else [self.benchmarks]:
-            rows = self._rows(b, **given)
-            keys = b.x_names + b.line_names
-            show = lambda v: f"{v:.6g}" if isinstance(v, float) else str(v)
-            if print_data:
+        found, page = [], []
+        try:
+            for b in self.benchmarks if several else [self.benchmarks]:
+                rows = self._rows(b, **given)
+                keys = b.x_names + b.line_names
+                if diff_col and len(b.line_names) == 2:
+                    keys = keys + ["Diff"]
+                    for r in rows:
+                        r["Diff"] = r[b.line_names[1]] - r[b.line_names[0]]
+                if print_data:
+                    self._print(b, rows, keys)
+                show = lambda v: f"{v:.{save_precision}f}" if isinstance(v, float) else str(v)
                 lines = [keys] + [[show(r[k]) for k in keys] for r in rows]
-                widths = [max(len(line[i]) for line in lines) for i in range(len(keys))]
-                print(b.plot_name + ":")
-                for line in lines:
-                    print("  ".join(text.rjust(w) for text, w in zip(line, widths)))
+                if save_path:
+                    os.makedirs(save_path, exist_ok=True)
+                    with open(os.path.join(save_path, b.plot_name + ".csv"), "w") as f:
+                        f.writelines(",".join(line) + "\n" for line in lines)
+                drawn = False
+                if save_path or show_plots:
+                    path = os.path.join(save_path, b.plot_name + ".png") if save_path else None
+                    drawn = self._plot(b, rows, path, show_plots)
+                page.append((b.plot_name, drawn, lines))
+                found.append([{k: r[k] for k in keys} for r in rows])
+        finally:
             if save_path:
-                os.makedirs(save_path, exist_ok=True)
-                with open(os.path.join(save_path, b.plot_name + ".csv"), "w") as f:
-                    for line in [keys] + [[show(r[k]) for k in keys] for r in rows]:
-                        f.write(",".join(line) + "\n")
-            if save_path or show_plots:
-                self._plot(
-                    b, rows, os.path.join(save_path, b.plot_name + ".png") if save_path else None, show_plots
-                )
-            found.append(rows)
+                self._write_page(save_path, page)
         if not return_df:
             return None
         try:
@@ -1606,6 +1684,19 @@ class Mark:
         except ImportError:
             pass
         return found if several else found[0]
+
+    def _write_page(self, folder: str, page: List[Tuple[str, bool, List[List[str]]]]) -> None:
+        """results.html: figures and tables of what was measured, also where a later one failed."""
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "results.html"), "w") as f:
+            f.write('<html><head><meta charset="utf-8"></head><body>\n')
+            for name, drawn, lines in page:
+                f.write(f"<h2>{html.escape(name)}</h2>\n")
+                if drawn:
+                    f.write(f'<img src="{html.escape(name)}.png"/>\n')
+                rows = ("".join(f"<td>{html.escape(text)}</td>" for text in line) for line in lines)
+                f.write("<table>" + "".join(f"<tr>{row}</tr>\n" for row in rows) + "</table>\n")
+            f.write("</body></html>\n")
 
 
 def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import kbench
 
@@ -252,9 +253,40 @@ def triton_faces():
         rows = sums.run(print_data=True, save_path=scratch, return_df=True, more=1)
     check("perf_report: printed", "sums:" in text.getvalue() and "97" in text.getvalue(), text.getvalue())
     if isinstance(rows, list):
-        check("perf_report: rows", rows[1]["A"] == 97 and rows[1]["m"] == 8 and rows[0]["A-max"] == 2.0, rows)
+        check("perf_report: rows", rows == [dict(n=2, m=2, A=13, B=0.5), dict(n=4, m=8, A=97, B=0.5)], rows)
     with open(os.path.join(scratch, "sums.csv")) as f:
-        check("perf_report: a file", f.read() == "n,m,A,B\n2,2,13,0.5\n4,8,97,0.5\n")
+        check("perf_report: a file", f.read() == "n,m,A,B\n2,2,13,0.500000\n4,8,97,0.500000\n")
+    with open(os.path.join(scratch, "results.html")) as f:
+        check("perf_report: a page", "<h2>sums</h2>" in f.read())
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        rows = sums.run(print_data=True, save_path=scratch, return_df=True, diff_col=True, save_precision=2)
+    check("perf_report: no do_bench, no pairs", text.getvalue().splitlines()[1].split() == ["n", "m", "A", "B", "Diff"])
+    with open(os.path.join(scratch, "sums.csv")) as f:
+        check("perf_report: a difference", f.read() == "n,m,A,B,Diff\n2,2,12,0.50,-11.50\n4,8,96,0.50,-95.50\n")
+    if isinstance(rows, list):
+        check("perf_report: a difference in the rows", [r["Diff"] for r in rows] == [-11.5, -95.5], rows)
+    class Plot:  # of matplotlib
+        def __getattr__(self, name):
+            return lambda *a, **o: open(a[0], "w").close() if name == "savefig" else None
+
+    pages = []
+    sys.modules["matplotlib"], sys.modules["matplotlib.pyplot"] = types.ModuleType("matplotlib"), Plot()
+    sys.modules["matplotlib"].pyplot = Plot()
+    for _ in range(2):
+        sums.run(save_path=scratch)
+        with open(os.path.join(scratch, "results.html")) as f:
+            pages.append('<img src="sums.png"/>' in f.read())
+        sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
+    check("perf_report: a figure on the page, none of an older run", pages == [True, False], pages)
+    del sys.modules["matplotlib"], sys.modules["matplotlib.pyplot"]
+    long = kbench.Benchmark(["n", "m"], [2, (4, 8, 16)], "provider", ["a"], ["A"], "long", {"k": 3})
+    calls = []
+    mark = kbench.perf_report([sums.benchmarks, long])(lambda **_: calls.append(1) or 1.0)
+    check("perf_report: a point too long", "(4, 8, 16)" in str(raised(ValueError, mark.run, save_path=scratch)))
+    check("perf_report: seen before it is measured", len(calls) == 4, calls)
+    with open(os.path.join(scratch, "results.html")) as f:
+        page = f.read()
+    check("perf_report: what was measured before it", "sums" in page and "long" not in page, page)
 
 
 def command_line():
@@ -322,8 +354,6 @@ def command_line():
 
 def streams():
     """kbench's stream is made the current one of libraries that are there; stand-ins tell in which order."""
-    import types
-
     told = []
 
     class Stand:

@@ -2,8 +2,12 @@
 """kbench.py on the virtual GPU (virtual.c; KBENCH_LIB), where the way into a kernel and out of it is not an H200's: its
 times are right by CUPTI, as a C program's are, and off without. Ends with "N passed, N failed"."""
 
+import contextlib
 import ctypes
+import io
 import os
+import sys
+import types
 
 import kbench
 
@@ -97,6 +101,55 @@ def always(stream):
 
 (never,) = kbench.compare({"always": always}, samples=30)
 check("never ran", never.status == "failed" and STATE in never.message, never.message)
+
+
+# beside do_bench stands what Triton's reads of the same, where it is installed
+def by_triton(f, **options):
+    told.append(options)
+    if planted:
+        raise planted[0]
+    return [0.020, 0.019] if options["quantiles"] else 0.010
+
+
+def of_two_us(stream=0):
+    library.launch_known(2000, stream)
+
+
+told, planted, theirs = [], [], types.ModuleType("triton.testing")
+theirs.do_bench = by_triton
+check("do_bench: no Triton", kbench.do_bench(of_two_us, rep=5) > 0 and kbench.do_bench.last is None)
+sys.modules.update({"triton": types.ModuleType("triton"), "triton.testing": theirs})
+ours = kbench.do_bench(of_two_us, rep=5, warmup=3)
+check("do_bench: a pair", kbench.do_bench.last == (ours, 0.010) and isinstance(ours, float), kbench.do_bench.last)
+same = {"warmup": 3, "rep": 5, "grad_to_none": None, "quantiles": None, "return_mode": "mean"}
+check("do_bench: the same arguments", told == [same], told)
+kbench.do_bench(int, rep=5, host=True)
+check("do_bench: host work", len(told) == 1 and kbench.do_bench.last is None, told)
+ours = kbench.do_bench(of_two_us, rep=5, quantiles=[0.5, 0.2])
+check("do_bench: quantiles", kbench.do_bench.last == (ours[0], 0.020) and len(ours) == 2, kbench.do_bench.last)
+
+
+@kbench.perf_report(
+    kbench.Benchmark(["n"], [1], "who", ["once", "twice", "never"], ["Once", "Twice", "Never"], "beside", {})
+)
+def beside(n, who):
+    times = [1000 * kbench.do_bench(of_two_us, rep=5) for _ in range(["never", "once", "twice"].index(who))]
+    return times[0] if times else 1.0
+
+
+with contextlib.redirect_stdout(io.StringIO()) as text:
+    beside.run(print_data=True)
+head, line = [part.split() for part in text.getvalue().splitlines()[1:]]
+check("perf_report: Triton's beside it", head == ["n", "Once", "triton", "ms", "off", "%", "Twice", "Never"], head)
+off = 100 * (10 / float(line[1]) - 1)
+check("perf_report: how far off", line[2] == "0.01" and abs(float(line[3]) - off) < 0.2, (line, off))
+planted.append(RuntimeError("out of memory"))
+check("do_bench: Triton's fails", kbench.do_bench(of_two_us, rep=5) > 0 and kbench.do_bench.last is None)
+theirs.do_bench = kbench.do_bench
+check("do_bench: in Triton's place", kbench.do_bench(of_two_us, rep=5) > 0 and kbench.do_bench.last is None)
+theirs.do_bench = lambda f, **options: kbench.do_bench(f, **options)
+check("do_bench: called by Triton's", kbench.do_bench(of_two_us, rep=5) > 0 and kbench.do_bench.last is None)
+del sys.modules["triton"], sys.modules["triton.testing"]
 for bad in (b"", b"1" * 192, b"\0" * 192, b"\0" * 191):
     check(f"{bad[:1]!r} x {len(bad)}", not library.kbi_calibrate_from(bad, len(bad)))
 print(f"{passed} passed, {failed} failed")
