@@ -454,6 +454,17 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype") and _module_of(value) != "builtins"
 
 
+def _interface(value: Any) -> Optional[Dict[str, Any]]:
+    """__cuda_array_interface__ of memory that is neither torch's nor cupy's (kbench.kernels', numba's, jax's), or
+    None."""
+    if _module_of(value) in ("builtins", "torch", "cupy"):
+        return None
+    try:
+        return value.__cuda_array_interface__
+    except (AttributeError, RuntimeError):
+        return None
+
+
 def _dtype_of(value: Any) -> str:
     """The widest rule that fits: of arrays theirs, of Python's floats f64, else int: compared exactly."""
     if _is_array(value):
@@ -485,6 +496,12 @@ def _copy(value: Any) -> Any:
         return value.detach().clone()
     if _is_array(value) and hasattr(value, "copy"):
         return value.copy()
+    if hasattr(value, "copy_to_device"):
+        other = sys.modules["numba"].cuda.device_array_like(value)
+        other.copy_to_device(value)
+        return other
+    if _interface(value) is not None and not hasattr(value, "__deepcopy__"):  # two objects, one memory
+        raise Error(f"a {type(value).__name__} on a GPU cannot be copied: it has no copy()")
     return copy.deepcopy(value)
 
 
@@ -525,6 +542,10 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         got, want = got.to(wide), want.to(wide)
     else:
         xp = sys.modules[_module_of(want)]
+        if not hasattr(xp, "isnan"):  # jax's on the host, whose type is jaxlib's
+            import numpy as xp
+
+            got, want = xp.asarray(got), xp.asarray(want)
         if want.dtype.kind not in "fc" and "float" not in str(want.dtype):
             return 0.0 if bool((got == want).all()) else math.inf
         got, want = (a.astype("c16" if a.dtype.kind == "c" else "f8") for a in (got, want))
@@ -538,6 +559,53 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
     return float((abs(got - want) / allowed).max()) if bool((allowed > 0).all()) else math.inf
 
 
+def _fetched(about: Dict[str, Any]) -> bytes:
+    """The elements of a __cuda_array_interface__, in order."""
+    size, shape, strides = int(about["typestr"][2:]), tuple(about["shape"]), about.get("strides")
+    if not math.prod(shape):
+        return b""
+    reach = [(n - 1) * s for n, s in zip(shape, strides)] if strides else [(math.prod(shape) - 1) * size]
+    low = sum(min(0, r) for r in reach)
+    piece = C.create_string_buffer(sum(max(0, r) for r in reach) - low + size)
+    handle = _library().handle
+    handle.cudaDeviceSynchronize()  # its library writes on a stream of its own
+    if handle.cudaMemcpy(piece, C.c_void_p(about["data"][0] + low), C.c_size_t(len(piece)), 2):
+        raise Error("the array could not be copied from the GPU")
+    raw = piece.raw
+    if not strides:
+        return raw
+    at = [-low]
+    for n, s in zip(shape, strides):
+        at = [a + i * s for a in at for i in range(n)]
+    return b"".join(raw[a : a + size] for a in at)
+
+
+def _compare_fetched(got: Any, want: Any, rtol: float, atol: float) -> float:
+    """Of memory whose library kbench does not know: on the host, number by number."""
+    g, w = _interface(got), _interface(want)
+    if g is None or w is None:
+        raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
+    if tuple(g["shape"]) != tuple(w["shape"]):
+        raise _Mismatch(f"its shape is {tuple(g['shape'])}, expected {tuple(w['shape'])}")
+    kinds = [str(getattr(v, "dtype", about["typestr"])) for v, about in ((got, g), (want, w))]
+    if g["typestr"] != w["typestr"] or kinds[0] != kinds[1]:
+        raise _Mismatch(f"its elements are {kinds[0]}, expected {kinds[1]}")
+    both = [_fetched(about) for about in (g, w)]
+    if both[0] == both[1]:
+        return 0.0
+    form = {"f2": "e", "f4": "f", "f8": "d", "c8": "f", "c16": "d"}.get(w["typestr"][1:])
+    if kinds[1] == "bfloat16":
+        form = "f"
+        for i, raw in enumerate(both):
+            wide = bytearray(2 * len(raw))
+            wide[2::4], wide[3::4] = raw[::2], raw[1::2]
+            both[i] = bytes(wide)
+    if not form:
+        return math.inf
+    numbers = [struct.unpack(f"<{len(raw) // struct.calcsize(form)}{form}", raw) for raw in both]
+    return max(_compare_numbers(a, b, rtol, atol) for a, b in zip(*numbers))
+
+
 def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
     """The largest error over what is allowed of it: 1 or less is right. Raises _Mismatch where they are
     not alike."""
@@ -549,6 +617,8 @@ def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
         if len(got) != len(want):
             raise _Mismatch(f"it has {len(got)} elements, expected {len(want)}")
         return max((_compare(g, w, rtol, atol) for g, w in zip(got, want)), default=0.0)
+    if _interface(want) is not None:
+        return _compare_fetched(got, want, rtol, atol)
     if _is_array(want) and getattr(want, "shape", ()) != () or _module_of(want) == "torch":
         if _module_of(got) != _module_of(want):
             raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")

@@ -390,6 +390,19 @@ class _DeviceArray:
             "version": 3,
         }
 
+    def copy(self) -> "_DeviceArray":
+        """Memory of its own with the same in it: a copy of the object alone would free this one's a second time."""
+        other = _DeviceArray(self.shape, _SHORT.get(self.dtype, self.dtype), self.device)
+        where = C.c_void_p(other.address), C.c_void_p(self.address)
+        if self.handle.cudaMemcpy(*where, C.c_size_t(self.bytes), 3):
+            raise Error("the array could not be copied on the GPU")
+        return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> "_DeviceArray":
+        return self.copy()
+
     def __del__(self) -> None:
         if getattr(self, "address", 0) and C is not None:  # None: the interpreter ends
             self.handle.cudaFree(C.c_void_p(self.address))
