@@ -678,18 +678,18 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
 
 
 class _Streams:
-    """Enters kbench's stream in the libraries that are imported; one for each contest, made when it is
-    first called."""
+    """Enters kbench's stream in the libraries that are imported, also by the function itself; one for each
+    contest, made when it is first called."""
 
     def __init__(self) -> None:
-        self.stream = 0
+        self.of: Any = (0, None, None)  # stream and libraries that managers are of
         self.managers: List[Any] = []
 
     def on(self, stream: int) -> Sequence[Any]:
-        if stream != self.stream:
-            self.stream, self.managers = stream, []
+        torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+        if (stream, torch, cupy) != self.of:
+            self.of, self.managers = (stream, torch, cupy), []
             device = _library().device()
-            torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
             if torch is not None and torch.cuda.is_available():
                 self.managers.append(torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)))
             if cupy is not None:

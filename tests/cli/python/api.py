@@ -385,6 +385,13 @@ def streams():
         del told[:]
         raised(ZeroDivisionError, kbench._on_stream(lambda: 1 / 0, (), on), 8)
         check("streams: left in any case", told[-2:] == ["/cupy 8", "/torch 8"], told)
+        torch = sys.modules.pop("torch")
+        on = kbench._Streams()
+        late = kbench._on_stream(lambda: sys.modules.setdefault("torch", torch), (), on)
+        del told[:]
+        late(9)
+        late(9)
+        check("streams: imported by the function", told == "cupy 9,/cupy 9,torch 9,cupy 9,/cupy 9,/torch 9".split(","), told)
     finally:
         del sys.modules["torch"], sys.modules["cupy"]
 
