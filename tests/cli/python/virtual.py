@@ -7,6 +7,7 @@ import ctypes
 import io
 import os
 import sys
+import tempfile
 import types
 
 import kbench
@@ -102,6 +103,43 @@ def always(stream):
 (never,) = kbench.compare({"always": always}, samples=30)
 check("never ran", never.status == "failed" and STATE in never.message, never.message)
 
+
+# what torch's caching allocator gives is allowed, and said: of a run as all after the first, which fills caches
+given = [0]
+
+
+def allocates(first, later):
+    runs = []
+
+    def function(stream):
+        given[0] += later if runs else first
+        runs.append(1)
+        library.launch_known(5000, stream)
+
+    return function
+
+
+cuda = types.SimpleNamespace(
+    is_available=lambda: True,
+    ExternalStream=lambda s, device: s,
+    stream=lambda s: contextlib.nullcontext(),
+    memory_stats=lambda device: {"allocation.all.allocated": given[0]},
+)
+functions = {"none": allocates(1, 0), "one": allocates(3, 1), "two": allocates(2, 2)}
+sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+said = [r.message for r in kbench.compare(functions, samples=30)]
+check("blocks", said == [None] + [f"allocates {n} by torch's caching allocator" for n in ("1 block", "2 blocks")], said)
+work = allocates(0, 3)
+kbench.bench(lambda kb: kb.time(work), op="blocks")
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "blocks.json")
+    kbench._captured(["kbench", "--no-isolate", "--iters", "30", "--no-progress", "--json", path])
+    said = [r.message for r in kbench.load(path)]
+check("blocks: of a case", said == ["allocates 3 blocks by torch's caching allocator"], said)
+cuda.memory_stats = lambda device: {}
+said = [r.message for r in kbench.compare(functions, samples=30)]
+check("blocks: of an allocator that does not tell", said == [None] * 3, said)
+del sys.modules["torch"]
 
 # beside do_bench stands what Triton's reads of the same, where it is installed
 def by_triton(f, **options):
