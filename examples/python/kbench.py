@@ -36,6 +36,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import warnings
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -1578,8 +1579,9 @@ def do_bench(
     host: Optional[bool] = None,
 ) -> Any:
     """Takes triton.testing.do_bench's arguments and gives what it gives, in ms: measured by kbench
-    (evicted L2, behind a gate, what events read too much taken off). rep: ms of samples; warmup, in ms, is
-    without effect: kbench warms up until times have settled. Raises Error where there is no time.
+    (evicted L2, behind a gate, what events read too much taken off). rep: ms of samples, of 0 the fewest that
+    kbench takes; warmup, in ms, is without effect: kbench warms up until times have settled. Raises Error where
+    there is no time; the words of a time that is not sure (NOISY, UNSETTLED, FEW...) are a warning.
 
     Of GPU work Triton's own do_bench, where it is installed, is asked the same afterwards: do_bench.last is
     then (kbench's ms, Triton's ms), of quantiles the first, of all samples the median. Else it is None."""
@@ -1592,9 +1594,13 @@ def do_bench(
         for t in tensors:
             t.grad = None
 
-    record = time(fn, before=forget if tensors else None, host=host, max_time=rep / 1000)
+    # 0 would be compare's own second
+    record = time(fn, before=forget if tensors else None, host=host, max_time=max(rep / 1000, 1e-9))
     if record.time_ms is None:
         raise Error(repr(record))
+    for word in record.flags or []:
+        if word != "UNVERIFIED":  # here nobody could have checked
+            warnings.warn(f"kbench.do_bench: the time is {word}", stacklevel=2)
     samples = record.samples_ms
     got: Any
     if quantiles is not None:

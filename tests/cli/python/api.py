@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import types
+import warnings
 
 import kbench
 
@@ -227,6 +228,17 @@ def triton_faces():
         "do_bench: all", len(bench(return_mode="all")) > 5 and raised(kbench.Error, bench, return_mode="mode")
     )
 
+    begin = time.perf_counter()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        few = [kbench.do_bench(lambda: spin(1e-3), rep=0, host=True, return_mode="all") for _ in range(2)]
+    check("do_bench: rep=0", [1 <= len(v) < 10 for v in few] == [True, True], few)
+    check("do_bench: rep=0 is no second", time.perf_counter() - begin < 0.9, time.perf_counter() - begin)
+    said = [(str(w.message), os.path.basename(w.filename)) for w in told]
+    few = [w for w in said if "FEW" in w[0]]
+    check("do_bench: what is not sure is said", few and "UNVERIFIED" not in few[0][0] and few[0][1] == "api.py", said)
+    check("do_bench: once", len(set(said)) == len(said), said)
+
     class Tensor:
         grad = 1
 
@@ -391,7 +403,8 @@ def streams():
         del told[:]
         late(9)
         late(9)
-        check("streams: imported by the function", told == "cupy 9,/cupy 9,torch 9,cupy 9,/cupy 9,/torch 9".split(","), told)
+        want = "cupy 9,/cupy 9,torch 9,cupy 9,/cupy 9,/torch 9".split(",")
+        check("streams: imported by the function", told == want, told)
     finally:
         del sys.modules["torch"], sys.modules["cupy"]
 
