@@ -871,7 +871,7 @@ class Record:
         return sorted(set(object.__dir__(self)) | set(self._data))
 
     def to_dict(self) -> Dict[str, Any]:
-        """A copy of all keys and values."""
+        """A copy of all keys and values: times in ms, rates per second, shares of 1."""
         return copy.deepcopy(self._data)
 
     def _columns(self) -> Dict[str, str]:
@@ -938,6 +938,7 @@ class Figure:
         return f"<Figure of {len(self.svg)} bytes of SVG: .save(path)>"
 
     def save(self, path: str) -> None:
+        """Writes the SVG there."""
         with open(path, "w") as f:
             f.write(self.svg)
 
@@ -1252,16 +1253,51 @@ def _plain(fn: Callable[..., Any], args: Sequence[Any], streams: Any) -> Callabl
 
 
 def time(
-    fn: Callable[..., Any], *args: Any, name: Optional[str] = None, check: Any = None, **options: Any
+    fn: Callable[..., Any],
+    *args: Any,
+    name: Optional[str] = None,
+    check: Any = None,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    bytes: Optional[float] = None,
+    flops: Optional[float] = None,
+    items: Optional[float] = None,
+    params: Optional[Dict[str, Any]] = None,
+    dtype: Optional[str] = None,
+    before: Optional[Callable[..., Any]] = None,
+    host: Optional[bool] = None,
+    mode: Optional[str] = None,
+    precision: Optional[float] = None,
+    max_time: Optional[float] = None,
+    samples: Optional[int] = None,
+    seed: Optional[int] = None,
+    device: Optional[int] = None,
+    expect: Iterable[str] = (),
 ) -> Record:
-    """Times fn(*args): one record. options, and check, are those of compare. What fn raises is raised
-    here."""
+    """Times fn(*args): one record, whose time_ms is ms. Keyword arguments are compare's, max_time in seconds.
+    What fn raises is raised here."""
+    called = getattr(fn, "__name__", "function")
     (record,) = compare(
-        {getattr(fn, "__name__", "function"): fn},
+        {called: fn},
         args,
+        name=name or called,
         check=check,
-        name=name or getattr(fn, "__name__", "function"),
-        **options,
+        rtol=rtol,
+        atol=atol,
+        bytes=bytes,
+        flops=flops,
+        items=items,
+        params=params,
+        dtype=dtype,
+        before=before,
+        host=host,
+        mode=mode,
+        precision=precision,
+        max_time=max_time,
+        samples=samples,
+        seed=seed,
+        device=device,
+        expect=expect,
     )
     if record.exception is not None:
         raise record.exception
@@ -1354,18 +1390,19 @@ class Case:
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
-        """Bytes that one run has to move."""
+        """Bytes that one run has to move: GB/s in the record, of 1e9 bytes."""
         self._lib.kb_bytes(self._kb, n)
 
     def flops(self, n: float) -> None:
-        """Operations of one run."""
+        """Floating-point operations of one run: GFLOP/s in the record, of 1e9."""
         self._lib.kb_flops(self._kb, n)
 
     def items(self, n: float) -> None:
-        """Anything else worth a rate."""
+        """So many of anything else that is worth a rate in one run: items a second."""
         self._lib.kb_items(self._kb, n)
 
     def queries(self, n: float) -> None:
+        """As items, of queries: queries_per_second in the record."""
         self._lib.kb_queries(self._kb, n)
 
     def expect(self, *words: str) -> None:
@@ -1374,12 +1411,15 @@ class Case:
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
+        """The case is not run, for this reason: it is "skipped", which is no failure. Before time()."""
         self._lib.kb_skip(self._kb, b"%s", _said(why))
 
     def fail(self, why: str) -> None:
+        """The case gets no time, and the word BAD_CASE with this reason."""
         self._lib.kb_fail(self._kb, b"%s", _said(why))
 
     def note(self, text: str) -> None:
+        """Goes to the record's message, beside the time; at most 400 bytes."""
         self._lib.kb_note(self._kb, b"%s", _said(text))
 
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:

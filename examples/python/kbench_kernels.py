@@ -701,6 +701,7 @@ class Operation:
 
     @property
     def name(self) -> str:
+        """As "softmax_fwd"."""
         return f"{self.operation}_{self.direction}"
 
     @property
@@ -715,10 +716,12 @@ class Operation:
 
     @property
     def inputs(self) -> List[str]:
+        """Names of what it takes, in order."""
         return [name for name, _ in _signature(self.name, self.family, "nn").inputs]
 
     @property
     def outputs(self) -> List[str]:
+        """Names of what it gives, in order."""
         return [name for name, _ in _signature(self.name, self.family, "nn").outputs]
 
     def __repr__(self) -> str:

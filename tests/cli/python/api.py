@@ -409,6 +409,38 @@ def streams():
         del sys.modules["torch"], sys.modules["cupy"]
 
 
+def described():
+    """Everything public says what it is, and time's arguments are compare's, each by name."""
+    import inspect
+
+    import kbench_kernels
+
+    without = []
+    for module in (kbench, kbench_kernels):
+        for name in module.__all__:
+            of = getattr(module, name)
+            members = vars(of).items() if inspect.isclass(of) else ()
+            for where, thing in [(name, of), *((f"{name}.{k}", v) for k, v in members if k[0] != "_")]:
+                known = callable(thing) or isinstance(thing, (property, classmethod))
+                if known and not (inspect.getdoc(thing) or getattr(getattr(thing, "__func__", None), "__doc__", None)):
+                    without.append(where)
+    check("a docstring each", not without, without)
+    times, compares = (dict(inspect.signature(f).parameters) for f in (kbench.time, kbench.compare))
+    for known, own in ((times, ("fn", "args")), (compares, ("functions", "inputs"))):
+        for name in own:
+            del known[name]
+    check("time takes what compare does", {k: str(p) for k, p in times.items()} == {k: str(p) for k, p in compares.items()})
+    odd = dict(rtol=0.1, atol=0.2, bytes=8.0, flops=9.0, items=3.0, params={"n": 4}, dtype="f32", before=print, host=True)
+    odd.update(mode="hot", precision=0.1, max_time=0.1, samples=4, seed=5, device=6, expect=["sync"], name="n", check=max)
+    kept, given = kbench.compare, {}
+    kbench.compare = lambda functions, inputs, **o: given.update(o) or [kbench.Record({})]
+    try:
+        kbench.time(int, **odd)
+    finally:
+        kbench.compare = kept
+    check("time hands all of it on", given == odd and set(odd) == set(times), (given, set(times) - set(odd)))
+
+
 def library():
     def run(code="kbench.time(int, host=True, samples=3)", **env):
         return subprocess.run(
@@ -454,7 +486,7 @@ def library():
 
 
 if __name__ == "__main__":
-    for part in (contests, comparing, errors, records, triton_faces, command_line, streams, library):
+    for part in (contests, comparing, errors, records, triton_faces, command_line, streams, described, library):
         begin = time.perf_counter()
         part()
         print(f"{part.__name__}: {time.perf_counter() - begin:.1f} s", file=sys.stderr)
