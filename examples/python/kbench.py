@@ -12,9 +12,9 @@
 
 Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
 The standard library is enough. The library of kbench.h is built on first use with cc (and CUDA's runtime
-where a toolkit is found) and kept under ~/.cache/kbench. From the environment: KBENCH_H a header,
-KBENCH_LIB a library, KBENCH_NO_CUDA=1 for host work alone, CC a compiler and CFLAGS its options, CUDA_HOME
-a toolkit.
+where a toolkit is found, or pip's wheels of one) and kept under ~/.cache/kbench. From the environment:
+KBENCH_H a header, KBENCH_LIB a library, KBENCH_NO_CUDA=1 for host work alone, CC a compiler and CFLAGS its
+options, CUDA_HOME a toolkit.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ import copy
 import ctypes as C
 import hashlib
 import html
+import importlib.util
 import inspect
 import json
 import math
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -38,7 +40,7 @@ import threading
 import traceback
 import warnings
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 __version__ = "0.1.0"
 __all__ = [
@@ -207,15 +209,55 @@ def _find_header() -> str:
     raise Error("kbench.h was not found: set KBENCH_H to its path")
 
 
-def _find_cuda() -> Optional[Tuple[str, str]]:
-    """Folders of the runtime's header and library, or None."""
+class _Cuda(NamedTuple):
+    include: List[str]  # folders of the runtime's headers
+    folder: str  # of its library
+    link: str
+
+
+_TOOLKIT = "/usr/local/cuda"
+_PIP = "pip install nvidia-cuda-nvcc nvidia-cuda-profiler-api"  # a toolkit of pip's wheels
+
+
+def _pip_folders() -> List[str]:
+    """nvidia/*, into which pip's wheels of CUDA go, wherever Python looks."""
+    try:
+        spec = importlib.util.find_spec("nvidia")
+    except (ImportError, ValueError):
+        spec = None
+    roots = [r for r in (spec.submodule_search_locations or [] if spec else []) if os.path.isdir(r)]
+    return [os.path.join(root, name) for root in roots for name in sorted(os.listdir(root))]
+
+
+def _cuda_of_pip() -> Optional[_Cuda]:
+    """The oldest that is whole, which every newer driver takes. Some headers come with other wheels, beside it or in
+    folders of their own, and the library has its soname alone."""
+    has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
+    folders = _pip_folders()
+    runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
+    found = []
+    for own in runtimes:
+        with open(os.path.join(own, "include", "cuda_runtime_api.h"), errors="replace") as f:
+            version = re.search(r"^#define\s+CUDART_VERSION\s+(\d+)", f.read(), re.M)
+        number = int(version.group(1)) if version else 0
+        name, library = f"libcudart.so.{number // 1000}", os.path.join(own, "lib")
+        places = [own, *(f for f in folders if f not in runtimes)]
+        of = [next((f for f in places if has(f, h)), None) for h in ("crt/host_defines.h", "cuda_profiler_api.h")]
+        if None not in of and os.path.isfile(os.path.join(library, name)):
+            include = [os.path.join(f, "include") for f in dict.fromkeys([own, *filter(None, of)])]
+            found.append((number, _Cuda(include, library, "-l:" + name)))
+    return min(found)[1] if found else None
+
+
+def _find_cuda() -> Optional[_Cuda]:
+    """A toolkit's runtime, or that of pip's wheels."""
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
     roots = [
         os.environ.get("CUDA_HOME"),
         os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else None,
-        "/usr/local/cuda",
+        _TOOLKIT,
     ]
     for root in filter(None, roots):
         targets = [root] + [
@@ -233,8 +275,8 @@ def _find_cuda() -> Optional[Tuple[str, str]]:
             if os.path.exists(os.path.join(d, "libcudart.so"))
         ]
         if include and library:
-            return include[0], library[0]
-    return None
+            return _Cuda(include[:1], library[0], "-lcudart")
+    return _cuda_of_pip()
 
 
 def _build_command(header: str, output: str) -> List[str]:
@@ -242,10 +284,10 @@ def _build_command(header: str, output: str) -> List[str]:
     command = shlex.split(os.environ.get("CC") or "cc") + shlex.split(os.environ.get("CFLAGS") or "-O2")
     command += ["-shared", "-fPIC", "-x", "c", "-DKBENCH_SHARED"]
     if cuda:
-        command += ["-DKBENCH_CUDA", "-I" + cuda[0]]
+        command += ["-DKBENCH_CUDA", *("-I" + folder for folder in cuda.include)]
     command += [header, "-o", output]
     if cuda:
-        command += ["-L" + cuda[1], "-Wl,-rpath," + cuda[1], "-lcudart"]
+        command += ["-L" + cuda.folder, "-Wl,-rpath," + cuda.folder, cuda.link]
     return command + ["-lm", "-ldl", "-lpthread"]
 
 
@@ -1048,7 +1090,7 @@ def _need_gpu(library: _Library) -> None:
     if library.devices():
         return
     why = (
-        "it was built without CUDA: no toolkit was found (nvcc on the PATH, or CUDA_HOME)"
+        f"it was built without CUDA: no toolkit was found (nvcc on the PATH, CUDA_HOME, or {_PIP})"
         if not library.cuda
         else "there is no GPU that the driver shows"
     )

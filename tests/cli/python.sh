@@ -26,6 +26,20 @@ else
         run env KBENCH_LIB="$PWD/$tmp/libvirtual.so" "$PYTHON" tests/cli/python/virtual.py && counted "virtual.py"
 fi
 
+# --- CUDA's runtime as pip's wheels have it: no libcudart.so, and no toolkit beside it
+for runtime in "$include"/../lib64/libcudart.so.* "$include"/../lib/libcudart.so.*; do
+    case $runtime in *.so.*.*) continue ;; esac
+    [ -n "$include" ] && [ -f "$runtime" ] || continue
+    mkdir -p "$tmp/site/nvidia/cu/lib"
+    ln -sfn "$include" "$tmp/site/nvidia/cu/include" && ln -sf "$runtime" "$tmp/site/nvidia/cu/lib"
+    run env PATH=/usr/bin:/bin CUDA_HOME= CFLAGS=-O0 PYTHONPATH="$PWD/$tmp/site:$PYTHONPATH" "$PYTHON" -c 'import kbench
+kbench._TOOLKIT = "/none"
+print(kbench._library().cuda, kbench.time(int, host=True, samples=5))'
+    check_out "pip's CUDA: built with it" '^True int/impl=int'
+    check_err "pip's CUDA: built with it" "l:$(basename "$runtime")"
+    break
+done
+
 run "$PYTHON" examples/python/example.py --iters 20 --json "$tmp/example.json"
 check_rc "the example" 0
 check_out "the example" '4 cases: 4 ok'

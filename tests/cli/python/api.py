@@ -472,6 +472,39 @@ def library():
         "no library of ours",
         "is no library of kbench" in run(KBENCH_LIB=ctypes.util.find_library("m")).stderr,
     )
+    # pip's wheels of CUDA: two runtimes, of which the older lacks a header until another wheel brings it
+    site = os.path.join(scratch, "site")
+
+    def put(path, text=""):
+        path = os.path.join(site, "nvidia", path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+
+    put("cu13/include/cuda_runtime_api.h", "#define CUDART_VERSION  13050\n")
+    put("cu13/include/crt/host_defines.h")
+    put("cu13/lib/libcudart.so.13")
+    put("cuda_runtime/include/cuda_runtime_api.h", "#define CUDART_VERSION  12090\n")
+    put("cuda_runtime/lib/libcudart.so.12")
+    put("cuda_runtime/lib/libcudart.so.13")
+    path = os.pathsep.join([site, os.environ["PYTHONPATH"]])
+    tell = "kbench._TOOLKIT = '/none'; print(*kbench._build_command('in.h', 'out.so'))"
+    of_pip = lambda: run(tell, PYTHONPATH=path, PATH="/usr/bin:/bin", CUDA_HOME="/none").stdout.replace(site, "SITE")
+    check("pip's CUDA: not whole", "CUDA" not in of_pip(), of_pip())
+    put("cu13/include/cuda_profiler_api.h")
+    said = of_pip()
+    want = "-DKBENCH_CUDA -ISITE/nvidia/cu13/include in.h -o out.so -LSITE/nvidia/cu13/lib -Wl,-rpath,SITE/nvidia/cu13/lib -l:libcudart.so.13 "
+    check("pip's CUDA: one folder", want in said, said)
+    put("cuda_nvcc/include/crt/host_defines.h")
+    put("profiler/include/cuda_profiler_api.h")
+    said = of_pip()
+    want = "".join(f"-ISITE/nvidia/{d}/include " for d in ("cuda_runtime", "cuda_nvcc", "profiler"))
+    check("pip's CUDA: the oldest, of several folders", want in said and "-l:libcudart.so.12 " in said, said)
+    tell = "import kbench_kernels as k; kbench._TOOLKIT = '/none'; print(k._find_nvcc())"
+    put("cu13/bin/nvcc")
+    os.chmod(os.path.join(site, "nvidia/cu13/bin/nvcc"), 0o755)
+    said = run(tell, PYTHONPATH=path, PATH="/usr/bin:/bin", CUDA_HOME="/none", NVCC="").stdout
+    check("pip's nvcc", "nvidia/cu13/bin/nvcc" in said, said)
     cache = os.path.join(scratch, "two")
     both = [
         subprocess.Popen(
