@@ -1039,15 +1039,20 @@ def table(records: Any, *options: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "records.json")
         save(records, path)
-        words = ["kbench", "--load", path, *options]
-        try:
-            plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
-        except (AttributeError, OSError, ValueError):
-            plain = False
-        if plain:
-            _call_main(words)
-            return
-        sys.stdout.write(_captured(words, (1,))[1])  # sys.stdout is not the file that C knows
+        _shown(["kbench", "--load", path, *options])
+
+
+def _shown(words: Sequence[str]) -> int:
+    """kbench's command line, whose stdout goes to sys.stdout, wherever that leads."""
+    try:
+        plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
+    except (AttributeError, OSError, ValueError):
+        plain = False
+    if plain:
+        return _call_main(words)
+    code, text = _captured(words, (1,))  # sys.stdout is not the file that C knows
+    sys.stdout.write(text)
+    return code
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
@@ -1605,12 +1610,18 @@ def bench(
     return register if fn is None else register(fn)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> None:
+def main(argv: Optional[Sequence[str]] = None) -> int:
     """kbench's command line on what bench registered (--help lists it); ends the process with its exit
     code. Cases run in workers: this script, started again with the same command line. What has none (a
-    notebook, a script from stdin) runs them in its own process, as with --no-isolate."""
+    notebook, a script from stdin) runs them in its own process, as with --no-isolate.
+
+    In a notebook, or at a prompt, the command line is argv alone, it is printed to where print does, and the
+    exit code is what main gives."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if not script and sys.argv[0] not in ("-c", "-"):  # sys.argv is the kernel's that runs the notebook
+        return _shown(["kbench", *(argv or ()), *(() if "--no-isolate" in (argv or ()) else ("--no-isolate",))])
     words = list(sys.argv if argv is None else [sys.argv[0], *argv])
-    again = getattr(sys.modules.get("__main__"), "__file__", None) or sys.argv[0] == "-c"
+    again = script or sys.argv[0] == "-c"
     if (not again or sys.argv[0] == "-") and "--no-isolate" not in words:
         words.append("--no-isolate")
     words[0] = words[0] or "kbench"

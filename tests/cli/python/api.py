@@ -362,6 +362,19 @@ def command_line():
             universal_newlines=True,
         )
     check("from stdin", done.returncode == 0 and "one process" in done.stderr, done)
+    notebook = """
+import io, sys
+sys.argv = ["/usr/lib/python3/ipykernel_launcher.py", "-f", "/tmp/kernel-1.json"]
+import kbench
+kbench.bench(lambda kb, n: kb.time(lambda: sum(range(n)), host=True), op="sums", n=[100])
+sys.stdout = io.StringIO()
+codes = [kbench.main(), kbench.main(["--iters", "5"]), kbench.main(["--op", "none"])]
+text, sys.stdout = sys.stdout.getvalue(), sys.__stdout__
+print(codes, text.count("1 case: 1 ok"), "sums" in text)
+"""
+    words = [sys.executable, "-c", notebook]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    check("in a notebook", done.stdout == "[0, 0, 2] 2 True\n", done)
 
 
 def streams():
