@@ -12,9 +12,9 @@
 
 Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
 The standard library is enough. The library of kbench.h is built on first use with cc (and CUDA's runtime
-where a toolkit is found) and kept under ~/.cache/kbench. From the environment: KBENCH_H a header,
-KBENCH_LIB a library, KBENCH_NO_CUDA=1 for host work alone, CC a compiler and CFLAGS its options, CUDA_HOME
-a toolkit.
+where a toolkit is found, or pip's wheels of one) and kept under ~/.cache/kbench. From the environment:
+KBENCH_H a header, KBENCH_LIB a library, KBENCH_NO_CUDA=1 for host work alone, CC a compiler and CFLAGS its
+options, CUDA_HOME a toolkit.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ import copy
 import ctypes as C
 import hashlib
 import html
+import importlib.util
 import inspect
 import json
 import math
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -36,8 +38,9 @@ import sys
 import tempfile
 import threading
 import traceback
+import warnings
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 __version__ = "0.1.0"
 __all__ = [
@@ -206,15 +209,55 @@ def _find_header() -> str:
     raise Error("kbench.h was not found: set KBENCH_H to its path")
 
 
-def _find_cuda() -> Optional[Tuple[str, str]]:
-    """Folders of the runtime's header and library, or None."""
+class _Cuda(NamedTuple):
+    include: List[str]  # folders of the runtime's headers
+    folder: str  # of its library
+    link: str
+
+
+_TOOLKIT = "/usr/local/cuda"
+_PIP = "pip install nvidia-cuda-nvcc nvidia-cuda-profiler-api"  # a toolkit of pip's wheels
+
+
+def _pip_folders() -> List[str]:
+    """nvidia/*, into which pip's wheels of CUDA go, wherever Python looks."""
+    try:
+        spec = importlib.util.find_spec("nvidia")
+    except (ImportError, ValueError):
+        spec = None
+    roots = [r for r in (spec.submodule_search_locations or [] if spec else []) if os.path.isdir(r)]
+    return [os.path.join(root, name) for root in roots for name in sorted(os.listdir(root))]
+
+
+def _cuda_of_pip() -> Optional[_Cuda]:
+    """The oldest that is whole, which every newer driver takes. Some headers come with other wheels, beside it or in
+    folders of their own, and the library has its soname alone."""
+    has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
+    folders = _pip_folders()
+    runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
+    found = []
+    for own in runtimes:
+        with open(os.path.join(own, "include", "cuda_runtime_api.h"), errors="replace") as f:
+            version = re.search(r"^#define\s+CUDART_VERSION\s+(\d+)", f.read(), re.M)
+        number = int(version.group(1)) if version else 0
+        name, library = f"libcudart.so.{number // 1000}", os.path.join(own, "lib")
+        places = [own, *(f for f in folders if f not in runtimes)]
+        of = [next((f for f in places if has(f, h)), None) for h in ("crt/host_defines.h", "cuda_profiler_api.h")]
+        if None not in of and os.path.isfile(os.path.join(library, name)):
+            include = [os.path.join(f, "include") for f in dict.fromkeys([own, *filter(None, of)])]
+            found.append((number, _Cuda(include, library, "-l:" + name)))
+    return min(found)[1] if found else None
+
+
+def _find_cuda() -> Optional[_Cuda]:
+    """A toolkit's runtime, or that of pip's wheels."""
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
     roots = [
         os.environ.get("CUDA_HOME"),
         os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else None,
-        "/usr/local/cuda",
+        _TOOLKIT,
     ]
     for root in filter(None, roots):
         targets = [root] + [
@@ -232,8 +275,8 @@ def _find_cuda() -> Optional[Tuple[str, str]]:
             if os.path.exists(os.path.join(d, "libcudart.so"))
         ]
         if include and library:
-            return include[0], library[0]
-    return None
+            return _Cuda(include[:1], library[0], "-lcudart")
+    return _cuda_of_pip()
 
 
 def _build_command(header: str, output: str) -> List[str]:
@@ -241,10 +284,10 @@ def _build_command(header: str, output: str) -> List[str]:
     command = shlex.split(os.environ.get("CC") or "cc") + shlex.split(os.environ.get("CFLAGS") or "-O2")
     command += ["-shared", "-fPIC", "-x", "c", "-DKBENCH_SHARED"]
     if cuda:
-        command += ["-DKBENCH_CUDA", "-I" + cuda[0]]
+        command += ["-DKBENCH_CUDA", *("-I" + folder for folder in cuda.include)]
     command += [header, "-o", output]
     if cuda:
-        command += ["-L" + cuda[1], "-Wl,-rpath," + cuda[1], "-lcudart"]
+        command += ["-L" + cuda.folder, "-Wl,-rpath," + cuda.folder, cuda.link]
     return command + ["-lm", "-ldl", "-lpthread"]
 
 
@@ -454,6 +497,17 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype") and _module_of(value) != "builtins"
 
 
+def _interface(value: Any) -> Optional[Dict[str, Any]]:
+    """__cuda_array_interface__ of memory that is neither torch's nor cupy's (kbench.kernels', numba's, jax's), or
+    None."""
+    if _module_of(value) in ("builtins", "torch", "cupy"):
+        return None
+    try:
+        return value.__cuda_array_interface__
+    except (AttributeError, RuntimeError):
+        return None
+
+
 def _dtype_of(value: Any) -> str:
     """The widest rule that fits: of arrays theirs, of Python's floats f64, else int: compared exactly."""
     if _is_array(value):
@@ -485,6 +539,12 @@ def _copy(value: Any) -> Any:
         return value.detach().clone()
     if _is_array(value) and hasattr(value, "copy"):
         return value.copy()
+    if hasattr(value, "copy_to_device"):
+        other = sys.modules["numba"].cuda.device_array_like(value)
+        other.copy_to_device(value)
+        return other
+    if _interface(value) is not None and not hasattr(value, "__deepcopy__"):  # two objects, one memory
+        raise Error(f"a {type(value).__name__} on a GPU cannot be copied: it has no copy()")
     return copy.deepcopy(value)
 
 
@@ -525,6 +585,10 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         got, want = got.to(wide), want.to(wide)
     else:
         xp = sys.modules[_module_of(want)]
+        if not hasattr(xp, "isnan"):  # jax's on the host, whose type is jaxlib's
+            import numpy as xp
+
+            got, want = xp.asarray(got), xp.asarray(want)
         if want.dtype.kind not in "fc" and "float" not in str(want.dtype):
             return 0.0 if bool((got == want).all()) else math.inf
         got, want = (a.astype("c16" if a.dtype.kind == "c" else "f8") for a in (got, want))
@@ -538,6 +602,53 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
     return float((abs(got - want) / allowed).max()) if bool((allowed > 0).all()) else math.inf
 
 
+def _fetched(about: Dict[str, Any]) -> bytes:
+    """The elements of a __cuda_array_interface__, in order."""
+    size, shape, strides = int(about["typestr"][2:]), tuple(about["shape"]), about.get("strides")
+    if not math.prod(shape):
+        return b""
+    reach = [(n - 1) * s for n, s in zip(shape, strides)] if strides else [(math.prod(shape) - 1) * size]
+    low = sum(min(0, r) for r in reach)
+    piece = C.create_string_buffer(sum(max(0, r) for r in reach) - low + size)
+    handle = _library().handle
+    handle.cudaDeviceSynchronize()  # its library writes on a stream of its own
+    if handle.cudaMemcpy(piece, C.c_void_p(about["data"][0] + low), C.c_size_t(len(piece)), 2):
+        raise Error("the array could not be copied from the GPU")
+    raw = piece.raw
+    if not strides:
+        return raw
+    at = [-low]
+    for n, s in zip(shape, strides):
+        at = [a + i * s for a in at for i in range(n)]
+    return b"".join(raw[a : a + size] for a in at)
+
+
+def _compare_fetched(got: Any, want: Any, rtol: float, atol: float) -> float:
+    """Of memory whose library kbench does not know: on the host, number by number."""
+    g, w = _interface(got), _interface(want)
+    if g is None or w is None:
+        raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
+    if tuple(g["shape"]) != tuple(w["shape"]):
+        raise _Mismatch(f"its shape is {tuple(g['shape'])}, expected {tuple(w['shape'])}")
+    kinds = [str(getattr(v, "dtype", about["typestr"])) for v, about in ((got, g), (want, w))]
+    if g["typestr"] != w["typestr"] or kinds[0] != kinds[1]:
+        raise _Mismatch(f"its elements are {kinds[0]}, expected {kinds[1]}")
+    both = [_fetched(about) for about in (g, w)]
+    if both[0] == both[1]:
+        return 0.0
+    form = {"f2": "e", "f4": "f", "f8": "d", "c8": "f", "c16": "d"}.get(w["typestr"][1:])
+    if kinds[1] == "bfloat16":
+        form = "f"
+        for i, raw in enumerate(both):
+            wide = bytearray(2 * len(raw))
+            wide[2::4], wide[3::4] = raw[::2], raw[1::2]
+            both[i] = bytes(wide)
+    if not form:
+        return math.inf
+    numbers = [struct.unpack(f"<{len(raw) // struct.calcsize(form)}{form}", raw) for raw in both]
+    return max(_compare_numbers(a, b, rtol, atol) for a, b in zip(*numbers))
+
+
 def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
     """The largest error over what is allowed of it: 1 or less is right. Raises _Mismatch where they are
     not alike."""
@@ -549,6 +660,8 @@ def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
         if len(got) != len(want):
             raise _Mismatch(f"it has {len(got)} elements, expected {len(want)}")
         return max((_compare(g, w, rtol, atol) for g, w in zip(got, want)), default=0.0)
+    if _interface(want) is not None:
+        return _compare_fetched(got, want, rtol, atol)
     if _is_array(want) and getattr(want, "shape", ()) != () or _module_of(want) == "torch":
         if _module_of(got) != _module_of(want):
             raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
@@ -608,18 +721,18 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
 
 
 class _Streams:
-    """Enters kbench's stream in the libraries that are imported; one for each contest, made when it is
-    first called."""
+    """Enters kbench's stream in the libraries that are imported, also by the function itself; one for each
+    contest, made when it is first called."""
 
     def __init__(self) -> None:
-        self.stream = 0
+        self.of: Any = (0, None, None)  # stream and libraries that managers are of
         self.managers: List[Any] = []
 
     def on(self, stream: int) -> Sequence[Any]:
-        if stream != self.stream:
-            self.stream, self.managers = stream, []
+        torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+        if (stream, torch, cupy) != self.of:
+            self.of, self.managers = (stream, torch, cupy), []
             device = _library().device()
-            torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
             if torch is not None and torch.cuda.is_available():
                 self.managers.append(torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)))
             if cupy is not None:
@@ -648,6 +761,14 @@ def _on_stream(fn: Callable[..., Any], args: Sequence[Any], streams: _Streams) -
                 m.__exit__(None, None, None)
 
     return call
+
+
+def _blocks() -> Optional[int]:
+    """How often torch's caching allocator gave memory, or None: it does not say."""
+    try:
+        return int(sys.modules["torch"].cuda.memory_stats(_library().device())["allocation.all.allocated"])
+    except Exception:
+        return None
 
 
 # --- functions called from C --------------------------------------------------------------------------------
@@ -693,8 +814,9 @@ class _Job:
         call: Callable[[int], Any],
         before: Optional[Callable[[int], Any]],
         checks: Sequence[Callable[[Any], Any]],
+        tells_blocks: bool = False,  # of torch's caching allocator, which no look into a capture shows
     ) -> None:
-        self.interrupts, self.output = interrupts, None
+        self.interrupts, self.output, self.tells_blocks = interrupts, None, tells_blocks
         self.error: Optional[BaseException] = None
         self.ran, self.trusted = False, True
         self.state: Optional[int] = None  # of whom is being told what failed; None: kb_current()
@@ -713,8 +835,12 @@ class _Job:
                     raise KeyboardInterrupt
                 if keeps:
                     self.output = None  # given back before the next one is made, as where nobody keeps it
+                    again = self.ran and self.tells_blocks  # the first run also fills caches that stay
+                    before = _blocks() if again else None
                     self.output = call(stream)
                     self.ran = True
+                    if again:
+                        self._tell_blocks(before, _blocks())
                 else:
                     call(stream)
                 interrupts.inside = False
@@ -723,6 +849,14 @@ class _Job:
                 self.fail(error, keeps)
 
         return run
+
+    def _tell_blocks(self, before: Optional[int], after: Optional[int]) -> None:
+        self.tells_blocks, library = False, _library()
+        kb = self.state or library.kb_current()
+        if kb and before is not None and after is not None and after > before:
+            n = after - before
+            text = f"allocates {n} block{'s' if n > 1 else ''} by torch's caching allocator"
+            library.kb_note(kb, b"%s", _said(text))
 
     def fail(self, error: BaseException, timed: bool = False) -> None:
         library = _library()
@@ -779,7 +913,7 @@ class Record:
         return sorted(set(object.__dir__(self)) | set(self._data))
 
     def to_dict(self) -> Dict[str, Any]:
-        """A copy of all keys and values."""
+        """A copy of all keys and values: times in ms, rates per second, shares of 1."""
         return copy.deepcopy(self._data)
 
     def _columns(self) -> Dict[str, str]:
@@ -846,6 +980,7 @@ class Figure:
         return f"<Figure of {len(self.svg)} bytes of SVG: .save(path)>"
 
     def save(self, path: str) -> None:
+        """Writes the SVG there."""
         with open(path, "w") as f:
             f.write(self.svg)
 
@@ -904,15 +1039,20 @@ def table(records: Any, *options: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "records.json")
         save(records, path)
-        words = ["kbench", "--load", path, *options]
-        try:
-            plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
-        except (AttributeError, OSError, ValueError):
-            plain = False
-        if plain:
-            _call_main(words)
-            return
-        sys.stdout.write(_captured(words, (1,))[1])  # sys.stdout is not the file that C knows
+        _shown(["kbench", "--load", path, *options])
+
+
+def _shown(words: Sequence[str]) -> int:
+    """kbench's command line, whose stdout goes to sys.stdout, wherever that leads."""
+    try:
+        plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
+    except (AttributeError, OSError, ValueError):
+        plain = False
+    if plain:
+        return _call_main(words)
+    code, text = _captured(words, (1,))  # sys.stdout is not the file that C knows
+    sys.stdout.write(text)
+    return code
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
@@ -955,7 +1095,7 @@ def _need_gpu(library: _Library) -> None:
     if library.devices():
         return
     why = (
-        "it was built without CUDA: no toolkit was found (nvcc on the PATH, or CUDA_HOME)"
+        f"it was built without CUDA: no toolkit was found (nvcc on the PATH, CUDA_HOME, or {_PIP})"
         if not library.cuda
         else "there is no GPU that the driver shows"
     )
@@ -1110,7 +1250,8 @@ def compare(
     samples: exactly so many.
     expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured;
         "no_capture" for what cannot be captured into a graph: it is not audited. Random numbers of
-        PyTorch, and cuBLAS in CuPy, are told without.
+        PyTorch, and cuBLAS in CuPy, are told without. Memory of torch's caching allocator may be taken: the
+        message says how many blocks a run takes.
 
     What a function raised is its record's exception, and the others go on. Ctrl-C ends the contest.
     """
@@ -1124,7 +1265,11 @@ def compare(
     for key, fn in functions.items():
         wrap = _plain if host else _on_stream
         jobs[key] = _Job(
-            interrupts, wrap(fn, inputs, streams), wrap(before, inputs, streams) if before else None, checks
+            interrupts,
+            wrap(fn, inputs, streams),
+            wrap(before, inputs, streams) if before else None,
+            checks,
+            tells_blocks=not host,
         )
     records = _contest(
         jobs,
@@ -1155,16 +1300,51 @@ def _plain(fn: Callable[..., Any], args: Sequence[Any], streams: Any) -> Callabl
 
 
 def time(
-    fn: Callable[..., Any], *args: Any, name: Optional[str] = None, check: Any = None, **options: Any
+    fn: Callable[..., Any],
+    *args: Any,
+    name: Optional[str] = None,
+    check: Any = None,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    bytes: Optional[float] = None,
+    flops: Optional[float] = None,
+    items: Optional[float] = None,
+    params: Optional[Dict[str, Any]] = None,
+    dtype: Optional[str] = None,
+    before: Optional[Callable[..., Any]] = None,
+    host: Optional[bool] = None,
+    mode: Optional[str] = None,
+    precision: Optional[float] = None,
+    max_time: Optional[float] = None,
+    samples: Optional[int] = None,
+    seed: Optional[int] = None,
+    device: Optional[int] = None,
+    expect: Iterable[str] = (),
 ) -> Record:
-    """Times fn(*args): one record. options, and check, are those of compare. What fn raises is raised
-    here."""
+    """Times fn(*args): one record, whose time_ms is ms. Keyword arguments are compare's, max_time in seconds.
+    What fn raises is raised here."""
+    called = getattr(fn, "__name__", "function")
     (record,) = compare(
-        {getattr(fn, "__name__", "function"): fn},
+        {called: fn},
         args,
+        name=name or called,
         check=check,
-        name=name or getattr(fn, "__name__", "function"),
-        **options,
+        rtol=rtol,
+        atol=atol,
+        bytes=bytes,
+        flops=flops,
+        items=items,
+        params=params,
+        dtype=dtype,
+        before=before,
+        host=host,
+        mode=mode,
+        precision=precision,
+        max_time=max_time,
+        samples=samples,
+        seed=seed,
+        device=device,
+        expect=expect,
     )
     if record.exception is not None:
         raise record.exception
@@ -1257,18 +1437,19 @@ class Case:
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
-        """Bytes that one run has to move."""
+        """Bytes that one run has to move: GB/s in the record, of 1e9 bytes."""
         self._lib.kb_bytes(self._kb, n)
 
     def flops(self, n: float) -> None:
-        """Operations of one run."""
+        """Floating-point operations of one run: GFLOP/s in the record, of 1e9."""
         self._lib.kb_flops(self._kb, n)
 
     def items(self, n: float) -> None:
-        """Anything else worth a rate."""
+        """So many of anything else that is worth a rate in one run: items a second."""
         self._lib.kb_items(self._kb, n)
 
     def queries(self, n: float) -> None:
+        """As items, of queries: queries_per_second in the record."""
         self._lib.kb_queries(self._kb, n)
 
     def expect(self, *words: str) -> None:
@@ -1277,12 +1458,15 @@ class Case:
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
+        """The case is not run, for this reason: it is "skipped", which is no failure. Before time()."""
         self._lib.kb_skip(self._kb, b"%s", _said(why))
 
     def fail(self, why: str) -> None:
+        """The case gets no time, and the word BAD_CASE with this reason."""
         self._lib.kb_fail(self._kb, b"%s", _said(why))
 
     def note(self, text: str) -> None:
+        """Goes to the record's message, beside the time; at most 400 bytes."""
         self._lib.kb_note(self._kb, b"%s", _said(text))
 
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
@@ -1382,7 +1566,7 @@ class _Registered:
                 return case.fail(f"{type(error).__name__}: {error}")
             if not case._timed:
                 return
-            job = _Job(self.interrupts, case._timed[0], case._timed[1], case._checks)
+            job = _Job(self.interrupts, case._timed[0], case._timed[1], case._checks, not case._timed[2])
             job.state = kb
             self.running[kb] = case, job
         case, job = self.running[kb]
@@ -1426,12 +1610,18 @@ def bench(
     return register if fn is None else register(fn)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> None:
+def main(argv: Optional[Sequence[str]] = None) -> int:
     """kbench's command line on what bench registered (--help lists it); ends the process with its exit
     code. Cases run in workers: this script, started again with the same command line. What has none (a
-    notebook, a script from stdin) runs them in its own process, as with --no-isolate."""
+    notebook, a script from stdin) runs them in its own process, as with --no-isolate.
+
+    In a notebook, or at a prompt, the command line is argv alone, it is printed to where print does, and the
+    exit code is what main gives."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if not script and sys.argv[0] not in ("-c", "-"):  # sys.argv is the kernel's that runs the notebook
+        return _shown(["kbench", *(argv or ()), *(() if "--no-isolate" in (argv or ()) else ("--no-isolate",))])
     words = list(sys.argv if argv is None else [sys.argv[0], *argv])
-    again = getattr(sys.modules.get("__main__"), "__file__", None) or sys.argv[0] == "-c"
+    again = script or sys.argv[0] == "-c"
     if (not again or sys.argv[0] == "-") and "--no-isolate" not in words:
         words.append("--no-isolate")
     words[0] = words[0] or "kbench"
@@ -1451,6 +1641,27 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
+_beside: List[bool] = []  # while Triton's do_bench runs: whether it came back here, being kbench's by that name
+_pairs: List[Tuple[float, float]] = []  # of the do_bench calls since Mark last asked: kbench's ms, Triton's
+
+
+def _by_triton(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
+    """What triton.testing.do_bench gives of the same, or None: there is none, or it fails."""
+    if _beside:
+        _beside[0] = True
+        return None
+    _beside.append(False)
+    try:
+        from triton.testing import do_bench as theirs
+
+        got = theirs(fn, **options)
+        return None if _beside[0] else got
+    except Exception:
+        return None
+    finally:
+        _beside.clear()
+
+
 def do_bench(
     fn: Callable[[], Any],
     warmup: float = 25,
@@ -1461,8 +1672,13 @@ def do_bench(
     host: Optional[bool] = None,
 ) -> Any:
     """Takes triton.testing.do_bench's arguments and gives what it gives, in ms: measured by kbench
-    (evicted L2, behind a gate, what events read too much taken off). rep: ms of samples; warmup is without
-    effect: kbench warms up until times have settled. Raises Error where there is no time."""
+    (evicted L2, behind a gate, what events read too much taken off). rep: ms of samples, of 0 the fewest that
+    kbench takes; warmup, in ms, is without effect: kbench warms up until times have settled. Raises Error where
+    there is no time; the words of a time that is not sure (NOISY, UNSETTLED, FEW...) are a warning.
+
+    Of GPU work Triton's own do_bench, where it is installed, is asked the same afterwards: do_bench.last is
+    then (kbench's ms, Triton's ms), of quantiles the first, of all samples the median. Else it is None."""
+    do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode is min, max, mean, median or all; not {return_mode}")
     tensors = list(grad_to_none or [])
@@ -1471,21 +1687,37 @@ def do_bench(
         for t in tensors:
             t.grad = None
 
-    record = time(fn, before=forget if tensors else None, host=host, max_time=rep / 1000)
+    # 0 would be compare's own second
+    record = time(fn, before=forget if tensors else None, host=host, max_time=max(rep / 1000, 1e-9))
     if record.time_ms is None:
         raise Error(repr(record))
+    for word in record.flags or []:
+        if word != "UNVERIFIED":  # here nobody could have checked
+            warnings.warn(f"kbench.do_bench: the time is {word}", stacklevel=2)
     samples = record.samples_ms
+    got: Any
     if quantiles is not None:
-        values = [_quantile(samples, q) for q in quantiles]
-        return values[0] if len(values) == 1 else values
-    if return_mode == "all":
-        return list(samples)
-    return {
-        "min": min(samples),
-        "max": max(samples),
-        "mean": sum(samples) / len(samples),
-        "median": record.time_ms,
-    }[return_mode]
+        got = [_quantile(samples, q) for q in quantiles]
+        got = got[0] if len(got) == 1 else got
+    elif return_mode == "all":
+        got = list(samples)
+    else:
+        got = {
+            "min": min(samples),
+            "max": max(samples),
+            "mean": sum(samples) / len(samples),
+            "median": record.time_ms,
+        }[return_mode]
+    options = dict(warmup=warmup, rep=rep, grad_to_none=tensors or None, quantiles=quantiles, return_mode=return_mode)
+    theirs = None if host else _by_triton(fn, options)
+    if theirs is not None:
+        one = lambda v: float(v if not isinstance(v, list) else v[0] if quantiles is not None else _quantile(v, 0.5))
+        do_bench.last = one(got), one(theirs)  # type: ignore[attr-defined]
+        _pairs.append(do_bench.last)  # type: ignore[attr-defined]
+    return got
+
+
+do_bench.last = None  # type: ignore[attr-defined]
 
 
 class Benchmark:
@@ -1518,7 +1750,11 @@ class Benchmark:
         self.xlabel, self.ylabel, self.x_log, self.y_log, self.styles = xlabel, ylabel, x_log, y_log, styles
 
     def points(self) -> List[Dict[str, Any]]:
+        """What x_names are at each of x_vals. ValueError: a tuple that is not as long as x_names."""
         one = [v if isinstance(v, (list, tuple)) else [v] * len(self.x_names) for v in self.x_vals]
+        for values in one:
+            if len(values) != len(self.x_names):
+                raise ValueError(f"x_vals has {values}, where x_names has {len(self.x_names)}: {self.x_names}")
         return [dict(zip(self.x_names, values)) for values in one]
 
 
@@ -1529,22 +1765,26 @@ class Mark:
         self.fn, self.benchmarks = fn, benchmarks
 
     def _rows(self, b: Benchmark, **given: Any) -> List[Dict[str, Any]]:
+        """A dict a point: of each line its value, NAME-min, NAME-max, and NAME-pair, of its one do_bench."""
         rows = []
         for point in b.points():
             row = dict(point)
             for value, name in zip(b.line_vals, b.line_names):
+                del _pairs[:]
                 got = self.fn(**point, **{b.line_arg: value}, **b.args, **given)
                 y, low, high = got if isinstance(got, (list, tuple)) else (got, None, None)
                 row[name], row[name + "-min"], row[name + "-max"] = y, low, high
+                row[name + "-pair"] = _pairs[0] if len(_pairs) == 1 else None
             rows.append(row)
         return rows
 
-    def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> None:
+    def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> bool:
+        """True: there is a file."""
         try:
             import matplotlib.pyplot as plot
         except ImportError:
             print("kbench: no matplotlib, so no figure", file=sys.stderr)
-            return
+            return False
         plot.figure()
         for i, name in enumerate(b.line_names):
             style = {"color": b.styles[i][0], "ls": b.styles[i][1]} if b.styles else {}
@@ -1564,6 +1804,24 @@ class Mark:
         if show:
             plot.show()
         plot.close()
+        return bool(path)
+
+    def _print(self, b: Benchmark, rows: List[Dict[str, Any]], keys: List[str]) -> None:
+        """The table; beside a line whose function asked do_bench, what Triton's read there, and how far that is
+        from kbench's."""
+        head, columns = [], []
+        for key in keys:
+            head.append(key)
+            columns.append([f"{r[key]:.6g}" if isinstance(r[key], float) else str(r[key]) for r in rows])
+            pairs = [r.get(key + "-pair") for r in rows] if key in b.line_names else []
+            if any(pairs):
+                head += ["triton ms", "off %"]
+                columns.append([f"{p[1]:.6g}" if p else "-" for p in pairs])
+                columns.append([f"{100 * (p[1] / p[0] - 1):+.1f}" if p and p[0] else "-" for p in pairs])
+        widths = [max(map(len, [name, *column])) for name, column in zip(head, columns)]
+        print(b.plot_name + ":")
+        for line in [head, *zip(*columns)]:
+            print("  ".join(text.rjust(w) for text, w in zip(line, widths)))
 
     def run(
         self,
@@ -1571,32 +1829,47 @@ class Mark:
         print_data: bool = False,
         save_path: str = "",
         return_df: bool = False,
+        *,
+        diff_col: bool = False,
+        save_precision: int = 6,
         **given: Any,
     ) -> Any:
-        """save_path: a folder for PLOT_NAME.csv, and PLOT_NAME.png where matplotlib is. return_df: pandas'
-        frames where it is there, else lists of dicts; of one Benchmark the one, of a list a list."""
+        """Measures every point of every line. given goes to the function.
+
+        print_data: a table of each Benchmark; where the function asked do_bench once a point, and Triton is
+            installed, with what Triton's own do_bench read (triton ms) and by how much that is off (off %).
+        save_path: a folder for PLOT_NAME.csv, with save_precision digits behind the point, for PLOT_NAME.png
+            where matplotlib is, and for results.html, a page of both.
+        return_df: x_names and line_names, as pandas' frame where it is there, else as a list of dicts; of one
+            Benchmark the one, of a list a list.
+        diff_col: of two lines, a column Diff: the second less the first."""
         several = isinstance(self.benchmarks, (list, tuple))
-        found = []
-        for b in self.benchmarks if several else [self.benchmarks]:
-            rows = self._rows(b, **given)
-            keys = b.x_names + b.line_names
-            show = lambda v: f"{v:.6g}" if isinstance(v, float) else str(v)
-            if print_data:
+        found, page = [], []
+        try:
+            for b in self.benchmarks if several else [self.benchmarks]:
+                rows = self._rows(b, **given)
+                keys = b.x_names + b.line_names
+                if diff_col and len(b.line_names) == 2:
+                    keys = keys + ["Diff"]
+                    for r in rows:
+                        r["Diff"] = r[b.line_names[1]] - r[b.line_names[0]]
+                if print_data:
+                    self._print(b, rows, keys)
+                show = lambda v: f"{v:.{save_precision}f}" if isinstance(v, float) else str(v)
                 lines = [keys] + [[show(r[k]) for k in keys] for r in rows]
-                widths = [max(len(line[i]) for line in lines) for i in range(len(keys))]
-                print(b.plot_name + ":")
-                for line in lines:
-                    print("  ".join(text.rjust(w) for text, w in zip(line, widths)))
+                if save_path:
+                    os.makedirs(save_path, exist_ok=True)
+                    with open(os.path.join(save_path, b.plot_name + ".csv"), "w") as f:
+                        f.writelines(",".join(line) + "\n" for line in lines)
+                drawn = False
+                if save_path or show_plots:
+                    path = os.path.join(save_path, b.plot_name + ".png") if save_path else None
+                    drawn = self._plot(b, rows, path, show_plots)
+                page.append((b.plot_name, drawn, lines))
+                found.append([{k: r[k] for k in keys} for r in rows])
+        finally:
             if save_path:
-                os.makedirs(save_path, exist_ok=True)
-                with open(os.path.join(save_path, b.plot_name + ".csv"), "w") as f:
-                    for line in [keys] + [[show(r[k]) for k in keys] for r in rows]:
-                        f.write(",".join(line) + "\n")
-            if save_path or show_plots:
-                self._plot(
-                    b, rows, os.path.join(save_path, b.plot_name + ".png") if save_path else None, show_plots
-                )
-            found.append(rows)
+                self._write_page(save_path, page)
         if not return_df:
             return None
         try:
@@ -1606,6 +1879,19 @@ class Mark:
         except ImportError:
             pass
         return found if several else found[0]
+
+    def _write_page(self, folder: str, page: List[Tuple[str, bool, List[List[str]]]]) -> None:
+        """results.html: figures and tables of what was measured, also where a later one failed."""
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "results.html"), "w") as f:
+            f.write('<html><head><meta charset="utf-8"></head><body>\n')
+            for name, drawn, lines in page:
+                f.write(f"<h2>{html.escape(name)}</h2>\n")
+                if drawn:
+                    f.write(f'<img src="{html.escape(name)}.png"/>\n')
+                rows = ("".join(f"<td>{html.escape(text)}</td>" for text in line) for line in lines)
+                f.write("<table>" + "".join(f"<tr>{row}</tr>\n" for row in rows) + "</table>\n")
+            f.write("</body></html>\n")
 
 
 def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:

@@ -163,7 +163,8 @@ def _find_header() -> str:
 def _vendor_options() -> List[str]:
     """The vendor's rows, where its header is."""
     cuda = kbench._find_cuda()
-    return ["-DKBK_CUBLAS"] if cuda and os.path.isfile(os.path.join(cuda[0], "cublas_v2.h")) else []
+    there = cuda and any(os.path.isfile(os.path.join(folder, "cublas_v2.h")) for folder in cuda.include)
+    return ["-DKBK_CUBLAS"] if there else []
 
 
 def _host_command(header: str, output: str) -> List[str]:
@@ -172,21 +173,34 @@ def _host_command(header: str, output: str) -> List[str]:
     return command + [header, "-o", output, "-lm"]
 
 
-def _find_nvcc() -> List[str]:
+def _find_nvcc() -> Optional[List[str]]:
     if os.environ.get("NVCC"):
         return shlex.split(os.environ["NVCC"])
-    roots = [r for r in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if r]
+    if os.environ.get("KBENCH_NO_CUDA"):
+        return None
+    roots = [r for r in (os.environ.get("CUDA_HOME"), kbench._TOOLKIT, *kbench._pip_folders()) if r]
     found = shutil.which("nvcc") or next(
         (p for p in (os.path.join(r, "bin", "nvcc") for r in roots) if os.access(p, os.X_OK)), None
     )
-    if not found or os.environ.get("KBENCH_NO_CUDA"):
-        raise Error(
-            "kernels are built with nvcc, which was not found: put it on the PATH, set CUDA_HOME or NVCC, or "
-            "name a library that is built already by KBENCH_KERNELS_LIB (unset KBENCH_NO_CUDA)"
-        )
-    return [found]
+    return [found] if found else None
 
 
+def _nvcc_command(nvcc: List[str], code: Iterable[str], header: str, output: str, *options: str) -> List[str]:
+    words = [*nvcc, "-std=c++17", "-O1", *code, "-shared", "-Xcompiler", "-fPIC", "-x", "cu", "-DKBENCH_SHARED"]
+    return [*words, *_vendor_options(), *options, header, "-o", output, "-ldl"]
+
+
+def _no_nvcc(arch: str) -> Error:
+    code = [f"-gencode=arch=compute_{arch[3:]},code={arch}"]
+    command = _nvcc_command(["nvcc"], code, _find_header(), "libkbench_kernels.so")
+    return Error(
+        "kernels are built with nvcc, which was not found: put it on the PATH, set CUDA_HOME or NVCC (unset "
+        f"KBENCH_NO_CUDA), or\n    {kbench._PIP}\nOr build all of them where there is one, which takes minutes, and "
+        "name that library by KBENCH_KERNELS_LIB:\n    " + " ".join(map(shlex.quote, command))
+    )
+
+
+_ARCH = re.compile(r"sm_\d+a?")
 _known_codes: Dict[str, List[str]] = {}
 
 
@@ -202,12 +216,10 @@ def _code_for(nvcc: List[str], arch: str) -> List[str]:
             raise Error(f"{key}: {error.strerror}; set NVCC to nvcc") from None
         _known_codes[key] = re.findall(r"^sm_(\d+)$", said, re.M)
     known = _known_codes[key]
-    number = re.fullmatch(r"sm_(\d+)a?", arch)
-    if not number:
-        raise Error(f"arch='{arch}': as sm_80 or sm_90a")
-    if known and number.group(1) not in known:
+    number = arch[3:].rstrip("a")
+    if known and number not in known:
         newest = max(known, key=int)
-        if int(number.group(1)) < int(newest):
+        if int(number) < int(newest):
             raise Error(f"this nvcc builds nothing for {arch}: it knows sm_{', sm_'.join(known)}")
         return [f"-gencode=arch=compute_{newest},code=compute_{newest}"]
     return [f"-gencode=arch=compute_{arch[3:]},code={arch}"]
@@ -296,25 +308,14 @@ def _device(group: str, dtype: str, arch: str) -> _Library:
     with _lock:
         if key in _loaded:
             return _loaded[key]
+    if not _ARCH.fullmatch(arch):
+        raise Error(f"arch='{arch}': as sm_80 or sm_90a")
     nvcc = _find_nvcc()
+    if not nvcc:
+        raise _no_nvcc(arch)
     code = _code_for(nvcc, arch)
-
-    def command(header: str, output: str) -> List[str]:
-        words = nvcc + [
-            "-std=c++17",
-            "-O1",
-            *code,
-            "-shared",
-            "-Xcompiler",
-            "-fPIC",
-            "-x",
-            "cu",
-            "-DKBENCH_SHARED",
-        ]
-        words += _vendor_options() + [f"-DKBK_ONLY_{group}"]
-        words += [f"-DKBK_NO_{t.upper()}" for t in _DTYPES if t != dtype]
-        return words + [header, "-o", output, "-ldl"]
-
+    options = [f"-DKBK_ONLY_{group}", *(f"-DKBK_NO_{t.upper()}" for t in _DTYPES if t != dtype)]
+    command = lambda header, output: _nvcc_command(nvcc, code, header, output, *options)
     what = f"the kernels of {group.lower()} in {dtype} for {arch} once, which may take a minute"
     path = kbench._kept(f"libkbench_{group.lower()}_{dtype}.so", _find_header(), command, what)
     with _lock:
@@ -345,7 +346,8 @@ def _need_gpu() -> None:
     if library.devices():
         return
     why = (
-        "kbench's library was built without CUDA: no toolkit was found (nvcc on the PATH, or CUDA_HOME)"
+        "kbench's library was built without CUDA: no toolkit was found (nvcc on the PATH, CUDA_HOME, or "
+        f"{kbench._PIP})"
         if not library.cuda
         else "there is no GPU that the driver shows"
     )
@@ -389,6 +391,19 @@ class _DeviceArray:
             "strides": None,
             "version": 3,
         }
+
+    def copy(self) -> "_DeviceArray":
+        """Memory of its own with the same in it: a copy of the object alone would free this one's a second time."""
+        other = _DeviceArray(self.shape, _SHORT.get(self.dtype, self.dtype), self.device)
+        where = C.c_void_p(other.address), C.c_void_p(self.address)
+        if self.handle.cudaMemcpy(*where, C.c_size_t(self.bytes), 3):
+            raise Error("the array could not be copied on the GPU")
+        return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> "_DeviceArray":
+        return self.copy()
 
     def __del__(self) -> None:
         if getattr(self, "address", 0) and C is not None:  # None: the interpreter ends
@@ -688,6 +703,7 @@ class Operation:
 
     @property
     def name(self) -> str:
+        """As "softmax_fwd"."""
         return f"{self.operation}_{self.direction}"
 
     @property
@@ -702,10 +718,12 @@ class Operation:
 
     @property
     def inputs(self) -> List[str]:
+        """Names of what it takes, in order."""
         return [name for name, _ in _signature(self.name, self.family, "nn").inputs]
 
     @property
     def outputs(self) -> List[str]:
+        """Names of what it gives, in order."""
         return [name for name, _ in _signature(self.name, self.family, "nn").outputs]
 
     def __repr__(self) -> str:

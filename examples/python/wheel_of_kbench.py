@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Makes the wheel: kbench.py and kbench_kernels.py and, beside them, the headers of this checkout. pip calls it; it
-needs nothing else, and so installs without a network."""
+"""Makes the wheel: kbench.py and kbench_kernels.py and, beside them, the headers of this checkout; and the sdist, of
+which the same wheel is made. pip calls it; it needs nothing else, and so installs without a network."""
 
 import base64
+import gzip
 import hashlib
+import io
 import os
+import tarfile
 import zipfile
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -37,16 +40,34 @@ def _made(folder, files):
     return name
 
 
+def _read(name):
+    """Headers lie two folders up; in an sdist beside this file."""
+    path = os.path.join(here, name)
+    if not os.path.isfile(path):
+        path = os.path.join(here, "..", "..", name)
+    with open(path, "rb") as f:
+        return f.read()
+
+
+parts = ("kbench.py", "kbench_kernels.py", "kbench.h", "kbench_kernels.cuh")
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    files = {}
-    for folder, names in (
-        (".", ("kbench.py", "kbench_kernels.py")),
-        ("../..", ("kbench.h", "kbench_kernels.cuh")),
-    ):
-        for name in names:
-            with open(os.path.join(here, folder, name), "rb") as f:
-                files[name] = f.read()
-    return _made(wheel_directory, files)
+    return _made(wheel_directory, {name: _read(name) for name in parts})
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    folder = f"kbench-{version}"
+    files = {name: _read(name) for name in (*parts, "pyproject.toml", "wheel_of_kbench.py")}
+    files["PKG-INFO"] = metadata.encode()
+    path = os.path.join(sdist_directory, f"{folder}.tar.gz")
+    with open(path, "wb") as f, gzip.GzipFile("", "wb", 9, f, 0) as z:  # of the same files the same bytes
+        with tarfile.open(fileobj=z, mode="w", format=tarfile.PAX_FORMAT) as tar:
+            for name, data in sorted(files.items()):
+                about = tarfile.TarInfo(f"{folder}/{name}")
+                about.size, about.mode = len(data), 0o644
+                tar.addfile(about, io.BytesIO(data))
+    return os.path.basename(path)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):

@@ -26,6 +26,20 @@ else
         run env KBENCH_LIB="$PWD/$tmp/libvirtual.so" "$PYTHON" tests/cli/python/virtual.py && counted "virtual.py"
 fi
 
+# --- CUDA's runtime as pip's wheels have it: no libcudart.so, and no toolkit beside it
+for runtime in "$include"/../lib64/libcudart.so.* "$include"/../lib/libcudart.so.*; do
+    case $runtime in *.so.*.*) continue ;; esac
+    [ -n "$include" ] && [ -f "$runtime" ] || continue
+    mkdir -p "$tmp/site/nvidia/cu/lib"
+    ln -sfn "$include" "$tmp/site/nvidia/cu/include" && ln -sf "$runtime" "$tmp/site/nvidia/cu/lib"
+    run env PATH=/usr/bin:/bin CUDA_HOME= CFLAGS=-O0 PYTHONPATH="$PWD/$tmp/site:$PYTHONPATH" "$PYTHON" -c 'import kbench
+kbench._TOOLKIT = "/none"
+print(kbench._library().cuda, kbench.time(int, host=True, samples=5))'
+    check_out "pip's CUDA: built with it" '^True int/impl=int'
+    check_err "pip's CUDA: built with it" "l:$(basename "$runtime")"
+    break
+done
+
 run "$PYTHON" examples/python/example.py --iters 20 --json "$tmp/example.json"
 check_rc "the example" 0
 check_out "the example" '4 cases: 4 ok'
@@ -92,6 +106,20 @@ check_err "judge: no task" '--task'
 # --- the wheel: header and module, from a copy of the checkout, without a network
 mkdir -p "$tmp/copy/examples"
 cp kbench.h kbench_kernels.cuh "$tmp/copy" && cp -r examples/python "$tmp/copy/examples"
+mkdir "$tmp/sdist" "$tmp/wheels" "$tmp/again"
+made='import os, sys
+sys.path.insert(0, os.getcwd())
+import wheel_of_kbench
+print(getattr(wheel_of_kbench, sys.argv[1])(sys.argv[2]))'
+run sh -c 'cd "$1" && "$2" -c "$3" build_sdist "$4" && "$2" -c "$3" build_wheel "$5"' - \
+    "$tmp/copy/examples/python" "$PYTHON" "$made" "$PWD/$tmp/sdist" "$PWD/$tmp/wheels"
+check_out "the sdist" '^kbench-0.1.0.tar.gz$'
+check "the sdist: unpacked elsewhere" tar -xzf "$tmp/sdist/kbench-0.1.0.tar.gz" -C "$tmp/sdist"
+run sh -c 'cd "$1" && "$2" -c "$3" build_wheel "$4"' - "$tmp/sdist/kbench-0.1.0" "$PYTHON" "$made" "$PWD/$tmp/again"
+check_out "the sdist: a wheel of it" '^kbench-0.1.0-py3-none-any.whl$'
+wheel=kbench-0.1.0-py3-none-any.whl
+check "the sdist: the same wheel" cmp "$tmp/wheels/$wheel" "$tmp/again/$wheel"
+check_same "the sdist: what it is" "$(sed -n 's/^Name: //p' "$tmp/sdist/kbench-0.1.0/PKG-INFO")" kbench
 if "$PYTHON" -m venv "$tmp/venv" > "$tmp/venv.log" 2>&1; then
     unset PYTHONPATH
     check "pip install" "$tmp/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-index "./$tmp/copy/examples/python"

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import types
+import warnings
 
 import kbench
 
@@ -151,6 +153,22 @@ def comparing():
     )
     check("arrays: a contest", all(v.verified for v in r), r)
 
+    class Jax:  # on the host: its module, jaxlib, knows nothing of numbers
+        __module__, shape, dtype = "jaxlib._jax", (2, 3), "float32"
+
+        def __init__(self, values):
+            self.values = values
+
+        def copy(self):
+            return Jax(self.values)
+
+        def __array__(self, *_, **__):
+            return self.values
+
+    sys.modules["jaxlib"] = types.ModuleType("jaxlib")
+    check("arrays: jax's", ok(Jax(x), Jax(x * numpy.float32(1 + 1e-6))) and not ok(Jax(x + 1), Jax(x)))
+    del sys.modules["jaxlib"]
+
 
 def errors():
     check(
@@ -226,6 +244,17 @@ def triton_faces():
         "do_bench: all", len(bench(return_mode="all")) > 5 and raised(kbench.Error, bench, return_mode="mode")
     )
 
+    begin = time.perf_counter()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        few = [kbench.do_bench(lambda: spin(1e-3), rep=0, host=True, return_mode="all") for _ in range(2)]
+    check("do_bench: rep=0", [1 <= len(v) < 10 for v in few] == [True, True], few)
+    check("do_bench: rep=0 is no second", time.perf_counter() - begin < 0.9, time.perf_counter() - begin)
+    said = [(str(w.message), os.path.basename(w.filename)) for w in told]
+    few = [w for w in said if "FEW" in w[0]]
+    check("do_bench: what is not sure is said", few and "UNVERIFIED" not in few[0][0] and few[0][1] == "api.py", said)
+    check("do_bench: once", len(set(said)) == len(said), said)
+
     class Tensor:
         grad = 1
 
@@ -252,9 +281,40 @@ def triton_faces():
         rows = sums.run(print_data=True, save_path=scratch, return_df=True, more=1)
     check("perf_report: printed", "sums:" in text.getvalue() and "97" in text.getvalue(), text.getvalue())
     if isinstance(rows, list):
-        check("perf_report: rows", rows[1]["A"] == 97 and rows[1]["m"] == 8 and rows[0]["A-max"] == 2.0, rows)
+        check("perf_report: rows", rows == [dict(n=2, m=2, A=13, B=0.5), dict(n=4, m=8, A=97, B=0.5)], rows)
     with open(os.path.join(scratch, "sums.csv")) as f:
-        check("perf_report: a file", f.read() == "n,m,A,B\n2,2,13,0.5\n4,8,97,0.5\n")
+        check("perf_report: a file", f.read() == "n,m,A,B\n2,2,13,0.500000\n4,8,97,0.500000\n")
+    with open(os.path.join(scratch, "results.html")) as f:
+        check("perf_report: a page", "<h2>sums</h2>" in f.read())
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        rows = sums.run(print_data=True, save_path=scratch, return_df=True, diff_col=True, save_precision=2)
+    check("perf_report: no do_bench, no pairs", text.getvalue().splitlines()[1].split() == ["n", "m", "A", "B", "Diff"])
+    with open(os.path.join(scratch, "sums.csv")) as f:
+        check("perf_report: a difference", f.read() == "n,m,A,B,Diff\n2,2,12,0.50,-11.50\n4,8,96,0.50,-95.50\n")
+    if isinstance(rows, list):
+        check("perf_report: a difference in the rows", [r["Diff"] for r in rows] == [-11.5, -95.5], rows)
+    class Plot:  # of matplotlib
+        def __getattr__(self, name):
+            return lambda *a, **o: open(a[0], "w").close() if name == "savefig" else None
+
+    pages = []
+    sys.modules["matplotlib"], sys.modules["matplotlib.pyplot"] = types.ModuleType("matplotlib"), Plot()
+    sys.modules["matplotlib"].pyplot = Plot()
+    for _ in range(2):
+        sums.run(save_path=scratch)
+        with open(os.path.join(scratch, "results.html")) as f:
+            pages.append('<img src="sums.png"/>' in f.read())
+        sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
+    check("perf_report: a figure on the page, none of an older run", pages == [True, False], pages)
+    del sys.modules["matplotlib"], sys.modules["matplotlib.pyplot"]
+    long = kbench.Benchmark(["n", "m"], [2, (4, 8, 16)], "provider", ["a"], ["A"], "long", {"k": 3})
+    calls = []
+    mark = kbench.perf_report([sums.benchmarks, long])(lambda **_: calls.append(1) or 1.0)
+    check("perf_report: a point too long", "(4, 8, 16)" in str(raised(ValueError, mark.run, save_path=scratch)))
+    check("perf_report: seen before it is measured", len(calls) == 4, calls)
+    with open(os.path.join(scratch, "results.html")) as f:
+        page = f.read()
+    check("perf_report: what was measured before it", "sums" in page and "long" not in page, page)
 
 
 def command_line():
@@ -318,12 +378,23 @@ def command_line():
             universal_newlines=True,
         )
     check("from stdin", done.returncode == 0 and "one process" in done.stderr, done)
+    notebook = """
+import io, sys
+sys.argv = ["/usr/lib/python3/ipykernel_launcher.py", "-f", "/tmp/kernel-1.json"]
+import kbench
+kbench.bench(lambda kb, n: kb.time(lambda: sum(range(n)), host=True), op="sums", n=[100])
+sys.stdout = io.StringIO()
+codes = [kbench.main(), kbench.main(["--iters", "5"]), kbench.main(["--op", "none"])]
+text, sys.stdout = sys.stdout.getvalue(), sys.__stdout__
+print(codes, text.count("1 case: 1 ok"), "sums" in text)
+"""
+    words = [sys.executable, "-c", notebook]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    check("in a notebook", done.stdout == "[0, 0, 2] 2 True\n", done)
 
 
 def streams():
     """kbench's stream is made the current one of libraries that are there; stand-ins tell in which order."""
-    import types
-
     told = []
 
     class Stand:
@@ -355,8 +426,50 @@ def streams():
         del told[:]
         raised(ZeroDivisionError, kbench._on_stream(lambda: 1 / 0, (), on), 8)
         check("streams: left in any case", told[-2:] == ["/cupy 8", "/torch 8"], told)
+        torch = sys.modules.pop("torch")
+        on = kbench._Streams()
+        late = kbench._on_stream(lambda: sys.modules.setdefault("torch", torch), (), on)
+        del told[:]
+        late(9)
+        late(9)
+        want = "cupy 9,/cupy 9,torch 9,cupy 9,/cupy 9,/torch 9".split(",")
+        check("streams: imported by the function", told == want, told)
     finally:
         del sys.modules["torch"], sys.modules["cupy"]
+
+
+def described():
+    """Everything public says what it is, and time's arguments are compare's, each by name."""
+    import inspect
+
+    import kbench_kernels
+
+    without = []
+    for module in (kbench, kbench_kernels):
+        for name in module.__all__:
+            of = getattr(module, name)
+            members = vars(of).items() if inspect.isclass(of) else ()
+            for where, thing in [(name, of), *((f"{name}.{k}", v) for k, v in members if k[0] != "_")]:
+                known = callable(thing) or isinstance(thing, (property, classmethod))
+                if known and not (inspect.getdoc(thing) or getattr(getattr(thing, "__func__", None), "__doc__", None)):
+                    without.append(where)
+    check("a docstring each", not without, without)
+    times, compares = (dict(inspect.signature(f).parameters) for f in (kbench.time, kbench.compare))
+    for known, own in ((times, ("fn", "args")), (compares, ("functions", "inputs"))):
+        for name in own:
+            del known[name]
+    texts = [{k: str(p) for k, p in f.items()} for f in (times, compares)]
+    check("time takes what compare does", texts[0] == texts[1], texts)
+    odd = dict(rtol=0.1, atol=0.2, bytes=8.0, flops=9.0, items=3.0, params={"n": 4}, dtype="f32", before=print)
+    odd.update(host=True, mode="hot", precision=0.1, max_time=0.1, samples=4, seed=5, device=6, expect=["sync"])
+    odd.update(name="n", check=max)
+    kept, given = kbench.compare, {}
+    kbench.compare = lambda functions, inputs, **o: given.update(o) or [kbench.Record({})]
+    try:
+        kbench.time(int, **odd)
+    finally:
+        kbench.compare = kept
+    check("time hands all of it on", given == odd and set(odd) == set(times), (given, set(times) - set(odd)))
 
 
 def library():
@@ -390,6 +503,40 @@ def library():
         "no library of ours",
         "is no library of kbench" in run(KBENCH_LIB=ctypes.util.find_library("m")).stderr,
     )
+    # pip's wheels of CUDA: two runtimes, of which the older lacks a header until another wheel brings it
+    site = os.path.join(scratch, "site")
+
+    def put(path, text=""):
+        path = os.path.join(site, "nvidia", path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+
+    put("cu13/include/cuda_runtime_api.h", "#define CUDART_VERSION  13050\n")
+    put("cu13/include/crt/host_defines.h")
+    put("cu13/lib/libcudart.so.13")
+    put("cuda_runtime/include/cuda_runtime_api.h", "#define CUDART_VERSION  12090\n")
+    put("cuda_runtime/lib/libcudart.so.12")
+    put("cuda_runtime/lib/libcudart.so.13")
+    path = os.pathsep.join([site, os.environ["PYTHONPATH"]])
+    tell = "kbench._TOOLKIT = '/none'; print(*kbench._build_command('in.h', 'out.so'))"
+    of_pip = lambda: run(tell, PYTHONPATH=path, PATH="/usr/bin:/bin", CUDA_HOME="/none").stdout.replace(site, "SITE")
+    check("pip's CUDA: not whole", "CUDA" not in of_pip(), of_pip())
+    put("cu13/include/cuda_profiler_api.h")
+    said = of_pip()
+    lib = "SITE/nvidia/cu13/lib"
+    want = f"-DKBENCH_CUDA -ISITE/nvidia/cu13/include in.h -o out.so -L{lib} -Wl,-rpath,{lib} -l:libcudart.so.13 "
+    check("pip's CUDA: one folder", want in said, said)
+    put("cuda_nvcc/include/crt/host_defines.h")
+    put("profiler/include/cuda_profiler_api.h")
+    said = of_pip()
+    want = "".join(f"-ISITE/nvidia/{d}/include " for d in ("cuda_runtime", "cuda_nvcc", "profiler"))
+    check("pip's CUDA: the oldest, of several folders", want in said and "-l:libcudart.so.12 " in said, said)
+    tell = "import kbench_kernels as k; kbench._TOOLKIT = '/none'; print(k._find_nvcc())"
+    put("cu13/bin/nvcc")
+    os.chmod(os.path.join(site, "nvidia/cu13/bin/nvcc"), 0o755)
+    said = run(tell, PYTHONPATH=path, PATH="/usr/bin:/bin", CUDA_HOME="/none", NVCC="").stdout
+    check("pip's nvcc", "nvidia/cu13/bin/nvcc" in said, said)
     cache = os.path.join(scratch, "two")
     both = [
         subprocess.Popen(
@@ -404,7 +551,7 @@ def library():
 
 
 if __name__ == "__main__":
-    for part in (contests, comparing, errors, records, triton_faces, command_line, streams, library):
+    for part in (contests, comparing, errors, records, triton_faces, command_line, streams, described, library):
         begin = time.perf_counter()
         part()
         print(f"{part.__name__}: {time.perf_counter() - begin:.1f} s", file=sys.stderr)

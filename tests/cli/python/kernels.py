@@ -4,14 +4,19 @@ prints: the table, the oracles against known answers, checks of results, errors,
 NVCC one group is built for a GPU that is not there."""
 
 import contextlib
+import copy
 import ctypes
+import gc
 import io
 import json
 import math
 import os
 import random
+import re
+import struct
 import subprocess
 import sys
+import types
 from array import array
 
 import kbench
@@ -326,6 +331,8 @@ def environment():
     check("a library that is named", said.strip() == str(len(kernels)), said)
     said = child("kbench.kernels.build(['mse'], arch='sm_80')", NVCC="", PATH="/none", CUDA_HOME="/none")
     check("no nvcc", "Error: kernels are built with nvcc, which was not found" in said, said)
+    command = r"^    nvcc -std=c\+\+17 -O1 -gencode=arch=compute_80,code=sm_80 -shared .*/kbench_kernels.cuh -o lib.*so -ldl$"
+    check("no nvcc: what to run", re.search(command, said, re.M) and "    pip install " in said, said)
     said = child(
         "kbench.kernels.build(['mse'], arch='sm_80')", KBENCH_KERNELS_LIB=kbench_kernels._host().path
     )
@@ -430,8 +437,6 @@ def tables():
 
 def failing():
     """What fails in a suite costs its own row: a shape without room, a peer that raises."""
-    import types
-
     kk, tried = kbench_kernels, []
 
     class Contest:
@@ -500,6 +505,89 @@ def built():
     check("no such GPU", lib.kbk_row_launch(row, 0, ctypes.byref(args), 99, None))
 
 
-for part in (table, oracles, formulas, checks, errors, environment, faces, tables, failing, built):
+class Runtime:
+    """CUDA's runtime over memory of the host, which counts what is allocated and what is freed."""
+
+    def __init__(self):
+        self.held, self.freed, self.twice = {}, 0, 0
+
+    def cudaMalloc(self, pointer, size):
+        memory = ctypes.create_string_buffer(size.value)
+        pointer._obj.value = ctypes.addressof(memory)
+        self.held[pointer._obj.value] = memory
+        return 0
+
+    def cudaFree(self, pointer):
+        self.freed, self.twice = self.freed + 1, self.twice + (self.held.pop(pointer.value, None) is None)
+        return 0
+
+    def cudaMemcpy(self, to, of, size, kind):
+        ctypes.memmove(to, of, size.value)
+        return 0
+
+    cudaGetDevice = cudaSetDevice = cudaDeviceSynchronize = lambda self, *_: 0
+
+
+def arrays():
+    """Arrays on a GPU of who has neither torch nor cupy: copied with their memory, and compared by what is in it."""
+    runtime, kept = Runtime(), kbench._library
+    kbench._library = lambda: types.SimpleNamespace(handle=runtime)
+
+    def device(values, dtype="f32", form="f"):
+        a = kbench_kernels._DeviceArray((len(values),), dtype, 0)
+        ctypes.memmove(a.address, struct.pack(f"{len(values)}{form}", *values), a.bytes)
+        return a
+
+    def error(got, want):
+        passed, worst, _, text = kbench._Expected(want, None, None)(got)
+        return None if passed else text
+
+    try:
+        x = device([1.0, 2.0, float("nan")])
+        copies = [kbench._copy(x), copy.copy(x), copy.deepcopy({"x": [x]})["x"][0], kbench._copy((x,))[0]]
+        check("a copy's memory", len({a.address for a in [x, *copies]}) == 5, copies)
+        check("a copy's contents", all(error(a, x) is None for a in copies), [error(a, x) for a in copies])
+        check("a copy's elements", all((a.shape, a.dtype, a.bytes) == ((3,), "float32", 12) for a in copies))
+        wrong, close = device([1.0, 2.1, float("nan")]), device([1.0, 2.000001, float("nan")])
+        check("compared: wrong", "0.0333" in error(wrong, x), error(wrong, x))
+        check("compared: close", error(close, x) is None, error(close, x))
+        check("compared: not a number", error(device([1.0, 2.0, 3.0]), x) is not None)
+        check("compared: its shape", "its shape is (2,)" in error(device([1.0, 2.0]), x))
+        check("compared: its type", "int32" in error(device([1, 2, 3], "i32", "i"), x))
+        check("compared: no array", "it is a list" in error([1.0, 2.0, 3.0], x))
+        whole = device([1, 2, 3], "i32", "i")
+        check("compared: whole numbers", error(whole.copy(), whole) is None)
+        check("compared: other whole numbers", "not equal" in error(device([1, 2, 4], "i32", "i"), whole))
+        half = [device(v, "f16", "e") for v in ([1.0, 2.0], [1.0, 2.004], [1.0, 2.1])]
+        check("compared: f16", error(half[1], half[0]) is None and error(half[2], half[0]) is not None)
+        brain = [device(v, "bf16", "H") for v in ([0x3F80, 0x4000], [0x3F80, 0x4001], [0x3F80, 0x4010])]
+        check("compared: bf16", error(brain[1], brain[0]) is None and "0.0833" in error(brain[2], brain[0]))
+        rows = device([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+        seen = OnDevice(2, 2, strides=(12, -4), dtype="float32")
+        seen.__cuda_array_interface__["data"] = (rows.address + 8, False)  # 3 2, 6 5
+        want = kbench_kernels._DeviceArray((2, 2), "f32", 0)
+        ctypes.memmove(want.address, struct.pack("4f", 3, 2, 6, 5), 16)
+        check("compared: strides", error(seen, want) is None, error(seen, want))
+        says("who cannot be copied", ["OnDevice", "copy()"], kbench._copy, seen)
+
+        class Numba:  # numba.cuda's array
+            shape, dtype, source = (2,), "float32", None
+
+            def copy_to_device(self, other):
+                self.source = other
+
+        sys.modules["numba"] = types.SimpleNamespace(cuda=types.SimpleNamespace(device_array_like=lambda a: Numba()))
+        theirs = Numba()
+        check("numba's", kbench._copy(theirs).source is theirs)
+        made = len(runtime.held)
+        del x, copies, wrong, close, whole, half, brain, rows, want
+        gc.collect()
+        check("each freed once", (runtime.freed >= made, runtime.twice, runtime.held) == (True, 0, {}), vars(runtime))
+    finally:
+        kbench._library = kept
+        sys.modules.pop("numba", None)
+
+
+for part in (table, oracles, formulas, checks, errors, environment, faces, arrays, tables, failing, built):
     part()
 print(f"{passed} passed, {failed} failed")

@@ -2,8 +2,13 @@
 """kbench.py on the virtual GPU (virtual.c; KBENCH_LIB), where the way into a kernel and out of it is not an H200's: its
 times are right by CUPTI, as a C program's are, and off without. Ends with "N passed, N failed"."""
 
+import contextlib
 import ctypes
+import io
 import os
+import sys
+import tempfile
+import types
 
 import kbench
 
@@ -97,6 +102,92 @@ def always(stream):
 
 (never,) = kbench.compare({"always": always}, samples=30)
 check("never ran", never.status == "failed" and STATE in never.message, never.message)
+
+
+# what torch's caching allocator gives is allowed, and said: of a run as all after the first, which fills caches
+given = [0]
+
+
+def allocates(first, later):
+    runs = []
+
+    def function(stream):
+        given[0] += later if runs else first
+        runs.append(1)
+        library.launch_known(5000, stream)
+
+    return function
+
+
+cuda = types.SimpleNamespace(
+    is_available=lambda: True,
+    ExternalStream=lambda s, device: s,
+    stream=lambda s: contextlib.nullcontext(),
+    memory_stats=lambda device: {"allocation.all.allocated": given[0]},
+)
+functions = {"none": allocates(1, 0), "one": allocates(3, 1), "two": allocates(2, 2)}
+sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+said = [r.message for r in kbench.compare(functions, samples=30)]
+check("blocks", said == [None] + [f"allocates {n} by torch's caching allocator" for n in ("1 block", "2 blocks")], said)
+work = allocates(0, 3)
+kbench.bench(lambda kb: kb.time(work), op="blocks")
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "blocks.json")
+    kbench._captured(["kbench", "--no-isolate", "--iters", "30", "--no-progress", "--json", path])
+    said = [r.message for r in kbench.load(path)]
+check("blocks: of a case", said == ["allocates 3 blocks by torch's caching allocator"], said)
+cuda.memory_stats = lambda device: {}
+said = [r.message for r in kbench.compare(functions, samples=30)]
+check("blocks: of an allocator that does not tell", said == [None] * 3, said)
+del sys.modules["torch"]
+
+# beside do_bench stands what Triton's reads of the same, where it is installed
+def by_triton(f, **options):
+    told.append(options)
+    if planted:
+        raise planted[0]
+    return [0.020, 0.019] if options["quantiles"] else 0.010
+
+
+def of_two_us(stream=0):
+    library.launch_known(2000, stream)
+
+
+told, planted, theirs = [], [], types.ModuleType("triton.testing")
+theirs.do_bench = by_triton
+check("do_bench: no Triton", kbench.do_bench(of_two_us, rep=5) > 0 and kbench.do_bench.last is None)
+sys.modules.update({"triton": types.ModuleType("triton"), "triton.testing": theirs})
+ours = kbench.do_bench(of_two_us, rep=5, warmup=3)
+check("do_bench: a pair", kbench.do_bench.last == (ours, 0.010) and isinstance(ours, float), kbench.do_bench.last)
+same = {"warmup": 3, "rep": 5, "grad_to_none": None, "quantiles": None, "return_mode": "mean"}
+check("do_bench: the same arguments", told == [same], told)
+kbench.do_bench(int, rep=5, host=True)
+check("do_bench: host work", len(told) == 1 and kbench.do_bench.last is None, told)
+ours = kbench.do_bench(of_two_us, rep=5, quantiles=[0.5, 0.2])
+check("do_bench: quantiles", kbench.do_bench.last == (ours[0], 0.020) and len(ours) == 2, kbench.do_bench.last)
+
+
+@kbench.perf_report(
+    kbench.Benchmark(["n"], [1], "who", ["once", "twice", "never"], ["Once", "Twice", "Never"], "beside", {})
+)
+def beside(n, who):
+    times = [1000 * kbench.do_bench(of_two_us, rep=5) for _ in range(["never", "once", "twice"].index(who))]
+    return times[0] if times else 1.0
+
+
+with contextlib.redirect_stdout(io.StringIO()) as text:
+    beside.run(print_data=True)
+head, line = [part.split() for part in text.getvalue().splitlines()[1:]]
+check("perf_report: Triton's beside it", head == ["n", "Once", "triton", "ms", "off", "%", "Twice", "Never"], head)
+off = 100 * (10 / float(line[1]) - 1)
+check("perf_report: how far off", line[2] == "0.01" and abs(float(line[3]) - off) < 0.2, (line, off))
+planted.append(RuntimeError("out of memory"))
+check("do_bench: Triton's fails", kbench.do_bench(of_two_us, rep=5) > 0 and kbench.do_bench.last is None)
+theirs.do_bench = kbench.do_bench
+check("do_bench: in Triton's place", kbench.do_bench(of_two_us, rep=5) > 0 and kbench.do_bench.last is None)
+theirs.do_bench = lambda f, **options: kbench.do_bench(f, **options)
+check("do_bench: called by Triton's", kbench.do_bench(of_two_us, rep=5) > 0 and kbench.do_bench.last is None)
+del sys.modules["triton"], sys.modules["triton.testing"]
 for bad in (b"", b"1" * 192, b"\0" * 192, b"\0" * 191):
     check(f"{bad[:1]!r} x {len(bad)}", not library.kbi_calibrate_from(bad, len(bad)))
 print(f"{passed} passed, {failed} failed")
