@@ -119,6 +119,32 @@ if [ -f examples/suite.cu ]; then
     check_out "make run with a part" "^build/suite --json build/results.json --html build/report.html --op add --filter 'a.b'\$"
     run env PATH="$path" PLAY_EXIT=1 $make -C "$tmp/dir" -B run NVCC= CC="$playcc"
     if [ $rc -ne 0 ]; then pass; else fail "make run: a suite that fails: exit code 0"; fi
+    check_not_err "make run: nothing was serialised" WARNING
+    # a compiler that has something to say: all of it is shown, and a product that was serialised once more
+    note="ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to it"
+    printf '#!/bin/sh\necho "%s" >&2\necho "ptxas info    : said last" >&2\n' "$note" > "$play/bin/playnote"
+    sed 1d "$play/bin/playcc" >> "$play/bin/playnote" && chmod +x "$play/bin/playnote"
+    run env PATH="$path" PLAY_EXIT=0 $make -C "$tmp/dir" -B run NVCC= CC="$(dirname "$playcc")/playnote"
+    check_rc "make run with a serialised product" 0
+    check_err "make run shows the note" '^ptxas info    : \(C7510\)'
+    check_err "make run shows what comes behind it" 'said last'
+    check_err "make run with a serialised product" '^WARNING: ptxas serialised wgmma products'
+    # a compiler that fails: no suite of before is run
+    printf '#!/bin/sh\necho "error: no" >&2\nexit 1\n' > "$play/bin/playfail" && chmod +x "$play/bin/playfail"
+    run env PATH="$path" $make -C "$tmp/dir" -B run NVCC= CC="$(dirname "$playcc")/playfail"
+    if [ $rc -ne 0 ]; then pass; else fail "make run: a compiler that fails: exit code 0"; fi
+    check_err "make run shows what the compiler said" 'error: no'
+    check_not_out "make run after a compiler that failed" '^build/suite '
+    # CI's check of the same, on a log with it, without, and without a log
+    eval "$(sed -n '/^no_serialised()/p' .ci/run)"
+    log=$tmp/ci.log
+    if no_serialised 2> "$err"; then fail "CI: no log is a log without notes"; else pass; fi
+    echo "ptxas info    : Used 168 registers" > "$log.suite"
+    check "CI: a log without notes" no_serialised
+    for code in C7508 C7510 C7513 C7515 C7517 C7519 C7520; do
+        echo "ptxas info    : ($code) Potential Performance Loss: as it is" > "$log.suite"
+        if no_serialised > "$out"; then fail "CI: $code is not seen"; else pass; fi
+    done
 else
     skip "examples/suite.cu is not there"
 fi

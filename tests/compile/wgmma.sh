@@ -10,15 +10,19 @@ strict="-std=c++17 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I."
 cat > "$tmp/products.cu" << 'EOT'
 #define KBK_NO_REGISTRY
 #include "kbench_kernels.cuh"
-const char* all(const kbk_args* a) {
+template <class T> const char* each(const kbk_args* a) {
     const char* why = NULL;
-    if (!why) why = kbk_matmul_fwd_wgmma<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_warpgroup<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_tmaload<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_ws<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_coop<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_persist<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_select<__nv_bfloat16>(a, 0); // 13 and 14 too, and what bmm has
+    if (!why) why = kbk_matmul_fwd_wgmma<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_warpgroup<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_tmaload<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_ws<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_coop<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_persist<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_select<T>(a, 0); // 13 and 14 too, and what bmm has
+    return why;
+}
+const char* all(const kbk_args* a) {
+    const char* why = a->s.elem ? each<__half>(a) : each<__nv_bfloat16>(a);
     if (!why) why = kbk_matmul_fwd_tf32<float>(a, 0);
     if (!why) why = kbk_matmul_e4m3_fwd_tma<__nv_bfloat16>(a, 0);
     if (!why) why = kbk_matmul_e4m3_fwd_select<__nv_bfloat16>(a, 0);
@@ -80,6 +84,11 @@ clean() {
     check_same "$1: kernels with wgmma that spill" "$spilling" 0
 }
 clean products 'kbki_wg_ring_k|kbk_matmul_fwd_(wgmma|warpgroup)_k' 50
+for type in __half __nv_bfloat16 float; do
+    mangled=${#type}$type
+    [ $type = float ] && mangled='IfL|kbki_wg_planIf'
+    if grep -qE "entry function '.*kbki_wg_ring_k.*($mangled)" "$tmp/products.log"; then pass; else fail "products: none of $type"; fi
+done
 clean attention 'kbki_fa_k' 8
 clean backward 'kbki_fab_k' 4
 trap=-DKBK_TRAP_AFTER=2 # the clock of a wait for what is on its way, too
