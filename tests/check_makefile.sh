@@ -148,6 +148,37 @@ if [ -f examples/suite.cu ]; then
 else
     skip "examples/suite.cu is not there"
 fi
+# what the suite takes to compile, by an nvcc that says what its parts took
+cat > "$play/bin/playtime" << 'EOF'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+    case $1 in
+    --time) csv=$2 ;;
+    -o) made=$2 ;;
+    *) words="$words $1" ;;
+    esac
+    shift
+done
+[ -n "$csv" ] || exit 0
+echo "$words" > "$made"
+{
+    echo "source file name , phase name , phase input files , phase output file , arch , tool, metric , unit"
+    echo "suite.cu , cicc , a.ii , b.ptx , compute_90a , nvcc , 1500.0000 , ms"
+    echo "suite.cu , $PLAY_PART , b.ptx , c.cubin , sm_90a , nvcc , 2000.0000 , ms"
+    echo "suite.cu , gcc (compiling) ,   , d.o , compute_90a , nvcc , 250.0000 , ms"
+    echo "suite.cu  , gcc (compiling) , link.stub  , e.o ,  , nvcc , 500.0000 , ms"
+} > "$csv"
+EOF
+chmod +x "$play/bin/playtime"
+playtime=$(cd "$play/bin" && pwd)/playtime
+run env PATH="$path" PLAY_PART=ptxas NVCC="$playtime" BUILD="$tmp/timed" MAKE="$make" sh tests/compile_time.sh suite
+check_rc "what the suite takes" 0
+check_out "the command that is timed" 'playtime .*code=sm_90a.* -DKBK_NO_F16 examples/suite.cu'
+check_out "all of it" '^all +[0-9.]+ s, of processors [0-9.]+ s and [0-9.]+ s in the kernel$'
+check_same "its parts, the longest first, those of one name together" "$(grep -E '^(cicc|ptxas|gcc)' "$out" | tr -s ' ' | tr '\n' ';')" \
+    "ptxas 2.0 s;cicc 1.5 s;gcc (compiling) 0.8 s;"
+run env PATH="$path" PLAY_PART=other NVCC="$playtime" BUILD="$tmp/timed" MAKE="$make" sh tests/compile_time.sh suite
+check_rc "a part that nvcc does not name" 1
 run env PATH="$path" $make -n test NVCC=/no/such/nvcc
 if [ $rc -ne 0 ]; then pass; else fail "an nvcc that cannot be run is accepted"; fi
 check_err "an nvcc that cannot be run" "NVCC=/no/such/nvcc cannot be run"
@@ -157,6 +188,9 @@ check_err "make test-gpu without a GPU" "no GPU"
 run env PATH="$path" PLAY_CAPS=9.0 $make test-gpu NVCC=
 if [ $rc -ne 0 ]; then pass; else fail "make test-gpu without nvcc: exit code 0"; fi
 check_err "make test-gpu without nvcc" "no nvcc"
+: > "$play/bin/compute-sanitizer" && chmod +x "$play/bin/compute-sanitizer"
+run env PATH="$path" PLAY_CAPS=9.0 $make -n sanitize
+check_out "make sanitize: the tools" '^for tool in memcheck racecheck initcheck synccheck; do'
 run env PATH="$path" PLAY_CAPS=9.0 $make -n test-gpu
 check_out "make test-gpu lets nothing be skipped" "tests/run.sh --no-skip gpu"
 finish
