@@ -86,9 +86,14 @@ run: $(BUILD)/suite
 	$(if $(filter $(BUILD)/%,$(results)),@echo 'records: $(results) (results.json is for a run of all operations)')
 	$(BUILD)/suite $(outputs) $(ARGS)
 
-# rebuilt when its command changes: with or without nvcc, another GPU, other flags
+# rebuilt when its command changes: with or without nvcc, another GPU, other flags. Of wgmma products that ptxas cannot
+# follow it makes one after the other, which costs more than half their speed, and tells of it in a note that is no warning
+serialised := C75(08|1[0-5]|17|19|20)|wgmma.*serialized
 $(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command
-	$(suite_command)
+	@rm -f $@
+	$(suite_command) 2>&1 | tee $@.log >&2
+	@[ -x $@ ]
+	@! grep -qE '$(serialised)' $@.log || { printf '\n%s\n\n' 'WARNING: ptxas serialised wgmma products (the notes are in $@.log): matrix products and attention of this build are slow' >&2; }
 $(BUILD)/suite.command: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(suite_command)' | cmp -s - $@ || echo '$(suite_command)' > $@
@@ -127,7 +132,7 @@ else
 	@mkdir -p $(BUILD)/test
 	@nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || echo 'no GPU on this machine: compute-sanitizer is left out'
 	$(compile_cuda) tests/compile/five_lines.cu -o $(BUILD)/test/five_lines
-	for tool in memcheck racecheck initcheck; do \
+	for tool in memcheck racecheck initcheck synccheck; do \
 	    nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || break; \
 	    $(sanitizer) --tool $$tool --error-exitcode 9 $(BUILD)/test/five_lines || exit 1; \
 	    TEST_TIMEOUT=$${TEST_TIMEOUT:-1800} $(run_tests) --tool "$(sanitizer) --tool $$tool --target-processes all --error-exitcode 9" $(SANITIZE_TESTS) || exit 1; \

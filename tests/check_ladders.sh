@@ -37,6 +37,7 @@ check_out "a word of one list alone" '^offline: in one of KBKI_WORDS and the man
 check_out "a row without a word" '^online: no word of the closed list'
 stale "a reserved word with a row" $header 's/Reserved, no row bears them: /&vec /' '^vec: reserved, and has a row'
 stale "the line above a plain rung" $header 's/^template <class T> __global__ void kbk_copy_run_naive_k(/__global__ void kbk_copy_run_bulk_k(int);\n\/\/ ---- The plain rungs end here.\n&/' '^kbk_copy_run_naive_k is rung 1 and stands below'
+stale "a plain rung behind another section's machinery" $header 's/^  >>dropout  .*/&\n__global__ void kbk_attention_fwd_flash_k(int);/' '^kbk_attention_fwd_naive_k is rung 1 and stands below >>dropout, flash is rung 3 and above it'
 stale "evidence that is newer" $evidence "s/\"time_ms\": *0\.0${block%.*}[0-9]*/\"time_ms\": 0.0110/" 'says "2 block +11\.0 us'
 
 # it is mended by --write, which touches columns alone
@@ -46,6 +47,13 @@ ladder --check
 check_rc "--check after --write" 0
 check_same "--write changes more than columns" "$(diff "$header" "$tmp/root/$header" | grep '^[<>]' | grep -vE '^[<>]      ?[0-9]+ [a-z]+ |^[<>] +loses at|^[<>] +\(')" ""
 check "--write leaves README.md" cmp README.md "$tmp/root/README.md"
+
+# a rung of the vendor's is a step like another, but for rung 99
+sed -n '/^\/\*  measured alloc run/,/end of measured/p' "$tmp/root/$header" > "$out"
+check_out "the vendor's step" ' 2 async +853\.6 us +- +0\.35 x  a pool'
+check_out "and its loss" '^ +loses at f32 67108864 \(0\.35 x\)$'
+sed -n '/^\/\*  measured d2d run/,/end of measured/p' "$tmp/root/$header" > "$out"
+check_out "the vendor's own row" ' 99 cudart +[0-9.]+ us +[0-9]+ % +-  cudaMemcpyAsync'
 
 # from a small evidence: what is faster, slower, as fast, not there, or failed
 cat > "$tmp/small.py" << 'END'
@@ -71,6 +79,31 @@ check_out "as fast" ' 4 onepass +603\.0 us +50 % +1\.00 x  16-byte'
 check_same "losses told" "$(grep -c 'loses at' "$out")" 1
 check_out "one that failed" ' 6 cluster +- +- +-  row split'
 check_out "one that is not there" ' 5 shared +- +- +-  next rows'
+
+# what examples/python/attention_matrix.py prints, beside a record that knows the roof
+cat > "$tmp/attention_matrix.txt" << 'END'
+NVIDIA H200, driver 999, 2030-01-04: python3 examples/python/attention_matrix.py
+batch  heads  length  dim  type  implementation         us  +- %    GFLOP/s    GB/s  queries/s  speedup           words
+    4     16    2048  128  bf16  cudnn              212.41  0.28   6.47e+05   634.3  6.171e+08        1
+    4     16    2048  128  bf16  kb:naive        100000.00  0.06     1374.4  0.8137  7.915e+05  0.00128
+    4     16    2048  128  bf16  kb:cublas         1000.00  0.12   1.374e+05    97.5  9.485e+07    0.154
+    4     16    2048  128  bf16  kb:flash          2000.00  0.29   6.872e+04   22.05  2.145e+07   0.0347
+    1      1     128   64  bf16  kb:flash             4.00  0.29      1e+03    22.05  2.145e+07   0.0347
+    1      1     128   64  bf16  kb:cublas            8.00  0.29      1e+03    22.05  2.145e+07   0.0347
+END
+cat > "$tmp/roof.json" << 'END'
+[{"operation": "attention", "direction": "fwd", "implementation": "flashmma", "dtype": "bf16", "params": {"dtype": "bf16", "dir": "fwd",
+  "batch_size": 4, "heads": 16, "sequence_length": 512, "tensor_dimension": 128, "causal": 0}, "status": "ok", "time_ms": 1,
+  "gpu_efficiency": 50, "compute_roof_gflops": 500000, "copy_roof_gbps": 4000, "gpu": "NVIDIA H200", "date": "2030-01-02T00:00:00Z"}]
+END
+fresh
+ladder --evidence "$tmp/roof.json" --evidence "$tmp/attention_matrix.txt" --write
+sed -n '/^\/\*  measured attention fwd/,/end of measured/p' "$tmp/root/$header" > "$out"
+check_out "when and where, of the matrix" 'bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2030-01-04$'
+check_out "its first rung" ' 1 naive +100\.0 ms +0 % +-  score matrix'
+check_out "the vendor's step there" ' 2 cublas +1000 us +27 % +100 x  vendor'
+check_out "the next" ' 3 flash +2000 us +14 % 0\.50 x  64 x 64'
+check_out "where it loses, of the matrix" '^ +loses at bf16 4 x 16 x 2048 x 128 \(0\.50 x\) alone of 2 shapes; gains at bf16 1 x 1 x 128'
 
 # what tests/gpu/e4m3.cu prints
 cat > "$tmp/e4m3.txt" << 'END'

@@ -119,9 +119,66 @@ if [ -f examples/suite.cu ]; then
     check_out "make run with a part" "^build/suite --json build/results.json --html build/report.html --op add --filter 'a.b'\$"
     run env PATH="$path" PLAY_EXIT=1 $make -C "$tmp/dir" -B run NVCC= CC="$playcc"
     if [ $rc -ne 0 ]; then pass; else fail "make run: a suite that fails: exit code 0"; fi
+    check_not_err "make run: nothing was serialised" WARNING
+    # a compiler that has something to say: all of it is shown, and a product that was serialised once more
+    note="ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to it"
+    printf '#!/bin/sh\necho "%s" >&2\necho "ptxas info    : said last" >&2\n' "$note" > "$play/bin/playnote"
+    sed 1d "$play/bin/playcc" >> "$play/bin/playnote" && chmod +x "$play/bin/playnote"
+    run env PATH="$path" PLAY_EXIT=0 $make -C "$tmp/dir" -B run NVCC= CC="$(dirname "$playcc")/playnote"
+    check_rc "make run with a serialised product" 0
+    check_err "make run shows the note" '^ptxas info    : \(C7510\)'
+    check_err "make run shows what comes behind it" 'said last'
+    check_err "make run with a serialised product" '^WARNING: ptxas serialised wgmma products'
+    # a compiler that fails: no suite of before is run
+    printf '#!/bin/sh\necho "error: no" >&2\nexit 1\n' > "$play/bin/playfail" && chmod +x "$play/bin/playfail"
+    run env PATH="$path" $make -C "$tmp/dir" -B run NVCC= CC="$(dirname "$playcc")/playfail"
+    if [ $rc -ne 0 ]; then pass; else fail "make run: a compiler that fails: exit code 0"; fi
+    check_err "make run shows what the compiler said" 'error: no'
+    check_not_out "make run after a compiler that failed" '^build/suite '
+    # CI's check of the same, on a log with it, without, and without a log
+    eval "$(sed -n '/^no_serialised()/p' .ci/run)"
+    log=$tmp/ci.log
+    if no_serialised 2> "$err"; then fail "CI: no log is a log without notes"; else pass; fi
+    echo "ptxas info    : Used 168 registers" > "$log.suite"
+    check "CI: a log without notes" no_serialised
+    for code in C7508 C7510 C7513 C7515 C7517 C7519 C7520; do
+        echo "ptxas info    : ($code) Potential Performance Loss: as it is" > "$log.suite"
+        if no_serialised > "$out"; then fail "CI: $code is not seen"; else pass; fi
+    done
 else
     skip "examples/suite.cu is not there"
 fi
+# what the suite takes to compile, by an nvcc that says what its parts took
+cat > "$play/bin/playtime" << 'EOF'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+    case $1 in
+    --time) csv=$2 ;;
+    -o) made=$2 ;;
+    *) words="$words $1" ;;
+    esac
+    shift
+done
+[ -n "$csv" ] || exit 0
+echo "$words" > "$made"
+{
+    echo "source file name , phase name , phase input files , phase output file , arch , tool, metric , unit"
+    echo "suite.cu , cicc , a.ii , b.ptx , compute_90a , nvcc , 1500.0000 , ms"
+    echo "suite.cu , $PLAY_PART , b.ptx , c.cubin , sm_90a , nvcc , 2000.0000 , ms"
+    echo "suite.cu , gcc (compiling) ,   , d.o , compute_90a , nvcc , 250.0000 , ms"
+    echo "suite.cu  , gcc (compiling) , link.stub  , e.o ,  , nvcc , 500.0000 , ms"
+} > "$csv"
+EOF
+chmod +x "$play/bin/playtime"
+playtime=$(cd "$play/bin" && pwd)/playtime
+run env PATH="$path" PLAY_PART=ptxas NVCC="$playtime" BUILD="$tmp/timed" MAKE="$make" sh tests/compile_time.sh suite
+check_rc "what the suite takes" 0
+check_out "the command that is timed" 'playtime .*code=sm_90a.* -DKBK_NO_F16 examples/suite.cu'
+check_out "all of it" '^all +[0-9.]+ s, of processors [0-9.]+ s and [0-9.]+ s in the kernel$'
+check_same "its parts, the longest first, those of one name together" "$(grep -E '^(cicc|ptxas|gcc)' "$out" | tr -s ' ' | tr '\n' ';')" \
+    "ptxas 2.0 s;cicc 1.5 s;gcc (compiling) 0.8 s;"
+run env PATH="$path" PLAY_PART=other NVCC="$playtime" BUILD="$tmp/timed" MAKE="$make" sh tests/compile_time.sh suite
+check_rc "a part that nvcc does not name" 1
 run env PATH="$path" $make -n test NVCC=/no/such/nvcc
 if [ $rc -ne 0 ]; then pass; else fail "an nvcc that cannot be run is accepted"; fi
 check_err "an nvcc that cannot be run" "NVCC=/no/such/nvcc cannot be run"
@@ -131,6 +188,9 @@ check_err "make test-gpu without a GPU" "no GPU"
 run env PATH="$path" PLAY_CAPS=9.0 $make test-gpu NVCC=
 if [ $rc -ne 0 ]; then pass; else fail "make test-gpu without nvcc: exit code 0"; fi
 check_err "make test-gpu without nvcc" "no nvcc"
+: > "$play/bin/compute-sanitizer" && chmod +x "$play/bin/compute-sanitizer"
+run env PATH="$path" PLAY_CAPS=9.0 $make -n sanitize
+check_out "make sanitize: the tools" '^for tool in memcheck racecheck initcheck synccheck; do'
 run env PATH="$path" PLAY_CAPS=9.0 $make -n test-gpu
 check_out "make test-gpu lets nothing be skipped" "tests/run.sh --no-skip gpu"
 finish

@@ -16,8 +16,8 @@ A line is a rung: number, name, time, share of the machine's roof, how many time
 supports the type and was measured (its number behind it, where it is not the one before), and the table's note. Below a
 rung that is more than 1 % slower than the one before at any shape of the evidence stands where it loses. A rung that
 the evidence does not have gets dashes. Evidence, the first that has a rung counts: records of kbench (ladder.json,
-operations.json), then times by CUDA events in TFLOP/s (hopper.txt, hopper_attention.txt, e4m3.txt), which are marked by
-a star.
+operations.json), then what its attention_matrix.py printed of kbench's own (attention_matrix.txt), then times by CUDA
+events in TFLOP/s (hopper.txt, hopper_attention.txt, e4m3.txt), which are marked by a star.
 """
 import json
 import os
@@ -28,6 +28,7 @@ import tempfile
 import textwrap
 
 RECORDS = ['tests/evidence/h200/ladder.json', 'tests/evidence/h200/operations.json']
+TABLES = ['tests/evidence/h200/attention_matrix.txt']
 TEXTS = ['tests/evidence/h200/hopper.txt', 'tests/evidence/h200/hopper_attention.txt', 'tests/evidence/h200/e4m3.txt']
 SAME = 0.99  # slower by less than this is as fast
 
@@ -55,7 +56,9 @@ for names, directions, dtype, shape in [
         ('matmul', 'fwd', 'bf16', rows_of(4096, 4, 1024)),
         ('matmul_e4m3', 'fwd', 'bf16', dict(rows_of(4096, 4, 1024), layout='NT')),
         ('bmm', 'fwd', 'bf16', rows_of(512, 128, 1024)),
-        ('attention', 'fwd bwd', 'bf16', HEADS)]:
+        # where naive, which takes no more than 2048 keys, runs too
+        ('attention', 'fwd', 'bf16', dict(HEADS, sequence_length=2048)),
+        ('attention', 'bwd', 'bf16', HEADS)]:
     for name in names.split():
         for direction in directions.split():
             LADDERS[name, direction, dtype] = shape
@@ -66,7 +69,8 @@ ROW = re.compile(r'row\(\s*(\w+),\s*(\w+),\s*(\w+),\s*(\d+)\s*,\s*(KBK_\w+),\s*(
 class Rung:
     def __init__(self, m):
         self.op, self.direction, self.name, self.number = m[1], m[2], m[3], int(m[4])
-        self.types, self.vendor, self.note = TYPES[m[5]].split(), 'KBK_VENDOR' in m[7], m[8]
+        # what is the vendor's on a rung of its own, as cudaMallocAsync, is a step of the ladder like another
+        self.types, self.vendor, self.note = TYPES[m[5]].split(), self.number == 99, m[8]
 
 
 def table(header):
@@ -81,10 +85,11 @@ def table(header):
 # ---- evidence --------------------------------------------------------------------------------------------------------
 
 class Time:
-    """One rung at one shape. star: not a record of kbench's."""
+    """One rung at one shape. star: not a time of kbench's. rates: what the GPU reaches, GFLOP/s and GB/s."""
 
-    def __init__(self, ms, roof, star, gpu, date, source):
+    def __init__(self, ms, roof, star, gpu, date, source, rates=None):
         self.ms, self.roof, self.star, self.gpu, self.date, self.source = ms, roof, star, gpu, date, source
+        self.rates = rates
 
 
 def shape_text(op, shape):
@@ -123,7 +128,29 @@ def records(path, evidence):
         here = evidence.setdefault(key, {})
         if r['implementation'] not in here:
             here[r['implementation']] = Time(r['time_ms'], r['gpu_efficiency'], False, r['gpu'], r['date'][:10],
-                                             os.path.basename(path))
+                                             os.path.basename(path),
+                                             (r.get('compute_roof_gflops'), r.get('copy_roof_gbps')))
+
+
+def tables(path, evidence):
+    """attention_matrix.py's table: kbench's own by its own clock. The roof is that of a record of the same type."""
+    with open(path) as f:
+        head, *lines = f.read().split('\n')
+    stamp = re.match(r'(NVIDIA \w+), .*(\d{4}-\d\d-\d\d)', head)
+    if not stamp:
+        return
+    for line in lines:
+        m = re.match(r' *(\d+) +(\d+) +(\d+) +(\d+) +(b?f16|f32) +kb:(\w+) +([\d.]+) +\S+ +([\d.e+]+) +([\d.e+]+) ',
+                     line)
+        if not m:
+            continue
+        text = ' x '.join(m.group(1, 2, 3, 4)) + (' causal' if '--causal' in head else '')
+        rates = next((t.rates for key, all_ in evidence.items() if key[:3] == ('attention', 'fwd', m[5])
+                      for t in all_.values() if t.rates and all(t.rates)), None)
+        roof = 100 * max(float(m[8]) / rates[0], float(m[9]) / rates[1]) if rates else None
+        here = evidence.setdefault(('attention', 'fwd', m[5], text), {})
+        if m[6] not in here:
+            here[m[6]] = Time(float(m[7]) / 1000, roof, False, stamp[1], stamp[2], os.path.basename(path))
 
 
 def texts(path, evidence):
@@ -179,10 +206,11 @@ def roofs(evidence):
 
 def gather(root, given):
     evidence = {}
-    for path in given or RECORDS + TEXTS:
+    for path in given or RECORDS + TABLES + TEXTS:
         full = path if given else os.path.join(root, path)
         if os.path.exists(full) or given:
-            (texts if full.endswith('.txt') else records)(full, evidence)
+            table_there = os.path.basename(full).startswith('attention_matrix')
+            (tables if table_there else texts if full.endswith('.txt') else records)(full, evidence)
     return roofs(evidence)
 
 
@@ -319,26 +347,26 @@ PLAIN = '// ---- The plain rungs end here.'
 
 
 def order(text, rungs, problems):
-    """Of an operation's kernels in a section, those above the line where plain rungs end have the lower numbers."""
+    """Of an operation's kernels for a type those of an earlier section, and in a section those above the line where
+    plain rungs end, have the lower numbers: nobody has to read machinery first to find a plain rung behind it."""
     kernels = {'kbk_%s_%s_%s_k' % (r.op, r.direction, r.name): r for all_ in rungs.values() for r in all_}
-    above, below, lines = {}, {}, 0
+    above, below, lines, section = {}, {}, 0, ''
     for line in text.split('\n'):
+        m = re.match(r' *>>(\w+)  ', line)
+        section = m[1] if m else section
         if line.startswith('/*-----') or line.startswith(PLAIN):
-            if line.startswith(PLAIN):
-                lines += 1
-                for key, found in below.items():
-                    above.setdefault(key, []).extend(found)
-            else:
-                above = {}
+            lines += line.startswith(PLAIN)
+            for key, found in below.items():
+                above.setdefault(key, []).extend(found)
             below = {}
         m = re.search(r'\b(kbk_\w+_k)\(', line)
         if m and m[1] in kernels and '<<<' not in line:
             r = kernels[m[1]]
-            below.setdefault((r.op, r.direction), []).append(r)
-            for k in above.get((r.op, r.direction), []):
-                if k.number > r.number:
-                    problems.append('%s is rung %d and stands below the line, %s is rung %d and above it' % (
-                        m[1], r.number, k.name, k.number))
+            below.setdefault((r.op, r.direction), []).append((r, section))
+            for k, where in above.get((r.op, r.direction), []):
+                if k.number > r.number and set(k.types) & set(r.types):
+                    problems.append('%s is rung %d and stands below %s, %s is rung %d and above it' % (
+                        m[1], r.number, 'the line' if where == section else '>>' + where, k.name, k.number))
     if lines < 10:
         problems.append('only %d lines say that the plain rungs end' % lines)
 

@@ -1702,9 +1702,9 @@ _RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
     ("sum", "f32", _axes(32, 2048, 4096)),
     ("weighted_sum", "f32", _axes(32, 2048, 4096)),
     (_ROWS, "f32,bf16", _axes(8, 1024, 4096)),
-    ("layernorm,rmsnorm", "bf16", _axes(8, 1024, 1024)),
+    (_ROWS, "bf16", _axes(8, 1024, 1024)),
     (_ROWS, "bf16", _axes(64, 1024, 64)),
-    ("layernorm,rmsnorm", "bf16", _axes(4, 1024, 16384)),
+    (_ROWS, "bf16", _axes(4, 1024, 16384)),
     ("softmax", "bf16", _axes(4, 1024, 32768)),
     ("softmax", "f32", _axes(1, 512, 131072)),
     ("cross_entropy", "bf16", _axes(8, 1024, 50304)),
@@ -1714,9 +1714,16 @@ _RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
     ("transpose", "f32,bf16", _axes(16, 1024, 8192)),
     ("matmul", "f32,bf16", _axes(2, 1024, 2048)),
     ("matmul", "f32,bf16", _axes(4, 1024, 4096)),
-    ("attention", "bf16", _axes(4, 4096, 128, heads=16, causal=0)),
-    ("attention", "bf16", _axes(4, 4096, 128, heads=16, causal=1)),
-    ("attention", "bf16", _axes(4, 4096, 64, heads=32, causal=1)),
+    ("matmul", "bf16", _axes(8, 1024, 8192)),
+    *[("attention", "bf16", _axes(4, 4096, 128, heads=16, causal=causal)) for causal in (0, 1)],
+    *[("attention", "bf16", _axes(4, 4096, 64, heads=32, causal=causal)) for causal in (0, 1)],
+    *[("attention", "bf16", _axes(16, 3072, 128, heads=16, causal=causal)) for causal in (0, 1)],
+    *[("attention", "bf16", _axes(16, 1024, 128, heads=16, causal=causal)) for causal in (0, 1)],
+    ("attention", "bf16", _axes(1, 16384, 128, heads=16, causal=1)),
+]
+# in a type that the operation is not measured in otherwise: where no type is asked for
+_ALSO: List[Tuple[str, str, Dict[str, Any]]] = [
+    ("attention", "f16", _axes(4, 4096, 128, heads=16, causal=1)),
 ]
 _OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run where they are asked for
     ("mul,div", "f32,bf16", _axes(16, 2048, 4096)),
@@ -1751,7 +1758,7 @@ def _plan(
             raise Error(f"{o} has no peers in Python: the suite times it, examples/suite.cu --op {o}")
     plan: List[Tuple[str, str, Any]] = []
     if shapes is None:
-        for names, types, axes in _RUNS + (_OTHERS if operations else []):
+        for names, types, axes in _RUNS + ([] if dtypes else _ALSO) + (_OTHERS if operations else []):
             for name in names.split(","):
                 for dtype in types.split(","):
                     if (operations is None or name in operations) and (not dtypes or dtype in dtypes):
@@ -2470,8 +2477,8 @@ class Contests(Records):
 
     def rows(self) -> Iterator[Dict[str, Any]]:
         """One dictionary for each operation, direction, element type and shape, in the order measured:
-        name, record (kbench's best), peer (the best one's name), peer_us, ratio (its time over kbench's),
-        copy (time of a copy of as many bytes over kbench's)."""
+        name, record (kbench's best), peers (microseconds by name), peer (the best one's name), peer_us, ratio
+        (its time over kbench's), copy (time of a copy of as many bytes over kbench's)."""
         times: Dict[float, float] = {}
         for r in self:
             if r.operation == "copy" and r.time_ms and r.origin == "own":
@@ -2501,6 +2508,7 @@ class Contests(Records):
                 continue
             best = min(own, key=lambda r: r.time_ms)
             row: Dict[str, Any] = {"name": name, "record": best, "peer": None, "ratio": None, "copy": None}
+            row["peers"] = peers
             if peers:
                 row["peer"] = min(peers, key=lambda p: peers[p])
                 row["peer_us"] = peers[row["peer"]]
@@ -2544,8 +2552,24 @@ class Contests(Records):
         for who, why in self.missing:
             print(f"missing: {who}: {why}")
 
+    def means(self) -> Dict[str, Tuple[float, int]]:
+        """How fast kbench's best is as a whole: the geometric mean of a peer's time over kbench's, and of how
+        many rows, for the best peer of each row, for PyTorch and for torch.compile. A row without the peer is
+        in no mean of it; a peer without rows has none."""
+        rows, best = list(self._shown()), "the best peer"
+        out: Dict[str, Tuple[float, int]] = {}
+        for title in (best, _PEER_NAMES["torch"], _PEER_NAMES["compile"]):
+            ratios = []
+            for row in rows:
+                us = row["peer_us"] if title == best and row["peer"] else row["peers"].get(title)
+                if us:
+                    ratios.append(us / (1000 * row["record"].time_ms))
+            if ratios:
+                out[title] = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)), len(ratios)
+        return out
+
     def summary(self) -> str:
-        """One row for each group of operations, with the range over its types and shapes."""
+        """One row for each group of operations, with the range over its types and shapes; below, means()."""
         groups: Dict[Any, List[Dict[str, Any]]] = {}
         for row in self._shown():
             r = row["record"]
@@ -2572,6 +2596,8 @@ class Contests(Records):
             machine = _range_of([r.gpu_efficiency for r in records], 0)
             copies = _range_of([row["copy"] for row in rows], 2)
             lines.append(f"| {title} | {len(rows)} | {best} | {machine} | {copies} | {faster} |")
+        means = [f"{ratio:.2f} x {who} ({n} rows)" for who, (ratio, n) in self.means().items()]
+        lines += ["", "Geometric mean of the ratios: " + ", ".join(means)] if means else []
         return "\n".join(lines) + "\n"
 
     def missed(self) -> List[str]:

@@ -10,15 +10,22 @@ strict="-std=c++17 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I."
 cat > "$tmp/products.cu" << 'EOT'
 #define KBK_NO_REGISTRY
 #include "kbench_kernels.cuh"
-const char* all(const kbk_args* a) {
+template <class T> const char* each(const kbk_args* a) {
     const char* why = NULL;
-    if (!why) why = kbk_matmul_fwd_wgmma<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_warpgroup<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_tmaload<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_ws<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_coop<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_persist<__nv_bfloat16>(a, 0);
-    if (!why) why = kbk_matmul_fwd_select<__nv_bfloat16>(a, 0); // 13 and 14 too, and what bmm has
+    if (!why) why = kbk_matmul_fwd_wgmma<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_warpgroup<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_tmaload<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_ws<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_coop<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_persist<T>(a, 0);
+    if (!why) why = kbk_matmul_fwd_select<T>(a, 0); // 13 and 14 too, and what bmm has
+    return why;
+}
+const char* all(const kbk_args* a) {
+    const char* why = each<__nv_bfloat16>(a);
+#ifdef EACH_TYPE // the others have no wgmma, whatever the type
+    if (!why) why = each<__half>(a);
+#endif
     if (!why) why = kbk_matmul_fwd_tf32<float>(a, 0);
     if (!why) why = kbk_matmul_e4m3_fwd_tma<__nv_bfloat16>(a, 0);
     if (!why) why = kbk_matmul_e4m3_fwd_select<__nv_bfloat16>(a, 0);
@@ -64,7 +71,7 @@ __global__ void __launch_bounds__(128) planted(float* out, int n) {
 EOT
 # notes FILE: what ptxas has to say of it, for sm_90a
 notes() {
-    run $NVCC $strict -O3 -gencode=arch=compute_90a,code=sm_90a -Xptxas -v $trap -c "$tmp/$1.cu" -o "$tmp/$1.o"
+    run $NVCC $strict -O3 -gencode=arch=compute_90a,code=sm_90a -DEACH_TYPE -Xptxas -v $trap -c "$tmp/$1.cu" -o "$tmp/$1.o"
     check_rc "$1.cu for sm_90a" 0
     cat "$out" "$err" > "$tmp/$1.log"
 }
@@ -79,7 +86,12 @@ clean() {
     spilling=$(awk '/Function properties for/ { name = $0 } /spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { print name }' "$tmp/$1.log" | grep -cE "$2")
     check_same "$1: kernels with wgmma that spill" "$spilling" 0
 }
-clean products 'kbki_wg_ring_k|kbk_matmul_fwd_(wgmma|warpgroup)_k' 50
+clean products 'kbki_wg_ring_k|kbk_matmul_fwd_(wgmma|warpgroup)_k' 85
+for type in __half __nv_bfloat16 float; do
+    mangled=${#type}$type
+    [ $type = float ] && mangled='IfL|kbki_wg_planIf'
+    if grep -qE "entry function '.*kbki_wg_ring_k.*($mangled)" "$tmp/products.log"; then pass; else fail "products: none of $type"; fi
+done
 clean attention 'kbki_fa_k' 8
 clean backward 'kbki_fab_k' 4
 trap=-DKBK_TRAP_AFTER=2 # the clock of a wait for what is on its way, too

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """kbench.kernels on a GPU with PyTorch: every operation, direction, implementation and element type once on a
-small shape, against the oracle and against PyTorch in double; gradients against autograd's; streams, captured
-graphs, arrays of others; five contests beside PyTorch. Prints FAIL lines and ends with "N passed, N failed".
+small shape, against the oracle and against PyTorch in double; rows that are masked as a whole or as far as numbers
+go, likewise; gradients against autograd's; streams, captured graphs, arrays of others; five contests beside
+PyTorch. Prints FAIL lines and ends with "N passed, N failed".
 """
 
 import sys
@@ -131,6 +132,97 @@ def one_kernel(k, dtype, what):
         check(what, False, error)
     for name, want in (in_double(contest, operation) or {}).items():
         near(f"{what}: {name} against PyTorch", outputs[k.outputs.index(name)], want, dtype)
+
+
+def near_rows(what, got, want, bound, least=0.0):
+    """Each row by itself, the last axis: a row of small numbers is not seen beside one of large ones."""
+    got, want = got.double(), want.double().reshape(got.shape)
+    off = float(((got - want).norm(dim=-1) / want.norm(dim=-1).clamp_min(least)).max())
+    check(what, off <= bound, f"a row is off by {off:.3g}")
+
+
+def near_each(what, got, want):
+    got, want = got.double(), want.double().reshape(got.shape)
+    off = float(((got - want).abs() / (want.abs() + 1)).max())
+    check(what, off <= NORM["f32"], f"one is off by {off:.3g}")
+
+
+def masked_rows(dtype, columns):
+    """Logits as masks leave them, a kind of mask a row, and last a row near the greatest number."""
+    kind, half = getattr(torch, kk._LONG[dtype]), columns // 2
+    least, most = torch.finfo(kind).min, torch.finfo(kind).max
+    far = -60000.0 if dtype == "f16" else -1e30
+    x = torch.empty(7, columns, dtype=torch.float64)
+    x[0], x[1], x[2] = far, least, most
+    x[3, :half], x[3, half:] = least, far
+    x[4, :half], x[4, half:] = least, most
+    x[5], x[5, 0], x[5, 1], x[5, 2] = least, 0.5, -1.0, 2.0
+    x[6] = most * (1 - 0.1 * torch.rand(columns, dtype=torch.float64))
+    return x.to(kind).cuda()
+
+
+def masked():
+    """What masks are made of, against PyTorch in double: rows of -1e30 or of the least number, all equal, are uniform
+    and no NaN; a masked target costs what it is below the maximum."""
+    torch.manual_seed(11)
+    for k in kernels:
+        if not k.runs_on(capability) or k.name not in (
+            "softmax_fwd",
+            "cross_entropy_fwd",
+            "cross_entropy_fwdbwd",
+            "attention_fwd",
+        ):
+            continue
+        for dtype in k.dtypes:
+            what = f"{k.name} {k.implementation} {dtype}: masked"
+            if k.operation == "attention":
+                for d, causal in ((64, False), (64, True), (128, False), (128, True)):
+                    guarded(what, masked_attention, k, dtype, d, causal, f"{what}, {d}{' causal' * causal}")
+                continue
+            for columns in (64, 1000, 8200):
+                guarded(what, masked_row_kernel, k, dtype, columns, f"{what}, {columns} columns")
+
+
+def masked_row_kernel(k, dtype, columns, what):
+    x = masked_rows(dtype, columns)
+    wide = x.double().requires_grad_()
+    if k.operation == "softmax":
+        y = k(x)
+        torch.cuda.synchronize()
+        return near_rows(what, y, torch.softmax(wide.detach(), 1), NORM[dtype])
+    t = x.float().argmax(1)
+    t[5] = columns - 1  # masked
+    want = torch.nn.functional.cross_entropy(wide, t, reduction="none")
+    outputs = dict(zip(k.outputs, as_tuple(k(x, t.int()))))
+    torch.cuda.synchronize()
+    near_each(f"{what}: loss", outputs["loss"], want.detach())
+    if "lse" in outputs:
+        near_each(f"{what}: lse", outputs["lse"], torch.logsumexp(wide.detach(), 1))
+    if "dx" in outputs:  # a row whose maximum is its target has gradients of 0
+        (dx,) = torch.autograd.grad(want.sum(), [wide])
+        near_rows(f"{what}: dx", outputs["dx"], dx, NORM[dtype], least=1.0)
+
+
+def masked_attention(k, dtype, d, causal, what):
+    """Scores near -1e30 (f16: -1e10): all keys of the first head are alike, of the second a third lie further down.
+    Products and sums are exact in f32, whatever their order, so the keys at the top share the row evenly."""
+    kind, n = getattr(torch, kk._LONG[dtype]), 130
+    up, down = (1024.0, -32768.0) if dtype == "f16" else (2.0**40, -(2.0**55))
+    at = torch.arange(n, dtype=torch.float64)
+    further = torch.stack([torch.ones(n, dtype=torch.float64), 1 + 0.5 * (at % 3 == 2)])  # head, key
+    along = 1 - 0.5 * (torch.arange(d, dtype=torch.float64) % 2)
+    q = (up * (1 + at % 8))[None, None, :, None].expand(1, 2, n, d)
+    keys = down * further[None, :, :, None] * along
+    q, keys = (x.to(kind).contiguous().cuda() for x in (q, keys))
+    v = torch.randn(1, 2, n, d).to(kind).cuda()
+    o, lse = k(q, keys, v, causal=causal)
+    torch.cuda.synchronize()
+    scores = q.double() @ keys.double().transpose(-1, -2) / d**0.5
+    if causal:
+        hidden = torch.ones(n, n, dtype=torch.bool, device=q.device).triu(1)
+        scores = scores.masked_fill(hidden, float("-inf"))
+    near_rows(f"{what}: o", o, torch.softmax(scores, -1) @ v.double(), NORM[dtype])
+    near_each(f"{what}: lse", lse, torch.logsumexp(scores, -1))
 
 
 def gradients():
@@ -264,7 +356,7 @@ def main():
     start = time.time()
     kernels.build()
     print(f"built in {time.time() - start:.0f} s")
-    for part in (every_kernel, gradients, losses, streams, foreign, contests):
+    for part in (every_kernel, masked, gradients, losses, streams, foreign, contests):
         start = time.time()
         guarded(part.__name__, part)
         print(f"{part.__name__}: {time.time() - start:.1f} s")

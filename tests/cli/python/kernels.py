@@ -384,7 +384,10 @@ def tables():
     with open("README.md") as f:
         readme = f.read()
     done = subprocess.run(run + [evidence + ".json", "--summary"], stdout=subprocess.PIPE)
-    check("README's table", done.stdout.decode() in readme, done.stdout.decode())
+    table, _, below = done.stdout.decode().partition("\n\n")
+    check("README's table", table in readme, table)
+    mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(82 rows\), [\d.]+ x PyTorch \(\d+ rows\), "
+    check("the mean below it", re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below)
     done = subprocess.run(run + ["/none.json"], stderr=subprocess.PIPE)
     check("no such file", done.returncode == 2 and b"there is no file" in done.stderr, done.stderr)
 
@@ -423,6 +426,24 @@ def tables():
         == ["add fwd f32 batch_size=1 sequence_length=64 " "tensor_dimension=128: 0.800 of a copy (0.92)"],
         rows.missed(),
     )
+    check("no PyTorch but in one row", rows.means() == {"the best peer": (1.1, 1), "PyTorch": (1.2, 1)}, rows.means())
+    # 4, 1 and 0.5 times as fast as PyTorch, 2 and 8 as torch.compile; what has no peer is in no mean
+    several = [(1024, 0.01, 0.04, 0.02), (2048, 0.01, 0.01, None), (4096, 0.01, 0.005, 0.08)]
+    several += [(8192, 0.01, None, None)]
+    many = kbench_kernels.Contests(
+        record("softmax", name, origin, ms, params={"batch_size": 1, "sequence_length": 64, "tensor_dimension": c})
+        for c, *times in several
+        for (name, origin), ms in zip((("onepass", "own"), ("torch", "user"), ("compile", "user")), times)
+        if ms
+    )
+    means = {who: (round(ratio, 9), n) for who, (ratio, n) in many.means().items()}
+    want = {"the best peer": (1.0, 3), "PyTorch": (round(2 ** (1 / 3), 9), 3), "torch.compile": (4.0, 2)}
+    check("geometric means", means == want, means)
+    want = "\n\nGeometric mean of the ratios: 1.00 x the best peer (3 rows), 1.26 x PyTorch (3 rows), "
+    want += "4.00 x torch.compile (2 rows)\n"
+    check("summary: the means", many.summary().endswith(want), many.summary())
+    alone = kbench_kernels.Contests([record("add", "vec", "own", 0.010)])
+    check("no peer, no mean", alone.means() == {} and "mean" not in alone.summary(), alone.summary())
     rows.missing.append(("cupy", "cupy is not installed"))
     with contextlib.redirect_stdout(io.StringIO()) as out:
         rows.table()
@@ -433,6 +454,22 @@ def tables():
     check("saved and loaded", kbench_kernels.Contests.load(path).markdown() == rows.markdown())
     with open(path) as f:
         check("a JSON array", len(json.load(f)) == len(rows))
+
+
+def plans():
+    """What a suite runs when nothing is asked, and what a type that is not usual brings."""
+    plan = kbench_kernels._plan
+    rows = [(name, t, tuple(axes.values())) for name, t, axes in plan(None, None, None)]
+    want = [("softmax", "bf16", (8, 1024, 1024)), ("softmax", "bf16", (4, 1024, 16384))]
+    want += [("matmul", "bf16", (8, 1024, 8192))]
+    shapes = [(16, 3072, 128, 16, 0), (16, 3072, 128, 16, 1), (1, 16384, 128, 16, 1), (16, 1024, 128, 16, 0)]
+    shapes += [(16, 1024, 128, 16, 1), (4, 4096, 64, 32, 0)]
+    want += [("attention", "bf16", shape) for shape in shapes] + [("attention", "f16", (4, 4096, 128, 16, 1))]
+    check("rows that are published", all(rows.count(w) == 1 for w in want), [w for w in want if rows.count(w) != 1])
+    check("no row twice", len(rows) == len(set(rows)))
+    usual = [axes for name, t, axes in plan(None, None, None) if (name, t) == ("attention", "bf16")]
+    other = [axes for _, _, axes in plan({"attention"}, None, ["f16"])]
+    check("attention in f16: every shape", other == usual and len(usual) == 9, other)
 
 
 def failing():
@@ -588,6 +625,6 @@ def arrays():
         sys.modules.pop("numba", None)
 
 
-for part in (table, oracles, formulas, checks, errors, environment, faces, arrays, tables, failing, built):
+for part in (table, oracles, formulas, checks, errors, environment, faces, arrays, tables, plans, failing, built):
     part()
 print(f"{passed} passed, {failed} failed")
